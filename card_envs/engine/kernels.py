@@ -1,0 +1,158 @@
+"""The loops over tables, written once for all games; `compile.py` binds them to a game's rules.
+
+Arguments are arrays and indices, never records: from Python a record argument costs ten times an array. Loops work
+on the tables first <= i < last, so that threads can share a batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from card_envs.game import (
+    Int8s,
+    UInt64s,
+    arrange,
+    bot_move,
+    deal,
+    legal,
+    observe,
+    observe_all,
+    play,
+    random_move,
+    redeal_hidden,
+)
+
+
+def reset_tables(states: Any, keys: UInt64s, first: int, last: int) -> None:
+    """Begin a new episode on each table, keyed by `keys` [B]."""
+    for i in range(first, last):
+        states[i].over = True
+        states[i].rng = keys[i]
+        deal(states[i])
+
+
+def look_tables(states: Any, obs: Int8s, mask: Int8s, seat: Int8s, first: int, last: int) -> None:
+    """Write observation, mask and seat to move of each table."""
+    for i in range(first, last):
+        state = states[i]
+        seat[i] = state.seat
+        observe(state, state.seat, obs[i])
+        legal(state, mask[i])
+
+
+def observe_all_tables(states: Any, seat: Int8s, full: Int8s, first: int, last: int) -> None:
+    """Write the full state of each table, seen from the seats given."""
+    for i in range(first, last):
+        observe_all(states[i], seat[i], full[i])
+
+
+def find_illegal(mask: Int8s, actions: Any, first: int, last: int) -> int:
+    """The first table whose action its mask forbids, or -1."""
+    for i in range(first, last):
+        if actions[i] < 0 or actions[i] >= mask.shape[1] or mask[i, actions[i]] == 0:
+            return i
+    return -1
+
+
+def step_tables(
+    states: Any, actions: Any, obs: Int8s, mask: Int8s, seat: Int8s, rewards: Any, done: Any,
+    skip_forced: bool, first: int, last: int,
+) -> None:  # fmt: skip
+    """Play one action on each table, deal whatever ended, and look.
+
+    `rewards` [B, S] are summed up to the next decision. With `skip_forced`, decisions with one legal action are
+    played at once, but never on from the end of an episode.
+    """
+    num_seats = rewards.shape[1]
+    for i in range(first, last):
+        state = states[i]
+        play(state, actions[i])
+        for s in range(num_seats):
+            rewards[i, s] = state.rewards[s]
+        done[i] = state.over
+        while True:
+            while state.needs_deal:
+                deal(state)
+            num_legal = legal(state, mask[i])
+            if num_legal > 1 or not skip_forced or done[i]:
+                break
+            action = 0
+            while mask[i, action] == 0:
+                action += 1
+            play(state, action)
+            for s in range(num_seats):
+                rewards[i, s] += state.rewards[s]
+            done[i] = state.over
+        seat[i] = state.seat
+        observe(state, state.seat, obs[i])
+
+
+def random_actions(states: Any, streams: UInt64s, actions: Any, first: int, last: int) -> None:
+    """A uniform legal action for each table; `streams` [B] move on."""
+    for i in range(first, last):
+        actions[i] = random_move(states[i], streams[i : i + 1])
+
+
+def bot_actions(states: Any, actions: Any, first: int, last: int) -> None:
+    """The move of the game's bot that this loop is bound to (`trivial`, `greedy`), for each table."""
+    for i in range(first, last):
+        actions[i] = bot_move(states[i])
+
+
+def deal_table(states: Any, i: int) -> None:
+    deal(states[i])
+
+
+def arrange_table(states: Any, i: int, pack: Int8s) -> None:
+    arrange(states[i], pack)
+
+
+def play_table(states: Any, i: int, action: int) -> None:
+    play(states[i], action)
+
+
+def legal_table(states: Any, i: int, mask: Int8s) -> int:
+    return legal(states[i], mask)
+
+
+def observe_table(states: Any, i: int, seat: int, obs: Int8s) -> None:
+    observe(states[i], seat, obs)
+
+
+def observe_all_table(states: Any, i: int, seat: int, full: Int8s) -> None:
+    observe_all(states[i], seat, full)
+
+
+def redeal_tables(states: Any, seat: Int8s, keys: UInt64s, first: int, last: int) -> None:
+    """Draw anew what `seat` [B] can't know on each table, from one key a table."""
+    for i in range(first, last):
+        redeal_hidden(states[i], seat[i], keys[i : i + 1])
+
+
+def random_playout(states: Any, streams: UInt64s, decisions: int, first: int, last: int) -> int:
+    """Play `decisions` random moves on each table, dealing on; returns how many episodes ended."""
+    ended = 0
+    for i in range(first, last):
+        state = states[i]
+        stream = streams[i : i + 1]
+        for _ in range(decisions):
+            play(state, random_move(state, stream))
+            if state.needs_deal:
+                ended += np.int64(state.over)
+                deal(state)
+    return ended
+
+
+def bot_playout(states: Any, decisions: int, first: int, last: int) -> int:
+    """The same with the moves of the bot that this loop is bound to."""
+    ended = 0
+    for i in range(first, last):
+        state = states[i]
+        for _ in range(decisions):
+            play(state, bot_move(state))
+            if state.needs_deal:
+                ended += np.int64(state.over)
+                deal(state)
+    return ended

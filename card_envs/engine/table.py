@@ -1,0 +1,79 @@
+"""One table with a game's compiled rules behind it: what environments, views and records play on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.compile import kernel
+from card_envs.engine.rng import table_keys
+from card_envs.game import Game, Int8s, State
+
+
+class Table:
+    """A State and the operations on it. The state is `table.state`; copying a Table copies it."""
+
+    def __init__(self, game: Game, state: State) -> None:
+        self.game = game
+        self.states = np.zeros(1, game.rules.STATE)
+        self.states[0] = state
+        self.state: State = self.states[0]
+        self._play = kernel("play_table", game)
+        self._legal = kernel("legal_table", game)
+        self._observe = kernel("observe_table", game)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.game, self.states.tobytes())
+
+    def copy(self) -> Table:
+        return Table(self.game, self.state)
+
+    def seed(self, seed: int, table: int = 0) -> None:
+        """Key the table's stream and end its episode, so that the next deal begins one."""
+        self.state.rng = table_keys(seed, np.array([table]))[0]
+        self.state.over = self.state.needs_deal = True
+
+    def deal(self) -> None:
+        kernel("deal_table", self.game)(self.states, 0)
+
+    def arrange(self, pack: Int8s) -> None:
+        kernel("arrange_table", self.game)(self.states, 0, pack)
+
+    def play(self, action: int) -> None:
+        """Play a legal action (unchecked)."""
+        self._play(self.states, 0, action)
+
+    def legal(self) -> Int8s:
+        """A new 0/1 mask `int8 [A]` of the seat to move; all zero where the next thing is a deal."""
+        mask = np.empty(self.game.rules.NUM_ACTIONS, np.int8)
+        self._legal(self.states, 0, mask)
+        return mask
+
+    def observe(self, seat: int) -> Int8s:
+        """A new observation `int8 [D]`."""
+        obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
+        self._observe(self.states, 0, seat, obs)
+        return obs
+
+    def observe_all(self, seat: int) -> Int8s:
+        """The full state seen from a seat, `int8 [FULL_SIZE]`."""
+        full = np.empty(self.game.rules.FULL_SIZE, np.int8)
+        kernel("observe_all_table", self.game)(self.states, 0, seat, full)
+        return full
+
+    def redeal_hidden(self, seat: int, key: int) -> None:
+        """Draw anew what a seat can't know, in place."""
+        keys = np.array([key], np.uint64)
+        kernel("redeal_tables", self.game)(self.states, np.array([seat], np.int8), keys, 0, 1)
+
+    def bot_move(self, bot: str) -> int:
+        """The move of one of the game's scripted players."""
+        actions: NDArray[np.int32] = np.zeros(1, np.int32)
+        kernel("bot_actions", self.game, bot)(self.states, actions, 0, 1)
+        return int(actions[0])
+
+
+def _restore(game: Game, state: bytes) -> Table:
+    return Table(game, np.frombuffer(state, game.rules.STATE)[0])

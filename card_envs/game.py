@@ -1,0 +1,212 @@
+"""The contract between a game and everything else.
+
+A game is a folder under `games/`: `rules.py` and `bot.py` hold plain functions on one record of a NumPy dtype,
+compiled by Numba; `view.py` translates between states and people. The functions below are typed stubs: the loops in
+`engine/kernels.py` name them, and `engine/compile.py` puts a game's own functions in their place.
+
+Letters for shapes, everywhere: `B` tables, `S` seats, `A` actions, `D` observation size, `T` steps.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+State: TypeAlias = Any  # one record of a game's STATE dtype
+Int8s: TypeAlias = NDArray[np.int8]
+UInt64s: TypeAlias = NDArray[np.uint64]
+
+
+class Field(NamedTuple):
+    """A stretch of an observation: `size` entries, each within [low, high]."""
+
+    name: str
+    size: int
+    high: int
+    low: int = 0
+    meaning: str = ""
+
+
+def offsets(fields: tuple[Field, ...]) -> tuple[int, ...]:
+    """Where each field starts, and the total size as the last entry."""
+    return tuple(sum(field.size for field in fields[:i]) for i in range(len(fields) + 1))
+
+
+def bounds(fields: tuple[Field, ...]) -> tuple[Int8s, Int8s]:
+    """The lowest and the highest value of each entry of an observation."""
+    sizes = [field.size for field in fields]
+    low = np.repeat(np.array([field.low for field in fields], np.int8), sizes)
+    return low, np.repeat(np.array([field.high for field in fields], np.int8), sizes)
+
+
+def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
+    """A game's State: what the engine knows of every game, then the game's own fields.
+
+    `np.record` gives attribute access with Numba switched off as well; to Numba it is the same type.
+    """
+    shared: list[tuple[Any, ...]] = [
+        ("rng", np.uint64),  # key of this episode's deals
+        ("rewards", np.float32, num_seats),  # of the last move
+        ("seat", np.int8),  # to move
+        ("over", np.bool_),  # the episode; the next deal begins another
+        ("needs_deal", np.bool_),  # the next thing is a deal
+    ]
+    taken = [field[0] for field in fields if hasattr(np.record, field[0])]
+    if taken:  # attribute access would find NumPy's own
+        raise ValueError(f"np.record has attributes named {taken}; name the fields otherwise")
+    return np.dtype((np.record, np.dtype(shared + fields, align=True)))
+
+
+class Rules(Protocol):
+    """What a `rules.py` offers besides the compiled functions below."""
+
+    STATE: np.dtype[Any]
+    NUM_SEATS: int
+    NUM_ACTIONS: int
+    PACK_SIZE: int  # entries of the `int8` array that `arrange` takes
+    OBS_FIELDS: tuple[Field, ...]
+    FULL_FIELDS: tuple[Field, ...]
+    OBS_SIZE: int
+    FULL_SIZE: int
+    WORST_SCORE: float  # the worst reward that one deal can bring (what an illegal move costs)
+
+    def new_state(self, options: Any) -> State:
+        """A State with these (validated) options before its first deal: `over` and `needs_deal` are set."""
+
+
+class View(Protocol):
+    """What a `view.py` offers: names, text, JSON. Nothing here is compiled."""
+
+    SCHEMA: dict[str, Any]  # JSON schema of `view`
+
+    def move_text(self, state: State, action: int) -> str:
+        """An action in the notation of RULES.md."""
+
+    def parse_move(self, state: State, text: str) -> int:
+        """The action of a text in that notation, legal or not. Raises ValueError if it is none."""
+
+    def parse_deal(self, state: State, deal: object) -> list[Int8s]:
+        """The packs of a custom deal, for `arrange`. Raises ValueError saying what and where."""
+
+    def dealt_pack(self, state: State) -> Int8s:
+        """The pack of the deal on the table, for `arrange`."""
+
+    def deal_text(self, packs: list[Int8s]) -> dict[str, Any]:
+        """Packs as a custom deal: the reverse of `parse_deal`."""
+
+    def options_of(self, state: State) -> Any:
+        """The options that a state was made with."""
+
+    def outcome(self, state: State) -> tuple[str, list[int]]:
+        """Why the episode ended (empty while it runs) and the score of each seat so far."""
+
+    def view(self, state: State, seat: int) -> dict[str, Any]:
+        """All that a seat sees, ready for JSON."""
+
+    def from_view(self, view: dict[str, Any]) -> State:
+        """A State with that view; what is hidden is filled in consistently."""
+
+    def picture(self, view: dict[str, Any]) -> str:
+        """A view as text of at most 80 columns."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game by name; its modules are imported when first used, so that a `Game` costs nothing."""
+
+    name: str  # in code, files and the registry: "back_alley"
+    title: str  # for people: "Back Alley"
+    package: str  # where `rules`, `bot`, `view` and `options` are
+    version: int = 0  # changes with the rules or the observation layout, with nothing else
+
+    @property
+    def id(self) -> str:
+        """PettingZoo's id; Gymnasium's has the title without spaces."""
+        return f"card_envs/{self.name}-v{self.version}"
+
+    @cached_property
+    def rules(self) -> Any:
+        return importlib.import_module(f"{self.package}.rules")
+
+    @cached_property
+    def bot(self) -> Any:
+        return importlib.import_module(f"{self.package}.bot")
+
+    @cached_property
+    def view(self) -> Any:
+        return importlib.import_module(f"{self.package}.view")
+
+    @cached_property
+    def options(self) -> type[BaseModel]:
+        """The pydantic model of the game's options."""
+        options: type[BaseModel] = importlib.import_module(f"{self.package}.options").Options
+        return options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Game, (self.name, self.title, self.package, self.version)
+
+
+# The compiled functions of a game: stubs, never called.
+
+
+def deal(state: State) -> None:
+    """Deal afresh from the state's own stream; where the episode is over, begin the next one.
+
+    Streams are keyed by seed, table, episode, number of the deal and re-deal: a deal does not depend on how earlier
+    ones were played.
+    """
+    raise NotImplementedError
+
+
+def arrange(state: State, pack: Int8s) -> None:
+    """Deal from a given pack, `int8 [PACK_SIZE]`, which stays the caller's; else as `deal`."""
+    raise NotImplementedError
+
+
+def legal(state: State, mask: Int8s) -> int:
+    """Write the 0/1 mask `int8 [A]` of the seat to move and return how many actions are legal (never 0)."""
+    raise NotImplementedError
+
+
+def play(state: State, action: int) -> None:
+    """Apply one legal action and move on to the next decision, the end, or the need of a deal."""
+    raise NotImplementedError
+
+
+def random_move(state: State, stream: UInt64s) -> int:
+    """A uniformly drawn legal action; `stream` is `uint64 [1]` and moves on."""
+    raise NotImplementedError
+
+
+def observe(state: State, seat: int, obs: Int8s) -> None:
+    """Write what a seat may know into `int8 [D]`: complete for perfect memory, relative to the seat."""
+    raise NotImplementedError
+
+
+def observe_all(state: State, seat: int, obs: Int8s) -> None:
+    """Write the full state seen from a seat into `int8 [FULL_SIZE]`: for critics only."""
+    raise NotImplementedError
+
+
+def redeal_hidden(state: State, seat: int, stream: UInt64s) -> None:
+    """Draw everything that a seat can't know anew, uniformly among all that fits what it knows.
+
+    The result depends on that knowledge and the stream alone; the state's own stream is re-keyed.
+    """
+    raise NotImplementedError
+
+
+def bot_move(state: State) -> int:
+    """The move of one of the players in `bot.py`, from what the seat to move may know.
+
+    Every game has `trivial`, which RULES.md defines to the last tie, and `greedy`, its scripted player.
+    """
+    raise NotImplementedError

@@ -1,0 +1,24 @@
+"""The registry: one line for each game."""
+
+from __future__ import annotations
+
+import difflib
+
+from card_envs.game import Game
+from card_envs.games import back_alley
+
+GAMES: dict[str, Game] = {
+    game.name: game
+    for game in (
+        back_alley.GAME,
+    )
+}  # fmt: skip
+
+
+def get_game(name: str) -> Game:
+    """The game of that name. Raises ValueError naming the near ones."""
+    if name not in GAMES:
+        near = difflib.get_close_matches(name, GAMES, cutoff=0.4)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(GAMES)}"
+        raise ValueError(f"unknown game {name!r}; {hint}")
+    return GAMES[name]

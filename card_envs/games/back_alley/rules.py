@@ -1,0 +1,638 @@
+"""Back Alley, compiled. The rules are numbered in RULES.md; comments cite them.
+
+Cards are coded relative to the trump suit, which makes trumps a constant and all deals look alike: `13 * suit + rank`
+with rank 0 (two) to 12 (ace) and suit 3 always trumps, the others before it in the order of C, D, H, S read as a
+circle; 52 is the Little and 53 the Big Blooper. So trumps are the codes from 39 up, in playing order (BA-2). In a
+deal without trumps suit 3 is spades, a plain suit. Packs hold true cards, coded the same with C, D, H, S as 0 to 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from card_envs.engine.jit import rule
+from card_envs.engine.rng import GOLDEN, advance, below, derive, mix, shuffle
+from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, count, highest, lowest, nth
+from card_envs.game import Field, State, offsets, state_dtype
+
+NUM_SEATS = 4
+NUM_CARDS = 54
+LITTLE_BLOOPER, BIG_BLOOPER = 52, 53
+PACK_SIZE = NUM_CARDS + 2  # and the dealer and the size of a single deal, or -1 where the rules decide
+MATCH = (*range(13, 1, -1), *range(1, 14))  # hand sizes, BA-3
+MAX_SIZE = 13
+MAX_DEALS = 100
+MAX_PASS_OUTS = 8  # BA-9
+
+BID = NUM_CARDS  # actions: 0-53 play that card, 54 passes, 54 + b bids b
+BOARD = 13
+NO_BID = -1
+NUM_ACTIONS = BID + BOARD + 1
+SIDES = (0, 1, 0, 1)  # which seats win and lose together
+WORST_SCORE = -70.0 * MAX_SIZE  # a quadruple board failed against a triple board made
+
+ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
+TRUMPS = np.uint64(0x7FFF << 39)
+BLOOPERS = np.uint64(3 << 52)
+ACES = np.uint64(sum(1 << (13 * suit + 12) for suit in range(4)))
+SUIT_CARDS = np.uint64(0x1FFF)
+PLAIN_CARDS = np.uint64((1 << 52) - 1)
+# The cards that follow a lead of each card: its suit, the Bloopers being trumps.
+FOLLOWERS = np.array([0x1FFF << (13 * (c // 13)) if c < 39 else 0x7FFF << 39 for c in range(NUM_CARDS)], np.uint64)
+SORTED_PACK = np.arange(NUM_CARDS, dtype=np.int8)
+MATCH_SIZES = np.array(MATCH, np.int8)
+# CHOOSE[n, k]: number of k-subsets of n cards. Counts of deals pass 64 bits, so they are floats.
+CHOOSE = np.zeros((NUM_CARDS + 1, MAX_SIZE + 1))
+CHOOSE[:, 0] = 1
+for _n in range(1, NUM_CARDS + 1):
+    CHOOSE[_n, 1:] = CHOOSE[_n - 1, 1:] + CHOOSE[_n - 1, :-1]
+
+STATE = state_dtype(
+    NUM_SEATS,
+    [
+        # options
+        ("reward_win", np.bool_),  # else points
+        ("single", np.bool_),  # one deal of a size drawn anew for each episode
+        ("num_deals", np.int8),
+        ("sizes", np.int8, MAX_DEALS),
+        # the match
+        ("scores", np.int32, 2),  # by team
+        ("deal_number", np.int8),  # index into sizes
+        ("pass_outs", np.int8),  # in a row at this size
+        ("dealer", np.int8),
+        # the deal
+        ("hands", np.uint64, 4),
+        ("played", np.uint64, 4),  # by seat
+        ("lacks", np.uint64, 4),  # cards that a seat is publicly known not to hold
+        ("trumps", np.uint64),  # TRUMPS, or empty
+        ("pack", np.int8, NUM_CARDS),  # as dealt
+        ("shift", np.int8),  # relative suit = true suit + shift, modulo 4
+        ("hand_size", np.int8),  # cards a hand
+        ("turned", np.int8),  # true card
+        ("laid_aside_by", np.int8),  # BA-5: the seat, or -1
+        # bidding
+        ("num_bids", np.int8),
+        ("bids", np.int8, 4),  # by seat: NO_BID, 0 to 12, BOARD
+        ("boards", np.int8),  # how many boards were bid
+        ("levels", np.int8, 4),  # BA-8: of each seat's board, or 0
+        ("high_bid", np.int8),
+        ("contracts", np.int8, 2),  # BA-7, by team
+        ("team_levels", np.int8, 2),
+        # play
+        ("leader", np.int8),  # of the trick; after the bidding, of the first
+        ("best_seat", np.int8),  # who would take the trick as it stands
+        ("best", np.int8),  # with which card
+        ("followers", np.uint64),  # the cards that follow suit
+        ("beats", np.uint64),  # the cards that would take the trick as it stands
+        ("broken", np.bool_),  # BA-12: a trump was played in an earlier trick
+        ("num_played", np.int8),
+        ("history", np.int8, 4 * MAX_SIZE),  # cards in the order they were played
+        ("leaders", np.int8, MAX_SIZE),  # by trick
+        ("tricks", np.int8, 2),  # taken, by team
+    ],
+)
+
+OBS_FIELDS = (
+    Field("hand", 54, 1, meaning="own cards"),
+    Field("played", 216, 1, meaning="cards played by me, left, partner, right (54 each)"),
+    Field("trick_of_card", 54, 13, meaning="in which trick (1-13) a card was played"),
+    Field("on_table", 54, 1, meaning="cards of the trick so far"),
+    Field("winners", 54, 1, meaning="own cards that would take the trick as it stands"),
+    Field("bids", 56, 1, meaning="bid of me, left, partner, right (14 each: pass, 1-12, board)"),
+    Field("levels", 4, 4, meaning="level of the board that me, left, partner, right bid"),
+    Field("dealer", 4, 1, meaning="me, left, partner, right"),
+    Field("leader", 4, 1, meaning="who leads or led the trick: me, left, partner, right"),
+    Field("best_seat", 4, 1, meaning="who would take the trick as it stands"),
+    Field("position", 4, 1, meaning="cards in the trick: 0-3 (none set while bidding)"),
+    Field("size", 13, 1, meaning="cards dealt to each hand: 1-13"),
+    Field("turned", 15, 1, meaning="the turned card: rank 2-A, Little, Big Blooper"),
+    Field("trump_suit", 5, 1, meaning="C, D, H, S, none"),
+    Field("laid_aside_by", 4, 1, meaning="who laid a Blooper aside (BA-5)"),
+    Field("voids", 12, 1, meaning="left, partner, right known to hold none of suit 0, 1, 2, 3 (3: trumps)"),
+    Field("trumps_above", 3, 15, meaning="left, partner, right known to lack the highest n trumps"),
+    Field("trumps_below", 3, 15, meaning="left, partner, right known to lack the lowest n trumps"),
+    Field("broken", 1, 1, meaning="a trump was played in an earlier trick"),
+    Field("tricks", 2, 13, meaning="taken by us, them"),
+    Field("need", 2, 24, -13, meaning="contract minus tricks taken: us, them (0 while bidding)"),
+    Field("team_levels", 2, 4, meaning="board level of us, them"),
+    Field("deal_number", 1, 100, meaning="0 for the first deal of the episode"),
+    Field("deals_left", 1, 100, meaning="this one included"),
+    Field("pass_outs", 1, 7, meaning="deals passed out in a row at this size"),
+    Field("score_hundreds", 2, 127, -127, meaning="score of us, them: hundreds, towards zero"),
+    Field("score_units", 2, 99, -99, meaning="score of us, them: the rest"),
+)
+(
+    HAND, PLAYED, TRICK_OF_CARD, ON_TABLE, WINNERS, BIDS, LEVELS, DEALER, LEADER, BEST_SEAT, POSITION, SIZE, TURNED,
+    TRUMP_SUIT, LAID_ASIDE_BY, VOIDS, TRUMPS_ABOVE, TRUMPS_BELOW, BROKEN, TRICKS, NEED, TEAM_LEVELS, DEAL_NUMBER,
+    DEALS_LEFT, PASS_OUTS, SCORE_HUNDREDS, SCORE_UNITS, OBS_SIZE,
+) = offsets(OBS_FIELDS)  # fmt: skip
+FULL_FIELDS = (*OBS_FIELDS, Field("other_hands", 162, 1, meaning="cards of left, partner, right (54 each)"))
+FULL_SIZE = offsets(FULL_FIELDS)[-1]
+
+
+def new_state(options: Any) -> State:
+    """A State with these `Options` before its first deal."""
+    state = np.zeros(1, STATE)[0]
+    state.single = options.deals == "single"
+    sizes = MATCH[:1] if state.single else options.deals or MATCH
+    state.num_deals = len(sizes)
+    state.sizes[: len(sizes)] = sizes
+    state.reward_win = options.reward == "win"
+    state.over = state.needs_deal = True
+    return state
+
+
+# Dealing
+
+
+@rule
+def begin(state: State) -> None:
+    """Begin an episode: its own key, the first dealer, the size of a single deal (BA-3)."""
+    state.rng = mix(state.rng + GOLDEN)
+    state.over = False
+    state.scores[0] = state.scores[1] = 0
+    state.deal_number = 0
+    state.pass_outs = 0
+    state.dealer = below(derive(state.rng, -2), 4)
+    if state.single:
+        state.sizes[0] = MATCH_SIZES[below(derive(state.rng, -3), len(MATCH_SIZES))]
+
+
+@rule
+def deal(state: State) -> None:
+    if state.over:
+        begin(state)
+    pack = state.pack
+    for i in range(NUM_CARDS):
+        pack[i] = SORTED_PACK[i]
+    key = derive(derive(state.rng, state.deal_number), state.pass_outs)
+    shuffle(pack, NUM_CARDS, 4 * state.sizes[state.deal_number] + 2, key)
+    deal_hands(state)
+
+
+@rule
+def arrange(state: State, pack: Any) -> None:
+    if state.over:
+        begin(state)
+    for i in range(NUM_CARDS):
+        state.pack[i] = pack[i]
+    if pack[NUM_CARDS] >= 0:
+        state.dealer = pack[NUM_CARDS]
+    if pack[NUM_CARDS + 1] >= 0:
+        state.sizes[0] = pack[NUM_CARDS + 1]
+    deal_hands(state)
+
+
+@rule
+def deal_hands(state: State) -> None:
+    """BA-4 and BA-5, from the pack in the state."""
+    size = int(state.sizes[state.deal_number])
+    turned = int(state.pack[4 * size])
+    state.hand_size = size
+    state.turned = turned
+    has_trump = turned < LITTLE_BLOOPER
+    state.trumps = TRUMPS if has_trump else EMPTY
+    state.shift = (3 - turned // 13) & 3 if has_trump else 0
+    state.laid_aside_by = -1
+    other_blooper = EMPTY if has_trump else BLOOPERS & ~bit(turned)
+    for k in range(4):
+        hand = EMPTY
+        for i in range(size):
+            hand |= bit(state.pack[4 * i + k])
+        seat = (int(state.dealer) + 1 + k) & 3
+        if hand & other_blooper:
+            state.laid_aside_by = seat
+            hand = (hand & ~other_blooper) | bit(state.pack[4 * size + 1])
+        state.hands[seat] = relative(hand, state.shift)
+        state.played[seat] = EMPTY
+        state.bids[seat] = NO_BID
+        state.levels[seat] = 0
+    for seat in range(4):
+        state.lacks[seat] = EMPTY if has_trump else BLOOPERS
+    for team in range(2):
+        state.contracts[team] = state.team_levels[team] = state.tricks[team] = 0
+    state.num_bids = state.boards = state.high_bid = state.num_played = 0
+    state.broken = False
+    state.seat = state.leader = (int(state.dealer) + 1) & 3
+    state.needs_deal = False
+
+
+@rule
+def relative(cards: Any, shift: int) -> Any:
+    """A set of true cards in relative codes: the 52 plain ones turn by `shift` suits."""
+    plain = cards & PLAIN_CARDS
+    turn = np.uint64(13 * shift)
+    return ((plain << turn | plain >> (np.uint64(52) - turn)) & PLAIN_CARDS) | (cards & BLOOPERS)
+
+
+@rule
+def next_deal(state: State, passed_out: bool) -> None:
+    """The deal passes clockwise (BA-3); the same size again after a pass-out, up to eight times (BA-9)."""
+    state.dealer = (int(state.dealer) + 1) & 3
+    state.needs_deal = True
+    if passed_out:
+        state.pass_outs += 1
+        if state.pass_outs < MAX_PASS_OUTS:
+            return
+    state.pass_outs = 0
+    state.deal_number += 1
+    state.over = state.deal_number == state.num_deals
+    if state.over and state.reward_win:  # BA-18
+        margin = state.scores[0] - state.scores[1]
+        for seat in range(4):
+            side = margin if seat & 1 == 0 else -margin
+            state.rewards[seat] = np.float32(1 if side > 0 else -1 if side < 0 else 0)
+
+
+# Moves
+
+
+@rule
+def playable(state: State) -> Any:
+    """The set of cards that the seat to move may play."""
+    seat = int(state.seat)
+    hand = state.hands[seat]
+    if state.num_played & 3 == 0:
+        if state.broken or state.levels[seat] > 0:
+            return hand
+        plain = hand & ~state.trumps
+        return plain if plain != EMPTY else hand  # BA-12
+    same = hand & state.followers
+    if same == EMPTY:
+        return hand
+    led = int(state.history[state.num_played & ~3])
+    if led == BIG_BLOOPER:
+        return bit(highest(same))  # BA-13
+    if led == LITTLE_BLOOPER:
+        return bit(lowest(same))
+    return same
+
+
+@rule
+def legal(state: State, mask: Any) -> int:
+    mask[:] = 0
+    if state.needs_deal:
+        return 0
+    if state.num_bids < 4:  # BA-6
+        for bid in range(state.hand_size):
+            mask[BID + bid] = 1
+        mask[BID + BOARD] = 1
+        return int(state.hand_size) + 1
+    cards = playable(state)
+    num_legal = count(cards)
+    while cards:
+        mask[lowest(cards)] = 1
+        cards &= cards - ONE
+    return num_legal
+
+
+@rule
+def random_move(state: State, stream: Any) -> int:
+    if state.num_bids < 4:
+        bid = below(advance(stream), int(state.hand_size) + 1)
+        return BID + (bid if bid < state.hand_size else BOARD)
+    cards = playable(state)
+    num_legal = count(cards)
+    if num_legal == 1:
+        return lowest(cards)
+    return nth(cards, below(advance(stream), num_legal))
+
+
+@rule
+def play(state: State, action: int) -> None:
+    for seat in range(4):
+        state.rewards[seat] = np.float32(0)
+    if action < BID:
+        play_card(state, action)
+    else:
+        make_bid(state, action - BID)
+
+
+@rule
+def make_bid(state: State, bid: int) -> None:
+    seat = int(state.seat)
+    state.bids[seat] = bid
+    state.num_bids += 1
+    if bid == BOARD:
+        state.boards += 1
+        state.levels[seat] = state.boards  # BA-8
+        state.leader = seat  # BA-10: the last board leads
+    elif bid > state.high_bid and state.boards == 0:
+        state.high_bid = bid
+        state.leader = seat  # BA-10: else the first of the highest numbers
+    if state.num_bids < 4:
+        state.seat = (seat + 1) & 3
+    elif state.boards == 0 and state.high_bid == 0:
+        next_deal(state, True)
+    else:
+        for team in range(2):
+            state.team_levels[team] = max(state.levels[team], state.levels[team + 2])
+            boarded = state.team_levels[team] > 0
+            state.contracts[team] = state.hand_size if boarded else state.bids[team] + state.bids[team + 2]  # BA-7
+        state.seat = state.leader
+
+
+@rule
+def play_card(state: State, card: int) -> None:
+    seat = int(state.seat)
+    this = bit(card)
+    num_played = int(state.num_played)
+    state.hands[seat] &= ~this
+    state.played[seat] |= this
+    state.history[num_played] = card
+    state.num_played = num_played + 1
+    if num_played & 3 == 0:
+        state.leader = seat
+        state.leaders[num_played >> 2] = seat
+        state.followers = FOLLOWERS[card]
+        if this & state.trumps and not state.broken and state.levels[seat] == 0:
+            state.lacks[seat] |= ALL_CARDS & ~state.trumps  # BA-12: nothing but trumps
+        take_lead(state, seat, card)
+    else:
+        note_absent(state, seat, card)
+        if this & state.beats:
+            take_lead(state, seat, card)
+    if num_played & 3 == 3:
+        end_trick(state)
+    else:
+        state.seat = (seat + 1) & 3
+
+
+@rule
+def take_lead(state: State, seat: int, card: int) -> None:
+    """A card becomes the best of the trick (BA-11)."""
+    state.best_seat = seat
+    state.best = card
+    higher = above_card(card) & ALL_CARDS
+    if bit(card) & state.trumps:
+        state.beats = higher & state.trumps
+    else:
+        state.beats = (higher & FOLLOWERS[card]) | state.trumps
+
+
+@rule
+def note_absent(state: State, seat: int, card: int) -> None:
+    """What a card played to a trick tells about the hand it left (BA-20)."""
+    if bit(card) & state.followers == EMPTY:
+        state.lacks[seat] |= state.followers
+        return
+    led = int(state.history[(int(state.num_played) - 1) & ~3])
+    if led == BIG_BLOOPER:
+        state.lacks[seat] |= above_card(card) & TRUMPS
+    elif led == LITTLE_BLOOPER:
+        state.lacks[seat] |= below_card(card) & TRUMPS
+
+
+@rule
+def end_trick(state: State) -> None:
+    winner = int(state.best_seat)
+    state.tricks[winner & 1] += 1
+    state.seat = state.leader = winner
+    played = state.played[0] | state.played[1] | state.played[2] | state.played[3]
+    state.broken = played & state.trumps != EMPTY
+    if state.num_played < 4 * state.hand_size:  # BA-14
+        return
+    for team in range(2):
+        state.scores[team] += team_points(state, team)
+    if not state.reward_win:
+        margin = np.float32(team_points(state, 0) - team_points(state, 1))
+        for seat in range(4):
+            state.rewards[seat] = margin if seat & 1 == 0 else -margin
+    next_deal(state, False)
+
+
+@rule
+def team_points(state: State, team: int) -> int:
+    """BA-16 and BA-17, when all tricks are played."""
+    taken = int(state.tricks[team])
+    contract = int(state.contracts[team])
+    level = int(state.team_levels[team])
+    if level > 0:
+        points = 10 * int(state.hand_size) * level
+        return points if taken == state.hand_size else -points
+    if taken < contract:
+        return -5 * contract
+    return 5 * contract + taken - contract
+
+
+# What a seat knows
+
+
+@rule
+def set_bits(obs: Any, start: int, cards: Any) -> None:
+    while cards:
+        obs[start + lowest(cards)] = 1
+        cards &= cards - ONE
+
+
+@rule
+def observe(state: State, seat: int, obs: Any) -> None:
+    seat = int(seat)
+    obs[:] = 0
+    set_bits(obs, HAND, state.hands[seat])
+    num_played = int(state.num_played)
+    for i in range(num_played):
+        card = int(state.history[i])
+        player = (int(state.leaders[i >> 2]) + i - seat) & 3
+        obs[PLAYED + NUM_CARDS * player + card] = 1
+        obs[TRICK_OF_CARD + card] = (i >> 2) + 1
+    in_trick = num_played & 3
+    for i in range(num_played - in_trick, num_played):
+        obs[ON_TABLE + int(state.history[i])] = 1
+    if in_trick:
+        set_bits(obs, WINNERS, state.hands[seat] & state.beats)
+        obs[BEST_SEAT + ((int(state.best_seat) - seat) & 3)] = 1
+    for k in range(4):
+        other = (seat + k) & 3
+        if state.bids[other] != NO_BID:
+            obs[BIDS + 14 * k + int(state.bids[other])] = 1
+        obs[LEVELS + k] = state.levels[other]
+    obs[DEALER + ((int(state.dealer) - seat) & 3)] = 1
+    if state.num_bids == 4:
+        obs[LEADER + ((int(state.leader) - seat) & 3)] = 1
+        obs[POSITION + in_trick] = 1
+    obs[SIZE + int(state.hand_size) - 1] = 1
+    turned = int(state.turned)
+    if turned < LITTLE_BLOOPER:
+        obs[TURNED + turned % 13] = 1
+        obs[TRUMP_SUIT + turned // 13] = 1
+    else:
+        obs[TURNED + 13 + turned - LITTLE_BLOOPER] = 1
+        obs[TRUMP_SUIT + 4] = 1
+        if state.laid_aside_by >= 0:
+            obs[LAID_ASIDE_BY + ((int(state.laid_aside_by) - seat) & 3)] = 1
+    for k in range(3):
+        lacks = state.lacks[(seat + 1 + k) & 3]
+        if lacks:
+            for suit in range(4):
+                suit_cards = FOLLOWERS[13 * suit] if suit < 3 else FOLLOWERS[39] & (state.trumps | PLAIN_CARDS)
+                obs[VOIDS + 4 * k + suit] = lacks & suit_cards == suit_cards
+            if state.trumps:
+                obs[TRUMPS_ABOVE + k] = 53 - highest((ONE << np.uint64(38)) | (~lacks & TRUMPS))
+                obs[TRUMPS_BELOW + k] = lowest((~lacks & TRUMPS) | (ONE << np.uint64(54))) - 39
+    obs[BROKEN] = state.broken
+    for k in range(2):
+        team = (seat + k) & 1
+        obs[TRICKS + k] = state.tricks[team]
+        obs[NEED + k] = state.contracts[team] - state.tricks[team]
+        obs[TEAM_LEVELS + k] = state.team_levels[team]
+        score = int(state.scores[team])
+        hundreds = abs(score) // 100
+        units = abs(score) - 100 * hundreds
+        obs[SCORE_HUNDREDS + k] = min(hundreds, 127) if score >= 0 else -min(hundreds, 127)
+        obs[SCORE_UNITS + k] = units if score >= 0 else -units
+    obs[DEAL_NUMBER] = state.deal_number
+    obs[DEALS_LEFT] = state.num_deals - state.deal_number
+    obs[PASS_OUTS] = state.pass_outs
+
+
+@rule
+def observe_all(state: State, seat: int, obs: Any) -> None:
+    observe(state, seat, obs[:OBS_SIZE])
+    obs[OBS_SIZE:] = 0
+    for k in range(3):
+        set_bits(obs, OBS_SIZE + NUM_CARDS * k, state.hands[(int(seat) + 1 + k) & 3])
+
+
+# What a seat does not know
+
+
+@rule
+def unseen_by(state: State, seat: int) -> Any:
+    """The cards that may lie anywhere for a seat: not its own, not played, not turned up or laid aside."""
+    seen = state.hands[int(seat)] | state.played[0] | state.played[1] | state.played[2] | state.played[3]
+    if state.trumps:
+        seen |= bit(39 + int(state.turned) % 13)
+    else:
+        seen |= BLOOPERS if state.laid_aside_by >= 0 else bit(state.turned)
+    return ALL_CARDS & ~seen
+
+
+@rule
+def draw_cards(cards: Any, number: int, stream: Any) -> Any:
+    """A uniform subset of that many cards."""
+    drawn = EMPTY
+    left = count(cards)
+    for _ in range(number):
+        card = bit(nth(cards, below(advance(stream), left)))
+        drawn |= card
+        cards &= ~card
+        left -= 1
+    return drawn
+
+
+@rule
+def redeal_hidden(state: State, seat: int, stream: Any) -> None:
+    """Three hands from the unseen cards, uniform among the deals in which nobody holds what it is known to lack.
+
+    Hands are drawn one after the other. How many cards of each kind a hand takes (kinds: who else may hold them)
+    is drawn in proportion to the number of deals that it leaves; within a kind all cards are alike.
+    """
+    state.rng = advance(stream)
+    if state.needs_deal:
+        return
+    unseen = unseen_by(state, seat)
+    first, second, third = (int(seat) + 1) & 3, (int(seat) + 2) & 3, (int(seat) + 3) & 3
+    for_first = unseen & ~state.lacks[first]
+    for_second = unseen & ~state.lacks[second]
+    for_third = unseen & ~state.lacks[third]
+    size_first, size_second, size_third = (
+        count(state.hands[first]), count(state.hands[second]), count(state.hands[third]),
+    )  # fmt: skip
+    if for_first == unseen and for_second == unseen and for_third == unseen:
+        hand = draw_cards(unseen, size_first, stream)
+        state.hands[first] = hand
+        unseen &= ~hand
+        hand = draw_cards(unseen, size_second, stream)
+        state.hands[second] = hand
+        state.hands[third] = draw_cards(unseen & ~hand, size_third, stream)
+        return
+    shares = split_first(for_first, for_second, for_third, size_first, size_second, size_third, stream)
+    both, with_second, with_third = shares & 15, (shares >> 4) & 15, shares >> 8
+    hand = (
+        draw_cards(for_first & for_second & for_third, both, stream)
+        | draw_cards(for_first & for_second & ~for_third, with_second, stream)
+        | draw_cards(for_first & ~for_second & for_third, with_third, stream)
+        | draw_cards(for_first & ~for_second & ~for_third, size_first - both - with_second - with_third, stream)
+    )
+    state.hands[first] = hand
+    for_second &= ~hand
+    for_third &= ~hand
+    shared = for_second & for_third
+    num_shared, num_own, num_third = count(shared), count(for_second & ~shared), count(for_third)
+    target = uniform(stream) * ways_second(num_shared, num_own, num_third, size_second, size_third)
+    taken = max(0, size_second - num_own)
+    last = min(num_shared, size_second)
+    while taken < last:
+        target -= CHOOSE[num_shared, taken] * CHOOSE[num_own, size_second - taken] * CHOOSE[num_third - taken, size_third]
+        if target < 0:
+            break
+        taken += 1
+    hand = draw_cards(shared, taken, stream) | draw_cards(for_second & ~shared, size_second - taken, stream)
+    state.hands[second] = hand
+    state.hands[third] = draw_cards(for_third & ~hand, size_third, stream)
+
+
+@rule
+def uniform(stream: Any) -> float:
+    """A float in [0, 1)."""
+    return np.float64(np.int64(advance(stream) >> np.uint64(11))) * 2.0**-53
+
+
+@rule
+def ways_second(num_shared: int, num_own: int, num_third: int, size_second: int, size_third: int) -> float:
+    """Number of ways to fill the second and third hand from `num_own` cards that only the second may hold and
+    `num_third` that the third may hold, `num_shared` of which both may hold."""
+    ways = 0.0
+    for taken in range(max(0, size_second - num_own), min(num_shared, size_second) + 1):
+        ways += CHOOSE[num_shared, taken] * CHOOSE[num_own, size_second - taken] * CHOOSE[num_third - taken, size_third]
+    return ways
+
+
+@rule
+def split_first(
+    for_first: Any, for_second: Any, for_third: Any, size_first: int, size_second: int, size_third: int, stream: Any
+) -> int:
+    """How many cards the first hand takes of those that (both others, only the second, only the third) may hold too.
+
+    Drawn in proportion to the deals; packed as both + 16 * second + 256 * third.
+    """
+    num_both = count(for_first & for_second & for_third)
+    num_with_second = count(for_first & for_second & ~for_third)
+    num_with_third = count(for_first & ~for_second & for_third)
+    num_alone = count(for_first & ~for_second & ~for_third)
+    num_shared = count(for_second & for_third)
+    num_second = count(for_second & ~for_third)
+    num_third = count(for_third)
+    total = 0.0
+    target = -1.0
+    shares = 0
+    for draw in range(2):  # the total first, then up to a random part of it
+        if draw == 1:
+            target = uniform(stream) * total
+        for both in range(min(num_both, size_first) + 1):
+            for with_second in range(min(num_with_second, size_first - both) + 1):
+                for with_third in range(min(num_with_third, size_first - both - with_second) + 1):
+                    alone = size_first - both - with_second - with_third
+                    if alone > num_alone:
+                        continue
+                    ways = (
+                        CHOOSE[num_both, both]
+                        * CHOOSE[num_with_second, with_second]
+                        * CHOOSE[num_with_third, with_third]
+                        * CHOOSE[num_alone, alone]
+                        * ways_second(
+                            num_shared - both, num_second - with_second, num_third - both - with_third,
+                            size_second, size_third,
+                        )
+                    )  # fmt: skip
+                    if draw == 0:
+                        total += ways
+                    elif ways > 0:
+                        shares = both + 16 * with_second + 256 * with_third
+                        target -= ways
+                        if target < 0:
+                            return shares
+    return shares
