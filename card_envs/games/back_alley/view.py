@@ -13,7 +13,7 @@ from card_envs.engine.table import Table
 from card_envs.game import Int8s, State
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
-from card_envs.games.back_alley.rules import BID, BOARD, LITTLE_BLOOPER, NO_BID, NUM_CARDS
+from card_envs.games.back_alley.rules import BID, LITTLE_BLOOPER, NUM_CARDS
 
 CARDS = (*deck(ACE_HIGH), "LB", "BB")
 CODES = {card: code for code, card in enumerate(CARDS)}
