@@ -72,5 +72,8 @@ def table_keys(seed: int, tables: NDArray[Any]) -> NDArray[np.uint64]:
     """The key of each table's stream, `uint64`: it depends on the seed and the table's number alone."""
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"seed: expected a whole number from 0 to 2**64 - 1, got {seed!r}")
+    plain_mix = getattr(mix, "py_func", mix)  # NumPy's arithmetic: compiling for this would cost a second
     with np.errstate(over="ignore"):
-        return np.array([derive(derive(np.uint64(seed), 0), int(table)) for table in tables], np.uint64)
+        seed_key = plain_mix(np.array([seed], np.uint64) + GOLDEN)
+        keys: NDArray[np.uint64] = plain_mix(seed_key + GOLDEN * (np.asarray(tables).astype(np.uint64) + np.uint64(1)))
+    return keys

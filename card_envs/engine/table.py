@@ -20,12 +20,34 @@ class Table:
         self.states = np.zeros(1, game.rules.STATE)
         self.states[0] = state
         self.state: State = self.states[0]
+        # Attribute access on a record takes microseconds from Python; these views of it do not.
+        self._seat, self._over, self._needs_deal = (self.states[name] for name in ("seat", "over", "needs_deal"))
+        self._rewards = self.states["rewards"][0]
         self._play = kernel("play_table", game)
         self._legal = kernel("legal_table", game)
         self._observe = kernel("observe_table", game)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.game, self.states.tobytes())
+
+    @property
+    def seat(self) -> int:
+        """The seat to move."""
+        return int(self._seat[0])
+
+    @property
+    def over(self) -> bool:
+        return bool(self._over[0])
+
+    @property
+    def needs_deal(self) -> bool:
+        return bool(self._needs_deal[0])
+
+    @property
+    def rewards(self) -> list[float]:
+        """Of the last move, for each seat."""
+        rewards: list[float] = self._rewards.tolist()
+        return rewards
 
     def copy(self) -> Table:
         return Table(self.game, self.state)

@@ -1,0 +1,309 @@
+"""Every game as a PettingZoo AEC environment, without wrappers: the checks live in the environment."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import AECEnv
+from pydantic import ValidationError
+
+from card_envs.engine.batch import IllegalMove
+from card_envs.engine.table import Table
+from card_envs.game import Game, Int8s, bounds
+from card_envs.record import GameRecord
+
+Observation = dict[str, Int8s]
+
+
+def validated_options(game: Game, options: dict[str, Any]) -> Any:
+    """The game's options as its pydantic model. Raises ValueError that says what is wrong and what there is."""
+    try:
+        return game.options(**options)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc'][:1]))}: {e['msg']}" for e in error.errors()[:2])
+        known = "; ".join(f"{name}: {field.description}" for name, field in game.options.model_fields.items())
+        raise ValueError(f"{game.name}: option {problems}. Options are: {known}") from None
+
+
+class CardEnv(AECEnv):
+    """A card game for PettingZoo. Agents are `player_0` … in the order of the seats.
+
+    Observations are dicts: `observation` [D] int8 (the table in the game's RULES.md) and `action_mask` [A] int8, all
+    zero for a seat that is not to move. The same mask is in `infos[agent]["action_mask"]`. A player who moves several
+    times in a row stays `agent_selection`.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        render_mode: Literal["ansi", "human"] | None = None,
+        illegal_move: Literal["terminate", "raise"] = "terminate",
+        obs_key: str = "observation",
+        **options: Any,
+    ) -> None:
+        """Make an environment; `reset` deals.
+
+        Args:
+            game: from `card_envs.get_game`.
+            render_mode: "ansi": `render` returns text; "human": every position is printed.
+            illegal_move: "terminate": the episode ends, the mover gets the worst score that one deal can bring (-1
+                with `reward="win"`), the others 0. "raise": `IllegalMove`, and nothing has happened.
+            obs_key: key of the observation in its dict; RLlib wants "observations".
+            options: of the game, see its `options.py`.
+        """
+        super().__init__()
+        if render_mode not in (None, "ansi", "human"):
+            raise ValueError(f'render_mode: expected None, "ansi" or "human", got {render_mode!r}')
+        if illegal_move not in ("terminate", "raise"):
+            raise ValueError(f'illegal_move: expected "terminate" or "raise", got {illegal_move!r}')
+        rules = game.rules
+        self.game = game
+        self.render_mode = render_mode
+        self.illegal_move = illegal_move
+        self.obs_key = obs_key
+        self.options = validated_options(game, options)
+        self.metadata = {
+            "name": f"{game.name}_v{game.version}",
+            "render_modes": ["ansi", "human"],
+            "render_fps": 1,
+            "is_parallelizable": False,
+        }
+        self.possible_agents = [f"player_{seat}" for seat in range(rules.NUM_SEATS)]
+        self.agents: list[str] = []
+        self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        low, high = bounds(rules.OBS_FIELDS)
+        observation = spaces.Dict(
+            {
+                obs_key: spaces.Box(low, high, dtype=np.int8),
+                "action_mask": spaces.Box(0, 1, (rules.NUM_ACTIONS,), np.int8),
+            }
+        )
+        self.observation_spaces = {agent: copy.deepcopy(observation) for agent in self.possible_agents}
+        self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
+        self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
+        self._table = Table(game, rules.new_state(self.options))
+        self._seeded = False
+        self._off_turn = np.zeros(rules.NUM_ACTIONS, np.int8)
+        self._off_turn.flags.writeable = False
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Deal a new episode.
+
+        Args:
+            seed: of all later deals; None goes on with the stream at hand.
+            options: `{"deal": …}` sets the deal, in the format of RULES.md; when its packs are used up, later deals
+                are random.
+
+        Raises:
+            ValueError: a malformed deal or unknown key; the environment stays as it was.
+        """
+        unknown = set(options or {}) - {"deal", "options"}  # PettingZoo's api_test passes {"options": 1}
+        if unknown:
+            raise ValueError(f"reset options: unknown key {sorted(unknown)[0]!r}; expected deal")
+        table = Table(self.game, self.game.rules.new_state(self.options))
+        table.state.rng = self._table.state.rng
+        packs = self.game.view.parse_deal(table.state, options["deal"]) if options and "deal" in options else []
+        if seed is None and not self._seeded:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is not None:
+            table.seed(seed)
+        self._seeded = True
+        self._table = table
+        self._packs: list[Int8s] = packs
+        self._dealt: list[Int8s] = []
+        self._actions: list[int] = []
+        self._illegal = False
+        self.agents = self.possible_agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos = {agent: {"action_mask": self._off_turn} for agent in self.agents}
+        self._skip_agent_selection = None
+        self._deal()
+        self._turn()
+        if self.render_mode == "human":
+            self.render()
+
+    def _deal(self) -> None:
+        while self._table.needs_deal:
+            if self._packs:
+                self._table.arrange(self._packs.pop(0))
+            else:
+                self._table.deal()
+            self._dealt.append(self.game.view.dealt_pack(self._table.state))
+
+    def _turn(self) -> None:
+        """Point to the seat to move, with its mask."""
+        self._mask = self._table.legal()
+        self._mask.flags.writeable = False
+        self._over = self._illegal or self._table.over
+        if not self._over:
+            self.agent_selection = self.possible_agents[self._table.seat]
+            self.infos[self.agent_selection] = {"action_mask": self._mask}
+
+    def observe(self, agent: str) -> Observation:
+        """What a seat may know, at any time; new arrays (the mask is read-only)."""
+        self._check_reset()
+        seat = self._seats[agent]
+        on_turn = not self._over and seat == self._table.seat
+        return {self.obs_key: self._table.observe(seat), "action_mask": self._mask if on_turn else self._off_turn}
+
+    def state(self) -> Int8s:
+        """The full state as seat 0 would see it, hidden cards included: [FULL_SIZE] int8."""
+        self._check_reset()
+        return self._table.observe_all(0)
+
+    def step(self, action: int | np.integer[Any] | None) -> None:
+        """Play for `agent_selection`; None for an agent whose episode is over.
+
+        Raises:
+            IllegalMove: with `illegal_move="raise"`; nothing has happened then.
+            ValueError: `action` is no whole number.
+        """
+        self._check_reset()
+        agent = self.agent_selection
+        if self.terminations[agent]:
+            self._was_dead_step(action)
+            return
+        number = self._action_number(action)
+        self._cumulative_rewards[agent] = 0.0
+        if not 0 <= number < len(self._mask) or not self._mask[number]:
+            self._play_illegal(agent, number)
+        else:
+            table = self._table
+            self._actions.append(number)
+            table.play(number)
+            self.rewards = dict(zip(self.possible_agents, table.rewards))
+            if table.needs_deal and not table.over:
+                self._deal()
+        for name, reward in self.rewards.items():
+            self._cumulative_rewards[name] += reward
+        self.infos[agent] = {"action_mask": self._off_turn}
+        self._turn()
+        if self._over:
+            self.terminations = dict.fromkeys(self.agents, True)
+            self._deads_step_first()
+        if self.render_mode == "human":
+            self.render()
+
+    def _action_number(self, action: Any) -> int:
+        try:
+            return operator.index(action)
+        except TypeError:
+            raise ValueError(f"{self.game.name}: action: expected a whole number, got {action!r}") from None
+
+    def _play_illegal(self, agent: str, number: int) -> None:
+        if self.illegal_move == "raise":
+            text = self.move_text(number) if 0 <= number < len(self._mask) else "out of range"
+            raise IllegalMove(
+                f"{self.game.name}: action {number} ({text}) of {agent} is illegal; legal: "
+                f"{', '.join(self.legal_moves())}"
+            )
+        self._illegal = True
+        worst = -1.0 if self.options.reward == "win" else float(self.game.rules.WORST_SCORE)
+        self.rewards = {name: worst if name == agent else 0.0 for name in self.possible_agents}
+
+    def _check_reset(self) -> None:
+        if not self._seeded:
+            raise RuntimeError(f"{self.game.name}: call reset() first")
+
+    # Beyond PettingZoo's protocol
+
+    def legal_moves(self) -> list[str]:
+        """The legal moves of the seat to move, as text; empty when the episode is over."""
+        self._check_reset()
+        return [] if self._over else [self.move_text(action) for action in np.flatnonzero(self._mask)]
+
+    def move_text(self, action: int | np.integer[Any]) -> str:
+        """An action in the game's notation. Raises ValueError for a number that is no action."""
+        number = self._action_number(action)
+        if not 0 <= number < self.game.rules.NUM_ACTIONS:
+            raise ValueError(
+                f"{self.game.name}: action: expected 0 to {self.game.rules.NUM_ACTIONS - 1}, got {number}"
+            )
+        text: str = self.game.view.move_text(self._table.state, number)
+        return text
+
+    def parse_move(self, text: str) -> int:
+        """The action of a text in the game's notation. Raises ValueError for a text that is no move."""
+        action: int = self.game.view.parse_move(self._table.state, text)
+        return action
+
+    def view(self, agent: str) -> dict[str, Any]:
+        """All that an agent sees, ready for JSON (`game.view.SCHEMA`)."""
+        self._check_reset()
+        view: dict[str, Any] = self.game.view.view(self._table.state, self._seats[agent])
+        if self._illegal:
+            view |= {"to_move": None, "legal": []}
+        return view
+
+    def outcome(self) -> dict[str, Any]:
+        """`{"over", "reason", "scores"}`: why the episode ended, and a number for each seat so far."""
+        self._check_reset()
+        reason, scores = self.game.view.outcome(self._table.state)
+        return {"over": self._over, "reason": "illegal" if self._illegal else reason, "scores": scores}
+
+    def record(self) -> GameRecord:
+        """The episode so far: options, packs and legal moves, from which it can be replayed."""
+        self._check_reset()
+        return GameRecord(
+            game=self.game.name,
+            version=self.game.version,
+            options=self.options.model_dump(mode="json", exclude_none=True),
+            deal=self.game.view.deal_text(self._dealt),
+            moves=self._move_texts(),
+            outcome=self.outcome(),
+        )
+
+    def _move_texts(self) -> list[str]:
+        """The moves so far as text, by playing them again: the notation needs the state they were played in."""
+        table = Table(self.game, self.game.rules.new_state(self.options))
+        packs = iter(self._dealt)
+        texts = []
+        for action in self._actions:
+            while table.needs_deal:
+                table.arrange(next(packs))
+            texts.append(self.game.view.move_text(table.state, action))
+            table.play(action)
+        return texts
+
+    def clone(self) -> CardEnv:
+        """An independent copy at the same point, later deals included."""
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CardEnv:
+        twin = type(self).__new__(type(self))
+        # Spaces hold their own samplers; the rest is the table and small containers.
+        twin.__dict__ = {
+            name: value if name in ("game", "options") else copy.deepcopy(value, memo)
+            for name, value in self.__dict__.items()
+        }
+        return twin
+
+    def render(self) -> str | None:
+        """The position as the seat to move sees it: text for "ansi", printed for "human"."""
+        self._check_reset()
+        seat = self._table.seat
+        view = self.view(self.possible_agents[seat])
+        text: str = self.game.view.picture(view)
+        if self._over:
+            text += f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}"
+        if self.render_mode == "ansi":
+            return text
+        if self.render_mode == "human":
+            print(text, end="\n\n")
+        return None
+
+    def close(self) -> None:
+        """Nothing to close."""
