@@ -1,5 +1,46 @@
-"""Reinforcement-learning environments for card games."""
+"""Reinforcement-learning environments for card games.
 
+from card_envs import back_alley_v0                   # PettingZoo: back_alley_v0.env()
+gymnasium.make("card_envs/BackAlley-v0")              # one seat against opponents
+card_envs.BatchEnv(card_envs.get_game("back_alley"), 1024)   # many tables at once
+card_envs.load_opponent("back_alley/greedy")          # opponents
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from card_envs.envs.registration import register_all
 from card_envs.games import GAMES, get_game
 
-__all__ = ["GAMES", "get_game"]
+if TYPE_CHECKING:
+    from card_envs.engine.batch import BatchEnv, IllegalMove
+    from card_envs.opponents import load_opponent
+    from card_envs.opponents.policy import Opponent, Policy, Turn
+    from card_envs.record import GameRecord
+
+# Imported when first used: they bring Numba along, which `import card_envs` leaves out.
+_LAZY = {
+    "BatchEnv": "card_envs.engine.batch",
+    "IllegalMove": "card_envs.engine.batch",
+    "load_opponent": "card_envs.opponents",
+    "Opponent": "card_envs.opponents.policy",
+    "Policy": "card_envs.opponents.policy",
+    "Turn": "card_envs.opponents.policy",
+    "GameRecord": "card_envs.record",
+}
+
+__all__ = [
+    "GAMES", "BatchEnv", "GameRecord", "IllegalMove", "Opponent", "Policy", "Turn", "get_game", "load_opponent",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+register_all()

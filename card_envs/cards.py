@@ -34,7 +34,8 @@ def parse_pack(pack: object, codes: Mapping[str, int], expected: Sequence[int], 
     for position, card in enumerate(pack):
         code = codes.get(card) if isinstance(card, str) else None
         if code is None or code not in left:
-            raise ValueError(f"{where}: card {position} is {card!r}, expected one of {' '.join(names[c] for c in left)}")
+            known = " ".join(names[c] for c in sorted(left))
+            raise ValueError(f"{where}: card {position} is {card!r}, expected one of {known}")
         if left[code] == 0:
             raise ValueError(f"{where}: card {position}, {card!r}, occurs too often")
         left[code] -= 1

@@ -9,7 +9,9 @@ Letters for shapes, everywhere: `B` tables, `S` seats, `A` actions, `D` observat
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
@@ -47,6 +49,12 @@ def bounds(fields: tuple[Field, ...]) -> tuple[Int8s, Int8s]:
     return low, np.repeat(np.array([field.high for field in fields], np.int8), sizes)
 
 
+def layout_digest(rules: Rules) -> str:
+    """Hash of the declared layout of observations and actions, which trained networks depend on."""
+    layout = [[field[:4] for field in fields] for fields in (rules.OBS_FIELDS, rules.ACTION_FIELDS)]
+    return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16]
+
+
 def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
     """A game's State: what the engine knows of every game, then the game's own fields.
 
@@ -70,6 +78,8 @@ class Rules(Protocol):
 
     STATE: np.dtype[Any]
     NUM_SEATS: int
+    SIDES: tuple[int, ...]  # by seat: seats with the same number win and lose together
+    ACTION_FIELDS: tuple[Field, ...]  # the ranges of action ids
     NUM_ACTIONS: int
     PACK_SIZE: int  # entries of the `int8` array that `arrange` takes
     OBS_FIELDS: tuple[Field, ...]

@@ -47,7 +47,7 @@ def kernel(loop_name: str, game: Game, bot: str = "") -> Any:
     bound.__qualname__ = name
     if jit.INTERPRETED:
         return bound
-    compiled = jit.loop(bound)
+    compiled: Any = jit.loop(bound)
     _remove_outdated(Path(compiled.stats.cache_path), stem, name)
     return compiled
 

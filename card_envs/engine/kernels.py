@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from card_envs.game import (
     Int8s,
     UInt64s,
@@ -140,7 +138,8 @@ def random_playout(states: Any, streams: UInt64s, decisions: int, first: int, la
         for _ in range(decisions):
             play(state, random_move(state, stream))
             if state.needs_deal:
-                ended += np.int64(state.over)
+                if state.over:
+                    ended += 1
                 deal(state)
     return ended
 
@@ -153,6 +152,7 @@ def bot_playout(states: Any, decisions: int, first: int, last: int) -> int:
         for _ in range(decisions):
             play(state, bot_move(state))
             if state.needs_deal:
-                ended += np.int64(state.over)
+                if state.over:
+                    ended += 1
                 deal(state)
     return ended

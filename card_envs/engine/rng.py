@@ -43,7 +43,7 @@ def advance(stream: Any) -> Any:
 
 
 @rule
-def below(bits: Any, bound: int) -> int:
+def below(bits: Any, bound: int) -> Any:
     """A whole number in [0, bound), exactly uniform, from 64 random bits; `bound` under 2**32.
 
     Ref: Lemire 2019, "Fast Random Integer Generation in an Interval"; a rejected draw re-hashes its bits.

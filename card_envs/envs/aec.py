@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 from pettingzoo import AECEnv
 from pydantic import ValidationError
 
@@ -159,6 +160,11 @@ class CardEnv(AECEnv):
         on_turn = not self._over and seat == self._table.seat
         return {self.obs_key: self._table.observe(seat), "action_mask": self._mask if on_turn else self._off_turn}
 
+    @property
+    def states(self) -> NDArray[Any]:
+        """[1] record of the game's State, hidden cards included; a view, not a copy."""
+        return self._table.states
+
     def state(self) -> Int8s:
         """The full state as seat 0 would see it, hidden cards included: [FULL_SIZE] int8."""
         self._check_reset()
@@ -229,9 +235,7 @@ class CardEnv(AECEnv):
         """An action in the game's notation. Raises ValueError for a number that is no action."""
         number = self._action_number(action)
         if not 0 <= number < self.game.rules.NUM_ACTIONS:
-            raise ValueError(
-                f"{self.game.name}: action: expected 0 to {self.game.rules.NUM_ACTIONS - 1}, got {number}"
-            )
+            raise ValueError(f"{self.game.name}: action: expected 0 to {self.game.rules.NUM_ACTIONS - 1}, got {number}")
         text: str = self.game.view.move_text(self._table.state, number)
         return text
 

@@ -29,7 +29,11 @@ MAX_PASS_OUTS = 8  # BA-9
 BID = NUM_CARDS  # actions: 0-53 play that card, 54 passes, 54 + b bids b
 BOARD = 13
 NO_BID = -1
-NUM_ACTIONS = BID + BOARD + 1
+ACTION_FIELDS = (
+    Field("card", 54, 1, meaning="play the card with that relative code"),
+    Field("bid", 14, 1, meaning="pass, 1 to 12, board"),
+)
+NUM_ACTIONS = offsets(ACTION_FIELDS)[-1]
 SIDES = (0, 1, 0, 1)  # which seats win and lose together
 WORST_SCORE = -70.0 * MAX_SIZE  # a quadruple board failed against a triple board made
 
@@ -566,7 +570,9 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
     taken = max(0, size_second - num_own)
     last = min(num_shared, size_second)
     while taken < last:
-        target -= CHOOSE[num_shared, taken] * CHOOSE[num_own, size_second - taken] * CHOOSE[num_third - taken, size_third]
+        target -= (
+            CHOOSE[num_shared, taken] * CHOOSE[num_own, size_second - taken] * CHOOSE[num_third - taken, size_third]
+        )
         if target < 0:
             break
         taken += 1

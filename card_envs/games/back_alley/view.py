@@ -286,7 +286,8 @@ def _check_fits(state: State, seat: int) -> None:
             for s in group:
                 fitting |= unseen & ~int(state.lacks[s])
             if fitting.bit_count() < sum(int(state.hands[s]).bit_count() for s in group):
-                raise ValueError(f"view: seats {group} can't hold as many cards as they must: {card_texts(state, fitting)}")
+                cards = " ".join(card_texts(state, fitting))
+                raise ValueError(f"view: seats {group} can hold only {cards or 'nothing'}: too few cards")
 
 
 def picture(given: dict[str, Any]) -> str:
@@ -305,7 +306,7 @@ def picture(given: dict[str, Any]) -> str:
     tricks = given["tricks"]
     trick = tricks[-1] if tricks else None
     table = {(trick["leader"] + k) % 4: card for k, card in enumerate(trick["cards"])} if trick else {}
-    complete = bool(trick) and len(trick["cards"]) == 4 and given["to_move"] is not None
+    complete = trick is not None and len(trick["cards"]) == 4 and given["to_move"] is not None
     label = "last trick" if complete else "trick"
     lines.append(f"{'':11}{'seat':>6}{'bid':>8}{'cards':>7}  {label}")
     for k in range(4):

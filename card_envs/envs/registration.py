@@ -1,0 +1,23 @@
+"""Registers every game with PettingZoo and Gymnasium, so that their `make` finds it."""
+
+from __future__ import annotations
+
+import gymnasium
+import pettingzoo
+
+from card_envs.games import GAMES
+
+
+def register_all() -> None:
+    """`card_envs/back_alley-v0` for PettingZoo (from 1.27 on), `card_envs/BackAlley-v0` for Gymnasium."""
+    for game in GAMES.values():
+        if hasattr(pettingzoo, "register") and game.id not in pettingzoo.aec_registry:
+            pettingzoo.register("aec", game.id, entry_point=f"card_envs.{game.name}_v{game.version}:env")
+        gymnasium_id = f"card_envs/{game.title.replace(' ', '')}-v{game.version}"
+        if gymnasium_id not in gymnasium.registry:
+            gymnasium.register(
+                gymnasium_id,
+                entry_point="card_envs.envs.single_agent:SingleSeatEnv",
+                kwargs={"game": game.name},
+                order_enforce=True,
+            )

@@ -1,0 +1,81 @@
+"""Opponents: scripted, trained, or the user's own, behind one call: `load_opponent`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from pathlib import Path
+
+from card_envs.game import Game
+from card_envs.games import GAMES, get_game
+from card_envs.opponents.checkpoint import load_network
+from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+
+MODELS = Path(__file__).parent / "models"
+
+
+def opponent_names(game: Game) -> list[str]:
+    """The opponents of a game that come with the package."""
+    shipped = sorted(path.name for path in (MODELS / game.name).glob("*") if path.is_dir())
+    return ["random", "trivial", "greedy", *shipped]
+
+
+def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
+    """An opponent, from a name, a folder, or a class of yours.
+
+    Args:
+        name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote; or
+            `"module:Class"`: a `Policy`, made by calling it with the `Game`.
+        game: needed for short names and classes; otherwise checked.
+        sampled: a trained network draws its moves from its probabilities; False: it plays the likeliest.
+
+    Raises:
+        ValueError: there is no such opponent (near names are suggested), or its files are broken or don't fit.
+    """
+    name = str(name)
+    given = get_game(game) if isinstance(game, str) else game
+    prefix, _, short = name.rpartition("/")
+    if prefix in GAMES:
+        if given is not None and given.name != prefix:
+            raise ValueError(f"opponent {name!r} plays {prefix}, not {given.name}")
+        given = GAMES[prefix]
+    elif not prefix:
+        short = name
+    if Path(name).is_dir():
+        network = load_network(Path(name), given, sampled)
+        return Opponent(Path(name).name, network.game, network)
+    if ":" in name:
+        if given is None:
+            raise ValueError(f"opponent {name!r}: say which game it plays: load_opponent({name!r}, game=…)")
+        return Opponent(name, given, _users_own(name, given))
+    if given is None:
+        raise ValueError(_unknown(name, [f"{g.name}/{n}" for g in GAMES.values() for n in opponent_names(g)]))
+    if short not in opponent_names(given) or prefix not in ("", given.name):
+        raise ValueError(_unknown(name, [f"{given.name}/{n}" for n in opponent_names(given)]))
+    policy: Policy
+    if short == "random":
+        policy = RandomPolicy()
+    elif short in ("trivial", "greedy"):
+        policy = ScriptedPolicy(short)
+    else:
+        policy = load_network(MODELS / given.name / short, given, sampled)
+    return Opponent(short, given, policy)
+
+
+def _users_own(name: str, game: Game) -> Policy:
+    module_name, _, class_name = name.partition(":")
+    try:
+        made = getattr(importlib.import_module(module_name), class_name)(game)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"opponent {name!r}: {error}") from error
+    if not isinstance(made, Policy):
+        raise ValueError(f"opponent {name!r}: needs the methods act(turn, rng) and probabilities(turn)")
+    return made
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    by_short = {n.rpartition("/")[2]: n for n in known} | {n: n for n in known}
+    near = list(dict.fromkeys(by_short[n] for n in difflib.get_close_matches(name, by_short, cutoff=0.5)))
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
+    return f"unknown opponent {name!r}, and no folder of that name; {hint}"

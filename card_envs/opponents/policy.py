@@ -1,0 +1,108 @@
+"""What a policy sees and does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.compile import kernel
+from card_envs.game import Game, Int8s
+
+
+class Turn:
+    """The decisions at n tables, each seen from the seat to move; hidden cards stay hidden.
+
+    Attributes:
+        game: the game.
+        obs: [n, D] int8, what each seat may know.
+        mask: [n, A] int8, its legal actions.
+        seat: [n] int8, the seat.
+    """
+
+    def __init__(self, game: Game, states: NDArray[Any], obs: Int8s, mask: Int8s, seat: Int8s) -> None:
+        self.game = game
+        self.obs = obs
+        self.mask = mask
+        self.seat = seat
+        self.__states = states
+
+    def __len__(self) -> int:
+        return len(self.seat)
+
+    def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
+        """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
+        worlds = np.repeat(self.__states, k)
+        keys = rng.integers(0, 1 << 64, len(worlds), np.uint64)
+        kernel("redeal_tables", self.game)(worlds, np.repeat(self.seat, k), keys, 0, len(worlds))
+        return worlds.reshape(len(self), k)
+
+    def bot_moves(self, bot: str) -> NDArray[np.int64]:
+        """[n] moves of the game's scripted player `trivial` or `greedy`, which know no more than the seat."""
+        actions = np.zeros(len(self), np.int64)
+        kernel("bot_actions", self.game, bot)(self.__states, actions, 0, len(self))
+        return actions
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Something that acts. Implement these two methods to bring your own."""
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        """[n] actions, each legal under `turn.mask`; all randomness comes from `rng`."""
+        ...
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        """[n, A] probabilities of the actions, zero where illegal."""
+        ...
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """A policy with the game it plays and a name."""
+
+    name: str
+    game: Game
+    policy: Policy
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        """See `Policy.act`."""
+        return self.policy.act(turn, rng)
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        """See `Policy.probabilities`."""
+        return self.policy.probabilities(turn)
+
+    def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:
+        """The legal moves of the seat to move with their probabilities, best first, from a view (`env.view`).
+
+        Raises:
+            ValueError: the view is malformed or contradictory, or it is another seat's turn.
+        """
+        state = self.game.view.from_view(view)
+        if state.needs_deal or state.seat != view["seat"]:
+            raise ValueError(f"view: to_move: it is not the turn of seat {view['seat']}")
+        turn = turn_of_states(self.game, np.array([state], self.game.rules.STATE))
+        probabilities = self.probabilities(turn)[0]
+        actions = np.flatnonzero(turn.mask[0])
+        ranked = sorted(actions, key=lambda action: -probabilities[action])
+        return [(self.game.view.move_text(state, int(action)), float(probabilities[action])) for action in ranked]
+
+
+def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:
+    """The decisions at these tables."""
+    n = len(states)
+    obs = np.empty((n, game.rules.OBS_SIZE), np.int8)
+    mask = np.empty((n, game.rules.NUM_ACTIONS), np.int8)
+    seat = np.empty(n, np.int8)
+    kernel("look_tables", game)(states, obs, mask, seat, 0, n)
+    return Turn(game, states, obs, mask, seat)
+
+
+def sample(probabilities: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.int64]:
+    """One action for each row, drawn with its probabilities; never one with probability zero."""
+    cumulative = np.cumsum(probabilities, axis=1, dtype=np.float64)
+    draws = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
+    return np.argmax(cumulative > draws, axis=1)
