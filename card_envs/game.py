@@ -115,6 +115,9 @@ class View(Protocol):
     def options_of(self, state: State) -> Any:
         """The options that a state was made with."""
 
+    def num_deals(self, state: State) -> int:
+        """How many scored deals an episode has, 1 where that is open."""
+
     def outcome(self, state: State) -> tuple[str, list[int]]:
         """Why the episode ended (empty while it runs) and the score of each seat so far."""
 

@@ -12,7 +12,7 @@ def register_all() -> None:
     """`card_envs/back_alley-v0` for PettingZoo (from 1.27 on), `card_envs/BackAlley-v0` for Gymnasium."""
     for game in GAMES.values():
         if hasattr(pettingzoo, "register") and game.id not in pettingzoo.aec_registry:
-            pettingzoo.register("aec", game.id, entry_point=f"card_envs.{game.name}_v{game.version}:env")
+            pettingzoo.register("aec", game.id, entry_point="card_envs.envs.aec:CardEnv", kwargs={"game": game})
         gymnasium_id = f"card_envs/{game.title.replace(' ', '')}-v{game.version}"
         if gymnasium_id not in gymnasium.registry:
             gymnasium.register(

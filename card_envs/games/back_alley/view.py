@@ -102,6 +102,11 @@ def options_of(state: State) -> Options:
     return Options(deals=deals, reward="win" if state.reward_win else "points")
 
 
+def num_deals(state: State) -> int:
+    """How many deals an episode counts (pass-outs aside)."""
+    return int(state.num_deals)
+
+
 def outcome(state: State) -> tuple[str, list[int]]:
     """The reason of the end ("" while it runs) and each seat's team points so far."""
     return "played" if state.over else "", [int(state.scores[seat & 1]) for seat in range(4)]

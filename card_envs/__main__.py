@@ -1,0 +1,156 @@
+"""`python -m card_envs`: games, compare, bench, play."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table as Sheet
+
+from card_envs.games import GAMES, get_game
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+console = Console()
+
+GameName = Annotated[str, typer.Argument(help=f"one of {', '.join(GAMES)}")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", help="an option of the game, such as deals=[7,6,5] or deals=single"),
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures to this file")]
+
+
+def parse_options(options: list[str] | None) -> dict[str, Any]:
+    """`name=value` pairs; values are JSON, or text where they are not."""
+    parsed: dict[str, Any] = {}
+    for option in options or []:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise ValueError(f"option {option!r}: expected name=value")
+        try:
+            parsed[name] = json.loads(value)
+        except json.JSONDecodeError:
+            parsed[name] = value
+    return parsed
+
+
+def write_json(figures: dict[str, Any], path: Path | None) -> None:
+    """Write figures where the user asked for it."""
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=1) + "\n")
+        console.print(f"written to {path}")
+
+
+@app.command()
+def games(name: Annotated[str | None, typer.Argument(help="show this game's options and opponents")] = None) -> None:
+    """List the games, or one game's options and opponents."""
+    from card_envs.opponents import opponent_names
+
+    for game in GAMES.values() if name is None else [get_game(name)]:
+        rules = game.rules
+        console.print(
+            f"[bold]{game.name}[/] ({game.title}): {rules.NUM_SEATS} seats, {rules.NUM_ACTIONS} actions, "
+            f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
+        )
+        console.print(f"  opponents: {', '.join(opponent_names(game))}")
+        for option, field in game.options.model_fields.items():
+            console.print(f"  option {option} (default {field.default!r}): {field.description}", markup=False)
+
+
+@app.command()
+def compare(
+    game_name: GameName,
+    first: Annotated[str, typer.Argument(help="an opponent's name, folder or module:Class")],
+    second: Annotated[str, typer.Argument(help="its rival")],
+    pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes")] = 1000,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    best: Annotated[bool, typer.Option("--best", help="networks play their likeliest move")] = False,
+    option: Options = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Compare two policies on the same deals with sides swapped."""
+    from card_envs.compare.match import play_pairs
+    from card_envs.envs.aec import validated_options
+    from card_envs.opponents import load_opponent
+
+    game = get_game(game_name)
+    options = parse_options(option)
+    validated_options(game, options)
+    one, other = (load_opponent(name, game, sampled=not best) for name in (first, second))
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(f"{first} against {second}", total=pairs)
+        result = play_pairs(
+            game, one, other, pairs, seed, options=options, progress=lambda n: progress.advance(task, n)
+        )
+    sheet = Sheet(title=f"{game.title}: {first} against {second}, {pairs} mirrored pairs, seed {seed}")
+    for column in ("", "mean", "95 % interval"):
+        sheet.add_column(column, justify="left" if not column else "right")
+    rows = {"win share": result.win_share, "margin an episode": result.margin}
+    if result.num_deals > 1:
+        rows["margin a deal"] = result.margin_a_deal
+    for label, value in rows.items():
+        sheet.add_row(label, f"{value.mean:.4g}", f"{value.low:.4g} to {value.high:.4g}")
+    for name, seconds in zip((first, second), result.seconds_a_move):
+        sheet.add_row(f"time a move, {name}", f"{1e6 * seconds:.3g} us", "")
+    console.print(sheet)
+    write_json({"game": game.name, "first": first, "second": second, "seed": seed, **result.as_dict()}, json_file)
+
+
+@app.command()
+def bench(
+    game_name: Annotated[str | None, typer.Argument(help="only this game")] = None,
+    seconds: Annotated[float, typer.Option(min=0.01, help="for each figure")] = 1.0,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure speed on this machine, beside the speed of copying memory."""
+    from card_envs.bench import measure_all
+
+    chosen = [get_game(game_name)] if game_name else list(GAMES.values())
+    with console.status("measuring"):
+        figures = measure_all(chosen, seconds)
+    sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_a_second']:.1f} GB/s")
+    sheet.add_column("")
+    for game in chosen:
+        sheet.add_column(game.title, justify="right")
+    for label in figures["games"][chosen[0].name]:
+        sheet.add_row(label, *(f"{figures['games'][game.name][label]:,.3g}" for game in chosen))
+    console.print(sheet)
+    console.print(f"import card_envs: {figures['import_seconds']:.2f} s")
+    write_json(figures, json_file)
+
+
+@app.command()
+def play(
+    game_name: GameName,
+    opponents: Annotated[str, typer.Option(help="who plays the other seats: one, or one each, separated by commas")] = (
+        "greedy"
+    ),
+    seat: Annotated[int, typer.Option(min=0, help="your seat")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="of the deals")] = None,
+    option: Options = None,
+    record: Annotated[Path | None, typer.Option(help="save the game to this file")] = None,
+) -> None:
+    """Play at the terminal. Type moves as the legal ones are shown; `quit` ends the game."""
+    from card_envs.terminal import play_game
+
+    game = get_game(game_name)
+    names = opponents.split(",")
+    play_game(game, names[0] if len(names) == 1 else names, seat, seed, parse_options(option), record, console)
+
+
+def main() -> None:
+    """Run the command line; wrong input ends in one line, not in a traceback."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

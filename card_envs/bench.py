@@ -1,0 +1,168 @@
+"""Speed on this machine: every figure as a rate or a time, beside the speed of copying memory."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from card_envs.engine.batch import BatchEnv
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+
+TABLES = 1024
+MANY_TABLES = 65536
+DECISIONS = 200  # a table between looks at the clock
+REPEATS = 3  # the best counts: other work on the machine only ever slows down
+
+
+def rate(work: Callable[[], int], seconds: float) -> float:
+    """Units of work a second: the best of a few stretches of that length, after one warm-up call."""
+    work()
+    best = 0.0
+    for _ in range(REPEATS):
+        done = 0
+        start = time.perf_counter()
+        while time.perf_counter() - start < seconds / REPEATS:
+            done += work()
+        best = max(best, done / (time.perf_counter() - start))
+    return best
+
+
+def copy_rate(seconds: float) -> float:
+    """GB a second that one core copies, from one 256 MiB array to another."""
+    source = np.ones(256 << 20, np.uint8)
+    target = np.empty_like(source)
+
+    def copy() -> int:
+        target[:] = source
+        return source.nbytes
+
+    return rate(copy, seconds) / 1e9
+
+
+def random_rate(game: Game, seconds: float) -> float:
+    """Decisions a second of fused random playouts."""
+    env = BatchEnv(game, TABLES)
+    streams = np.arange(TABLES, dtype=np.uint64)
+
+    def playout() -> int:
+        env.random_playout(streams, DECISIONS)
+        return TABLES * DECISIONS
+
+    return rate(playout, seconds)
+
+
+def bot_rate(game: Game, bot: str, seconds: float) -> float:
+    """Decisions a second of fused playouts of a scripted player."""
+    env = BatchEnv(game, TABLES)
+
+    def playout() -> int:
+        env.bot_playout(bot, DECISIONS)
+        return TABLES * DECISIONS
+
+    return rate(playout, seconds)
+
+
+def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> float:
+    """Decisions a second of `BatchEnv.step` with observation and mask, under random legal actions."""
+    env = BatchEnv(game, num_tables, num_threads=num_threads)
+    streams = np.arange(num_tables, dtype=np.uint64)
+    actions = np.zeros(num_tables, np.int32)
+
+    def step() -> int:
+        env.random_actions(streams, actions)
+        env.step(actions)
+        return num_tables
+
+    return rate(step, seconds)
+
+
+def aec_rate(game: Game, seconds: float) -> float:
+    """Turns a second of the PettingZoo loop: `last`, a random legal action, `step`."""
+    env = CardEnv(game)
+    draw = random.Random(0).random
+    env.reset(seed=0)
+
+    def turns() -> int:
+        for _ in range(1000):
+            observation, _, over, _, _ = env.last()
+            if over:
+                env.reset()
+                continue
+            legal = observation["action_mask"].nonzero()[0]
+            env.step(legal[int(draw() * len(legal))])
+        return 1000
+
+    return rate(turns, seconds)
+
+
+def two_process_rate(game: Game, seconds: float) -> float:
+    """Decisions a second of two processes together, each stepping half of the tables."""
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        list(pool.map(step_rate, [game] * 2, [1024] * 2, [1] * 2, [0.01] * 2))  # started and loaded
+        return sum(pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2))
+
+
+def first_reset_seconds(game: Game, cold: bool) -> float:
+    """Seconds from creating an environment to its first deal, in a fresh process that has imported card_envs."""
+    code = (
+        "import time, card_envs; start = time.perf_counter(); from card_envs.envs.aec import CardEnv; "
+        f"from card_envs.games import GAMES; CardEnv(GAMES[{game.name!r}]).reset(seed=0); "
+        "print(time.perf_counter() - start)"
+    )
+    return _run_python(code, cold)
+
+
+def import_seconds() -> float:
+    """Seconds of `import card_envs` in a fresh process."""
+    return _run_python("import time; start = time.perf_counter(); import card_envs; print(time.perf_counter() - start)")
+
+
+def _run_python(code: str, cold: bool = False) -> float:
+    """What a fresh process prints: the best of three with a warm cache, one run with an empty one."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, **({"NUMBA_CACHE_DIR": folder} if cold else {})}
+        runs = [
+            float(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
+            for _ in range(1 if cold else 3)
+        ]
+    return min(runs)
+
+
+def measure_game(game: Game, seconds: float) -> dict[str, float]:
+    """Every figure of a game."""
+    one_thread = step_rate(game, MANY_TABLES, 1, seconds)
+    two_threads = step_rate(game, MANY_TABLES, 2, seconds)
+    two_processes = two_process_rate(game, seconds)
+    return {
+        "random playouts, M/s": random_rate(game, seconds) / 1e6,
+        "BatchEnv.step, 1,024 tables, M/s": step_rate(game, TABLES, 1, seconds) / 1e6,
+        "greedy playouts, M/s": bot_rate(game, "greedy", seconds) / 1e6,
+        "trivial playouts, M/s": bot_rate(game, "trivial", seconds) / 1e6,
+        "AEC last + step, k/s": aec_rate(game, seconds) / 1e3,
+        "step, 65,536 tables, one thread, M/s": one_thread / 1e6,
+        "two threads / one": two_threads / one_thread,
+        "two threads / two processes": two_threads / two_processes,
+        "first reset, warm cache, s": first_reset_seconds(game, cold=False),
+        "first reset, cold cache, s": first_reset_seconds(game, cold=True),
+        "bytes a table": float(game.rules.STATE.itemsize),
+    }
+
+
+def measure_all(games: list[Game], seconds: float) -> dict[str, Any]:
+    """Every figure of these games, the import and the memory copy."""
+    return {
+        "copy_gb_a_second": copy_rate(seconds),
+        "import_seconds": import_seconds(),
+        "games": {game.name: measure_game(game, seconds) for game in games},
+    }

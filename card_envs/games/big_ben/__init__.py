@@ -1,0 +1,5 @@
+"""Big Ben: a patience for one player with two packs. Rules: RULES.md."""
+
+from card_envs.game import Game
+
+GAME = Game("big_ben", "Big Ben", __name__)

@@ -1,0 +1,615 @@
+"""Big Ben, compiled. The rules are numbered in RULES.md; comments cite them.
+
+Cards are `13 * suit + rank`, suits C, D, H, S and rank 0 (ace) to 12 (king); the two copies of a card are alike. Hours
+are numbered 0 (twelve o'clock) to 11, as the piles T12, T1 .. T11 and the foundations beside them.
+
+What makes legality cheap: the sets of cards that foundations want, that lie on top of piles, and that lie on top of
+piles that may be built on, each kept up to date whenever a top card changes; a second set of the same kind holds the
+cards of which both copies lie so. All cards of a pile above its third were built (BB-5), so that a pile is known from
+its lowest three cards and its height.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from card_envs.cards import ACE_LOW, deck
+from card_envs.engine.jit import rule
+from card_envs.engine.rng import GOLDEN, advance, below, mix, shuffle
+from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest, nth
+from card_envs.game import Field, State, offsets, state_dtype
+
+NUM_SEATS = 1
+SIDES = (0,)  # which seats win and lose together
+NUM_CARDS = 52  # different ones
+NUM_HOURS = 12
+PACK_SIZE = 92  # BB-2
+NUM_LAID_OUT = 36  # BB-2; the rest is the stock
+STOCK_SIZE = PACK_SIZE - NUM_LAID_OUT
+FULL_PILE = 3  # BB-5, BB-7: a lower pile has gaps and may not be built on
+MAX_HEIGHT = 25  # two cards, and all 23 of a suit that are not base cards
+MAX_HOPS = 4  # BB-10
+
+# Actions: each pile has 12 (to the foundation, then to the 11 other piles in order), the waste 13; then the deal.
+WASTE = NUM_HOURS * NUM_HOURS
+DEAL = WASTE + NUM_HOURS + 1
+NUM_ACTIONS = DEAL + 1
+WORST_SCORE = 0.0  # rewards are never negative: losing brings 0 with `win`, no card placed 0 with `cards`
+CARD_REWARD = np.float32(1 / PACK_SIZE)  # BB-12
+
+# BB-1: base card and last card of each hour.
+FOUNDATIONS = (
+    ("5D", "QD"), ("6C", "AC"), ("7H", "2H"), ("8S", "3S"), ("9D", "4D"), ("TC", "5C"),
+    ("JH", "6H"), ("QS", "7S"), ("KD", "8D"), ("2C", "9C"), ("3H", "TH"), ("4S", "JS"),
+)  # fmt: skip
+_CODES = {card: code for code, card in enumerate(deck(ACE_LOW))}
+BASES = np.array([_CODES[base] for base, _ in FOUNDATIONS], np.int8)
+LASTS = np.array([_CODES[last] for _, last in FOUNDATIONS], np.int8)
+ALL_TO_COME = (LASTS - BASES) % 13  # base and last card are of one suit
+MAX_TO_COME = int(ALL_TO_COME.max())
+FIRST_HOUR = np.array([1, 0, 2, 3], np.int8)  # by suit: its foundations are this hour and those 4 and 8 hours later
+UP = np.array([13 * (card // 13) + (card + 1 - 13 * (card // 13)) % 13 for card in range(NUM_CARDS)], np.int8)
+
+IN_PACK = np.full(NUM_CARDS, 2, np.int8)  # how often each card is in the pack
+IN_PACK[BASES] = 1
+SORTED_PACK = np.repeat(np.arange(NUM_CARDS, dtype=np.int8), IN_PACK)
+ALL_PILES = (1 << NUM_HOURS) - 1
+SUIT_CARDS = np.array([0x1FFF << (13 * suit) for suit in range(4)], np.uint64)
+ACES = np.uint64(sum(1 << (13 * suit) for suit in range(4)))
+NOT_KINGS = np.uint64(((1 << NUM_CARDS) - 1) & ~sum(1 << (13 * suit + 12) for suit in range(4)))
+TO_KING = np.uint64(12)
+
+# By hour and cards to come: the next card, also as a set, and for each rank how soon it is wanted.
+NEXT_CARD = np.full((NUM_HOURS, MAX_TO_COME + 1), -1, np.int8)
+NEXT_SET = np.zeros((NUM_HOURS, MAX_TO_COME + 1), np.uint64)
+NEARNESS = np.zeros((NUM_HOURS, MAX_TO_COME + 1, 13), np.int8)
+for _hour in range(NUM_HOURS):
+    for _left in range(1, MAX_TO_COME + 1):
+        _suit, _last = divmod(int(LASTS[_hour]), 13)
+        for _steps in range(_left):
+            NEARNESS[_hour, _left, (_last - _left + 1 + _steps) % 13] = MAX_TO_COME - _steps
+        NEXT_CARD[_hour, _left] = 13 * _suit + (_last - _left + 1) % 13
+        NEXT_SET[_hour, _left] = 1 << int(NEXT_CARD[_hour, _left])
+
+STATE = state_dtype(
+    NUM_SEATS,
+    [
+        # options
+        ("pile_by_pile", np.bool_),  # BB-7, else in rounds
+        ("when_stuck", np.bool_),  # BB-8, else always
+        ("reward_win", np.bool_),  # BB-12, else cards
+        # the table
+        ("pack", np.int8, PACK_SIZE),  # as dealt; the stock is what follows the first `num_dealt`
+        ("num_dealt", np.int8),
+        ("piles", np.int8, (NUM_HOURS, MAX_HEIGHT)),  # from the bottom
+        ("heights", np.int8, NUM_HOURS),
+        ("waste", np.int8, STOCK_SIZE),  # from the bottom
+        ("num_waste", np.int8),
+        ("to_come", np.int8, NUM_HOURS),  # cards still to come on each foundation
+        ("num_placed", np.int8),
+        ("hops", np.int8),  # BB-10: in a row
+        # what follows from the table, kept at hand
+        ("wanted", np.uint64),  # cards that a foundation takes
+        ("tops", np.uint64),  # cards on top of piles
+        ("twin_tops", np.uint64),  # both copies are
+        ("open_tops", np.uint64),  # cards that may be built on
+        ("open_twins", np.uint64),  # both copies may
+        ("settled_tops", np.uint64),  # top cards that lie on the next higher of their suit: their moves are hops
+        ("settled_piles", np.int16),  # the same as a set of piles
+        ("open_piles", np.int16),  # of at least three cards
+        ("piles_of", np.int16, NUM_CARDS),  # the set of piles with that card on top
+        ("nearness", np.int8, NUM_CARDS),  # 8: wanted now, 7: after one other card, .. 0: both copies placed
+        ("in_stock", np.int8, NUM_CARDS),  # copies
+        ("in_waste", np.int8, NUM_CARDS),  # copies
+    ],
+)
+
+NUM_NEAR = 3  # cards of the waste that are observed in order
+NUM_NEXT = 6  # cards of the stock that the full state shows one by one
+OBS_FIELDS = (
+    Field("tops", 624, 1, meaning="top card of T12, T1 .. T11 (52 each)"),
+    Field("bottoms", 204, 1, meaning="lowest card of each pile (17 each: C, D, H, S, A-K)"),
+    Field("seconds", 204, 1, meaning="second lowest card of each pile (17 each)"),
+    Field("heights", 12, MAX_HEIGHT, meaning="cards in each pile"),
+    Field("gaps", 12, 3, meaning="cards that each pile lacks to three (BB-7)"),
+    Field("settled", 12, 1, meaning="the top card lies on the next higher of its suit: moving it is a hop"),
+    Field("pile_nearness", 36, 8, meaning="nearness (below) of the top three cards of each pile (3 each, top first)"),
+    Field("to_come", 12, 8, meaning="cards still to come on the foundations of hours 12, 1 .. 11"),
+    Field("wanted", 52, 1, meaning="cards that a foundation takes next"),
+    Field("nearness", 52, 8, meaning="8: wanted now, 7: after one other card, .. 0: both copies placed"),
+    Field("waste_near", 156, 1, meaning="top, second and third card of the waste (52 each)"),
+    Field("waste_nearness", 3, 8, meaning="nearness of these"),
+    Field("waste", 52, 2, meaning="copies of each card in the waste"),
+    Field("waste_size", 1, STOCK_SIZE, meaning="cards in the waste"),
+    Field("stock", 52, 2, meaning="copies of each card in the stock"),
+    Field("stock_size", 1, STOCK_SIZE, meaning="cards in the stock"),
+    Field("hops", 1, MAX_HOPS, meaning="hops in a row (BB-10)"),
+    Field("pile_by_pile", 1, 1, meaning="option fill_order"),
+    Field("when_stuck", 1, 1, meaning="option waste_deal"),
+)
+(
+    TOPS, BOTTOMS, SECONDS, HEIGHTS, GAPS, SETTLED, PILE_NEARNESS, TO_COME, WANTED, NEARNESS_OF, WASTE_NEAR,
+    WASTE_NEARNESS, WASTE_CARDS, WASTE_SIZE, STOCK_CARDS, STOCK_LEFT, HOPS, PILE_BY_PILE, WHEN_STUCK, OBS_SIZE,
+) = offsets(OBS_FIELDS)  # fmt: skip
+FULL_FIELDS = (
+    *OBS_FIELDS,
+    Field("stock_next", 312, 1, meaning="the next six cards of the stock (52 each)"),
+    Field("stock_places", 104, STOCK_SIZE, meaning="place in the stock (1: next) of each card's first, second copy"),
+    Field("stock_nearness", 56, 8, meaning="nearness of the cards of the stock, in order"),
+)
+STOCK_NEXT, STOCK_PLACES, STOCK_NEARNESS, FULL_SIZE = offsets(FULL_FIELDS)[len(OBS_FIELDS) :]
+
+
+def new_state(options: Any) -> State:
+    """A State with these `Options` before its first deal."""
+    state = np.zeros(1, STATE)[0]
+    state.pile_by_pile = options.fill_order == "pile_by_pile"
+    state.when_stuck = options.waste_deal == "when_stuck"
+    state.reward_win = options.reward == "win"
+    state.over = state.needs_deal = True
+    return state
+
+
+# Dealing
+
+
+@rule
+def begin(state: State) -> None:
+    """Begin an episode, with its own key."""
+    state.rng = mix(state.rng + GOLDEN)
+    state.over = False
+
+
+@rule
+def deal(state: State) -> None:
+    if state.over:
+        begin(state)
+    for i in range(PACK_SIZE):
+        state.pack[i] = SORTED_PACK[i]
+    shuffle(state.pack, PACK_SIZE, PACK_SIZE, state.rng)
+    lay_out(state)
+
+
+@rule
+def arrange(state: State, pack: Any) -> None:
+    if state.over:
+        begin(state)
+    for i in range(PACK_SIZE):
+        state.pack[i] = pack[i]
+    lay_out(state)
+
+
+@rule
+def lay_out(state: State) -> None:
+    """BB-1 and BB-2, from the pack in the state."""
+    for card in range(NUM_CARDS):
+        state.in_stock[card] = IN_PACK[card]
+        state.in_waste[card] = 0
+    for i in range(NUM_LAID_OUT):
+        card = int(state.pack[i])
+        state.piles[i % NUM_HOURS, i // NUM_HOURS] = card
+        state.in_stock[card] -= 1
+    for hour in range(NUM_HOURS):
+        state.heights[hour] = FULL_PILE
+        state.to_come[hour] = ALL_TO_COME[hour]
+    state.num_dealt = NUM_LAID_OUT
+    state.num_waste = state.num_placed = state.hops = 0
+    look_afresh(state)
+    state.seat = 0
+    state.needs_deal = False
+
+
+@rule
+def look_afresh(state: State) -> None:
+    """Work out from piles and foundations what is kept at hand."""
+    state.wanted = EMPTY
+    for suit in range(4):
+        note_wanted(state, suit)
+    state.tops = state.twin_tops = state.open_tops = state.open_twins = state.settled_tops = EMPTY
+    state.settled_piles = state.open_piles = 0
+    for card in range(NUM_CARDS):
+        state.piles_of[card] = 0
+    for pile in range(NUM_HOURS):
+        show_top(state, pile)
+
+
+# Piles and foundations
+
+
+@rule
+def show_top(state: State, pile: int) -> None:
+    """Enter the top card of a pile, if there is one, into the sets."""
+    height = int(state.heights[pile])
+    if height == 0:
+        return
+    card = int(state.piles[pile, height - 1])
+    this, here = bit(card), 1 << pile
+    state.piles_of[card] |= here
+    state.twin_tops |= state.tops & this
+    state.tops |= this
+    if height >= FULL_PILE:
+        state.open_twins |= state.open_tops & this
+        state.open_tops |= this
+        state.open_piles |= here
+    if height >= 2 and state.piles[pile, height - 2] == UP[card]:
+        state.settled_tops |= this
+        state.settled_piles |= here
+
+
+@rule
+def hide_top(state: State, pile: int) -> None:
+    """Take the top card of a pile, if there is one, out of the sets."""
+    height = int(state.heights[pile])
+    if height == 0:
+        return
+    card = int(state.piles[pile, height - 1])
+    this, others = bit(card), ~(1 << pile)
+    state.piles_of[card] &= others
+    state.tops &= state.twin_tops | ~this
+    state.twin_tops &= ~this
+    if height >= FULL_PILE:
+        state.open_tops &= state.open_twins | ~this
+        state.open_twins &= ~this
+        state.open_piles &= others
+    state.settled_piles &= others
+    if int(state.piles_of[card]) & int(state.settled_piles) == 0:
+        state.settled_tops &= ~this
+
+
+@rule
+def lift(state: State, pile: int) -> int:
+    """Take the top card off a pile."""
+    hide_top(state, pile)
+    height = int(state.heights[pile]) - 1
+    state.heights[pile] = height
+    show_top(state, pile)
+    return int(state.piles[pile, height])
+
+
+@rule
+def lay(state: State, pile: int, card: int) -> None:
+    """Put a card on a pile."""
+    hide_top(state, pile)
+    height = int(state.heights[pile])
+    state.piles[pile, height] = card
+    state.heights[pile] = height + 1
+    show_top(state, pile)
+
+
+@rule
+def note_wanted(state: State, suit: int) -> None:
+    """Work out which cards of a suit are wanted now, and how soon the others."""
+    hour = int(FIRST_HOUR[suit])
+    left, left_4, left_8 = int(state.to_come[hour]), int(state.to_come[hour + 4]), int(state.to_come[hour + 8])
+    state.wanted = (
+        (state.wanted & ~SUIT_CARDS[suit])
+        | NEXT_SET[hour, left] | NEXT_SET[hour + 4, left_4] | NEXT_SET[hour + 8, left_8]
+    )  # fmt: skip
+    for rank in range(13):
+        state.nearness[13 * suit + rank] = max(
+            NEARNESS[hour, left, rank], NEARNESS[hour + 4, left_4, rank], NEARNESS[hour + 8, left_8, rank]
+        )
+
+
+@rule
+def place(state: State, card: int) -> None:
+    """Put a wanted card on its foundation."""
+    suit = card // 13
+    taker = 0
+    most = 0
+    for k in range(3):
+        hour = int(FIRST_HOUR[suit]) + 4 * k
+        left = int(state.to_come[hour])
+        if NEXT_CARD[hour, left] == card and left > most:  # BB-6
+            taker = hour
+            most = left
+    state.to_come[taker] = most - 1
+    note_wanted(state, suit)
+    state.num_placed += 1
+    if not state.reward_win:
+        state.rewards[0] = CARD_REWARD
+    if state.num_placed == PACK_SIZE:  # BB-11
+        state.over = state.needs_deal = True
+        if state.reward_win:
+            state.rewards[0] = np.float32(1)
+
+
+# The stock
+
+
+@rule
+def draw(state: State) -> int:
+    card = int(state.pack[int(state.num_dealt)])
+    state.num_dealt += 1
+    state.in_stock[card] -= 1
+    return card
+
+
+@rule
+def fill_gaps(state: State) -> None:
+    """BB-7: of the three times three chances that a pile has, rounds use one each, pile by pile the first three."""
+    rounds, at_once = (1, FULL_PILE) if state.pile_by_pile else (FULL_PILE, 1)
+    for _ in range(rounds):
+        short = np.uint64(ALL_PILES & ~int(state.open_piles))
+        while short:
+            pile = lowest(short)
+            short &= short - ONE
+            for _ in range(at_once):
+                if state.heights[pile] < FULL_PILE and state.num_dealt < PACK_SIZE:
+                    lay(state, pile, draw(state))
+
+
+# Moves
+
+
+@rule
+def next_lower(cards: Any) -> Any:
+    """The cards that may be built on some cards: next lower in suit, kings on aces (BB-5)."""
+    return ((cards >> ONE) & NOT_KINGS) | ((cards & ACES) << TO_KING)
+
+
+@rule
+def barred_piles(state: State) -> int:
+    """The piles whose top card may not move to another pile: a fifth hop in a row (BB-10)."""
+    return int(state.settled_piles) if state.hops == MAX_HOPS else 0
+
+
+@rule
+def building_cards(state: State) -> Any:
+    """The top cards that may be built on another pile, and those of which both copies may, as far as BB-10 goes.
+
+    Where both copies of a card are settled, no copy of the next higher card is open, so nothing is lost in asking
+    for one copy that is not.
+    """
+    if state.hops == MAX_HOPS:
+        return state.tops & (state.twin_tops | ~state.settled_tops), state.twin_tops & ~state.settled_tops
+    return state.tops, state.twin_tops
+
+
+@rule
+def places_for(state: State, card: int) -> Any:
+    """The set of piles on which a card may be built (BB-5)."""
+    return np.uint64(int(state.piles_of[int(UP[card])]) & int(state.open_piles))
+
+
+@rule
+def waste_top(state: State) -> int:
+    """The top card of the waste, or -1."""
+    return int(state.waste[int(state.num_waste) - 1]) if state.num_waste > 0 else -1
+
+
+@rule
+def move_action(source: int, target: int) -> int:
+    """The action that moves the top card of one pile to another."""
+    return NUM_HOURS * source + target + (1 if target < source else 0)
+
+
+@rule
+def count_moves(state: State) -> int:
+    """How many legal actions there are besides the deal."""
+    cards, twins = building_cards(state)
+    fitting, fitting_twice = next_lower(state.open_tops), next_lower(state.open_twins)
+    num_moves = (
+        count(state.tops & state.wanted) + count(state.twin_tops & state.wanted)
+        + count(cards & fitting) + count(cards & fitting_twice)
+        + count(twins & fitting) + count(twins & fitting_twice)
+    )  # fmt: skip
+    card = waste_top(state)
+    if card >= 0:
+        num_moves += count(state.wanted & bit(card)) + count(places_for(state, card))
+    return num_moves
+
+
+@rule
+def may_deal(state: State, num_moves: int) -> bool:
+    """BB-7 and BB-8, given how many other moves are legal."""
+    if state.num_dealt == PACK_SIZE:
+        return False
+    return not state.when_stuck or num_moves == 0 or state.open_piles != ALL_PILES
+
+
+@rule
+def legal(state: State, mask: Any) -> int:
+    mask[:] = 0
+    if state.needs_deal:
+        return 0
+    num_legal = 0
+    homing = state.tops & state.wanted
+    while homing:
+        piles = np.uint64(state.piles_of[lowest(homing)])
+        homing &= homing - ONE
+        while piles:
+            mask[NUM_HOURS * lowest(piles)] = 1
+            piles &= piles - ONE
+            num_legal += 1
+    unbarred = ~barred_piles(state)
+    building = state.tops & next_lower(state.open_tops)
+    while building:
+        card = lowest(building)
+        building &= building - ONE
+        targets = places_for(state, card)
+        sources = np.uint64(int(state.piles_of[card]) & unbarred)
+        while sources:
+            source = lowest(sources)
+            sources &= sources - ONE
+            left = targets
+            while left:
+                mask[move_action(source, lowest(left))] = 1
+                left &= left - ONE
+                num_legal += 1
+    card = waste_top(state)
+    if card >= 0:
+        if state.wanted & bit(card):
+            mask[WASTE] = 1
+            num_legal += 1
+        targets = places_for(state, card)
+        while targets:
+            mask[WASTE + 1 + lowest(targets)] = 1
+            targets &= targets - ONE
+            num_legal += 1
+    if may_deal(state, num_legal):
+        mask[DEAL] = 1
+        num_legal += 1
+    return num_legal
+
+
+@rule
+def random_move(state: State, stream: Any) -> int:
+    num_moves = count_moves(state)
+    num_legal = num_moves + (1 if may_deal(state, num_moves) else 0)
+    index = below(advance(stream), num_legal) if num_legal > 1 else 0
+    if index == num_moves:
+        return DEAL
+    return nth_move(state, index)
+
+
+@rule
+def nth_move(state: State, index: int) -> int:
+    """The legal action of that number, counted as in `count_moves`: first and second copies apart."""
+    homing = state.tops & state.wanted
+    number = count(homing)
+    if index < number:
+        return NUM_HOURS * lowest(np.uint64(state.piles_of[nth(homing, index)]))
+    index -= number
+    homing = state.twin_tops & state.wanted
+    number = count(homing)
+    if index < number:
+        return NUM_HOURS * highest(np.uint64(state.piles_of[nth(homing, index)]))
+    index -= number
+    cards, twins = building_cards(state)
+    fitting, fitting_twice = next_lower(state.open_tops), next_lower(state.open_twins)
+    for case in range(4):
+        building = (twins if case & 1 else cards) & (fitting_twice if case & 2 else fitting)
+        number = count(building)
+        if index < number:
+            card = nth(building, index)
+            sources = np.uint64(int(state.piles_of[card]) & ~barred_piles(state))
+            targets = places_for(state, card)
+            return move_action(
+                highest(sources) if case & 1 else lowest(sources), highest(targets) if case & 2 else lowest(targets)
+            )
+        index -= number
+    card = waste_top(state)
+    if state.wanted & bit(card):
+        if index == 0:
+            return WASTE
+        index -= 1
+    return WASTE + 1 + nth(places_for(state, card), index)
+
+
+@rule
+def play(state: State, action: int) -> None:
+    state.rewards[0] = np.float32(0)
+    hops = 0
+    if action == DEAL:
+        if state.open_piles != ALL_PILES:
+            fill_gaps(state)
+        else:
+            card = draw(state)  # BB-8
+            state.waste[int(state.num_waste)] = card
+            state.num_waste += 1
+            state.in_waste[card] += 1
+    elif action >= WASTE:
+        card = waste_top(state)
+        state.num_waste -= 1
+        state.in_waste[card] -= 1
+        if action == WASTE:
+            place(state, card)
+        else:
+            lay(state, action - WASTE - 1, card)
+    else:
+        source = action // NUM_HOURS
+        target = action - NUM_HOURS * source
+        if target == 0:
+            place(state, lift(state, source))
+        else:
+            if target <= source:
+                target -= 1
+            if int(state.settled_piles) >> source & 1:  # BB-10: it lies on one copy and goes to the other
+                hops = int(state.hops) + 1
+            lay(state, target, lift(state, source))
+    state.hops = hops
+    if state.num_dealt == PACK_SIZE and not state.over:  # while there is a stock, there is a move
+        if count_moves(state) == 0:
+            state.over = state.needs_deal = True  # BB-11
+
+
+# What the player knows
+
+
+@rule
+def set_bits(obs: Any, start: int, cards: Any) -> None:
+    while cards:
+        obs[start + lowest(cards)] = 1
+        cards &= cards - ONE
+
+
+@rule
+def observe(state: State, seat: int, obs: Any) -> None:
+    obs[:] = 0
+    for pile in range(NUM_HOURS):
+        height = int(state.heights[pile])
+        obs[HEIGHTS + pile] = height
+        obs[GAPS + pile] = max(0, FULL_PILE - height)
+        obs[SETTLED + pile] = int(state.settled_piles) >> pile & 1
+        obs[TO_COME + pile] = state.to_come[pile]
+        if height == 0:
+            continue
+        obs[TOPS + NUM_CARDS * pile + int(state.piles[pile, height - 1])] = 1
+        bottom = int(state.piles[pile, 0])
+        obs[BOTTOMS + 17 * pile + bottom // 13] = 1
+        obs[BOTTOMS + 17 * pile + 4 + bottom % 13] = 1
+        if height >= 2:
+            second = int(state.piles[pile, 1])
+            obs[SECONDS + 17 * pile + second // 13] = 1
+            obs[SECONDS + 17 * pile + 4 + second % 13] = 1
+        for k in range(min(height, 3)):
+            obs[PILE_NEARNESS + 3 * pile + k] = state.nearness[int(state.piles[pile, height - 1 - k])]
+    set_bits(obs, WANTED, state.wanted)
+    for card in range(NUM_CARDS):
+        obs[NEARNESS_OF + card] = state.nearness[card]
+        obs[WASTE_CARDS + card] = state.in_waste[card]
+        obs[STOCK_CARDS + card] = state.in_stock[card]
+    num_waste = int(state.num_waste)
+    for k in range(min(num_waste, NUM_NEAR)):
+        card = int(state.waste[num_waste - 1 - k])
+        obs[WASTE_NEAR + NUM_CARDS * k + card] = 1
+        obs[WASTE_NEARNESS + k] = state.nearness[card]
+    obs[WASTE_SIZE] = num_waste
+    obs[STOCK_LEFT] = PACK_SIZE - int(state.num_dealt)
+    obs[HOPS] = state.hops
+    obs[PILE_BY_PILE] = state.pile_by_pile
+    obs[WHEN_STUCK] = state.when_stuck
+
+
+@rule
+def observe_all(state: State, seat: int, obs: Any) -> None:
+    observe(state, seat, obs[:OBS_SIZE])
+    obs[OBS_SIZE:] = 0
+    num_dealt = int(state.num_dealt)
+    for i in range(PACK_SIZE - num_dealt):
+        card = int(state.pack[num_dealt + i])
+        if i < NUM_NEXT:
+            obs[STOCK_NEXT + NUM_CARDS * i + card] = 1
+        copy = 0 if obs[STOCK_PLACES + card] == 0 else NUM_CARDS
+        obs[STOCK_PLACES + copy + card] = i + 1
+        obs[STOCK_NEARNESS + i] = state.nearness[card]
+
+
+# What the player does not know
+
+
+@rule
+def redeal_hidden(state: State, seat: int, stream: Any) -> None:
+    """The stock in a new order, all orders being as likely (BB-13)."""
+    state.rng = advance(stream)
+    num_dealt = int(state.num_dealt)
+    i = num_dealt
+    for card in range(NUM_CARDS):
+        for _ in range(int(state.in_stock[card])):
+            state.pack[i] = card
+            i += 1
+    num_left = PACK_SIZE - num_dealt
+    shuffle(state.pack[num_dealt:], num_left, num_left, advance(stream))
