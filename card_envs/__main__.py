@@ -75,12 +75,11 @@ def compare(
 ) -> None:
     """Compare two policies on the same deals with sides swapped."""
     from card_envs.compare.match import play_pairs
-    from card_envs.envs.aec import validated_options
     from card_envs.opponents import load_opponent
 
     game = get_game(game_name)
     options = parse_options(option)
-    validated_options(game, options)
+    game.validated(options)
     one, other = (load_opponent(name, game, sampled=not best) for name in (first, second))
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(f"{first} against {second}", total=pairs)

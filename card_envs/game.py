@@ -163,6 +163,19 @@ class Game:
         options: type[BaseModel] = importlib.import_module(f"{self.package}.options").Options
         return options
 
+    def validated(self, options: dict[str, Any]) -> Any:
+        """The options as the game's model. Raises ValueError that says what is wrong and what there is."""
+        from pydantic import ValidationError
+
+        try:
+            return self.options(**options)
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{problem['loc'][0]}={problem['input']!r}: {problem['msg']}" for problem in error.errors()[:2]
+            )
+            known = "; ".join(f"{name}: {field.description}" for name, field in self.options.model_fields.items())
+            raise ValueError(f"{self.name}: option {problems}. The options are {known}") from None
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Game, (self.name, self.title, self.package, self.version)
 

@@ -120,7 +120,7 @@ def play_pairs(
     margins, win_shares = (np.concatenate([part[i] for part in parts]) for i in range(2))
     seconds, decisions = (np.sum([part[i] for part in parts], axis=0) for i in (2, 3))
     per_move = seconds / np.maximum(decisions, 1)
-    state = game.rules.new_state(game.options(**(options or {})))
+    state = game.rules.new_state(game.validated(options or {}))
     return PairResult(
         margins,
         win_shares,

@@ -70,7 +70,7 @@ class BatchEnv:
         if numbers.shape != (num_tables,):
             raise ValueError(f"tables: expected {num_tables} numbers, got shape {numbers.shape}")
         self.states = np.zeros(num_tables, rules.STATE)
-        self.states[:] = rules.new_state(game.options(**options or {}))
+        self.states[:] = rules.new_state(game.validated(options or {}))
         self.obs = np.zeros((num_tables, rules.OBS_SIZE), np.int8)
         self.mask = np.zeros((num_tables, rules.NUM_ACTIONS), np.int8)
         self.seat = np.zeros(num_tables, np.int8)

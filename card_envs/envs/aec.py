@@ -10,7 +10,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
-from pydantic import ValidationError
 
 from card_envs.engine.batch import IllegalMove
 from card_envs.engine.table import Table
@@ -18,16 +17,6 @@ from card_envs.game import Game, Int8s, bounds
 from card_envs.record import GameRecord
 
 Observation = dict[str, Int8s]
-
-
-def validated_options(game: Game, options: dict[str, Any]) -> Any:
-    """The game's options as its pydantic model. Raises ValueError that says what is wrong and what there is."""
-    try:
-        return game.options(**options)
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc'][:1]))}: {e['msg']}" for e in error.errors()[:2])
-        known = "; ".join(f"{name}: {field.description}" for name, field in game.options.model_fields.items())
-        raise ValueError(f"{game.name}: option {problems}. Options are: {known}") from None
 
 
 class CardEnv(AECEnv):
@@ -66,7 +55,7 @@ class CardEnv(AECEnv):
         self.render_mode = render_mode
         self.illegal_move = illegal_move
         self.obs_key = obs_key
-        self.options = validated_options(game, options)
+        self.options = game.validated(options)
         self.metadata = {
             "name": f"{game.name}_v{game.version}",
             "render_modes": ["ansi", "human"],

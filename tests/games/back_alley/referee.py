@@ -387,3 +387,12 @@ def trivial(referee: Referee) -> str:
     trick = referee.tricks[-1]
     winning = [card for card in legal if winner([*trick, (seat, card)], trump) == seat]
     return min(winning or legal, key=order)
+
+
+def deal_from(referee: Referee, dealt: Mapping[str, Any], given: Mapping[str, Any], seat: int) -> None:
+    """Deal what lies on a table: a custom deal of the rules page, complete and of one pack.
+
+    What the test set itself (`given`) and the seat to move do not matter here: chance decides on
+    nothing but the cards, the first dealer and the size of a single deal.
+    """
+    referee.deal(list(dealt["packs"][0]), dealt["dealer"], dealt.get("size", 0))

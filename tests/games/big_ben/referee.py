@@ -349,3 +349,11 @@ def trivial(referee: Referee) -> str:
     wishes += ["deal", *hops]
     legal = referee.legal()
     return next(move for move in wishes if move in legal)
+
+
+def deal_from(referee: Referee, dealt: Mapping[str, Any], given: Mapping[str, Any], seat: int) -> None:
+    """Lay out what lies on a table: a complete custom deal of the rules page.
+
+    What the test set itself (`given`) and the seat to move do not matter here.
+    """
+    referee.deal(list(dealt["pack"]))

@@ -505,3 +505,12 @@ def trivial(referee: Referee) -> str:
 def hidden_cards(referee: Referee, pack: int) -> tuple[set[str], list[tuple[str, int, int]]]:
     """The pack's cards whose places nobody knows, and those places (RB-1, RB-23)."""
     return referee.hidden(pack)
+
+
+def deal_from(referee: Referee, dealt: Mapping[str, Any], given: Mapping[str, Any], seat: int) -> None:
+    """Deal what lies on a table: a complete custom deal of the rules page.
+
+    RB-4 decides who starts unless the test set it (`given`). Where chance decides, `seat`, who is to
+    move at the table, shows how.
+    """
+    referee.deal([list(pack) for pack in dealt["packs"]], given.get("starts"), seat)

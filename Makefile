@@ -1,0 +1,37 @@
+# Two commands do everything: `make train` and `make test`. They need Python 3.11 or newer and make.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+.PHONY: train test slow check bench clean
+
+train: .venv/train  ## train the quick-start policy (about five minutes), measure it, say how to load it
+	$(BIN)/python -m training.train --config configs/quickstart.toml
+
+test: .venv/dev  ## the test suite
+	$(BIN)/python -m pytest -n 2
+
+slow: .venv/dev  ## the long tests, with what they print
+	$(BIN)/python -m pytest -m slow -s
+
+check: .venv/dev  ## lint and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/train  ## speed on this machine
+	$(BIN)/python -m card_envs bench
+
+clean:
+	rm -rf .venv runs
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+
+.venv/train: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train]'
+	touch $@
+
+.venv/dev: .venv/train
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,dev]'
+	touch $@
