@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from card_envs.envs.registration import register_all
+from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _LAZY = {
 }
 
 __all__ = [
-    "GAMES", "BatchEnv", "GameRecord", "IllegalMove", "Opponent", "Policy", "Turn", "get_game", "load_opponent",
+    "GAMES", "BatchEnv", "Game", "GameRecord", "IllegalMove", "Opponent", "Policy", "Turn", "get_game", "load_opponent",
 ]  # fmt: skip
 
 

@@ -73,6 +73,11 @@ for _hour in range(NUM_HOURS):
         NEXT_CARD[_hour, _left] = 13 * _suit + (_last - _left + 1) % 13
         NEXT_SET[_hour, _left] = 1 << int(NEXT_CARD[_hour, _left])
 
+# By card, and for none: suit (4) and rank (13), one of each set.
+SUIT_AND_RANK = np.zeros((NUM_CARDS + 1, 17), np.int8)
+for _card in range(NUM_CARDS):
+    SUIT_AND_RANK[_card, _card // 13] = SUIT_AND_RANK[_card, 4 + _card % 13] = 1
+
 STATE = state_dtype(
     NUM_SEATS,
     [
@@ -550,23 +555,22 @@ def set_bits(obs: Any, start: int, cards: Any) -> None:
 def observe(state: State, seat: int, obs: Any) -> None:
     obs[:] = 0
     for pile in range(NUM_HOURS):
-        height = int(state.heights[pile])
+        height = int(state.heights[pile]) & 31
         obs[HEIGHTS + pile] = height
         obs[GAPS + pile] = max(0, FULL_PILE - height)
         obs[SETTLED + pile] = int(state.settled_piles) >> pile & 1
         obs[TO_COME + pile] = state.to_come[pile]
-        if height == 0:
-            continue
-        obs[TOPS + NUM_CARDS * pile + int(state.piles[pile, height - 1])] = 1
-        bottom = int(state.piles[pile, 0])
-        obs[BOTTOMS + 17 * pile + bottom // 13] = 1
-        obs[BOTTOMS + 17 * pile + 4 + bottom % 13] = 1
-        if height >= 2:
-            second = int(state.piles[pile, 1])
-            obs[SECONDS + 17 * pile + second // 13] = 1
-            obs[SECONDS + 17 * pile + 4 + second % 13] = 1
-        for k in range(min(height, 3)):
-            obs[PILE_NEARNESS + 3 * pile + k] = state.nearness[int(state.piles[pile, height - 1 - k])]
+        # No branches, and no signs (& 63): both cost here.
+        obs[TOPS + NUM_CARDS * pile + (int(state.piles[pile, max(height - 1, 0)]) & 63)] = min(height, 1)
+        bottom = int(state.piles[pile, 0]) & 63 if height > 0 else NUM_CARDS
+        second = int(state.piles[pile, 1]) & 63 if height > 1 else NUM_CARDS
+        for k in range(17):
+            obs[BOTTOMS + 17 * pile + k] = SUIT_AND_RANK[bottom, k]
+        for k in range(17):
+            obs[SECONDS + 17 * pile + k] = SUIT_AND_RANK[second, k]
+        for k in range(3):
+            card = int(state.piles[pile, max(height - 1 - k, 0)]) & 63
+            obs[PILE_NEARNESS + 3 * pile + k] = state.nearness[card] if height > k else 0
     set_bits(obs, WANTED, state.wanted)
     for card in range(NUM_CARDS):
         obs[NEARNESS_OF + card] = state.nearness[card]

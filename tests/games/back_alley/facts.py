@@ -47,7 +47,7 @@ def _boarding(referee: Referee, move: str) -> float:
 
 
 def _trumps_first(referee: Referee, move: str) -> float:
-    return 8 if move in BLOOPERS or move[1] == referee.trump else 1
+    return 8 if move in BLOOPERS or move[1:] == referee.trump else 1
 
 
 # How likely a random player is to choose a move, compared with others.
@@ -57,9 +57,10 @@ STYLES: dict[str, Callable[[Referee, str], float]] = {
     "boarding": _boarding,
     "trumps first": _trumps_first,
 }
+STEADY: set[str] = set()  # styles that last a whole episode
 
 
-def rig(rng: Random, referee: Referee) -> dict[str, Any]:
+def rig(rng: Random, referee: Referee, style: str) -> dict[str, Any]:
     """A custom deal, often with a joker turned up and the other one dealt; empty: the table deals itself."""
     if rng.random() < 0.5:
         return {}
@@ -75,7 +76,8 @@ def rig(rng: Random, referee: Referee) -> dict[str, Any]:
         size = referee.sizes[referee.deal_number + referee.size_done]
     pack = rng.sample(PACK, len(PACK))
     if rng.random() < 0.5:
-        for joker, place in zip(rng.sample(BLOOPERS, 2), (4 * size, rng.randrange(4 * size))):
+        held = rng.randrange(4 * size)
+        for joker, place in zip(rng.sample(BLOOPERS, 2), (4 * size, rng.choice([held, held, 4 * size + 1, 53]))):
             other = pack.index(joker)
             pack[place], pack[other] = pack[other], pack[place]
     given["packs"] = [pack]
@@ -102,7 +104,7 @@ def board_levels(referee: Referee) -> list[int]:
 
 
 def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
-    """What a seat should see at a decision and at the end (BA-20), `legal` left out."""
+    """What a seat should see at a decision and at the end (BA-20)."""
     laid_aside = referee.laid_aside
     expected = {
         "game": "back_alley",
@@ -123,6 +125,7 @@ def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
         "contracts": contracts(referee),
         "board_levels": board_levels(referee),
         "to_move": None if referee.over else referee.seat,
+        "legal": sorted(referee.legal()) if seat == referee.seat else [],
     }
     if referee.over:
         del expected["pass_outs"]  # the count is over as well

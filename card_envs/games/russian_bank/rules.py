@@ -1,0 +1,733 @@
+"""Russian Bank, compiled. The rules are numbered in RULES.md; comments cite them.
+
+Cards are coded `4 * rank + suit`: ranks 0 (ace) to 12 (king), suits C, D, H, S as 0 to 3; the two copies of a card have
+the same code. So the next card of a suit is 4 codes up, and the top of a house, a descending run, is its lowest code: a
+house is the set of its cards. `NO_CARD` is a bit beyond every set of cards, so that absent cards need no branches; it
+also lies below the first card of each reserve and waste.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from card_envs.engine.jit import rule
+from card_envs.engine.rng import GOLDEN, advance, below, derive, mix, shuffle
+from card_envs.engine.sets import EMPTY, ONE, below_card, bit, count, lowest, nth
+from card_envs.game import Field, State, offsets, state_dtype
+
+NUM_SEATS = 2
+SIDES = (0, 1)  # which seats win and lose together
+NUM_CARDS = 52
+NUM_BOTH = 2 * NUM_CARDS
+PACK_SIZE = NUM_BOTH + 1  # both packs, and who starts or -1 where the option decides
+NO_CARD = 63
+
+# RB-2
+RESERVE_SIZE = 13
+FIRST_HOUSE_CARD, FIRST_HAND_CARD = 13, 17  # in each pack
+HAND_SIZE = NUM_CARDS - FIRST_HAND_CARD
+NUM_HOUSES = 8
+
+LOW_RESERVE, HIGH_RESERVE, RANDOM, PLAYER_0, PLAYER_1 = range(5)  # option `start`
+STARTS = ("low_reserve", "high_reserve", "random", "player_0", "player_1")
+POINTS, WIN, PENALTY = range(3)  # option `reward`
+REWARDS = ("points", "win", "penalty")
+RUNNING, WON, STALEMATE, NO_PROGRESS = range(4)  # how the last game ended
+
+MAX_HOUSE_MOVES = 16  # RB-18
+MAX_IDLE = 200  # RB-20
+WIN_POINTS = 30  # RB-21
+MATCH_POINTS, MATCH_GAMES = 150, 50  # RB-22
+WORST_SCORE = -(2.0 * NUM_BOTH + WIN_POINTS)  # a bound: a game lost with all cards in the own reserve
+
+# Actions: the table in RULES.md. The first 31 stand in the order of the trivial player's list.
+RESERVE_F, HAND_F, HOUSE_F = 0, 1, 2
+RESERVE_OR, RESERVE_OW, RESERVE_HOUSE = 10, 11, 12
+HAND_OR, HAND_OW, HAND_HOUSE = 20, 21, 22
+ADVANCE = 30
+HOUSE_OR, HOUSE_OW, HOUSE_HOUSE = 31, 39, 47
+NUM_ACTIONS = HOUSE_HOUSE + NUM_HOUSES * (NUM_HOUSES - 1)
+# Sources and targets: houses are 0 to 7.
+RESERVE, HAND = 8, 9
+FOUNDATION, OTHER_RESERVE, OTHER_WASTE = 8, 9, 10
+PAIRS = (
+    *((source, FOUNDATION) for source in (RESERVE, HAND, *range(8))),
+    *((RESERVE, target) for target in (OTHER_RESERVE, OTHER_WASTE, *range(8))),
+    *((HAND, target) for target in (OTHER_RESERVE, OTHER_WASTE, *range(8))),
+    (-1, -1),
+    *((house, target) for target in (OTHER_RESERVE, OTHER_WASTE) for house in range(8)),
+    *((house, target) for house in range(8) for target in range(8) if house != target),
+)
+SOURCES = np.array([source for source, _ in PAIRS], np.int8)
+TARGETS = np.array([target for _, target in PAIRS], np.int8)
+
+ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
+ACES = np.uint64(0xF)
+FOUR = np.uint64(4)
+# Runs go down in rank and alternate in colour, so rank + colour is odd all along a run or even all along it. The key of
+# a card is its rank, plus 16 in one of the two kinds: a card goes on the houses whose top has the next key (RB-8).
+NO_KEY = 14  # of an empty house; no card's key is next to it
+KEYS = np.full(64, NO_KEY, np.int8)
+KEYS[:NUM_CARDS] = [c // 4 + 16 * ((c // 4 + (c % 4 in (1, 2))) % 2) for c in range(NUM_CARDS)]
+
+STATE = state_dtype(
+    NUM_SEATS,
+    [
+        # sets of cards
+        ("houses", np.uint64, NUM_HOUSES),
+        ("wanted", np.uint64),  # cards that fit a foundation
+        ("unseen", np.uint64, 2),  # of each pack: the cards that lie face down and were never seen
+        # options
+        ("match", np.bool_),
+        ("start", np.int8),
+        ("reward", np.int8),
+        # the match
+        ("game_number", np.int8),  # games begun before this one
+        ("scores", np.int32, 2),
+        ("game_end", np.int8),  # of the last game
+        # the game
+        ("starts", np.int8),  # who started
+        ("turned", np.int8),  # the turned hand card of the seat to move, still counted in its hand
+        ("house_moves", np.int8),  # RB-18: in a row
+        ("progress", np.bool_),  # RB-20: in this turn
+        ("idle", np.int16),  # RB-20
+        ("stale", np.int8, 2),  # RB-19
+        ("lowest_reserves", np.int8, 2),  # RB-20; below the card that was top then, all others were never seen
+        ("foundations", np.int8, 8),  # heights, two for each suit, the higher first
+        ("tops", np.int8, NUM_HOUSES),  # top cards of the houses
+        ("landing", np.uint8, 32),  # houses (bits) by the key of their top card; empty ones at NO_KEY
+        # piles, the top card last
+        ("reserve_sizes", np.int8, 2),
+        ("hand_sizes", np.int8, 2),
+        ("waste_sizes", np.int8, 2),
+        ("hand_next", np.int8, 2),  # index of the hand's top card
+        ("first_pass", np.int8, 2),  # the hand was dealt; else it is a waste turned over
+        ("reserves", np.int8, (2, NUM_BOTH + 1)),  # from index 1
+        ("wastes", np.int8, (2, NUM_BOTH + 1)),  # from index 1
+        ("hands", np.int8, (2, NUM_BOTH)),  # from `hand_next`, the next card first
+        ("packs", np.int8, (2, NUM_CARDS)),  # as dealt
+    ],
+)
+
+OBS_FIELDS = (
+    Field("houses", 416, 1, meaning="cards of H1 .. H8 (52 each)"),
+    Field("house_sizes", 8, 13, meaning="cards in H1 .. H8"),
+    Field("house_ranks", 8, 13, meaning="rank of the top of H1 .. H8: 1 ace to 13 king, 0 empty"),
+    Field("foundations", 8, 13, meaning="cards on the foundations of C, C, D, D, H, H, S, S, the higher pile first"),
+    Field("wanted", 52, 1, meaning="cards that fit a foundation"),
+    Field("reserve_top", 104, 1, meaning="top card of my, the opponent's reserve (52 each)"),
+    Field("waste_top", 104, 1, meaning="top card of my, the opponent's waste (52 each)"),
+    Field("turned", 52, 1, meaning="the turned hand card of whoever is to move"),
+    Field("next", 104, 1, meaning="the card that I, the opponent would turn next, where it is known (52 each)"),
+    Field(
+        "coming", 208, 104,
+        meaning="known cards of my, the opponent's hand and waste, in the order in which they come up: 105 - place; "
+        "place 1 is the next card (each 52 for the nearer copy, 52 for a second one)",
+    ),
+    Field(
+        "loaded", 208, 104,
+        meaning="known cards of my, the opponent's reserve below the top: 105 - depth; 1 is just below it (as `coming`)",
+    ),
+    Field("unseen", 104, 1, meaning="never seen cards of my, the opponent's pack: they lie face down (52 each)"),
+    Field("reserve_sizes", 2, 104, meaning="cards in my, the opponent's reserve"),
+    Field("face_down", 2, 12, meaning="of these, cards never seen"),
+    Field("hand_sizes", 2, 104, meaning="cards in my, the opponent's hand, a turned one included"),
+    Field("waste_sizes", 2, 104, meaning="cards in my, the opponent's waste"),
+    Field("first_pass", 2, 1, meaning="my, the opponent's hand is the dealt one: its order is unknown"),
+    Field("lowest_reserves", 2, 13, meaning="lowest count so far of my, the opponent's reserve (RB-20)"),
+    Field("stale", 2, 105, meaning="my, the opponent's turns without a hand or reserve card played (RB-19)"),
+    Field("idle_tens", 1, 20, meaning="turns without progress (RB-20): tens"),
+    Field("idle_units", 1, 9, meaning="turns without progress: the rest"),
+    Field("progress", 1, 1, meaning="this turn has had a foundation play or a new lowest reserve (RB-20)"),
+    Field("house_moves", 1, 16, meaning="house-to-house moves in a row (RB-18)"),
+    Field("to_move", 1, 1, meaning="I am to move"),
+    Field("games_left", 1, 50, meaning="this one included; 1 where an episode is one game"),
+    Field("score_hundreds", 2, 3, meaning="my, the opponent's points in the match: hundreds"),
+    Field("score_units", 2, 99, meaning="my, the opponent's points in the match: the rest"),
+)  # fmt: skip
+(
+    HOUSES, HOUSE_SIZES, HOUSE_RANKS, FOUNDATIONS, WANTED, RESERVE_TOP, WASTE_TOP, TURNED, NEXT, COMING, LOADED, UNSEEN,
+    RESERVE_SIZES, FACE_DOWN, HAND_SIZES, WASTE_SIZES, FIRST_PASS, LOWEST_RESERVES, STALE, IDLE_TENS, IDLE_UNITS,
+    PROGRESS, HOUSE_MOVES, TO_MOVE, GAMES_LEFT, SCORE_HUNDREDS, SCORE_UNITS, OBS_SIZE,
+) = offsets(OBS_FIELDS)  # fmt: skip
+FULL_FIELDS = (
+    *OBS_FIELDS,
+    Field(
+        "face_down_reserve", 104, 12,
+        meaning="hidden cards of my, the opponent's reserve: 13 - depth; 1 is the highest of them (52 each)",
+    ),
+    Field(
+        "face_down_hand", 104, 35,
+        meaning="hidden cards of my, the opponent's hand: 36 - place; 1 is the next card (52 each)",
+    ),
+)  # fmt: skip
+FULL_SIZE = offsets(FULL_FIELDS)[-1]
+
+
+def new_state(options: Any) -> State:
+    """A State with these `Options` before its first deal."""
+    state = np.zeros(1, STATE)[0]
+    state.start = STARTS.index(options.start)
+    state.match = options.match
+    state.reward = REWARDS.index(options.reward)
+    state.turned = NO_CARD
+    state.tops[:] = NO_CARD
+    state.over = state.needs_deal = True
+    return state
+
+
+# Dealing
+
+
+@rule
+def begin(state: State) -> None:
+    """Begin an episode with its own key."""
+    state.rng = mix(state.rng + GOLDEN)
+    state.over = False
+    state.scores[0] = state.scores[1] = 0
+    state.game_number = 0
+
+
+@rule
+def deal(state: State) -> None:
+    if state.over:
+        begin(state)
+    key = derive(state.rng, state.game_number)
+    for owner in range(2):
+        pack = state.packs[owner]
+        for i in range(NUM_CARDS):
+            pack[i] = i
+        shuffle(pack, NUM_CARDS, NUM_CARDS, derive(key, owner))
+    lay_out(state, -1)
+
+
+@rule
+def arrange(state: State, pack: Any) -> None:
+    if state.over:
+        begin(state)
+    for i in range(NUM_CARDS):
+        state.packs[0, i] = pack[i]
+        state.packs[1, i] = pack[NUM_CARDS + i]
+    lay_out(state, pack[NUM_BOTH])
+
+
+@rule
+def lay_out(state: State, starts: int) -> None:
+    """RB-2 and RB-3, from the packs in the state; `starts` -1 leaves it to RB-4."""
+    for i in range(32):
+        state.landing[i] = 0
+    for owner in range(2):
+        pack = state.packs[owner]
+        hidden = ALL_CARDS & ~bit(pack[RESERVE_SIZE - 1])
+        state.reserves[owner, 0] = state.wastes[owner, 0] = NO_CARD
+        for i in range(RESERVE_SIZE):
+            state.reserves[owner, 1 + i] = pack[i]
+        for i in range(4):
+            house = 4 * owner + i
+            card = int(pack[FIRST_HOUSE_CARD + i])
+            hidden &= ~bit(card)
+            state.houses[house] = bit(card)
+            state.tops[house] = card
+            state.landing[KEYS[card]] |= 1 << house
+        for i in range(HAND_SIZE):
+            state.hands[owner, i] = pack[FIRST_HAND_CARD + i]
+        state.unseen[owner] = hidden
+        state.reserve_sizes[owner] = state.lowest_reserves[owner] = RESERVE_SIZE
+        state.hand_sizes[owner] = HAND_SIZE
+        state.hand_next[owner] = state.waste_sizes[owner] = state.stale[owner] = 0
+        state.first_pass[owner] = True
+        state.rewards[owner] = np.float32(0)
+    for i in range(8):
+        state.foundations[i] = 0
+    state.wanted = ACES
+    state.turned = NO_CARD
+    state.house_moves = state.idle = state.game_end = 0
+    state.progress = state.needs_deal = False
+    state.seat = state.starts = starts if starts >= 0 else starter(state)
+
+
+@rule
+def starter(state: State) -> int:
+    """RB-4."""
+    start = int(state.start)
+    if start >= PLAYER_0:
+        return start - PLAYER_0
+    if start != RANDOM:
+        for i in range(5):
+            place = RESERVE_SIZE - 1 + i  # the reserve top, then the four houses
+            difference = (int(state.packs[0, place]) >> 2) - (int(state.packs[1, place]) >> 2)
+            if difference != 0:
+                return 0 if (difference < 0) == (start == LOW_RESERVE) else 1
+    return below(derive(derive(state.rng, state.game_number), 2), 2)
+
+
+# What is legal
+
+
+@rule
+def next_to(card: int) -> Any:
+    """The cards that may be loaded on a card (RB-9); none on `NO_CARD`."""
+    this = bit(card)
+    return (this << FOUR | this >> FOUR) & ALL_CARDS
+
+
+@rule
+def house_bits(state: State, cards: Any) -> Any:
+    """The houses, as bits, whose top is one of these cards."""
+    houses = EMPTY
+    for house in range(NUM_HOUSES):
+        houses |= ((cards >> np.uint64(state.tops[house])) & ONE) << np.uint64(house)
+    return houses
+
+
+@rule
+def legal_moves(state: State) -> Any:
+    """The legal moves as two sets: of the actions below HOUSE_HOUSE, and of 8 * house + house."""
+    seat = int(state.seat)
+    other = 1 - seat
+    reserve_top = int(state.reserves[seat, int(state.reserve_sizes[seat])])
+    turned = int(state.turned)
+    wanted = state.wanted
+    if bit(reserve_top) & wanted:
+        return bit(RESERVE_F), EMPTY  # RB-10 (a)
+    tops = EMPTY
+    for house in range(NUM_HOUSES):
+        tops |= bit(state.tops[house])
+    if (tops | bit(turned)) & wanted:  # RB-10 (b)
+        moves = house_bits(state, wanted) << np.uint64(HOUSE_F)
+        return moves | ((wanted >> np.uint64(turned)) & ONE) << np.uint64(HAND_F), EMPTY
+    moves = EMPTY
+    empty = int(state.landing[NO_KEY])
+    first_empty = empty & -empty  # RB-8
+    if reserve_top != NO_CARD:
+        moves |= np.uint64(int(state.landing[int(KEYS[reserve_top]) + 1]) | first_empty) << np.uint64(RESERVE_HOUSE)
+    if turned != NO_CARD:
+        moves |= np.uint64(int(state.landing[int(KEYS[turned]) + 1]) | first_empty) << np.uint64(HAND_HOUSE)
+        moves |= bit(ADVANCE)  # RB-13
+    elif reserve_top == NO_CARD or empty == 0:  # RB-11, RB-15
+        moves |= bit(ADVANCE)
+    on_reserve = next_to(state.reserves[other, int(state.reserve_sizes[other])])
+    on_waste = next_to(state.wastes[other, int(state.waste_sizes[other])])
+    if (tops | bit(reserve_top) | bit(turned)) & (on_reserve | on_waste):  # RB-9
+        moves |= ((on_reserve >> np.uint64(reserve_top)) & ONE) << np.uint64(RESERVE_OR)
+        moves |= ((on_waste >> np.uint64(reserve_top)) & ONE) << np.uint64(RESERVE_OW)
+        moves |= ((on_reserve >> np.uint64(turned)) & ONE) << np.uint64(HAND_OR)
+        moves |= ((on_waste >> np.uint64(turned)) & ONE) << np.uint64(HAND_OW)
+        moves |= house_bits(state, on_reserve) << np.uint64(HOUSE_OR)
+        moves |= house_bits(state, on_waste) << np.uint64(HOUSE_OW)
+    if state.house_moves >= MAX_HOUSE_MOVES:
+        return moves, EMPTY
+    return moves, house_moves(state, empty, first_empty)
+
+
+@rule
+def house_moves(state: State, empty: int, first_empty: int) -> Any:
+    """RB-8 and RB-17, where no compulsory move is pending."""
+    moves = EMPTY
+    for house in range(NUM_HOUSES):
+        top = int(state.tops[house])
+        key = int(KEYS[top])
+        targets = int(state.landing[key + 1])
+        if empty != 0 and top != NO_CARD:
+            run = state.houses[house]
+            size = count(run)
+            if size > 1:
+                targets |= first_empty
+                most = min(size, 1 << count(np.uint64(empty)))
+                stuck = run & state.wanted
+                if stuck:
+                    most = min(most, (lowest(stuck) >> 2) - (top >> 2))
+                for number in range(2, most + 1):
+                    targets |= int(state.landing[key + number])
+        moves |= np.uint64(targets) << np.uint64(8 * house)
+    return moves
+
+
+@rule
+def house_action(pair: int) -> int:
+    """The action of the pair 8 * house + house."""
+    source = pair >> 3
+    target = pair & 7
+    return HOUSE_HOUSE + 7 * source + target - (1 if target > source else 0)
+
+
+@rule
+def legal(state: State, mask: Any) -> int:
+    mask[:] = 0
+    if state.needs_deal:
+        return 0
+    moves, pairs = legal_moves(state)
+    num_legal = count(moves) + count(pairs)
+    while moves:
+        mask[lowest(moves)] = 1
+        moves &= moves - ONE
+    while pairs:
+        mask[house_action(lowest(pairs))] = 1
+        pairs &= pairs - ONE
+    return num_legal
+
+
+@rule
+def random_move(state: State, stream: Any) -> int:
+    moves, pairs = legal_moves(state)
+    num_moves = count(moves)
+    num_legal = num_moves + count(pairs)
+    choice = below(advance(stream), num_legal) if num_legal > 1 else 0
+    if choice < num_moves:
+        return nth(moves, choice)
+    return house_action(nth(pairs, choice - num_moves))
+
+
+# Moves
+
+
+@rule
+def play(state: State, action: int) -> None:
+    state.rewards[0] = state.rewards[1] = np.float32(0)
+    if action >= HOUSE_HOUSE:
+        state.house_moves += 1
+        move_stack(state, int(SOURCES[action]), int(TARGETS[action]))
+        return
+    state.house_moves = 0
+    if action == ADVANCE:
+        if state.turned != NO_CARD:
+            discard(state)
+        elif int(state.hand_sizes[state.seat]) + int(state.waste_sizes[state.seat]) > 0:
+            turn(state)
+        else:
+            end_turn(state)  # RB-15
+        return
+    before = penalty_margin(state)
+    source = int(SOURCES[action])
+    put_card(state, take_card(state, source), int(TARGETS[action]))
+    if state.reward == PENALTY:
+        pay(state, penalty_margin(state) - before)
+    if source >= RESERVE:
+        state.stale[0] = state.stale[1] = 0  # RB-19
+        seat = int(state.seat)
+        if int(state.reserve_sizes[seat]) + int(state.hand_sizes[seat]) + int(state.waste_sizes[seat]) == 0:
+            end_game(state, WON)  # RB-5
+
+
+@rule
+def take_card(state: State, source: int) -> int:
+    """Take the available card of a source (RB-6)."""
+    seat = int(state.seat)
+    if source == RESERVE:
+        size = int(state.reserve_sizes[seat])
+        card = int(state.reserves[seat, size])
+        size -= 1
+        state.reserve_sizes[seat] = size
+        if size < state.lowest_reserves[seat]:
+            state.lowest_reserves[seat] = size
+            state.progress = True  # RB-20
+            state.unseen[seat] &= ~bit(state.reserves[seat, size])  # RB-16
+    elif source == HAND:
+        card = int(state.turned)
+        state.turned = NO_CARD
+        state.hand_next[seat] += 1
+        state.hand_sizes[seat] -= 1
+    else:
+        card = int(state.tops[source])
+        state.houses[source] &= ~bit(card)
+        show_top(state, source)
+    return card
+
+
+@rule
+def put_card(state: State, card: int, target: int) -> None:
+    other = 1 - int(state.seat)
+    if target == FOUNDATION:
+        put_on_foundation(state, card)
+    elif target == OTHER_RESERVE:
+        state.reserve_sizes[other] += 1
+        state.reserves[other, int(state.reserve_sizes[other])] = card
+    elif target == OTHER_WASTE:
+        state.waste_sizes[other] += 1
+        state.wastes[other, int(state.waste_sizes[other])] = card
+    else:
+        state.houses[target] |= bit(card)
+        show_top(state, target)
+
+
+@rule
+def put_on_foundation(state: State, card: int) -> None:
+    """RB-7; the higher pile of a suit stays first."""
+    rank = card >> 2
+    pile = 2 * (card & 3)
+    if state.foundations[pile] != rank:
+        pile += 1
+    state.foundations[pile] = rank + 1
+    if state.foundations[pile ^ 1] != rank:
+        state.wanted &= ~bit(card)
+    state.wanted |= bit(card + 4) & ALL_CARDS
+    state.progress = True
+
+
+@rule
+def show_top(state: State, house: int) -> None:
+    """Find the top card of a house that has changed."""
+    run = state.houses[house]
+    top = lowest(run) if run else NO_CARD
+    state.landing[KEYS[state.tops[house]]] ^= 1 << house
+    state.landing[KEYS[top]] ^= 1 << house
+    state.tops[house] = top
+
+
+@rule
+def move_stack(state: State, source: int, target: int) -> None:
+    """RB-17: the cards of the source that are lower than the target's top, or its top onto an empty house."""
+    top = int(state.tops[target])
+    if top == NO_CARD:
+        stack = bit(state.tops[source])
+    else:
+        stack = state.houses[source] & below_card(top & ~3)
+    state.houses[source] &= ~stack
+    state.houses[target] |= stack
+    show_top(state, source)
+    show_top(state, target)
+
+
+@rule
+def turn(state: State) -> None:
+    """RB-11 and RB-14."""
+    seat = int(state.seat)
+    if state.hand_sizes[seat] == 0:
+        size = int(state.waste_sizes[seat])
+        for i in range(size):
+            state.hands[seat, i] = state.wastes[seat, 1 + i]
+        state.hand_sizes[seat] = size
+        state.hand_next[seat] = state.waste_sizes[seat] = 0
+        state.first_pass[seat] = False
+    card = int(state.hands[seat, int(state.hand_next[seat])])
+    state.turned = card
+    if state.first_pass[seat]:
+        state.unseen[seat] &= ~bit(card)
+
+
+@rule
+def discard(state: State) -> None:
+    """RB-13."""
+    seat = int(state.seat)
+    card = take_card(state, HAND)
+    state.waste_sizes[seat] += 1
+    state.wastes[seat, int(state.waste_sizes[seat])] = card
+    end_turn(state)
+
+
+@rule
+def end_turn(state: State) -> None:
+    seat = int(state.seat)
+    state.seat = 1 - seat
+    state.stale[seat] += 1
+    state.idle = 0 if state.progress else int(state.idle) + 1
+    state.progress = False
+    stalemate = True
+    for player in range(2):  # RB-19
+        cards = int(state.hand_sizes[player]) + int(state.waste_sizes[player])
+        stalemate &= int(state.stale[player]) >= max(1, cards)
+    if stalemate:
+        end_game(state, STALEMATE)
+    elif state.idle >= MAX_IDLE:
+        end_game(state, NO_PROGRESS)  # RB-20
+
+
+# Points
+
+
+@rule
+def penalty_points(state: State, player: int) -> int:
+    """RB-21."""
+    return 2 * int(state.reserve_sizes[player]) + int(state.hand_sizes[player]) + int(state.waste_sizes[player])
+
+
+@rule
+def penalty_margin(state: State) -> int:
+    """How many penalty points player 1 has more than player 0."""
+    return penalty_points(state, 1) - penalty_points(state, 0)
+
+
+@rule
+def pay(state: State, margin: int) -> None:
+    state.rewards[0] += np.float32(margin)
+    state.rewards[1] -= np.float32(margin)
+
+
+@rule
+def end_game(state: State, how: int) -> None:
+    """RB-21 and RB-22. A winner has no penalty points, so every game is scored by their difference."""
+    margin = penalty_margin(state)
+    bonus = 0
+    if how == WON:
+        bonus = WIN_POINTS if state.seat == 0 else -WIN_POINTS
+    margin += bonus
+    state.scores[0] += max(margin, 0)
+    state.scores[1] += max(-margin, 0)
+    state.game_end = how
+    state.game_number += 1
+    state.needs_deal = True
+    state.over = (
+        not state.match or max(state.scores[0], state.scores[1]) >= MATCH_POINTS or state.game_number == MATCH_GAMES
+    )
+    if state.reward == POINTS:
+        pay(state, margin)
+    elif state.reward == PENALTY:
+        pay(state, bonus)  # the rest was paid move by move
+    elif state.over:
+        lead = int(state.scores[0]) - int(state.scores[1])
+        pay(state, 1 if lead > 0 else -1 if lead < 0 else 0)
+
+
+# What a seat knows
+
+
+@rule
+def set_bits(obs: Any, start: int, cards: Any) -> None:
+    while cards:
+        obs[start + lowest(cards)] = 1
+        cards &= cards - ONE
+
+
+@rule
+def set_place(obs: Any, start: int, card: int, value: int) -> None:
+    """Note a card's place; a second copy goes into the second 52 entries."""
+    if obs[start + card]:
+        card += NUM_CARDS
+    obs[start + card] = value
+
+
+@rule
+def observe(state: State, seat: int, obs: Any) -> None:
+    seat = int(seat)
+    obs[:] = 0
+    for house in range(NUM_HOUSES):
+        run = state.houses[house]
+        if run:
+            set_bits(obs, HOUSES + NUM_CARDS * house, run)
+            obs[HOUSE_SIZES + house] = count(run)
+            obs[HOUSE_RANKS + house] = (int(state.tops[house]) >> 2) + 1
+    for i in range(8):
+        obs[FOUNDATIONS + i] = state.foundations[i]
+    set_bits(obs, WANTED, state.wanted)
+    if state.turned != NO_CARD:
+        obs[TURNED + int(state.turned)] = 1
+    for k in range(2):
+        observe_player(state, seat ^ k, k, obs)
+    obs[IDLE_TENS] = int(state.idle) // 10
+    obs[IDLE_UNITS] = int(state.idle) % 10
+    obs[PROGRESS] = state.progress
+    obs[HOUSE_MOVES] = state.house_moves
+    obs[TO_MOVE] = state.seat == seat
+    obs[GAMES_LEFT] = MATCH_GAMES - int(state.game_number) if state.match else 1
+
+
+@rule
+def observe_player(state: State, player: int, k: int, obs: Any) -> None:
+    """The piles and counts of a player; `k` is 0 for the observer's own, 1 for the opponent's."""
+    reserve_size = int(state.reserve_sizes[player])
+    hand_size = int(state.hand_sizes[player])
+    waste_size = int(state.waste_sizes[player])
+    face_down = num_face_down(state, player)
+    if reserve_size:
+        obs[RESERVE_TOP + NUM_CARDS * k + int(state.reserves[player, reserve_size])] = 1
+        for i in range(reserve_size - 1, face_down, -1):
+            set_place(obs, LOADED + NUM_BOTH * k, int(state.reserves[player, i]), 105 - (reserve_size - i))
+    if waste_size:
+        obs[WASTE_TOP + NUM_CARDS * k + int(state.wastes[player, waste_size])] = 1
+    turned = 1 if state.turned != NO_CARD and state.seat == player else 0
+    coming = COMING + NUM_BOTH * k
+    first = int(state.hand_next[player]) + turned
+    value = 104
+    if state.first_pass[player]:
+        value -= hand_size - turned
+    else:
+        for i in range(hand_size - turned):
+            set_place(obs, coming, int(state.hands[player, first + i]), value)
+            value -= 1
+    for i in range(1, waste_size + 1):
+        set_place(obs, coming, int(state.wastes[player, i]), value)
+        value -= 1
+    if hand_size > turned:
+        if not state.first_pass[player]:
+            obs[NEXT + NUM_CARDS * k + int(state.hands[player, first])] = 1
+    elif waste_size:
+        obs[NEXT + NUM_CARDS * k + int(state.wastes[player, 1])] = 1
+    set_bits(obs, UNSEEN + NUM_CARDS * k, state.unseen[player])
+    obs[RESERVE_SIZES + k] = reserve_size
+    obs[FACE_DOWN + k] = face_down
+    obs[HAND_SIZES + k] = hand_size
+    obs[WASTE_SIZES + k] = waste_size
+    obs[FIRST_PASS + k] = state.first_pass[player]
+    obs[LOWEST_RESERVES + k] = state.lowest_reserves[player]
+    obs[STALE + k] = state.stale[player]
+    score = int(state.scores[player])
+    obs[SCORE_HUNDREDS + k] = score // 100
+    obs[SCORE_UNITS + k] = score % 100
+
+
+@rule
+def observe_all(state: State, seat: int, obs: Any) -> None:
+    observe(state, seat, obs[:OBS_SIZE])
+    obs[OBS_SIZE:] = 0
+    for k in range(2):
+        player = int(seat) ^ k
+        face_down = num_face_down(state, player)
+        start = OBS_SIZE + NUM_CARDS * k
+        for i in range(1, face_down + 1):
+            obs[start + int(state.reserves[player, i])] = 12 - face_down + i
+        start = OBS_SIZE + NUM_BOTH + NUM_CARDS * k
+        first = first_hidden(state, player)
+        for i in range(num_hidden(state, player)):
+            obs[start + int(state.hands[player, first + i])] = 35 - i
+
+
+# What nobody knows
+
+
+@rule
+def num_face_down(state: State, player: int) -> int:
+    """How many cards of a reserve were never seen: those below the lowest that has been its top."""
+    return max(int(state.lowest_reserves[player]) - 1, 0)
+
+
+@rule
+def first_hidden(state: State, player: int) -> int:
+    """Index of the first hidden card in a hand."""
+    return int(state.hand_next[player]) + (1 if state.turned != NO_CARD and state.seat == player else 0)
+
+
+@rule
+def num_hidden(state: State, player: int) -> int:
+    """How many cards of a hand are hidden: those of the first pass, but for a turned one."""
+    if not state.first_pass[player]:
+        return 0
+    return int(state.hand_sizes[player]) - (1 if state.turned != NO_CARD and state.seat == player else 0)
+
+
+@rule
+def redeal_hidden(state: State, seat: int, stream: Any) -> None:
+    """Each pack's unseen cards anew on the places where they can lie; both seats know the same (RB-23)."""
+    state.rng = advance(stream)
+    for owner in range(2):
+        pack = state.packs[owner]
+        face_down = num_face_down(state, owner)
+        first = first_hidden(state, owner)
+        shift = FIRST_HAND_CARD + first - face_down  # from the number of a hidden hand card to its place in the pack
+        num_cards = face_down + num_hidden(state, owner)
+        cards = state.unseen[owner]
+        for i in range(num_cards):
+            pack[i if i < face_down else i + shift] = lowest(cards)
+            cards &= cards - ONE
+        for i in range(num_cards - 1):
+            j = i + below(advance(stream), num_cards - i)
+            place = i if i < face_down else i + shift
+            other = j if j < face_down else j + shift
+            card = pack[place]
+            pack[place] = pack[other]
+            pack[other] = card
+        for i in range(face_down):
+            state.reserves[owner, 1 + i] = pack[i]
+        for i in range(num_cards - face_down):
+            state.hands[owner, first + i] = pack[FIRST_HAND_CARD + first + i]

@@ -1,0 +1,428 @@
+"""Russian Bank between states and people: notation, custom deals, JSON views, the terminal's picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from textwrap import wrap
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from card_envs.cards import ACE_LOW, SUITS, parse_pack
+from card_envs.engine.table import Table
+from card_envs.game import Int8s, State
+from card_envs.games.russian_bank import GAME, rules
+from card_envs.games.russian_bank.options import Options
+from card_envs.games.russian_bank.rules import ADVANCE, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
+
+CARDS = tuple(rank + suit for rank in ACE_LOW for suit in SUITS)
+CODES = {card: code for code, card in enumerate(CARDS)}
+HOUSES = {house: f"H{house + 1}" for house in range(8)}
+SOURCES = HOUSES | {rules.RESERVE: "R", rules.HAND: "D", -1: ""}
+TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHER_WASTE: "OW", -1: ""}
+MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" where it is an advance
+ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ADVANCE}
+REASONS = ("", "win", "stalemate", "no_progress")
+
+
+def card_texts(cards: int) -> list[str]:
+    """A set of cards as texts, in the order of their codes."""
+    return [CARDS[code] for code in range(NUM_CARDS) if int(cards) >> code & 1]
+
+
+def card_set(cards: list[str]) -> int:
+    """The set of some card texts."""
+    return sum(1 << CODES[card] for card in set(cards))
+
+
+def advance_text(state: State) -> str:
+    """Which of `turn`, `discard` and `end` the advance is now: never two of them."""
+    if state.turned != NO_CARD:
+        return "discard"
+    return "turn" if int(state.hand_sizes[state.seat]) + int(state.waste_sizes[state.seat]) > 0 else "end"
+
+
+def move_text(state: State, action: int) -> str:
+    """An action in the notation of RULES.md: `R-F`, `D-H3`, `H2-OW`, `turn`, `discard`, `end`."""
+    return advance_text(state) if action == ADVANCE else MOVES[action]
+
+
+def parse_move(state: State, text: str) -> int:
+    """The action of a text, legal or not. Raises ValueError if it is no move, or an advance of another kind."""
+    if text in ACTIONS:
+        return ACTIONS[text]
+    if text in ("turn", "discard", "end"):
+        if text == advance_text(state):
+            return ADVANCE
+        raise ValueError(f"{text!r} does not come now: it would be {advance_text(state)}")
+    raise ValueError(f"{text!r} is no move of Russian Bank; expected R-F, D-H3, H2-H5, H4-OW, turn, discard, end, …")
+
+
+def parse_deal(state: State, deal: object) -> list[Int8s]:
+    """The packs of `{"packs": [[52 cards], [52 cards]], "starts": 0, "later": [{…}, …]}`; only `packs` is required.
+
+    `later` gives the next games of a match in the same form.
+    """
+    first = _parse_game(deal, "deal", ("packs", "starts", "later"))
+    later = deal.get("later", []) if isinstance(deal, dict) else []
+    if not isinstance(later, (list, tuple)) or len(later) >= MATCH_GAMES:
+        raise ValueError(f"deal.later: expected a list of less than {MATCH_GAMES} deals, got {later!r:.80}")
+    if later and not state.match:
+        raise ValueError("deal.later: only with match=True; otherwise an episode is one game")
+    return [first, *(_parse_game(game, f"deal.later[{i}]", ("packs", "starts")) for i, game in enumerate(later))]
+
+
+def _parse_game(deal: object, where: str, keys: tuple[str, ...]) -> Int8s:
+    if not isinstance(deal, dict) or "packs" not in deal:
+        raise ValueError(f'{where}: expected {{"packs": [[52 cards], [52 cards]], "starts": 0}}, got {deal!r:.80}')
+    unknown = set(deal) - set(keys)
+    if unknown:
+        raise ValueError(f"{where}: unknown key {min(map(str, unknown))!r}; expected {', '.join(keys)}")
+    packs, starts = deal["packs"], deal.get("starts", -1)
+    if not isinstance(packs, (list, tuple)) or len(packs) != 2:
+        raise ValueError(f"{where}.packs: expected the packs of player 0 and player 1, got {packs!r:.80}")
+    cards = [parse_pack(pack, CODES, range(NUM_CARDS), f"{where}.packs[{i}]") for i, pack in enumerate(packs)]
+    if "starts" in deal and (isinstance(starts, bool) or starts not in (0, 1)):
+        raise ValueError(f"{where}.starts: expected 0 or 1, got {starts!r}")
+    return np.array([*cards[0], *cards[1], starts], np.int8)
+
+
+def dealt_pack(state: State) -> Int8s:
+    """The packs and the starter of the deal on the table, for `arrange`."""
+    return np.array([*state.packs[0], *state.packs[1], state.starts], np.int8)
+
+
+def deal_text(packs: list[Int8s]) -> dict[str, Any]:
+    """Packs as a custom deal: the reverse of `parse_deal`."""
+    games: list[dict[str, Any]] = []
+    for pack in packs:
+        cards = [CARDS[card] for card in pack[:NUM_BOTH]]
+        starts = {"starts": int(pack[NUM_BOTH])} if pack[NUM_BOTH] >= 0 else {}
+        games.append({"packs": [cards[:NUM_CARDS], cards[NUM_CARDS:]], **starts})
+    return games[0] | ({"later": games[1:]} if games[1:] else {})
+
+
+def options_of(state: State) -> Options:
+    """The options that the state was made with."""
+    start: Any = rules.STARTS[state.start]
+    reward: Any = rules.REWARDS[state.reward]
+    return Options(start=start, match=bool(state.match), reward=reward)
+
+
+def outcome(state: State) -> tuple[str, list[int]]:
+    """The reason of the end ("" while it runs) and each player's points so far."""
+    reason = "" if not state.over else "match" if state.match else REASONS[state.game_end]
+    return reason, [int(score) for score in state.scores]
+
+
+Card = Literal[CARDS]  # type: ignore[valid-type]
+Seat = Annotated[int, Field(ge=0, le=1)]
+Height = Annotated[int, Field(ge=0, le=13)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Reserve(_Model):
+    face_down: Annotated[int, Field(ge=0, le=12, description="cards at the bottom that were never seen")]
+    cards: Annotated[list[Card], Field(description="the others, the top card last")]
+    lowest: Annotated[Height, Field(description="fewest cards that it has held (RB-20)")]
+
+
+class Hand(_Model):
+    size: Annotated[int, Field(ge=0, le=NUM_BOTH, description="cards, a turned one included")]
+    cards: Annotated[
+        list[Card] | None, Field(description="once the waste was turned over: all of them, the next (or turned) first")
+    ]
+
+
+class Player(_Model):
+    reserve: Reserve
+    hand: Hand
+    waste: Annotated[list[Card], Field(description="the oldest first, the top card last")]
+    unseen: Annotated[list[Card], Field(description="cards of this player's pack that lie face down, never seen")]
+    stale: Annotated[int, Field(ge=0, le=NUM_BOTH + 1, description="turns that count for RB-19")]
+    penalty_points: int | None = None
+
+
+class Foundations(_Model):
+    """Cards on the two foundations of each suit, the higher first."""
+
+    C: Annotated[list[Height], Field(min_length=2, max_length=2)]
+    D: Annotated[list[Height], Field(min_length=2, max_length=2)]
+    H: Annotated[list[Height], Field(min_length=2, max_length=2)]
+    S: Annotated[list[Height], Field(min_length=2, max_length=2)]
+
+
+class View(_Model):
+    """All that a seat sees. Optional parts follow from the others and are checked when given."""
+
+    game: Literal["russian_bank"]
+    options: Annotated[dict[str, Any], Field(description="the options of the environment")]
+    seat: Annotated[Seat, Field(description="whose view this is")]
+    game_number: Annotated[int, Field(ge=0, lt=MATCH_GAMES, description="0 for the first game of a match")] = 0
+    scores: Annotated[list[int], Field(min_length=2, max_length=2, description="points of player 0, player 1")]
+    starts: Annotated[Seat, Field(description="who started this game")]
+    to_move: Annotated[Seat | None, Field(description="null when the game is over")]
+    turned: Annotated[Card | None, Field(description="the turned hand card of the player to move")]
+    players: Annotated[list[Player], Field(min_length=2, max_length=2)]
+    houses: Annotated[list[list[Card]], Field(min_length=8, max_length=8, description="H1 to H8, top cards last")]
+    foundations: Foundations
+    house_moves: Annotated[int, Field(ge=0, le=16, description="house-to-house moves in a row (RB-18)")]
+    idle_turns: Annotated[int, Field(ge=0, le=200, description="turns without progress (RB-20)")]
+    progress: Annotated[bool, Field(description="whether this turn has had progress (RB-20)")]
+    legal: list[str] | None = None
+
+
+SCHEMA: dict[str, Any] = View.model_json_schema()
+
+
+def view(state: State, seat: int) -> dict[str, Any]:
+    """All that a seat sees, ready for JSON; `SCHEMA` describes it."""
+    mover = None if state.needs_deal else int(state.seat)
+    mask = Table(GAME, state).legal() if mover == seat else np.zeros(0, np.int8)
+    heights = [int(height) for height in state.foundations]
+    return {
+        "game": GAME.name,
+        "options": options_of(state).model_dump(mode="json", exclude_none=True),
+        "seat": int(seat),
+        "game_number": int(state.game_number) - int(state.needs_deal),
+        "scores": outcome(state)[1],
+        "starts": int(state.starts),
+        "to_move": mover,
+        "turned": CARDS[state.turned] if state.turned != NO_CARD else None,
+        "players": [_player_view(state, player) for player in range(2)],
+        "houses": [card_texts(house)[::-1] for house in state.houses],
+        "foundations": {suit: heights[2 * i : 2 * i + 2] for i, suit in enumerate(SUITS)},
+        "house_moves": int(state.house_moves),
+        "idle_turns": int(state.idle),
+        "progress": bool(state.progress),
+        "legal": [move_text(state, int(action)) for action in np.flatnonzero(mask)],
+    }
+
+
+def _player_view(state: State, player: int) -> dict[str, Any]:
+    lowest = int(state.lowest_reserves[player])
+    face_down = max(lowest - 1, 0)
+    reserve = state.reserves[player, 1 + face_down : 1 + int(state.reserve_sizes[player])]
+    first, size = int(state.hand_next[player]), int(state.hand_sizes[player])
+    hand = None if state.first_pass[player] else [CARDS[card] for card in state.hands[player, first : first + size]]
+    waste = state.wastes[player, 1 : 1 + int(state.waste_sizes[player])]
+    return {
+        "reserve": {
+            "face_down": face_down,
+            "cards": [CARDS[card] for card in reserve],
+            "lowest": lowest,
+        },
+        "hand": {"size": size, "cards": hand},
+        "waste": [CARDS[card] for card in waste],
+        "unseen": card_texts(state.unseen[player]),
+        "stale": int(state.stale[player]),
+        "penalty_points": 2 * int(state.reserve_sizes[player]) + size + len(waste),
+    }
+
+
+def from_view(given: dict[str, Any]) -> State:
+    """A State with that view; face-down cards lie in any order.
+
+    Raises:
+        ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
+    """
+    try:
+        seen = View.model_validate(given)
+        options = Options.model_validate(seen.options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"view: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    if seen.to_move is None:
+        raise ValueError("view: the game is over; a view to build on shows a decision")
+    _check_counts(seen, options)
+    _check_cards(seen)
+    state = rules.new_state(options)
+    state.over = state.needs_deal = False
+    state.seat, state.starts, state.game_number = seen.to_move, seen.starts, seen.game_number
+    state.scores[:] = seen.scores
+    state.turned = CODES[seen.turned] if seen.turned else NO_CARD
+    state.house_moves, state.idle, state.progress = seen.house_moves, seen.idle_turns, seen.progress
+    _put_houses(state, seen)
+    for number, player in enumerate(seen.players):
+        _put_player(state, number, player)
+    table = Table(GAME, state)
+    table.redeal_hidden(seen.seat, 0)
+    _check_same(given, view(table.state, seen.seat))
+    return table.state
+
+
+def _put_houses(state: State, seen: View) -> None:
+    """Houses and foundations, and what the state keeps at hand about them."""
+    for house, cards in enumerate(seen.houses):
+        state.houses[house] = card_set(cards)
+        state.tops[house] = CODES[cards[-1]] if cards else NO_CARD
+        state.landing[rules.KEYS[state.tops[house]]] |= 1 << house
+    wanted = set()
+    for suit, heights in enumerate(seen.foundations.model_dump().values()):
+        state.foundations[2 * suit : 2 * suit + 2] = heights
+        wanted |= {4 * height + suit for height in heights if height < 13}
+    state.wanted = sum(1 << card for card in wanted)
+
+
+def _put_player(state: State, number: int, player: Player) -> None:
+    reserve, hand = player.reserve, player.hand
+    state.reserve_sizes[number] = reserve.face_down + len(reserve.cards)
+    state.lowest_reserves[number] = reserve.lowest
+    state.hand_sizes[number], state.waste_sizes[number] = hand.size, len(player.waste)
+    state.stale[number] = player.stale
+    state.unseen[number] = card_set(player.unseen)
+    state.reserves[number, 0] = state.wastes[number, 0] = NO_CARD
+    _fill(state.reserves[number, 1 + reserve.face_down :], reserve.cards)
+    _fill(state.wastes[number, 1:], player.waste)
+    turned = state.turned != NO_CARD and state.seat == number
+    state.first_pass[number] = hand.cards is None
+    if hand.cards is None:
+        state.hand_next[number] = rules.HAND_SIZE - hand.size
+        if turned:
+            state.hands[number, state.hand_next[number]] = state.turned
+    else:
+        _fill(state.hands[number], hand.cards)
+    # A pack that may have been dealt: its seen cards fill the places that are not hidden, which `redeal_hidden` fills.
+    hidden = len(player.unseen) - reserve.face_down
+    places = range(reserve.face_down, NUM_CARDS - hidden)
+    state.packs[number, places] = [code for code in range(NUM_CARDS) if CARDS[code] not in player.unseen]
+
+
+def _fill(pile: Int8s, cards: list[str]) -> None:
+    pile[: len(cards)] = [CODES[card] for card in cards]
+
+
+def _check_counts(seen: View, options: Options) -> None:
+    if options.match:
+        if not 0 <= min(seen.scores) <= max(seen.scores) < MATCH_POINTS:
+            raise ValueError(f"view: scores: expected 0 to {MATCH_POINTS - 1} while a match runs, got {seen.scores}")
+    elif seen.game_number or any(seen.scores):
+        raise ValueError("view: game_number and scores are 0 in an episode of one game")
+    if seen.idle_turns == rules.MAX_IDLE:
+        raise ValueError(f"view: idle_turns: {rules.MAX_IDLE} of them end the game (RB-20)")
+    mover = seen.to_move or 0
+    if not 0 <= seen.players[1 - mover].stale - seen.players[mover].stale <= 1:
+        raise ValueError("view: stale: turns alternate, so the player to move has as many as the other or one less")
+    stalemate = True
+    for number, player in enumerate(seen.players):
+        where = f"view: players.{number}"
+        reserve, hand = player.reserve, player.hand
+        if reserve.face_down != max(reserve.lowest - 1, 0) or len(reserve.cards) < min(reserve.lowest, 1):
+            raise ValueError(f"{where}.reserve: all cards but one of the lowest count were never seen, got {reserve}")
+        turned = int(seen.turned is not None and number == mover)
+        if hand.size < turned:
+            raise ValueError(f"{where}.hand: the turned card belongs to a hand without cards")
+        if hand.cards is None and hand.size > rules.HAND_SIZE:
+            raise ValueError(f"{where}.hand: a dealt hand has at most {rules.HAND_SIZE} cards, got {hand.size}")
+        if hand.cards is not None:
+            if len(hand.cards) != hand.size:
+                raise ValueError(f"{where}.hand: {len(hand.cards)} cards, but the size is {hand.size}")
+            if turned and hand.cards[0] != seen.turned:
+                raise ValueError(f"{where}.hand: its first card is {hand.cards[0]}, but {seen.turned} is turned")
+        hidden = reserve.face_down + (hand.size - turned if hand.cards is None else 0)
+        if len(set(player.unseen)) != len(player.unseen) or len(player.unseen) != hidden:
+            raise ValueError(f"{where}.unseen: expected {hidden} different cards, got {player.unseen}")
+        if not reserve.cards and not hand.size and not player.waste:
+            raise ValueError(f"{where}: a player without cards has won (RB-5)")
+        stalemate &= player.stale >= max(1, hand.size + len(player.waste))
+    if stalemate:
+        raise ValueError("view: stale: this is a stalemate (RB-19)")
+
+
+def _check_cards(seen: View) -> None:
+    """Every card twice, houses in runs, loads on their neighbours."""
+    cards: Counter[str] = Counter()
+    for number, player in enumerate(seen.players):
+        for below, card in pairwise(player.reserve.cards):
+            if abs(CODES[card] - CODES[below]) != 4:
+                raise ValueError(f"view: players.{number}.reserve: {card} can't have been loaded on {below} (RB-9)")
+        cards.update(player.reserve.cards + player.waste + player.unseen + (player.hand.cards or []))
+        if seen.turned and seen.to_move == number and player.hand.cards is None:
+            cards[seen.turned] += 1
+    for house, run in enumerate(seen.houses):
+        cards.update(run)
+        for below, card in pairwise(run):
+            if rules.KEYS[CODES[card]] + 1 != rules.KEYS[CODES[below]]:
+                raise ValueError(f"view: houses.{house}: {card} can't lie on {below} (RB-8)")
+    for suit, heights in seen.foundations.model_dump().items():
+        if heights[0] < heights[1]:
+            raise ValueError(f"view: foundations.{suit}: expected the higher pile first, got {heights}")
+        for height in heights:
+            cards.update(rank + suit for rank in ACE_LOW[:height])
+    for card in CARDS:
+        if cards[card] != 2:
+            raise ValueError(f"view: the card {card} occurs {cards[card]} times; each is there twice")
+
+
+def _check_same(given: dict[str, Any], made: dict[str, Any]) -> None:
+    """What was given must be what the state shows; sets may stand in any order."""
+    for key, value in made.items():
+        if key == "players":
+            for number, player in enumerate(given[key]):
+                points = value[number]["penalty_points"]
+                if player.get("penalty_points") not in (None, points):
+                    raise ValueError(f"view: players.{number}.penalty_points: expected {points}")
+        elif key == "legal" and given.get(key) is not None and sorted(given[key]) != sorted(value):
+            raise ValueError(f"view: legal: got {given[key]!r}, but the rest of the view makes it {value!r}")
+
+
+def picture(given: dict[str, Any]) -> str:
+    """A view as text of at most 80 columns."""
+    seat = given["seat"]
+    lines = [f"Russian Bank   {_status(given)}"]
+    for number, name in ((1 - seat, "opponent"), (seat, "you")):
+        player = given["players"][number]
+        reserve, hand, waste = player["reserve"], player["hand"], player["waste"]
+        mark = ">" if given["to_move"] == number else " "
+        turned = f" (turned {given['turned']})" if given["turned"] and mark == ">" else ""
+        size = reserve["face_down"] + len(reserve["cards"])
+        lines.append(
+            f"{mark} {name:8} reserve {size:>3} {reserve['cards'][-1] if reserve['cards'] else '--'}"
+            f"   waste {len(waste):>3} {waste[-1] if waste else '--'}   hand {hand['size']:>3}{turned}"
+        )
+        loads = reserve["cards"][-2::-1]
+        lines += _card_lines("below", loads)
+        lines += _card_lines("waste", waste)
+        lines += _card_lines("hand", hand["cards"] or [])
+        unseen = "  ".join(
+            suit + " " + "".join(card[0] for card in player["unseen"] if card[1] == suit)
+            for suit in SUITS
+            if any(card[1] == suit for card in player["unseen"])
+        )
+        if unseen:
+            lines.append(f"{'unseen':>10}  {unseen}")
+    lines.append("")
+    tops = (
+        " ".join(f"{ACE_LOW[height - 1]}{suit}" if height else "--" for height in heights)
+        for suit, heights in given["foundations"].items()
+    )
+    lines.append("foundations  " + "   ".join(tops))
+    for left in range(4):
+        columns = (f"H{house + 1} {' '.join(given['houses'][house]) or '--'}" for house in (left, left + 4))
+        lines.append("".join(f"{column:40}" for column in columns).rstrip())
+    return "\n".join(lines)
+
+
+def _status(given: dict[str, Any]) -> str:
+    """Game, score and counters in a line."""
+    seat = given["seat"]
+    parts = []
+    if given["options"].get("match"):
+        parts.append(f"game {given['game_number'] + 1}")
+    parts.append(f"score {given['scores'][seat]} to {given['scores'][1 - seat]}")
+    if given["house_moves"]:
+        parts.append(f"house moves {given['house_moves']}")
+    if given["idle_turns"]:
+        parts.append(f"idle turns {given['idle_turns']}")
+    return "   ".join(parts)
+
+
+def _card_lines(label: str, cards: list[str]) -> list[str]:
+    """Cards in their order, wrapped."""
+    lines = wrap(" ".join(cards), 68)
+    return [f"{label if i == 0 else '':>10}  {line}" for i, line in enumerate(lines)]

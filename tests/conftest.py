@@ -1,0 +1,189 @@
+"""What all tests share: every game of the registry as the parameter `game`, and positions reached by play.
+
+The tests' own game is registered like those of the package: one entry, nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.compile import kernel
+from card_envs.engine.rng import table_keys
+from card_envs.engine.table import Table
+from card_envs.envs.aec import CardEnv
+from card_envs.envs.registration import register_all
+from card_envs.game import Game
+from card_envs.games import GAMES
+from tests.tiny_game import GAME as TINY_GAME
+
+GAMES[TINY_GAME.name] = TINY_GAME
+register_all()
+
+Options = dict[str, Any]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test with a parameter `game` runs for all games, unless it names its own."""
+    named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "game" in metafunc.fixturenames and not any("game" in names for names in named):
+        metafunc.parametrize("game", list(GAMES.values()), ids=lambda game: game.name)
+
+
+def listed_values(annotation: Any) -> list[Any]:
+    """The values that an option's type spells out: of its Literals, also within a union, and of `bool`."""
+    if annotation is bool:
+        return [False, True]
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [value for part in get_args(annotation) for value in listed_values(part)]
+
+
+@cache
+def spelled_out_options(game: Game) -> tuple[Options, ...]:
+    """Every combination of the values that the options spell out; the first one is the defaults."""
+    choices = []
+    for name, field in game.options.model_fields.items():
+        others = [value for value in listed_values(field.annotation) if value != field.default]
+        choices.append([{}, *({name: value} for value in others)])
+    return tuple({key: value for part in parts for key, value in part.items()} for parts in itertools.product(*choices))
+
+
+@cache
+def option_sets(game: Game) -> tuple[Options, ...]:
+    """The same, and those that the game's own tests list."""
+    facts = f"tests.games.{game.name}.facts"
+    known = find_spec(f"tests.games.{game.name}") and find_spec(facts)
+    own: list[Options] = import_module(facts).OPTIONS if known else []
+    sets: list[Options] = list(spelled_out_options(game))
+    sets += [options for options in own if options not in sets]
+    return tuple(sets)
+
+
+@cache
+def short_options(game: Game) -> Options:
+    """The spelled-out options with the shortest episodes, for tests that play many of them."""
+
+    def length(options: Options) -> float:
+        env = BatchEnv(game, 16, options=options)
+        env.random_playout(np.arange(16, dtype=np.uint64), 2000)
+        ended = env.random_playout(np.arange(16, dtype=np.uint64), 2000)
+        return 1 / max(ended, 0.5)
+
+    return min(spelled_out_options(game), key=length)
+
+
+def mixed_batch(game: Game, num_tables: int, seed: int, options: tuple[Options, ...] = ()) -> BatchEnv:
+    """A batch whose tables have all these option sets (default: `option_sets`) in turn."""
+    sets = options or option_sets(game)
+    env = BatchEnv(game, num_tables, seed)
+    for i in range(num_tables):
+        env.states[i] = game.rules.new_state(game.validated(sets[i % len(sets)]))
+    kernel("reset_tables", game)(env.states, table_keys(seed, np.arange(num_tables)), 0, num_tables)
+    env.look()
+    return env
+
+
+def walk(env: BatchEnv, steps: int, seed: int = 0) -> Iterator[NDArray[np.int32]]:
+    """Play on, table by table at random, with `trivial`, with `greedy`, or with a careless `greedy`.
+
+    Yields the actions about to be played; the step follows when the caller comes back.
+    """
+    num_tables = env.num_tables
+    rng = np.random.default_rng(seed)
+    streams = rng.integers(0, 1 << 64, num_tables, np.uint64)
+    style = np.arange(num_tables) // 3 % 4
+    chosen, trivial, greedy = (np.zeros(num_tables, np.int32) for _ in range(3))
+    for _ in range(steps):
+        env.random_actions(streams, chosen)
+        env.bot_actions("trivial", trivial)
+        env.bot_actions("greedy", greedy)
+        bold = (style == 2) | ((style == 3) & (rng.random(num_tables) < 0.8))
+        actions = np.where(style == 1, trivial, np.where(bold, greedy, chosen))
+        yield actions
+        env.step(actions)
+
+
+@cache
+def positions(game: Game, num_tables: int = 256, steps: int = 1500, per_table: int = 16) -> NDArray[Any]:
+    """[about num_tables * per_table] States in which a decision is due, from all over the episodes, under all options.
+
+    The first `num_tables` are those after the first deal.
+    """
+    env = mixed_batch(game, num_tables, seed=7)
+    rng = np.random.default_rng(8)
+    found = [env.states.copy()]
+    for _ in walk(env, steps, seed=9):
+        found.append(env.states[rng.random(num_tables) < (per_table - 1) / steps].copy())
+    states: NDArray[Any] = np.concatenate(found)
+    states.flags.writeable = False
+    return states
+
+
+def some(states: NDArray[Any], number: int, seed: int = 0) -> NDArray[Any]:
+    """A random choice of that many of the states."""
+    chosen: NDArray[Any] = states[np.random.default_rng(seed).choice(len(states), min(number, len(states)), False)]
+    return chosen
+
+
+def redealt(game: Game, states: NDArray[Any], seats: NDArray[np.int8], seed: int) -> NDArray[Any]:
+    """Copies in which what each seat can't know is drawn anew."""
+    worlds: NDArray[Any] = states.copy()
+    keys = np.random.default_rng(seed).integers(0, 1 << 64, len(worlds), np.uint64)
+    kernel("redeal_tables", game)(worlds, seats, keys, 0, len(worlds))
+    return worlds
+
+
+def observed(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.int8]:
+    """[n, D] what each of these seats sees."""
+    observe = kernel("observe_table", game)
+    obs = np.full((len(states), game.rules.OBS_SIZE), 99, np.int8)
+    for i, seat in enumerate(seats.tolist()):
+        observe(states, i, seat, obs[i])
+    return obs
+
+
+def observed_in_full(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.int8]:
+    """[n, FULL_SIZE] the full states seen from these seats."""
+    full = np.full((len(states), game.rules.FULL_SIZE), 99, np.int8)
+    kernel("observe_all_tables", game)(states, seats, full, 0, len(states))
+    return full
+
+
+def bots_moves(game: Game, states: NDArray[Any]) -> NDArray[np.int32]:
+    """[2, n] what `trivial` and `greedy` play."""
+    moves = np.zeros((2, len(states)), np.int32)
+    for bot, row in zip(("trivial", "greedy"), moves):
+        kernel("bot_actions", game, bot)(states, row, 0, len(states))
+    return moves
+
+
+def differing_fields(one: NDArray[Any], other: NDArray[Any]) -> list[str]:
+    """The State fields in which two arrays of States differ anywhere."""
+    return [name for name in one.dtype.names or () if not np.array_equal(one[name], other[name])]
+
+
+def play_randomly(env: CardEnv, seed: int, moves: int | None = None) -> CardEnv:
+    """Play that many random legal moves, or to the end; returns the environment."""
+    rng = np.random.default_rng(seed)
+    while not env.outcome()["over"] and (moves is None or moves > 0):
+        env.step(rng.choice(np.flatnonzero(env.observe(env.agent_selection)["action_mask"])))
+        moves = None if moves is None else moves - 1
+    return env
+
+
+def table_of(game: Game, options: Options, seed: int, number: int = 0) -> Table:
+    """A freshly dealt table with the stream of that seed and number."""
+    table = Table(game, game.rules.new_state(game.validated(options)))
+    table.seed(seed, number)
+    table.deal()
+    return table

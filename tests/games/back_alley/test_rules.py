@@ -1,0 +1,702 @@
+"""Every numbered rule of Back Alley, from hand-made positions, through the public environment.
+
+Unless a test says otherwise seat 0 deals, so that seat 1 bids first; moves are written as in RULES.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise, product
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from card_envs import IllegalMove, back_alley_v0, load_opponent
+from card_envs.engine.table import Table
+from card_envs.envs.aec import CardEnv
+from card_envs.game import offsets
+from card_envs.games.back_alley import rules
+
+PLAIN = [rank + suit for suit in "CDHS" for rank in "23456789TJQKA"]
+PACK = [*PLAIN, "LB", "BB"]
+MATCH = [13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
+PASSES = "pass pass pass pass"
+
+
+def pack_of(hands: Mapping[int, str], turned: str = "2H", dealer: int = 0, next_card: str = "") -> list[str]:
+    """A pack that deals these hands (by seat; missing seats get what is left, lowest clubs first) and turns a card up.
+
+    `next_card` follows the turned card: the replacement of BA-5.
+    """
+    size = len(next(iter(hands.values())).split())
+    dealt = {seat: cards.split() for seat, cards in hands.items()}
+    named = [card for cards in dealt.values() for card in cards] + [turned, next_card]
+    rest = [card for card in PACK if card not in named]
+    for seat in range(4):
+        if seat not in dealt:
+            dealt[seat], rest = rest[:size], rest[size:]
+        assert len(dealt[seat]) == size
+    order = [dealt[(dealer + 1 + k) % 4] for k in range(4)]
+    after = [next_card] if next_card else []
+    return [order[k][i] for i in range(size) for k in range(4)] + [turned, *after, *rest]
+
+
+def random_pack(seed: int) -> list[str]:
+    return Random(seed).sample(PACK, len(PACK))
+
+
+def table(*packs: list[str], dealer: int = 0, illegal_move: str = "raise", seed: int = 0, **options: Any) -> CardEnv:
+    env: CardEnv = back_alley_v0.env(illegal_move=illegal_move, **options)
+    env.reset(seed=seed, options={"deal": {"dealer": dealer, "packs": list(packs)}})
+    return env
+
+
+def dealt(hands: Mapping[int, str], turned: str = "2H", next_card: str = "", **options: Any) -> CardEnv:
+    """A table with one deal of these hands."""
+    size = len(next(iter(hands.values())).split())
+    return table(pack_of(hands, turned, next_card=next_card), **{"deals": [size], **options})
+
+
+def play(env: CardEnv, moves: str) -> None:
+    for move in moves.split():
+        assert move in env.legal_moves(), f"{move} is not among {env.legal_moves()}"
+        env.step(env.parse_move(move))
+
+
+def play_on(env: CardEnv, rng: Random) -> None:
+    """One random legal move."""
+    env.step(env.parse_move(rng.choice(env.legal_moves())))
+
+
+def to_move(env: CardEnv) -> int:
+    return env.possible_agents.index(env.agent_selection)
+
+
+def seen(env: CardEnv, seat: int = 0) -> dict[str, Any]:
+    return env.view(env.possible_agents[seat])
+
+
+def legal(env: CardEnv) -> set[str]:
+    return set(env.legal_moves())
+
+
+def rewards(env: CardEnv) -> list[float]:
+    return [env.rewards[agent] for agent in env.possible_agents]
+
+
+def scores(env: CardEnv) -> list[int]:
+    found: list[int] = env.outcome()["scores"]
+    return found
+
+
+def observed(env: CardEnv, seat: int, field: str) -> list[int]:
+    """A field of a seat's observation, by its name in RULES.md."""
+    names = [each.name for each in rules.OBS_FIELDS]
+    start = offsets(rules.OBS_FIELDS)[names.index(field)]
+    observation = env.observe(env.possible_agents[seat])["observation"]
+    return [int(value) for value in observation[start : start + rules.OBS_FIELDS[names.index(field)].size]]
+
+
+# Seats and cards
+
+
+@pytest.mark.parametrize("dealer", range(4))
+def test_ba_1_dealing_bidding_and_play_go_clockwise(dealer: int) -> None:
+    env = table(random_pack(1), random_pack(2), dealer=dealer, deals=[2, 3])
+    left = (dealer + 1) % 4
+    for k, bid in enumerate(["1", "pass", "pass", "pass"]):
+        assert to_move(env) == (left + k) % 4
+        play(env, bid)
+    for k in range(4):
+        assert to_move(env) == (left + k) % 4
+        play_on(env, Random(0))
+    while seen(env)["deal_number"] == 0:
+        play_on(env, Random(0))
+    assert seen(env)["dealer"] == left
+    assert to_move(env) == (dealer + 2) % 4
+
+
+@pytest.mark.parametrize("winner", range(4))
+def test_ba_1_partners_sit_opposite(winner: int) -> None:
+    aces = {seat: f"{'A' if seat == winner else 2 + seat}C" for seat in range(4)}
+    env = dealt(aces, turned="KH")
+    play(env, "pass pass pass board")  # seat 0 leads
+    for k in range(4):
+        play(env, aces[k])
+    assert seen(env)["tricks_taken"] == [1 - winner % 2, winner % 2]
+    assert scores(env)[0] == scores(env)[2] and scores(env)[1] == scores(env)[3]
+    assert rewards(env)[0] == rewards(env)[2] == -rewards(env)[1] == -rewards(env)[3]
+
+
+TRUMP_ORDER = ["3H", "4H", "5H", "6H", "7H", "8H", "9H", "TH", "JH", "QH", "KH", "AH", "LB", "BB"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [*pairwise(TRUMP_ORDER), ("2S", "3H"), ("AS", "3H"), ("AS", "LB"), ("AC", "BB")]
+    + [pair for suit in "CDS" for pair in pairwise(rank + suit for rank in "23456789TJQKA")],
+)  # fmt: skip
+@pytest.mark.parametrize("low_leads", [True, False])
+def test_ba_2_order_of_cards(low: str, high: str, low_leads: bool) -> None:
+    """With hearts trump, the higher of two cards takes the trick, whoever leads."""
+    first, second = (low, high) if low_leads else (high, low)
+    others = [card for card in ("2C", "3C", "2D", "3D", "2S", "3S") if card[1] not in (low[1], high[1])]
+    env = dealt({1: first, 2: second, 3: others[0], 0: others[1]})
+    play(env, f"board pass pass pass {first} {second} {others[0]} {others[1]}")
+    assert seen(env)["tricks_taken"] == ([1, 0] if low_leads else [0, 1])
+
+
+def test_ba_2_the_pack_has_52_cards_and_two_jokers() -> None:
+    env = table(random_pack(3), deals=[13])
+    play(env, "pass pass pass 1")
+    cards = {card for seat in range(4) for card in seen(env, seat)["hand"]} | {seen(env)["turned"]}
+    assert len(cards) == 53 and cards < set(PACK)
+    for card in PACK:
+        assert env.move_text(env.parse_move(card)) == card
+    assert len({env.parse_move(card) for card in PACK}) == 54
+
+
+def test_ba_2_bloopers_belong_to_the_trump_suit() -> None:
+    hands = {1: "5H 2C 3C", 2: "LB AC 4D", 3: "BB KD QD", 0: "6H AS KS"}
+    env = dealt(hands)
+    play(env, "board pass pass pass 5H")
+    assert legal(env) == {"LB"}  # they follow trumps
+    play(env, "LB")
+    assert legal(env) == {"BB"}
+    play(env, "BB 6H")
+    assert to_move(env) == 3
+    env = dealt(hands)
+    play(env, "pass 1 pass pass")
+    assert legal(env) == {"AC", "4D"}  # and are barred with them
+    env = dealt(hands)
+    play(env, "1 pass pass pass 2C AC")
+    assert legal(env) == {"BB", "KD", "QD"}
+    play(env, "BB KS")  # and trump plain suits
+    assert to_move(env) == 3
+
+
+def test_ba_3_a_match_of_25_deals_with_the_deal_passing_on() -> None:
+    env = back_alley_v0.env()
+    env.reset(seed=5)
+    rng = Random(5)
+    dealer = seen(env)["dealer"]
+    sizes = [seen(env)["size"]]
+    deals = [seen(env)["deal_number"]]
+    while env.legal_moves():
+        moves = env.legal_moves()
+        env.step(env.parse_move("pass" if "pass" in moves and rng.random() < 0.8 else rng.choice(moves)))
+        view = seen(env)
+        if env.legal_moves() and not view["bids"]:
+            dealer = (dealer + 1) % 4  # after pass-outs as well
+            assert view["dealer"] == dealer
+            assert to_move(env) == (dealer + 1) % 4
+            if view["deal_number"] != deals[-1]:
+                deals.append(view["deal_number"])
+                sizes.append(view["size"])
+            assert view["size"] == sizes[-1]
+            assert {len(seen(env, seat)["hand"]) for seat in range(4)} == {view["size"]}
+    assert sizes == MATCH and deals == list(range(25))
+    assert env.outcome()["over"] and env.outcome()["reason"] == "played"
+
+
+def test_ba_3_the_first_dealer_is_random_and_seeded() -> None:
+    env = back_alley_v0.env()
+    dealers = []
+    for seed in range(400):
+        env.reset(seed=seed)
+        dealers.append(seen(env)["dealer"])
+    assert all(70 < dealers.count(seat) < 130 for seat in range(4))  # 100 each: 3.5 standard deviations
+    env.reset(seed=7)
+    assert seen(env)["dealer"] == dealers[7]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 12, 13])
+@pytest.mark.parametrize("dealer", range(4))
+def test_ba_4_one_card_at_a_time_from_the_dealers_left(size: int, dealer: int) -> None:
+    pack = random_pack(size)
+    joker_free = [card for card in pack if card in PLAIN]
+    pack = [*joker_free[: 4 * size + 1], *(card for card in pack if card not in joker_free[: 4 * size + 1])]
+    if size == 13:
+        pack = [*joker_free, "LB", "BB"]
+        pack[20], pack[52] = pack[52], pack[20]  # a Blooper is dealt, a plain card turned
+    env = table(pack, dealer=dealer, deals=[size])
+    for k in range(4):
+        assert set(seen(env, (dealer + 1 + k) % 4)["hand"]) == set(pack[k : 4 * size : 4])
+    for seat in range(4):
+        assert seen(env, seat)["turned"] == pack[4 * size]
+        assert seen(env, seat)["trump"] == pack[4 * size][1]
+        assert pack[4 * size] not in seen(env, seat)["hand"]
+
+
+@pytest.mark.parametrize(("turned", "other"), [("BB", "LB"), ("LB", "BB")])
+@pytest.mark.parametrize("holder", range(4))
+def test_ba_5_the_other_joker_is_laid_aside(turned: str, other: str, holder: int) -> None:
+    hands = {seat: f"{rank}C {rank}D" for seat, rank in enumerate("2345")}
+    hands[holder] = f"{other} AC"
+    env = dealt(hands, turned, next_card="9S")
+    for seat in range(4):
+        view = seen(env, seat)
+        assert view["turned"] == turned and view["trump"] is None
+        assert view["laid_aside"] == {"seat": holder, "card": other}  # publicly
+        assert set(view["hand"]) == ({"9S", "AC"} if seat == holder else set(hands[seat].split()))
+        assert ("9S" in str(view)) == (seat == holder)  # privately
+    assert to_move(env) == 1 and legal(env) == {"pass", "1", "board"}  # before the bidding
+
+
+@pytest.mark.parametrize("next_card", ["LB", "9S"])
+def test_ba_5_nobody_holds_the_other_joker(next_card: str) -> None:
+    hands = {seat: f"{rank}C {rank}D" for seat, rank in enumerate("2345")}
+    env = dealt(hands, "BB", next_card=next_card)
+    for seat in range(4):
+        assert seen(env, seat)["laid_aside"] is None
+        assert seen(env, seat)["trump"] is None
+        assert set(seen(env, seat)["hand"]) == set(hands[seat].split())
+
+
+# Bidding
+
+
+@pytest.mark.parametrize("size", range(1, 14))
+def test_ba_6_bids_from_pass_to_board(size: int) -> None:
+    env = table(random_pack(4), deals=[size])
+    bids = {"pass", "board", *map(str, range(1, size))}
+    for bid in (str(size - 1) if size > 1 else "board", "pass", "board"):  # none need exceed an earlier one
+        assert legal(env) == bids
+        play(env, bid)
+    assert legal(env) == bids
+    if size > 2:
+        play(env, "1")
+        assert seen(env)["bids"] == [str(size - 1), "pass", "board", "1"]
+
+
+def test_ba_6_one_card() -> None:
+    env = table(random_pack(4), deals=[1])
+    assert legal(env) == {"pass", "board"}
+    with pytest.raises(IllegalMove, match=r"1.*player_1.*legal: pass, board"):
+        env.step(env.parse_move("1"))
+
+
+def test_ba_6_each_player_bids_once_and_nothing_else() -> None:
+    env = table(random_pack(4), deals=[5])
+    for card in seen(env, 1)["hand"]:
+        with pytest.raises(IllegalMove):
+            env.step(env.parse_move(card))
+    with pytest.raises(IllegalMove):
+        env.step(env.parse_move("5"))
+    play(env, "4 1 pass 2")
+    assert to_move(env) == 1
+    for bid in ("pass", "1", "4", "board"):
+        with pytest.raises(IllegalMove):
+            env.step(env.parse_move(bid))
+
+
+# In these hands, with nothing turned trump, seat 1 takes two tricks when it leads clubs, then seat 2 the last.
+TWO_TO_ONE = {1: "AC KC 2D", 2: "3C 4C AD", 3: "5C 6C 3D", 0: "7C 8C 4D"}
+TWO_TO_ONE_PLAY = "AC 3C 5C 7C KC 4C 6C 8C 2D AD 3D 4D"
+
+
+@pytest.mark.parametrize(
+    ("bids", "contracts"),
+    [
+        ("1 pass pass pass", [0, 1]),
+        ("2 1 2 2", [3, 4]),
+        ("2 2 2 2", [4, 4]),
+        ("pass 1 pass 1", [2, 0]),
+        ("board 2 pass 2", [4, 3]),
+        ("board 2 2 1", [3, 3]),
+        ("2 1 board pass", [1, 3]),
+        ("board pass board board", [3, 3]),
+    ],
+)
+def test_ba_7_contracts(bids: str, contracts: list[int]) -> None:
+    env = dealt(TWO_TO_ONE, "BB")
+    play(env, bids.rpartition(" ")[0])
+    assert seen(env)["contracts"] == [0, 0]
+    play(env, bids.rpartition(" ")[2])
+    assert seen(env)["contracts"] == contracts
+
+
+def test_ba_7_a_contract_above_the_tricks_must_fail() -> None:
+    env = dealt({1: "AC KC", 2: "2C 3C", 3: "AD KD", 0: "2D 3D"}, "BB", deals=[2])
+    play(env, "1 pass 1 pass AC 2C KD 2D KC 3C AD 3D")
+    assert scores(env) == [0, 10, 0, 10]
+    env = dealt({1: "AC KC QC", 2: "2C 3C 4C", 3: "AD KD QD", 0: "2D 3D 4D"}, "BB")
+    play(env, "2 pass 2 pass AC 2C KD 2D KC 3C AD 3D QC 4C QD 4D")
+    assert seen(env)["tricks_taken"] == [0, 3]
+    assert scores(env) == [0, -20, 0, -20]
+
+
+def test_ba_7_beside_a_board_the_partners_number_does_not_count() -> None:
+    env = dealt(TWO_TO_ONE, "BB")
+    play(env, f"board pass 2 pass {TWO_TO_ONE_PLAY}")
+    assert scores(env) == [1, -30, 1, -30]  # two tricks would have made the partner's bid
+
+
+@pytest.mark.parametrize(
+    ("bids", "levels", "team_levels"),
+    [
+        ("board pass pass pass", [0, 1, 0, 0], [0, 1]),
+        ("pass pass 1 board", [1, 0, 0, 0], [1, 0]),
+        ("board 1 board pass", [0, 1, 0, 2], [0, 2]),
+        ("board board pass pass", [0, 1, 2, 0], [2, 1]),
+        ("board board board pass", [0, 1, 2, 3], [2, 3]),
+        ("board board board board", [4, 1, 2, 3], [4, 3]),
+        ("1 board pass board", [2, 0, 1, 0], [2, 0]),
+        ("pass board board board", [3, 0, 1, 2], [3, 2]),
+    ],
+)
+def test_ba_8_levels_of_boards(bids: str, levels: list[int], team_levels: list[int]) -> None:
+    env = dealt(TWO_TO_ONE, "BB")
+    play(env, bids)
+    assert seen(env)["board_levels"] == levels
+    assert observed(env, 0, "team_levels") == team_levels
+    assert observed(env, 1, "team_levels") == team_levels[::-1]
+
+
+def test_ba_9_the_next_dealer_deals_the_same_size_again() -> None:
+    packs = [random_pack(seed) for seed in range(3)]
+    env = table(*packs, deals=[4, 3])
+    play(env, PASSES)
+    view = seen(env)
+    assert (view["dealer"], view["deal_number"], view["size"], view["pass_outs"]) == (1, 0, 4, 1)
+    assert view["bids"] == [] and to_move(env) == 2
+    assert set(seen(env, 2)["hand"]) == set(packs[1][0:16:4])
+    assert rewards(env) == [0, 0, 0, 0] and not env.outcome()["over"]
+    play(env, PASSES)
+    assert set(seen(env, 3)["hand"]) == set(packs[2][0:16:4])
+    play(env, "1 pass pass pass")
+    rng = Random(0)
+    while seen(env)["deal_number"] == 0:
+        play_on(env, rng)
+    view = seen(env)
+    assert (view["dealer"], view["deal_number"], view["size"], view["pass_outs"]) == (3, 1, 3, 0)
+
+
+def test_ba_9_eight_pass_outs_in_a_row_count_nothing() -> None:
+    env = table(random_pack(1), deals=[5, 2, 1], dealer=2)
+    for number in range(1, 8):
+        play(env, PASSES)
+        view = seen(env)
+        assert (view["pass_outs"], view["deal_number"], view["size"]) == (number, 0, 5)
+        assert view["dealer"] == (2 + number) % 4
+    play(env, PASSES)
+    view = seen(env)
+    assert (view["pass_outs"], view["deal_number"], view["size"], view["dealer"]) == (0, 1, 2, 2)
+    assert scores(env) == [0, 0, 0, 0] and rewards(env) == [0, 0, 0, 0]
+    for _ in range(7):  # the count began again
+        play(env, PASSES)
+        assert seen(env)["deal_number"] == 1
+    play(env, PASSES)
+    assert (seen(env)["deal_number"], seen(env)["size"]) == (2, 1)
+
+
+def test_ba_9_a_played_deal_begins_the_count_again() -> None:
+    env = table(random_pack(1), deals=[2, 2])
+    for _ in range(7):
+        play(env, PASSES)
+    play(env, "1 pass pass pass")
+    rng = Random(0)
+    while seen(env)["deal_number"] == 0:
+        play_on(env, rng)
+    for number in range(7):
+        assert (seen(env)["pass_outs"], seen(env)["deal_number"]) == (number, 1)
+        play(env, PASSES)
+    assert not env.outcome()["over"]
+
+
+@pytest.mark.parametrize("reward", ["points", "win"])
+def test_ba_9_eight_pass_outs_at_the_last_size_end_the_episode(reward: str) -> None:
+    env = dealt(TWO_TO_ONE, "BB", deals=[3, 4], reward=reward)
+    play(env, f"2 pass pass pass {TWO_TO_ONE_PLAY}")
+    assert scores(env) == [1, 10, 1, 10]
+    assert rewards(env) == ([-9, 9, -9, 9] if reward == "points" else [0, 0, 0, 0])
+    for _ in range(7):
+        play(env, PASSES)
+        assert rewards(env) == [0, 0, 0, 0]
+    assert not env.outcome()["over"]
+    play(env, PASSES)
+    assert env.outcome() == {"over": True, "reason": "played", "scores": [1, 10, 1, 10]}
+    assert rewards(env) == ([0, 0, 0, 0] if reward == "points" else [-1, 1, -1, 1])
+    assert all(env.terminations.values()) and env.legal_moves() == []
+
+
+@pytest.mark.parametrize("reward", ["points", "win"])
+def test_ba_9_eight_pass_outs_of_a_single_deal(reward: str) -> None:
+    env = back_alley_v0.env(deals="single", reward=reward)
+    env.reset(seed=3)
+    size = seen(env)["size"]
+    for number in range(8):
+        assert (seen(env)["pass_outs"], seen(env)["size"]) == (number, size)
+        play(env, PASSES)
+    assert env.outcome() == {"over": True, "reason": "played", "scores": [0, 0, 0, 0]}
+    assert rewards(env) == [0, 0, 0, 0]
+
+
+# Play
+
+
+@pytest.mark.parametrize(
+    ("bids", "leader"),
+    [
+        ("1 pass pass pass", 1),
+        ("pass pass pass 1", 0),
+        ("1 2 pass pass", 2),
+        ("2 1 pass 1", 1),
+        ("1 2 2 1", 2),  # equal numbers: the earliest
+        ("pass 2 1 2", 2),
+        ("2 board 2 2", 2),  # board above any number
+        ("board 2 pass pass", 1),
+        ("board board pass pass", 2),  # several boards: the last
+        ("board 2 board 1", 3),
+        ("board pass 2 board", 0),
+        ("board board board board", 0),
+    ],
+)
+def test_ba_10_first_lead(bids: str, leader: int) -> None:
+    env = dealt(TWO_TO_ONE, "BB")
+    play(env, bids)
+    assert to_move(env) == leader
+
+
+def test_ba_11_follow_suit_or_play_any_card() -> None:
+    env = dealt({1: "KC 2S 9H", 2: "3C QC 5H", 3: "AD LB 7S", 0: "2C 4C AC"})
+    play(env, "1 pass pass pass")
+    play(env, "KC")
+    assert legal(env) == {"3C", "QC"}
+    play(env, "3C")
+    assert legal(env) == {"AD", "LB", "7S"}
+    play(env, "AD")
+    assert legal(env) == {"2C", "4C", "AC"}
+    with pytest.raises(IllegalMove, match=r"9H.*player_0"):
+        env.step(env.parse_move("9H"))
+
+
+@pytest.mark.parametrize(
+    ("cards", "winner"),
+    [
+        ("KC 3C 4C 5C", 1),
+        ("KC 3C AC 5C", 3),
+        ("2C AD AS 3C", 0),  # the highest of the suit led, not of another
+        ("2C AD AS KD", 1),
+        ("AC 3H KC QC", 2),  # any trump beats it
+        ("AC 3H 4H QC", 3),  # the highest trump
+        ("AC 9H 4H LB", 0),
+        ("AC LB 4H BB", 0),
+        ("AC BB LB AH", 2),
+    ],
+)
+def test_ba_11_who_takes_the_trick_and_leads_next(cards: str, winner: int) -> None:
+    first = dict(zip((1, 2, 3, 0), cards.split()))
+    second = dict(zip((1, 2, 3, 0), ("6S", "7S", "8S", "9S")))
+    env = dealt({seat: f"{first[seat]} {second[seat]}" for seat in range(4)})
+    play(env, f"1 pass pass pass {cards}")
+    assert to_move(env) == winner
+    assert seen(env)["tricks_taken"][winner % 2] == 1
+    play(env, " ".join(second[(winner + k) % 4] for k in range(4)))
+    assert seen(env)["tricks"][1]["leader"] == winner
+
+
+LEADS = {1: "AC 3C 9H BB", 2: "KC 4D 8H 7H", 3: "KD 5D 5C 6H", 0: "QD QC 6S AH"}
+
+
+def test_ba_12_no_trump_lead_at_first() -> None:
+    env = dealt(LEADS)
+    play(env, "1 pass pass pass")
+    assert legal(env) == {"AC", "3C"}
+    with pytest.raises(IllegalMove):
+        env.step(env.parse_move("BB"))
+    play(env, "AC KC 5C QC")  # no trump was played: still barred
+    assert legal(env) == {"3C"}
+
+
+def test_ba_12_own_board_allows_it_from_the_first_trick_on() -> None:
+    env = dealt(LEADS)
+    play(env, "board 2 pass pass")
+    assert legal(env) == {"AC", "3C", "9H", "BB"}
+    env = dealt(LEADS)
+    play(env, "board board pass pass AC")  # the first lead is not its own
+    env = dealt({**LEADS, 1: "AC 3C 9H BB", 2: "2C 4D 8H 7H"})
+    play(env, "board board pass pass 2C 5C QC AC")
+    assert to_move(env) == 1
+    assert legal(env) == {"3C", "9H", "BB"}
+
+
+def test_ba_12_the_partners_board_does_not_count() -> None:
+    env = dealt({1: "3C 4D 9H BB", 2: "2C 6D 8H 7H", 3: "KC 5D 5S 6H", 0: "QC QD 6S AH"})
+    play(env, "board pass 1 pass 3C 2C KC QC")
+    assert to_move(env) == 3
+    assert legal(env) == {"5D", "5S"}
+
+
+def test_ba_12_a_trump_in_an_earlier_trick_breaks_it() -> None:
+    env = dealt({1: "3C 4D 9H 5H", 2: "2C 6D 8H 7H", 3: "6H 5D 5S 4S", 0: "QC QD 6S AH"})
+    play(env, "1 pass pass pass 3C 2C 6H QC")
+    assert to_move(env) == 3
+    assert legal(env) == {"5D", "5S", "4S"}  # its trumps are gone
+    play(env, "5D QD 4D 6D")
+    assert to_move(env) == 0
+    assert legal(env) == {"6S", "AH"}
+
+
+def test_ba_12_a_blooper_breaks_it() -> None:
+    env = dealt({1: "3C 4D 9H 5H", 2: "2C 6D 8H 7H", 3: "BB 5D 5S 6H", 0: "QC QD 6S AH"})
+    play(env, "1 pass pass pass 3C 2C BB QC")
+    assert legal(env) == {"5D", "5S", "6H"}
+
+
+def test_ba_12_a_trump_in_the_last_deal_does_not_break_it() -> None:
+    first = pack_of({1: "3H", 2: "4H", 3: "5H", 0: "6H"})
+    second = pack_of({1: "9H 2C", 2: "8H 3C", 3: "7H 4C", 0: "TH 5C"}, dealer=1)
+    env = table(first, second, deals=[1, 2])
+    play(env, "board pass pass pass 3H 4H 5H 6H")
+    play(env, "1 pass pass pass")
+    assert to_move(env) == 2 and legal(env) == {"3C"}
+
+
+def test_ba_12_nothing_but_trumps() -> None:
+    env = dealt({1: "LB 9H 5H", 2: "2C 6D 8H", 3: "6S 5D 5S", 0: "QC QD 7S"})
+    play(env, "1 pass pass pass")
+    assert legal(env) == {"LB", "9H", "5H"}
+    assert observed(env, 2, "voids")[8:11] == [0, 0, 0]  # seat 1 is right of seat 2
+    play(env, "9H")
+    assert observed(env, 2, "voids")[8:] == [1, 1, 1, 0]  # which the table has now learnt
+    env = dealt({1: "AC 9H 5H", 2: "2C 6D 8H", 3: "6C 5D 5S", 0: "QC QD 7S"})
+    play(env, "1 pass pass pass AC 2C 6C QC")
+    assert legal(env) == {"9H", "5H"}  # later in the deal as well
+
+
+BLOOPERS = {1: "BB LB 2C", 2: "3H 9H AC", 3: "QH 4H KC", 0: "AS KS 5C"}
+
+
+def test_ba_13_big_blooper_led() -> None:
+    env = dealt(BLOOPERS)
+    play(env, "board pass pass pass BB")
+    assert legal(env) == {"9H"}
+    play(env, "9H")
+    assert legal(env) == {"QH"}
+    play(env, "QH")
+    assert legal(env) == {"AS", "KS", "5C"}  # no trump: any card
+    env = dealt({1: "BB 6H 2C", 2: "LB AH 5H", 3: "QH 4H KC", 0: "AS KS 5C"})
+    play(env, "board pass pass pass BB")
+    assert legal(env) == {"LB"}  # the highest trump of all
+
+
+def test_ba_13_little_blooper_led() -> None:
+    env = dealt({1: "LB 6H 2C", 2: "BB AH 5H", 3: "BB 4H KC".replace("BB", "8H"), 0: "AS KS 5C"})
+    play(env, "board pass pass pass LB")
+    assert legal(env) == {"5H"}
+    play(env, "5H")
+    assert legal(env) == {"4H"}
+    play(env, "4H")
+    assert legal(env) == {"AS", "KS", "5C"}
+    play(env, "5C")
+    assert to_move(env) == 1
+
+
+def test_ba_13_big_blooper_as_the_sole_trump() -> None:
+    env = dealt({1: "LB 6H 2C", 2: "BB AC 5C", 3: "8H 4H KC", 0: "AS KS 7C"})
+    play(env, "board pass pass pass LB")
+    assert legal(env) == {"BB"}
+    play(env, "BB 4H AS")
+    assert to_move(env) == 2  # and takes the trick
+
+
+def test_ba_13_applies_to_the_card_led_alone() -> None:
+    env = dealt({1: "6H 7H 2C", 2: "BB AC 5C", 3: "8H 4H KC", 0: "LB TH 7C"})
+    play(env, "board pass pass pass 6H BB")
+    assert legal(env) == {"8H", "4H"}
+    play(env, "8H")
+    assert legal(env) == {"LB", "TH"}
+
+
+def test_ba_14_all_tricks_are_played_out() -> None:
+    env = dealt({1: "2C 2D 2S", 2: "AC AD AS", 3: "3C 3D 3S", 0: "4C 4D 4S"}, "KH", deals=[3, 1])
+    play(env, "board pass pass pass 2C AC 3C 4C AD 3D 4D 2D")  # the board is lost at once
+    assert seen(env)["tricks_taken"] == [2, 0] and seen(env)["deal_number"] == 0
+    assert rewards(env) == [0, 0, 0, 0] and scores(env) == [0, 0, 0, 0]
+    play(env, "AS 3S 4S")
+    assert seen(env)["deal_number"] == 0
+    play(env, "2S")
+    assert seen(env)["deal_number"] == 1
+    assert scores(env) == [3, -30, 3, -30]
+    assert rewards(env) == [33, -33, 33, -33]
+
+
+@pytest.mark.parametrize("suit", "CDHS")
+def test_ba_15_without_trump_any_card_is_led_and_none_trumps(suit: str) -> None:
+    low, high, third = [other for other in "CDHS" if other != suit]
+    hands = {1: f"5{suit} A{low} K{high}", 2: f"9{suit} A{high} 2{low}", 3: f"A{third} K{third} 3{low}"}
+    env = dealt({**hands, 0: f"Q{third} J{third} 4{low}"}, "LB")
+    play(env, "1 pass pass pass")
+    assert legal(env) == set(hands[1].split())
+    play(env, f"5{suit}")
+    assert legal(env) == {f"9{suit}"}  # suits are followed all the same
+    play(env, f"9{suit}")
+    assert legal(env) == set(hands[3].split())
+    play(env, f"A{third} Q{third}")
+    assert to_move(env) == 2  # no other suit beats the one led
+    assert legal(env) == {f"A{high}", f"2{low}"}
+
+
+# Scoring
+
+
+@pytest.mark.parametrize(
+    ("bids", "points"),
+    [
+        ("2 pass pass pass", [1, 10]),  # made exactly; a team without a contract scores its tricks
+        ("1 pass pass pass", [1, 6]),  # one over
+        ("1 1 pass pass", [5, 6]),
+        ("1 pass 1 1", [5, 10]),
+        ("2 1 1 pass", [5, -15]),
+        ("2 pass 2 2", [-10, -20]),
+        ("2 2 pass 2", [-20, 10]),
+    ],
+)
+def test_ba_16_contracts_made_and_failed(bids: str, points: list[int]) -> None:
+    env = dealt(TWO_TO_ONE, "BB")
+    play(env, f"{bids} {TWO_TO_ONE_PLAY}")
+    assert seen(env)["tricks_taken"] == [1, 2]
+    assert scores(env) == points * 2
+    margin = points[0] - points[1]
+    assert rewards(env) == [margin, -margin, margin, -margin]
+
+
+def test_ba_16_no_contract_scores_the_tricks() -> None:
+    env = dealt(TWO_TO_ONE, "BB")
+    play(env, "pass 1 pass pass 3C 5C 7C AC KC 4C 6C 8C 2D AD 3D 4D")
+    assert scores(env) == [5, 2, 5, 2]
+    env = dealt({1: "2C 3C", 2: "AC KC", 3: "4C 5C", 0: "6C 7C"}, "BB")
+    play(env, "1 pass pass pass 2C AC 4C 6C KC 5C 7C 3C")
+    assert scores(env) == [2, -5, 2, -5]
+
+
+@pytest.mark.parametrize(
+    ("bids", "points"),
+    [
+        ("board pass pass pass", [0, 30]),
+        ("board 1 pass pass", [-5, 30]),
+        ("board 1 2 pass", [-5, 30]),  # neither the number nor overtricks count
+        ("1 pass board pass", [0, 30]),
+        ("board pass board pass", [0, 60]),
+        ("pass board board pass", [-30, 60]),
+        ("board board board pass", [-60, 90]),
+        ("board board pass board", [-90, 30]),
+        ("board board board board", [-120, 90]),
+        ("2 1 2 1", [-10, -20]),
+    ],
+)
+def test_ba_17_boards(bids: str, points: list[int]) -> None:
+    """Seats 1 and 3 take all three tricks, whoever leads."""
+    hands = {1: "AC AD AS", 2: "2C 2D 2S", 3: "KC KD KS", 0: "3C 3D 3S"}
+    env = dealt(hands, "BB")
+    play(env, bids)
+    while env.legal_moves():
+        play(env, sorted(env.legal_moves(), key="23KA".index(env.legal_moves()[0][0]).__class__)[0])
+    assert seen(env)["tricks_taken"] == [0, 3]
+    if bids == "2 1 2 1":
+        assert seen(env)["contracts"] == [2, 4]
+    assert scores(env) == points * 2

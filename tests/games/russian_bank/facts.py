@@ -1,0 +1,116 @@
+"""What the differential test needs to know of Russian Bank: options, packs, ways to play, public facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tests.games.russian_bank.referee import FULL_PACK, Referee
+
+OPTIONS: list[dict[str, Any]] = [
+    {}, {"reward": "win"}, {"reward": "penalty"}, {"start": "high_reserve"}, {"start": "random"},
+    {"start": "player_0", "reward": "win"}, {"start": "player_1"}, {"match": True},
+    {}, {"reward": "win", "start": "random"}, {"reward": "penalty", "start": "random"}, {"start": "high_reserve"},
+    {}, {"reward": "win"}, {"reward": "penalty"}, {"start": "high_reserve"}, {"start": "random"},
+    {"start": "player_0"}, {"start": "player_1", "reward": "penalty"}, {"match": True, "reward": "win"},
+    {}, {"reward": "win", "start": "random"}, {"reward": "penalty", "start": "random"},
+    {"start": "high_reserve", "reward": "penalty"}, {}, {"reward": "win"}, {"reward": "penalty"}, {"start": "random"},
+    {}, {"match": True, "reward": "penalty", "start": "high_reserve"}, {}, {},
+]  # fmt: skip
+EPISODES = {"random": 2000, "greedy": 2000}
+SHORT_EPISODES = {"random": 12, "greedy": 12}
+
+STACKS = {f"RB-17 stack k={k} size={size}" for k in range(1, 8) for size in range(2, min(2**k, 12) + 1)}
+BRANCHES = {
+    *(f"RB-{number}" for number in range(1, 24)),
+    "RB-4 low_reserve", "RB-4 high_reserve", "RB-4 random", "RB-4 player_0", "RB-4 player_1",
+    "RB-4 reserve", "RB-4 house 1", "RB-4 house 2", "RB-4 house 3", "RB-4 house 4", "RB-4 coin", "RB-4 custom deal",
+    "RB-5 by reserve", "RB-5 by hand", "RB-5 by foundation", "RB-5 by house", "RB-5 by load",
+    "RB-6 reserve", "RB-6 hand", "RB-6 house",
+    "RB-7 first pile", "RB-7 second pile",
+    "RB-8 onto a card", "RB-8 empty house", "RB-8 higher empty house barred", "RB-8 lone card barred",
+    "RB-9 reserve", "RB-9 waste",
+    "RB-10a", "RB-10a before RB-10b", "RB-10b", "RB-10b choice",
+    "RB-11 gate", "RB-11 empty house, empty reserve",
+    "RB-12 another card played", "RB-12 another turned",
+    "RB-13 gate ignored",
+    "RB-15 barred by an empty house",
+    "RB-16 new card", "RB-16 known card", "RB-16 emptied",
+    "RB-17 barred by size", "RB-17 barred by a foundation card", *STACKS,
+    "RB-18 cap",
+    "RB-19 back to zero", "RB-19 and RB-20",
+    "RB-21 win", "RB-21 difference", "RB-21 equal",
+    "RB-22 next game", "RB-22 150 points", "RB-22 50 games", "RB-22 draw",
+}  # fmt: skip
+# What takes hand-made positions: see test_rules.py. RB-23 is what the views show.
+SMALL_STACKS = {f"RB-17 stack k={k} size={size}" for k, size in ((1, 2), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3))}
+ELSEWHERE = {"RB-5 by reserve", "RB-15 barred by an empty house", "RB-19 and RB-20", "RB-23", *STACKS - SMALL_STACKS}
+
+
+def _is_between_houses(move: str) -> bool:
+    return move[0] == "H" and "-H" in move
+
+
+def _settled(referee: Referee, move: str) -> float:
+    return 0.03 if _is_between_houses(move) else 1
+
+
+def _shuffling(referee: Referee, move: str) -> float:
+    return 0.3 if _is_between_houses(move) else 3 if move[0] in "RD" else 1
+
+
+def _loading(referee: Referee, move: str) -> float:
+    return 20 if move[-3:] in ("-OR", "-OW") else _settled(referee, move)
+
+
+def _playing(referee: Referee, move: str) -> float:
+    return 0.01 if move == "discard" else 20 if move[0] in "RD" else _settled(referee, move)
+
+
+def _hoarding(referee: Referee, move: str) -> float:
+    return 1e6 if move in ("turn", "discard") else 1
+
+
+def _dawdling(referee: Referee, move: str) -> float:
+    return 1 if move in ("turn", "discard") else 0.5 if move in ("D-OR", "D-OW") else 1e-4
+
+
+# How likely a random player is to choose a move, compared with others.
+STYLES: dict[str, Callable[[Referee, str], float]] = {
+    "settled": _settled,
+    "shuffling": _shuffling,
+    "loading": _loading,
+    "playing": _playing,
+    "hoarding": _hoarding,
+    "dawdling": _dawdling,
+}
+STEADY = {"hoarding"}  # styles that last a whole episode
+IDLE = {"hoarding", "dawdling"}  # they keep their reserves, at the bottom of which the aces lie
+
+
+def rig(rng: Random, referee: Referee, style: str) -> dict[str, Any]:
+    """A custom deal: aces buried, equal cards face up, or just shuffled; empty: the table deals itself."""
+    kind = rng.random()
+    if kind < 0.4 and style not in IDLE:
+        return {}
+    packs = [rng.sample(sorted(FULL_PACK), 52) for _ in (0, 1)]
+    if kind < 0.6 or style in IDLE:  # at the bottom of the reserve, or of the hand
+        for pack in packs:
+            pack.sort(key=lambda card: card[0] != "A")
+            if style not in IDLE and rng.random() < 0.5:
+                pack.reverse()
+    elif kind < 0.8:  # RB-4: ties, often up to the last house
+        for place in range(12, 17)[: rng.choice([1, 2, 3, 4, 5, 5])]:
+            rank = packs[0][place][0]
+            other = next(i for i, card in enumerate(packs[1]) if card[0] == rank and not 12 <= i < place)
+            packs[1][place], packs[1][other] = packs[1][other], packs[1][place]
+    given: dict[str, Any] = {"packs": packs}
+    if rng.random() < 0.2:
+        given["starts"] = rng.randrange(2)
+    return given
+
+
+def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
+    """What a seat should see, as far as the referee and the view say it alike."""
+    return {}

@@ -1,0 +1,585 @@
+"""What every game promises to the rest of the project: `card_envs/game.py`, on thousands of positions."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from card_envs.engine.compile import kernel
+from card_envs.engine.rng import table_keys
+from card_envs.engine.table import Table
+from card_envs.game import Game, bounds, offsets
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.network import NetworkPolicy, weight_shapes
+from card_envs.opponents.policy import Policy, turn_of_states
+from tests.conftest import (
+    bots_moves,
+    differing_fields,
+    mixed_batch,
+    observed,
+    observed_in_full,
+    option_sets,
+    positions,
+    redealt,
+    some,
+    spelled_out_options,
+    table_of,
+    walk,
+)
+
+MAX_MOVES = 100_000  # no episode may be longer
+few_examples = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+)
+
+
+def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
+    """The seats that many places after the one to move."""
+    return ((states["seat"] + shift) % game.rules.NUM_SEATS).astype(np.int8)
+
+
+def in_words(game: Game, state: Any) -> str:
+    return f"{game.view.options_of(state)!r}, seat {state.seat}: {game.view.view(state, int(state.seat))}"
+
+
+# The declarations
+
+
+def test_declared_layouts_add_up(game: Game) -> None:
+    rules = game.rules
+    assert len(rules.SIDES) == rules.NUM_SEATS and set(rules.SIDES) in ({0}, {0, 1})
+    assert offsets(rules.OBS_FIELDS)[-1] == rules.OBS_SIZE
+    assert offsets(rules.FULL_FIELDS)[-1] == rules.FULL_SIZE
+    assert offsets(rules.ACTION_FIELDS)[-1] == rules.NUM_ACTIONS
+    assert rules.FULL_FIELDS[: len(rules.OBS_FIELDS)] == rules.OBS_FIELDS
+    for fields in (rules.FULL_FIELDS, rules.ACTION_FIELDS):
+        assert len({field.name for field in fields}) == len(fields)
+        assert all(field.meaning and field.size > 0 and -128 <= field.low < field.high <= 127 for field in fields)
+    assert rules.WORST_SCORE <= 0
+
+
+def test_rules_page_lists_the_layouts(game: Game) -> None:
+    page = (Path(game.rules.__file__).parent / "RULES.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    found = [tuple(cell.strip() for cell in row.split("|")[1:5]) for row in rows]
+    rules = game.rules
+    extra = rules.FULL_FIELDS[len(rules.OBS_FIELDS) :]
+    for fields in (rules.ACTION_FIELDS, rules.OBS_FIELDS, extra):
+        declared = [(f"`{field.name}`", str(field.size), str(field.low), str(field.high)) for field in fields]
+        assert [row for row in declared if row not in found] == []
+        first = found.index(declared[0]) if declared else 0
+        assert found[first : first + len(declared)] == declared  # in this order, for offsets to be counted
+    for option in game.options.model_fields:
+        assert f"`{option}`" in page
+
+
+def test_options_are_validated_and_documented(game: Game) -> None:
+    assert "reward" in game.options.model_fields
+    for options in option_sets(game):
+        state = game.rules.new_state(game.validated(options))
+        assert state.over and state.needs_deal
+        assert game.view.options_of(state) == game.validated(options)
+        assert game.view.num_deals(state) >= 1
+    for name, field in game.options.model_fields.items():
+        assert field.description
+        with pytest.raises(ValueError, match=name):
+            game.validated({name: "nonsense"})
+    with pytest.raises(ValueError, match="no_such_option"):
+        game.validated({"no_such_option": 1})
+
+
+# What a seat may know
+
+
+def test_nothing_depends_on_hidden_cards(game: Game) -> None:
+    """The seat to move sees, may do and plays the same when everything it can't know is drawn anew."""
+    states = positions(game)
+    assert len(states) > 2500
+    movers = seats_of(game, states, 0)
+    worlds = redealt(game, states, movers, seed=1)
+    before, after = turn_of_states(game, states.copy()), turn_of_states(game, worlds)
+    for name in ("obs", "mask", "seat"):
+        one, other = getattr(before, name), getattr(after, name)
+        different = np.flatnonzero((one != other).reshape(len(states), -1).any(axis=1))
+        assert not len(different), f"{name} leaks: {in_words(game, states[different[0]])}"
+    assert np.array_equal(bots_moves(game, states.copy()), bots_moves(game, worlds))
+    keys = np.random.default_rng(3).integers(0, 1 << 64, len(states), np.uint64)
+    moves = np.zeros((2, len(states)), np.int32)
+    for row, tables in zip(moves, (states.copy(), worlds)):
+        kernel("random_actions", game)(tables, keys.copy(), row, 0, len(states))
+    assert np.array_equal(*moves)
+
+
+def test_views_do_not_depend_on_hidden_cards(game: Game) -> None:
+    """Every seat sees the same, as numbers and as text, when what it can't know is drawn anew."""
+    states = some(positions(game), 600)
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, states, shift)
+        worlds = redealt(game, states, seats, seed=10 + shift)
+        assert np.array_equal(observed(game, states, seats), observed(game, worlds, seats))
+        for state, world, seat in zip(states, worlds, seats.tolist()):
+            assert game.view.view(state, seat) == game.view.view(world, seat)
+
+
+def random_network(game: Game, seed: int = 0) -> NetworkPolicy:
+    rng = np.random.default_rng(seed)
+    shapes = weight_shapes([game.rules.OBS_SIZE, 16, game.rules.NUM_ACTIONS])
+    return NetworkPolicy(game, {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
+
+
+def test_opponents_do_not_depend_on_hidden_cards(game: Game) -> None:
+    states = some(positions(game), 64)
+    worlds = redealt(game, states, seats_of(game, states, 0), seed=1)
+    policies: dict[str, Policy] = {name: load_opponent(name, game) for name in opponent_names(game)}
+    policies["a random network"] = random_network(game)
+    for name, policy in policies.items():
+        one, other = turn_of_states(game, states), turn_of_states(game, worlds)
+        actions = policy.act(one, np.random.default_rng(5))
+        assert np.array_equal(actions, policy.act(other, np.random.default_rng(5))), name
+        assert np.array_equal(policy.probabilities(one), policy.probabilities(other)), name
+        assert one.mask[np.arange(len(states)), actions].all(), name
+
+
+def test_worlds_depend_on_knowledge_alone(game: Game) -> None:
+    """Two states that a seat can't tell apart give the same world from the same stream, to the last field."""
+    states = positions(game)
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, states, shift)
+        other = redealt(game, states, seats, seed=21)
+        assert differing_fields(redealt(game, states, seats, 22), redealt(game, other, seats, 22)) == []
+
+
+def test_worlds_of_a_view_are_those_of_the_position(game: Game) -> None:
+    """A state rebuilt from what a seat sees gives the same world from the same stream."""
+    states = some(positions(game), 400, seed=23)
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, states, shift)
+        rebuilt = np.array([game.view.from_view(game.view.view(s, seat)) for s, seat in zip(states, seats.tolist())])
+        worlds = [redealt(game, found, seats, 24) for found in (states, rebuilt)]
+        assert np.array_equal(*(observed_in_full(game, found, seats) for found in worlds))
+        for one, other in zip(*worlds):
+            assert np.array_equal(game.view.dealt_pack(one), game.view.dealt_pack(other))
+
+
+def test_worlds_differ_with_the_stream(game: Game) -> None:
+    states = positions(game)[:256]  # after the first deal, when most is hidden
+    seats = seats_of(game, states, 0)
+    full = [observed_in_full(game, redealt(game, states, seats, seed), seats) for seed in range(2)]
+    assert (full[0] != full[1]).any(axis=1).mean() > 0.5
+
+
+def test_worlds_hold_the_same_cards_and_play_on(game: Game) -> None:
+    states = positions(game)
+    worlds = redealt(game, states, seats_of(game, states, 0), seed=31)
+    for state, world in zip(some(states, 500), some(worlds, 500)):
+        before, after = game.view.dealt_pack(state), game.view.dealt_pack(world)
+        assert sorted(before) == sorted(after)
+    env = mixed_batch(game, len(worlds), seed=0)
+    env.states[:] = worlds
+    env.look()
+    low, high = bounds(game.rules.FULL_FIELDS)
+    full = np.zeros((len(worlds), game.rules.FULL_SIZE), np.int8)
+    for _ in walk(env, 60, seed=32):
+        assert env.mask.any(axis=1).all()
+        env.observe_all(full)
+        assert (full >= low).all() and (full <= high).all()
+
+
+def test_fresh_worlds_are_distributed_like_deals(game: Game) -> None:
+    """After the deal every mean over worlds is that over deals: |z| < 6 for each entry of the full state."""
+    num_tables = 20_000
+    env = mixed_batch(game, num_tables, seed=41, options=({},))
+    worlds = redealt(game, env.states, env.seat, seed=42)
+    full = observed_in_full(game, env.states, env.seat), observed_in_full(game, worlds, env.seat)
+    difference = full[0].astype(np.int16) - full[1]
+    spread = difference.std(axis=0) / np.sqrt(num_tables)
+    mean = np.abs(difference.mean(axis=0))
+    assert np.array_equal(mean[spread == 0], np.zeros((spread == 0).sum()))
+    assert (mean[spread > 0] / spread[spread > 0]).max(initial=0) < 6
+
+
+# Deals
+
+
+def test_a_given_pack_deals_the_same(game: Game) -> None:
+    """`dealt_pack` gives what `arrange` needs for this deal, and for a world drawn anew."""
+    arrange = kernel("arrange_table", game)
+    env = mixed_batch(game, 96, seed=51)
+    before = env.states.copy()
+    before["over"] = before["needs_deal"] = True  # so that an episode begins
+    worlds = redealt(game, env.states, env.seat, seed=52)
+    dealt_again = []
+    for states in (env.states, worlds):
+        again = before.copy()
+        dealt_again.append(again)
+        for i in range(len(states)):
+            pack = game.view.dealt_pack(states[i])
+            assert pack.shape == (game.rules.PACK_SIZE,) and pack.dtype == np.int8
+            kept = pack.copy()
+            arrange(again, i, pack)
+            assert np.array_equal(pack, kept)
+        assert np.array_equal(again["seat"], states["seat"])
+        for shift in range(game.rules.NUM_SEATS):
+            seats = seats_of(game, states, shift)
+            assert np.array_equal(observed(game, again, seats), observed(game, states, seats))
+            assert np.array_equal(observed_in_full(game, again, seats), observed_in_full(game, states, seats))
+    # No field keeps what a seat can't know: after two deals that differ in hidden cards alone, worlds are the same.
+    assert differing_fields(*(redealt(game, states, env.seat, 53) for states in dealt_again)) == []
+
+
+def played_deal(game: Game, options: dict[str, Any], seed: int, deals: int) -> dict[str, Any]:
+    """The custom deal of an episode's first deals, played by `greedy`."""
+    table = table_of(game, options, seed)
+    packs = [game.view.dealt_pack(table.state)]
+    while len(packs) < deals and not table.over:
+        table.play(table.bot_move("greedy"))
+        if table.needs_deal and not table.over:
+            table.deal()
+            packs.append(game.view.dealt_pack(table.state))
+    deal: dict[str, Any] = game.view.deal_text(packs)
+    return deal
+
+
+@few_examples
+@given(seed=st.integers(0, 2**64 - 1), data=st.data())
+def test_deals_survive_text(game: Game, seed: int, data: st.DataObject) -> None:
+    options = data.draw(st.sampled_from(option_sets(game)))
+    state = game.rules.new_state(game.validated(options))
+    deal = played_deal(game, options, seed, data.draw(st.integers(1, 3)))
+    assert json.loads(json.dumps(deal)) == deal
+    packs = game.view.parse_deal(state, deal)
+    assert all(pack.dtype == np.int8 and pack.shape == (game.rules.PACK_SIZE,) for pack in packs)
+    assert game.view.deal_text(packs) == deal
+
+
+JUNK: tuple[Any, ...] = (None, True, -1, 0, 3, 99, 1 << 40, 1.5, "", "x", "AC", "5", [], [[]], {}, {"a": 1}, ["AC", "AC"])
+
+
+def mutated(value: Any, rng: random.Random) -> Any:
+    """A copy of a JSON value with one thing in it changed, dropped, doubled, added or swapped."""
+    value = json.loads(json.dumps(value))
+    places: list[tuple[Any, Any]] = []
+
+    def visit(inside: Any) -> None:
+        for key in list(inside) if isinstance(inside, dict) else range(len(inside)):
+            places.append((inside, key))
+            if isinstance(inside[key], (dict, list)):
+                visit(inside[key])
+
+    visit(value)
+    inside, key = rng.choice(places)
+    other_inside, other_key = rng.choice(places)
+    how = rng.randrange(6)
+    if how == 0:
+        del inside[key]
+    elif how == 1:
+        inside[key] = rng.choice(JUNK)
+    elif how == 2 and isinstance(inside[key], int):
+        inside[key] += rng.choice((-1, 1))
+    elif how == 3 and isinstance(inside, list):
+        inside.insert(key, inside[rng.randrange(len(inside))])
+    elif how == 4 and isinstance(inside, dict):
+        inside["surprise"] = rng.choice(JUNK)
+    else:
+        copies = json.loads(json.dumps([inside[key], other_inside[other_key]]))
+        inside[key], other_inside[other_key] = copies[1], copies[0]
+    return value
+
+
+def test_malformed_deals_are_value_errors(game: Game) -> None:
+    rng = random.Random(61)
+    refused = 0
+    for options in option_sets(game):
+        state = game.rules.new_state(game.validated(options))
+        deal = played_deal(game, options, seed=62, deals=2)
+        for given_deal in [*JUNK, *(mutated(deal, rng) for _ in range(40))]:
+            try:
+                packs = game.view.parse_deal(state, given_deal)
+            except ValueError as error:
+                assert "deal" in str(error)
+                refused += 1
+            else:
+                assert game.view.parse_deal(state, game.view.deal_text(packs))
+    assert refused > 20 * len(option_sets(game))
+
+
+# Moves
+
+
+def test_masks_and_observations_are_in_bounds(game: Game) -> None:
+    states = positions(game).copy()
+    turn = turn_of_states(game, states)
+    assert set(np.unique(turn.mask)) <= {0, 1}
+    assert turn.mask.any(axis=1).all()
+    assert np.array_equal(turn.seat, states["seat"])
+    legal = kernel("legal_table", game)
+    mask = np.full(game.rules.NUM_ACTIONS, 99, np.int8)
+    for i in range(len(states)):
+        assert legal(states, i, mask) == turn.mask[i].sum()
+        assert np.array_equal(mask, turn.mask[i])
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, states, shift)
+        obs, full = observed(game, states, seats), observed_in_full(game, states, seats)
+        for found, (low, high) in ((obs, bounds(game.rules.OBS_FIELDS)), (full, bounds(game.rules.FULL_FIELDS))):
+            outside = np.flatnonzero(((found < low) | (found > high)).any(axis=0))
+            assert not len(outside), f"entries {outside} are out of bounds"
+        assert np.array_equal(full[:, : game.rules.OBS_SIZE], obs)
+
+
+def test_every_observed_entry_occurs(game: Game) -> None:
+    """No declared field is dead: over all positions every one takes at least two values."""
+    states = positions(game)
+    full = np.concatenate([observed_in_full(game, states, seats_of(game, states, s)) for s in range(2)])
+    starts = offsets(game.rules.FULL_FIELDS)
+    dead = [f.name for f, at in zip(game.rules.FULL_FIELDS, starts) if np.ptp(full[:, at : at + f.size]) == 0]
+    assert dead == []
+
+
+def test_looking_changes_nothing(game: Game) -> None:
+    states = some(positions(game), 300)
+    kept = states.tobytes()
+    turn_of_states(game, states)
+    bots_moves(game, states)
+    observed(game, states, states["seat"])
+    observed_in_full(game, states, states["seat"].copy())
+    actions = np.zeros(len(states), np.int32)
+    kernel("random_actions", game)(states, np.arange(len(states), dtype=np.uint64), actions, 0, len(states))
+    for state in states[:50]:
+        game.view.picture(game.view.view(state, int(state.seat)))
+        game.view.dealt_pack(state)
+        game.view.outcome(state)
+    assert states.tobytes() == kept
+
+
+def test_bots_and_random_moves_are_legal(game: Game) -> None:
+    states = positions(game).copy()
+    rows = np.arange(len(states))
+    mask = turn_of_states(game, states).mask
+    drawn = np.zeros(len(states), np.int32)
+    for seed in range(4):
+        keys = np.random.default_rng(seed).integers(0, 1 << 64, len(states), np.uint64)
+        kernel("random_actions", game)(states, keys, drawn, 0, len(states))
+        assert mask[rows, drawn].all()
+    for moves in bots_moves(game, states):
+        assert mask[rows, moves].all()
+
+
+def test_random_moves_are_uniform(game: Game) -> None:
+    """Chi-square for 40 positions with a choice; Wilson and Hilferty (1931) turn it into a normal deviate."""
+    draws = 20_000
+    states = positions(game).copy()
+    mask = turn_of_states(game, states).mask
+    chosen = np.random.default_rng(71).permutation(np.flatnonzero(mask.sum(axis=1) > 1))[:40]
+    keys = np.random.default_rng(72).integers(0, 1 << 64, draws, np.uint64)
+    for i in chosen:
+        moves = np.zeros(draws, np.int32)
+        kernel("random_actions", game)(np.repeat(states[i : i + 1], draws), keys, moves, 0, draws)
+        counts = np.bincount(moves, minlength=game.rules.NUM_ACTIONS)
+        assert not counts[mask[i] == 0].any()
+        freedom = int(mask[i].sum()) - 1
+        expected = draws / (freedom + 1)
+        square = ((counts[mask[i] == 1] - expected) ** 2 / expected).sum()
+        deviate = ((square / freedom) ** (1 / 3) - 1 + 2 / (9 * freedom)) / np.sqrt(2 / (9 * freedom))
+        assert deviate < 4.5, in_words(game, states[i])
+
+
+def test_streams_move_on(game: Game) -> None:
+    """Two draws from one stream are two draws."""
+    states = positions(game).copy()
+    keys = np.random.default_rng(73).integers(0, 1 << 64, len(states), np.uint64)
+    moves = np.zeros((2, len(states)), np.int32)
+    for row in moves:
+        kernel("random_actions", game)(states, keys, row, 0, len(states))
+    assert (moves[0] != moves[1]).mean() > 0.2
+
+
+def test_every_episode_ends(game: Game) -> None:
+    env = mixed_batch(game, 96, seed=81)
+    ended = np.zeros(env.num_tables, np.int64)
+    for moves, _ in enumerate(walk(env, MAX_MOVES, seed=82)):
+        ended += env.done
+        if ended.all() and moves > 0:
+            break
+    assert ended.all(), f"{(ended == 0).sum()} tables had no end within {MAX_MOVES} moves"
+
+
+@pytest.mark.parametrize("player", ["random", "trivial", "greedy"])
+def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
+    rules = game.rules
+    sides = np.array(rules.SIDES)
+    for number, options in enumerate(option_sets(game)):
+        wins = game.validated(options).reward == "win"
+        worst = -1.0 if wins else rules.WORST_SCORE
+        table = table_of(game, options, seed=91, number=number)
+        stream = np.array([number], np.uint64)
+        action = np.zeros(1, np.int32)
+        totals, of_deal = np.zeros(rules.NUM_SEATS), np.zeros(rules.NUM_SEATS)
+        while not table.over:
+            if table.needs_deal:
+                table.deal()
+                of_deal[:] = 0
+            if player == "random":
+                kernel("random_actions", game)(table.states, stream, action, 0, 1)
+            else:
+                action[0] = table.bot_move(player)
+            table.play(int(action[0]))
+            rewards = np.array(table.rewards)
+            totals += rewards
+            of_deal += rewards
+            assert of_deal.min() >= worst
+            if sides.max() == 1:
+                assert rewards[sides == 0].tolist() == [rewards[0]] * int((sides == 0).sum())
+                assert rewards[sides == 1].tolist() == [-rewards[0]] * int((sides == 1).sum())
+            if wins and not table.over:
+                assert not rewards.any()
+        reason, scores = game.view.outcome(table.state)
+        assert reason and len(scores) == rules.NUM_SEATS
+        assert not table.legal().any()
+        if sides.max() == 0:
+            continue
+        margin = scores[int(np.argmax(sides == 0))] - scores[int(np.argmax(sides == 1))]
+        assert all(scores[seat] == scores[int(np.argmax(sides == sides[seat]))] for seat in range(rules.NUM_SEATS))
+        assert totals[0] == (np.sign(margin) if wins else margin)
+
+
+def test_deals_do_not_depend_on_earlier_play(game: Game) -> None:
+    """Two tables with one key that were played differently get the same next episode."""
+    tables = [table_of(game, {}, seed=95) for _ in range(2)]
+    key = table_keys(95, np.array([1]))[0]
+    for table, bot in zip(tables, ("trivial", "greedy")):
+        for _ in range(12):
+            if table.needs_deal:
+                break
+            table.play(table.bot_move(bot))
+        table.state.rng = key
+        table.state.over = table.state.needs_deal = True
+        table.deal()
+    one, other = tables
+    assert one.seat == other.seat
+    for seat in range(game.rules.NUM_SEATS):
+        assert np.array_equal(one.observe_all(seat), other.observe_all(seat))
+
+
+# Text
+
+
+def test_moves_survive_text(game: Game) -> None:
+    states = some(positions(game), 1500)
+    mask = turn_of_states(game, states).mask
+    for state, legal in zip(states, mask):
+        actions = np.flatnonzero(legal).tolist()
+        texts = [game.view.move_text(state, action) for action in actions]
+        assert [game.view.parse_move(state, text) for text in texts] == actions
+        assert len(set(texts)) == len(texts)
+
+
+@few_examples
+@given(text=st.text("ACDHKSTW0123456789FROBabcdefghijklmnopqrstuvwxyz- \0é♥", max_size=8), at=st.integers(0, 2000))
+def test_other_texts_are_value_errors(game: Game, text: str, at: int) -> None:
+    state = positions(game)[at]
+    try:
+        action = game.view.parse_move(state, text)
+    except ValueError:
+        return
+    assert 0 <= action < game.rules.NUM_ACTIONS
+
+
+def test_views_are_json_and_lead_back_to_the_position(game: Game) -> None:
+    view = game.view
+    jsonschema.Draft202012Validator.check_schema(view.SCHEMA)
+    validator = jsonschema.Draft202012Validator(view.SCHEMA)
+    assert not validator.is_valid({})
+    for number, state in enumerate(some(positions(game), 400, seed=101)):
+        for seat in {int(state.seat), number % game.rules.NUM_SEATS}:
+            seen = view.view(state, seat)
+            assert json.loads(json.dumps(seen)) == seen
+            validator.validate(seen)
+            again = view.from_view(seen)
+            assert view.view(again, seat) == seen
+            assert view.options_of(again) == view.options_of(state)
+            one, other = Table(game, state), Table(game, again)
+            assert np.array_equal(one.observe(seat), other.observe(seat))
+            assert (one.seat, one.over, one.needs_deal) == (other.seat, other.over, other.needs_deal)
+            if seat == one.seat:
+                assert np.array_equal(one.legal(), other.legal())
+                assert seen["to_move"] == seat and len(seen["legal"]) == one.legal().sum()
+            else:
+                assert seen["to_move"] == one.seat and seen["legal"] == []
+
+
+def test_positions_from_views_play_on(game: Game) -> None:
+    states = some(positions(game), 200, seed=103)
+    again = np.array(
+        [game.view.from_view(game.view.view(state, int(state.seat))) for state in states], game.rules.STATE
+    )
+    assert np.array_equal(bots_moves(game, states), bots_moves(game, again))
+    env = mixed_batch(game, len(again), seed=0)
+    env.states[:] = again
+    env.look()
+    for _ in walk(env, 60, seed=104):
+        assert env.mask.any(axis=1).all()
+
+
+def test_pictures_fit_the_terminal(game: Game) -> None:
+    for state in some(positions(game), 300, seed=102):
+        for seat in range(game.rules.NUM_SEATS):
+            lines = game.view.picture(game.view.view(state, seat)).splitlines()
+            assert max(map(len, lines)) <= 80
+            assert len(lines) <= 40
+
+
+def test_malformed_views_are_value_errors(game: Game) -> None:
+    """A view with something wrong in it is refused in words, or it was not wrong: then it still makes a position."""
+    rng = random.Random(111)
+    refused = 0
+    states = some(positions(game), 250, seed=112)
+    for state in states:
+        seat = rng.randrange(game.rules.NUM_SEATS)
+        seen = game.view.view(state, seat)
+        for _ in range(8):
+            changed = mutated(seen, rng)
+            if rng.random() < 0.2:
+                changed = mutated(changed, rng)
+            try:
+                again = game.view.from_view(changed)
+            except ValueError as error:
+                assert str(error).startswith("view")
+                refused += 1
+            except Exception as error:
+                error.add_note(json.dumps(changed))
+                raise
+            else:
+                assert not again.needs_deal
+                assert game.view.from_view(game.view.view(again, changed["seat"])) is not None
+    assert refused > 4 * len(states)
+
+
+@pytest.mark.parametrize("junk", [junk for junk in JUNK if junk != []], ids=repr)
+def test_what_is_no_view_is_a_value_error(game: Game, junk: Any) -> None:
+    with pytest.raises(ValueError, match="view"):
+        game.view.from_view(junk)
+
+
+def test_finished_games_are_no_decision(game: Game) -> None:
+    options = spelled_out_options(game)[0]
+    table = table_of(game, options, seed=121)
+    while not table.over:
+        if table.needs_deal:
+            table.deal()
+        table.play(table.bot_move("greedy"))
+    for seat in range(game.rules.NUM_SEATS):
+        seen = game.view.view(table.state, seat)
+        jsonschema.validate(seen, game.view.SCHEMA)
+        assert seen["to_move"] is None and seen["legal"] == []
+        assert max(map(len, game.view.picture(seen).splitlines())) <= 80
+        with pytest.raises(ValueError, match="view"):
+            game.view.from_view(seen)

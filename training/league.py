@@ -1,0 +1,40 @@
+"""Past selves to play against (fictitious self-play: Heinrich, Lanctot & Silver 2015)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from training.network import Network
+
+
+class League:
+    """Snapshots of the network, evenly spaced over the run."""
+
+    def __init__(self, network: Network, size: int, seed: int) -> None:
+        """An empty pool.
+
+        Args:
+            network: whose past is kept; it is not changed.
+            size: how many snapshots a whole run leaves; 0: none, ever.
+            seed: of the draws.
+        """
+        self.size = size
+        self.snapshots: list[Mapping[str, torch.Tensor]] = []
+        self._rng = np.random.default_rng([seed, 2])
+        self._past = copy.deepcopy(network)
+
+    def offer(self, network: Network, progress: float) -> None:
+        """Keep a snapshot if one is due; `progress` is the share of the run that is done."""
+        if len(self.snapshots) < min(self.size, int(progress * (self.size + 1))):
+            self.snapshots.append({name: tensor.clone() for name, tensor in network.state_dict().items()})
+
+    def draw(self) -> Network | None:
+        """A past self drawn uniformly, valid until the next draw; None while there is none."""
+        if not self.snapshots:
+            return None
+        self._past.load_state_dict(self.snapshots[self._rng.integers(len(self.snapshots))])
+        return self._past

@@ -1,0 +1,65 @@
+"""The networks that training improves: the same perceptrons as `card_envs.opponents.network` runs in NumPy."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+
+from card_envs.game import Field, Int8s
+from card_envs.opponents.network import input_scale
+from training.sparse import SparseLinear, compress
+
+HEAD_GAIN = {"policy": 0.01, "value": 1.0}  # a small policy head begins near uniform play
+
+
+class Network(nn.Module):
+    """A perceptron with ReLU that reads int8 observations as they are stored."""
+
+    def __init__(self, fields: tuple[Field, ...], hidden: list[int], outputs: int, head_gain: float) -> None:
+        """Orthogonal weights, biases zero.
+
+        Args:
+            fields: of the observation; they give its size and scale.
+            hidden: sizes of the hidden layers, at least one.
+            outputs: size of the last layer.
+            head_gain: gain of the last layer's weights.
+        """
+        super().__init__()
+        self.scale = input_scale(fields)
+        sizes = [len(self.scale), *hidden, outputs]
+        layers = [nn.Linear(inputs, size) for inputs, size in pairwise(sizes)]
+        for layer in layers:
+            nn.init.orthogonal_(layer.weight, head_gain if layer is layers[-1] else 2**0.5)
+            nn.init.zeros_(layer.bias)
+        # The first layer's weight stands transposed, [D, H], so that an entry's weights are adjacent.
+        self.first_weight = nn.Parameter(layers[0].weight.detach().t().contiguous())
+        self.first_bias = layers[0].bias
+        self.rest = nn.ModuleList(layers[1:])
+
+    def forward(self, obs: Int8s, rows: NDArray[np.int64]) -> torch.Tensor:
+        """[n, outputs] for the observations `obs[rows]`, without copying them."""
+        x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, compress(obs, rows, self.scale))
+        for layer in self.rest:
+            assert isinstance(layer, nn.Linear)
+            x = functional.linear(torch.relu_(x), layer.weight, layer.bias)
+        return x
+
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """Copies of the weights, named and shaped as `NetworkPolicy` takes them."""
+        tensors = {"layer0.weight": self.first_weight.t(), "layer0.bias": self.first_bias}
+        for i, layer in enumerate(self.rest, start=1):
+            assert isinstance(layer, nn.Linear)
+            tensors |= {f"layer{i}.weight": layer.weight, f"layer{i}.bias": layer.bias}
+        return {name: tensor.detach().contiguous().numpy().copy() for name, tensor in tensors.items()}
+
+
+def evaluate_in_parts(network: Network, obs: Int8s, rows: NDArray[np.int64], part: int = 2048) -> NDArray[np.float32]:
+    """[n, outputs] without gradients, in parts that stay in the processor's cache."""
+    with torch.no_grad():
+        parts = [network(obs, rows[i : i + part]).numpy() for i in range(0, len(rows), part)]
+    return np.concatenate(parts) if parts else np.zeros((0, network.rest[-1].out_features), np.float32)
