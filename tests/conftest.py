@@ -172,6 +172,11 @@ def differing_fields(one: NDArray[Any], other: NDArray[Any]) -> list[str]:
     return [name for name in one.dtype.names or () if not np.array_equal(one[name], other[name])]
 
 
+def field_bytes(states: NDArray[Any]) -> bytes:
+    """The States as bytes, without the padding between fields: NumPy's copies leave that as it happens to be."""
+    return b"".join(states[name].tobytes() for name in states.dtype.names or ())
+
+
 def play_randomly(env: CardEnv, seed: int, moves: int | None = None) -> CardEnv:
     """Play that many random legal moves, or to the end; returns the environment."""
     rng = np.random.default_rng(seed)
@@ -187,3 +192,9 @@ def table_of(game: Game, options: Options, seed: int, number: int = 0) -> Table:
     table.seed(seed, number)
     table.deal()
     return table
+
+
+@pytest.fixture
+def games() -> list[Game]:
+    """All games at once, for tests that start a process for them."""
+    return list(GAMES.values())

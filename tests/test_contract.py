@@ -261,7 +261,25 @@ def test_deals_survive_text(game: Game, seed: int, data: st.DataObject) -> None:
     assert game.view.deal_text(packs) == deal
 
 
-JUNK: tuple[Any, ...] = (None, True, -1, 0, 3, 99, 1 << 40, 1.5, "", "x", "AC", "5", [], [[]], {}, {"a": 1}, ["AC", "AC"])
+JUNK: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    3,
+    99,
+    1 << 40,
+    1.5,
+    "",
+    "x",
+    "AC",
+    "5",
+    [],
+    [[]],
+    {},
+    {"a": 1},
+    ["AC", "AC"],
+)
 
 
 def mutated(value: Any, rng: random.Random) -> Any:

@@ -234,16 +234,16 @@ def relative(cards: Any, shift: int) -> Any:
 @rule
 def next_deal(state: State, passed_out: bool) -> None:
     """The deal passes clockwise (BA-3); the same size again after a pass-out, up to eight times (BA-9)."""
-    state.dealer = (int(state.dealer) + 1) & 3
     state.needs_deal = True
-    if passed_out:
+    if passed_out and state.pass_outs < MAX_PASS_OUTS - 1:
         state.pass_outs += 1
-        if state.pass_outs < MAX_PASS_OUTS:
-            return
-    state.pass_outs = 0
-    state.deal_number += 1
-    state.over = state.deal_number == state.num_deals
-    if state.over and state.reward_win:  # BA-18
+    else:
+        state.pass_outs = 0
+        state.deal_number += 1
+        state.over = state.deal_number == state.num_deals
+    if not state.over:  # at the end the last deal stays on show
+        state.dealer = (int(state.dealer) + 1) & 3
+    elif state.reward_win:  # BA-18
         margin = state.scores[0] - state.scores[1]
         for seat in range(4):
             side = margin if seat & 1 == 0 else -margin

@@ -130,3 +130,9 @@ def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
     if referee.over:
         del expected["pass_outs"]  # the count is over as well
     return expected
+
+
+def seen(view: dict[str, Any]) -> dict[str, Any]:
+    """A view with the legal moves in alphabetical order."""
+    view["legal"].sort()
+    return view

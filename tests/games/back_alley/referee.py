@@ -58,9 +58,7 @@ def winner(trick: Trick, trump: str | None) -> int:
 # --- Legal plays: the cards, and the names of the rules that mattered ----------------------------
 
 
-def lead_rule(
-    hand: list[str], trump: str | None, earlier: list[Trick], own_board: bool
-) -> tuple[list[str], list[str]]:
+def lead_rule(hand: list[str], trump: str | None, earlier: list[Trick], own_board: bool) -> tuple[list[str], list[str]]:
     if trump is None:
         return hand, ["BA-15"]
     plain = [card for card in hand if not is_trump(card, trump)]
@@ -90,9 +88,7 @@ def follow_rule(hand: list[str], trump: str | None, trick: Trick) -> tuple[list[
     return same, ["BA-11 follow"] + ["BA-2 Blooper follows a trump"] * blooper
 
 
-def play_rule(
-    hand: list[str], trump: str | None, tricks: list[Trick], own_board: bool
-) -> tuple[list[str], list[str]]:
+def play_rule(hand: list[str], trump: str | None, tricks: list[Trick], own_board: bool) -> tuple[list[str], list[str]]:
     """What this hand may play next after these tricks (the last one may be incomplete)."""
     if tricks and len(tricks[-1]) < 4:
         return follow_rule(hand, trump, tricks[-1])
@@ -334,10 +330,7 @@ class Referee:
         found: list[tuple[frozenset[str], ...]] = [()]
         for hands in candidates:  # no card is in two hands; what is left over was not dealt
             found = [
-                (*before, hand)
-                for before in found
-                for hand in hands
-                if all(hand.isdisjoint(each) for each in before)
+                (*before, hand) for before in found for hand in hands if all(hand.isdisjoint(each) for each in before)
             ]
         return found
 

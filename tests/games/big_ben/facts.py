@@ -94,3 +94,9 @@ def rig(rng: Random, referee: Referee, style: str) -> dict[str, Any]:
 def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
     """What the player should see, as far as the referee and the view say it alike."""
     return {}
+
+
+def seen(view: dict[str, Any]) -> dict[str, Any]:
+    """A view with the legal moves in alphabetical order."""
+    view["legal"].sort()
+    return view

@@ -112,5 +112,51 @@ def rig(rng: Random, referee: Referee, style: str) -> dict[str, Any]:
 
 
 def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
-    """What a seat should see, as far as the referee and the view say it alike."""
-    return {}
+    """What a seat should see at a decision and at the end (RB-23), in the form of `seen`."""
+    turned = referee.hands[referee.seat][0] if referee.turned else None
+    heights = [len(pile) for pile in referee.foundations]
+    return {
+        "game": "russian_bank",
+        "seat": seat,
+        "game_number": referee.game_number - 1,
+        "scores": referee.scores,
+        "to_move": None if referee.over else referee.seat,
+        "turned": turned,
+        "players": [_player(referee, player, turned) for player in (0, 1)],
+        "houses": referee.houses,
+        "foundations": {suit: sorted(heights[2 * i : 2 * i + 2], reverse=True) for i, suit in enumerate("CDHS")},
+        "house_moves": referee.house_moves,
+        "idle_turns": referee.idle,
+        "progress": referee._progress,
+        "legal": sorted(referee.legal()) if seat == referee.seat else [],
+    }
+
+
+def _player(referee: Referee, player: int, turned: str | None) -> dict[str, Any]:
+    cards, places = referee.hidden(player)
+    face_down = sum(pile == "reserve" for pile, _, _ in places)
+    hand = referee.hands[player]
+    known = [turned] if turned and referee.seat == player else []
+    return {
+        "reserve": {
+            "face_down": face_down,
+            "cards": referee.reserves[player][face_down:],
+            "lowest": referee._lowest[player],
+        },
+        "hand": {"size": len(hand), "cards": known if len(places) > face_down else hand},
+        "waste": referee.wastes[player],
+        "unseen": sorted(cards),
+        "stale": referee.stale[player],
+        "penalty_points": referee.penalty(player),
+    }
+
+
+def seen(view: dict[str, Any]) -> dict[str, Any]:
+    """A view in a form that does not depend on choices of the view: sorted sets, and the known cards of each hand."""
+    for number, player in enumerate(view["players"]):
+        player["unseen"].sort()
+        if player["hand"]["cards"] is None:
+            turned = view["turned"] if view["to_move"] == number else None
+            player["hand"]["cards"] = [turned] if turned else []
+    view["legal"].sort()
+    return view

@@ -1,0 +1,649 @@
+"""The engine: batches, threads, processes, the cache of machine code, and what the compiler made of the rules."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.engine import batch, sets
+from card_envs.engine.batch import BatchEnv, IllegalMove
+from card_envs.engine.compile import kernel
+from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
+from card_envs.engine.table import Table
+from card_envs.game import Game, State
+from card_envs.games import get_game
+from tests.conftest import bots_moves, differing_fields, field_bytes, mixed_batch, observed_in_full, redealt, walk
+
+ROOT = Path(__file__).parents[1]
+BUFFERS = ("obs", "mask", "seat", "rewards", "done")
+
+# What 64 tables with seed 0 show in 300 random moves. They change with the rules and the observation layout, and so
+# must the game's version (`Game.version`): add a line for the new version, never edit one.
+GOLDEN = {
+    ("back_alley", 0): "86aaabc15d5016ae",
+    ("high_card", 0): "5833e8db9ae14130",
+}
+
+# These count deals in floating point, of which there are more than 64 bits hold; everything else is whole numbers.
+COUNTING = {"back_alley": {"redeal_hidden", "split_first", "ways_second", "uniform"}}
+
+
+def batch_of(game: Game, num_tables: int = 8, seed: int = 0, **arguments: Any) -> BatchEnv:
+    return BatchEnv(game, num_tables, seed, **arguments)
+
+
+def random_steps(env: BatchEnv, steps: int, check: Callable[[NDArray[np.int32]], None] | None = None) -> BatchEnv:
+    """Random moves from streams that depend on the tables' numbers alone; `check` sees the actions before each."""
+    streams = table_keys(99, np.arange(env.num_tables))
+    actions = np.zeros(env.num_tables, np.int32)
+    for _ in range(steps):
+        env.random_actions(streams, actions)
+        if check is not None:
+            check(actions)
+        env.step(actions)
+    return env
+
+
+def everything(env: BatchEnv) -> dict[str, bytes]:
+    """All that a batch shows and holds."""
+    return {name: getattr(env, name).tobytes() for name in BUFFERS} | {"states": field_bytes(env.states)}
+
+
+def run_python(code: str, *paths: Path, **environment: str) -> str:
+    """What a fresh process prints, with these folders and the checkout to import from."""
+    path = os.pathsep.join(map(str, (*paths, ROOT)))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        cwd=paths[0] if paths else ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout.strip()
+
+
+# One source, many tables
+
+
+@pytest.mark.parametrize("skip_forced", [False, True])
+def test_batch_equals_single_tables(game: Game, skip_forced: bool) -> None:
+    """Bit for bit, against tables that are stepped one at a time."""
+    env = batch_of(game, 6, seed=3, skip_forced=skip_forced)
+    tables = [Table(game, game.rules.new_state(game.validated({}))) for _ in range(6)]
+    for i, table in enumerate(tables):
+        table.seed(3, i)
+        table.deal()
+
+    def step_alone(table: Table, action: int) -> tuple[list[float], bool]:
+        table.play(action)
+        rewards, done = np.array(table.rewards, np.float32), table.over
+        while True:
+            while table.needs_deal:
+                table.deal()
+            legal = np.flatnonzero(table.legal())
+            if len(legal) > 1 or not skip_forced or done:
+                return rewards.tolist(), done
+            table.play(int(legal[0]))
+            rewards += np.array(table.rewards, np.float32)
+            done = table.over
+
+    expected: list[tuple[list[float], bool]] = []
+
+    def step_all(actions: NDArray[np.int32]) -> None:
+        compare()
+        expected[:] = [step_alone(table, action) for table, action in zip(tables, actions.tolist())]
+
+    def compare() -> None:
+        for i, table in enumerate(tables):
+            assert field_bytes(table.states) == field_bytes(env.states[i : i + 1])
+            assert np.array_equal(table.legal(), env.mask[i])
+            assert np.array_equal(table.observe(table.seat), env.obs[i])
+            assert table.seat == env.seat[i]
+            if expected:
+                assert (env.rewards[i].tolist(), bool(env.done[i])) == expected[i]
+
+    random_steps(env, 400, step_all)
+    compare()
+
+
+def test_threads_change_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
+    found = [
+        everything(random_steps(batch_of(game, 37, seed=5, num_threads=threads, skip_forced=True), 200))
+        for threads in (1, 2, 3)
+    ]
+    assert found[0] == found[1] == found[2]
+    streams = [np.arange(37, dtype=np.uint64) for _ in range(2)]
+    one, two = (batch_of(game, 37, seed=5, num_threads=threads) for threads in (1, 2))
+    assert one.random_playout(streams[0], 100) == two.random_playout(streams[1], 100)
+    assert one.bot_playout("greedy", 100) == two.bot_playout("greedy", 100)
+    assert differing_fields(one.states, two.states) == []
+    assert np.array_equal(*streams)
+
+
+def test_an_illegal_action_is_found_on_any_thread(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
+    env = batch_of(game, 8, num_threads=4)
+    actions = env.mask.argmax(axis=1)
+    actions[5] = game.rules.NUM_ACTIONS
+    with pytest.raises(IllegalMove, match="table 5"):
+        env.step(actions)
+
+
+def test_a_table_depends_on_seed_and_number_alone(game: Game) -> None:
+    whole = batch_of(game, 40, seed=11)
+    part = batch_of(game, 3, seed=11, tables=[39, 4, 4])
+    other = batch_of(game, 3, seed=12, tables=[39, 4, 4])
+    for name in ("obs", "mask", "seat"):
+        assert np.array_equal(getattr(whole, name)[[39, 4, 4]], getattr(part, name))
+    assert differing_fields(part.states, whole.states[[39, 4, 4]]) == []
+    assert "rng" in differing_fields(other.states, part.states)
+    full = observed_in_full(game, whole.states, np.zeros(40, np.int8))
+    assert len(np.unique(full, axis=0)) == 40  # no two tables are dealt alike
+
+    def same_moves(actions: NDArray[np.int32]) -> None:
+        part.step(actions[[39, 4, 4]])
+
+    random_steps(whole, 200, same_moves)
+    assert differing_fields(part.states, whole.states[[39, 4, 4]]) == []
+
+
+def test_episodes_are_dealt_anew(game: Game) -> None:
+    """`done` marks the step that ends an episode; the next one has other cards."""
+    env = batch_of(game, 32, seed=13)
+    first = observed_in_full(game, env.states, np.zeros(32, np.int8))
+    second: dict[int, Any] = {}
+
+    for _ in walk(env, 20_000, seed=1):
+        for i in np.flatnonzero(env.done):
+            second.setdefault(int(i), observed_in_full(game, env.states[i : i + 1], np.zeros(1, np.int8))[0])
+        if len(second) == 32:
+            break
+    assert len(second) == 32
+    assert all((second[i] != first[i]).any() for i in range(32))
+    assert not env.states["over"].any() and not env.states["needs_deal"].any()
+
+
+def test_skipping_forced_moves_is_playing_them(game: Game) -> None:
+    """Rewards are summed up to the next decision, no step ends two episodes, nothing is asked that is forced."""
+    asked = batch_of(game, 24, seed=17)
+    skipped = batch_of(game, 24, seed=17, skip_forced=True)
+    random_order = np.random.default_rng(0)
+    forced = 0
+    for _ in range(300):
+        choices = skipped.mask.sum(axis=1)
+        assert ((choices > 1) | skipped.done | (asked.mask.sum(axis=1) == 1)).all()
+        actions = np.array([random_order.choice(np.flatnonzero(row)) for row in skipped.mask])
+        skipped.step(actions)
+        rewards = np.zeros_like(skipped.rewards)
+        done = np.zeros_like(skipped.done)
+        waiting = np.ones(24, np.bool_)
+        states = np.zeros_like(asked.states)
+        while waiting.any():  # the others go on with any move, and are set back afterwards
+            moves = np.where(waiting, actions, asked.mask.argmax(axis=1))
+            asked.step(moves)
+            rewards[waiting] += asked.rewards[waiting]
+            done[waiting] |= asked.done[waiting]
+            single = asked.mask.sum(axis=1) == 1
+            stop = waiting & (~single | done)
+            states[stop] = asked.states[stop]
+            waiting &= ~stop
+            forced += int(waiting.sum())
+            actions = asked.mask.argmax(axis=1)
+        asked.states[:] = states
+        asked.look()
+        assert differing_fields(states, skipped.states) == []
+        assert np.array_equal(rewards, skipped.rewards) and np.array_equal(done, skipped.done)
+        assert np.array_equal(asked.obs, skipped.obs) and np.array_equal(asked.mask, skipped.mask)
+    assert forced > 0
+
+
+def test_tables_can_be_set_and_copied(game: Game) -> None:
+    one = random_steps(batch_of(game, 8, seed=19), 50)
+    two = batch_of(game, 8, seed=20)
+    two.states[:] = one.states
+    two.look()
+    for name in ("obs", "mask", "seat"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+    assert everything(random_steps(one, 100)) == everything(random_steps(two, 100))
+    full = np.zeros((8, game.rules.FULL_SIZE), np.int8)
+    one.observe_all(full)
+    assert np.array_equal(full, observed_in_full(game, one.states, one.seat))
+
+
+def test_playouts_are_steps(game: Game) -> None:
+    """The fused loops play the moves that the policies choose one by one."""
+    streams = np.arange(16, dtype=np.uint64), np.arange(16, dtype=np.uint64)
+    fused, stepped = batch_of(game, 16, seed=23), batch_of(game, 16, seed=23)
+    actions = np.zeros(16, np.int32)
+    ended = 0
+    for _ in range(300):
+        stepped.random_actions(streams[1], actions)
+        stepped.step(actions)
+        ended += int(stepped.done.sum())
+    assert fused.random_playout(streams[0], 300) == ended
+    assert differing_fields(fused.states, stepped.states) == [] and np.array_equal(*streams)
+    for bot in ("trivial", "greedy"):
+        ended = 0
+        for _ in range(300):
+            stepped.bot_actions(bot, actions)
+            stepped.step(actions)
+            ended += int(stepped.done.sum())
+        assert fused.bot_playout(bot, 300) == ended
+        assert differing_fields(fused.states, stepped.states) == []
+
+
+def test_torch_shares_the_memory(game: Game) -> None:
+    torch = pytest.importorskip("torch")
+    env = batch_of(game, 4)
+    shared = {name: torch.from_numpy(getattr(env, name)) for name in BUFFERS}
+    random_steps(env, 20)
+    for name, tensor in shared.items():
+        assert np.array_equal(tensor.numpy(), getattr(env, name))
+
+
+# Wrong input
+
+
+def test_illegal_actions_move_nothing(game: Game) -> None:
+    env = random_steps(batch_of(game, 8), 5)
+    before = everything(env)
+    good = env.mask.argmax(axis=1)
+    for bad in (-1, game.rules.NUM_ACTIONS, 1 << 30, *np.flatnonzero(env.mask[3] == 0)[:3].tolist()):
+        actions = good.copy()
+        actions[3] = bad
+        with pytest.raises(
+            IllegalMove, match=rf"^{game.name}: action {bad} of seat {env.seat[3]} at table 3 .*legal: "
+        ):
+            env.step(actions)
+    for shape in (good[:7], good[:, None], good.astype(np.float64), good.tolist()[:3], 0):
+        with pytest.raises(ValueError, match="actions: expected 8 whole numbers"):
+            env.step(shape)
+    assert everything(env) == before
+    env.step(good.tolist())  # a list of the right length will do
+    assert everything(env) != before
+
+
+@pytest.mark.parametrize("huge", [1 << 32, 1 << 40])
+def test_actions_beyond_32_bits_are_illegal(game: Game, huge: int) -> None:
+    """Not cut to a legal one."""
+    env = batch_of(game, 2)
+    before = everything(env)
+    with pytest.raises(IllegalMove, match="table 1"):
+        env.step(np.array([env.mask[0].argmax(), huge + int(env.mask[1].argmax())], np.int64))
+    assert everything(env) == before
+
+
+def test_wrong_arguments_are_named(game: Game) -> None:
+    for arguments, named in (
+        ({"num_tables": 0}, "num_tables"),
+        ({"num_threads": 0}, "num_threads"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 1 << 64}, "seed"),
+        ({"tables": [1, 2]}, "tables"),
+        ({"options": {"no_such": 1}}, "no_such"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            BatchEnv(game, **{"num_tables": 8, **arguments})
+    assert BatchEnv(game, 1, (1 << 64) - 1).mask.any()
+
+
+# Processes
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of what this tests
+def test_a_forked_child_works(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 1)
+    env = random_steps(batch_of(game, 8, num_threads=2), 10)  # the threads are at work before the fork
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, hashlib.sha256(field_bytes(random_steps(env, 50).states)).digest())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        found = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert found == hashlib.sha256(field_bytes(random_steps(env, 50).states)).digest()
+
+
+def test_batches_and_tables_survive_pickling(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 1)
+    env = random_steps(batch_of(game, 4, num_threads=2, skip_forced=True), 20)
+    twin = pickle.loads(pickle.dumps(env))
+    assert twin.game is not env or twin.game == game
+    assert everything(twin) == everything(env)
+    assert everything(random_steps(twin, 60)) == everything(random_steps(env, 60))
+    table = Table(game, env.states[0])
+    again = pickle.loads(pickle.dumps(table))
+    copied = table.copy()
+    action = int(np.flatnonzero(table.legal())[0])
+    kept = field_bytes(table.states)
+    for other in (again, copied):
+        other.play(action)
+        assert field_bytes(table.states) == kept
+    table.play(action)
+    assert field_bytes(table.states) == field_bytes(again.states) == field_bytes(copied.states)
+
+
+def trajectory(game: Game, num_tables: int = 64, moves: int = 300, seed: int = 0) -> str:
+    """Hash of all that random play shows."""
+    env = batch_of(game, num_tables, seed)
+    digest = hashlib.sha256()
+
+    def look(actions: NDArray[np.int32]) -> None:
+        for name in BUFFERS:
+            digest.update(getattr(env, name).tobytes())
+        digest.update(actions.tobytes())
+
+    random_steps(env, moves, look)
+    return digest.hexdigest()[:16]
+
+
+def test_golden_trajectories(game: Game) -> None:
+    key = (game.name, game.version)
+    found = trajectory(game)
+    assert key in GOLDEN, f"add to GOLDEN: {key}: {found!r}"
+    assert found == GOLDEN[key], "rules or observations changed: raise the game's version"
+
+
+def played(game_name: str) -> str:
+    """Hash of states, hidden worlds and bots' moves in play of all kinds; the same in every process."""
+    game = get_game(game_name)
+    digest = hashlib.sha256()
+    with np.errstate(over="ignore"):  # NumPy warns where machine code wraps around
+        env = mixed_batch(game, 6, seed=29)
+        for step, actions in enumerate(walk(env, 120, seed=31)):
+            digest.update(field_bytes(env.states) + env.obs.tobytes() + env.mask.tobytes() + actions.tobytes())
+            if step % 10 == 0:
+                worlds = redealt(game, env.states, env.seat, step)
+                digest.update(field_bytes(worlds) + bots_moves(game, worlds).tobytes())
+                digest.update(observed_in_full(game, worlds, env.seat).tobytes())
+    return digest.hexdigest()
+
+
+PRINT_PLAYED = "import sys; from tests.test_engine import played; print(*map(played, {names}))"
+
+
+def test_other_processes_get_the_same_bytes(games: list[Game]) -> None:
+    """Compiled in a fresh process with another hash seed."""
+    here = [played(game.name) for game in games]
+    code = PRINT_PLAYED.format(names=[game.name for game in games])
+    assert run_python(code, PYTHONHASHSEED="12345").split() == here
+    assert run_python(code, PYTHONHASHSEED="random").split() == here
+
+
+def test_interpreted_rules_get_the_same_bytes(games: list[Game]) -> None:
+    """The rules as plain Python, for debugging and coverage."""
+    code = PRINT_PLAYED.format(names=[game.name for game in games])
+    assert run_python(code, NUMBA_DISABLE_JIT="1").split() == [played(game.name) for game in games]
+
+
+# The cache
+
+
+PLAY_SOMEONES_GAME = """
+import hashlib, json
+import numpy as np
+from card_envs.engine.compile import kernel
+from someones_game import GAME
+
+options = GAME.options()
+states = np.array([GAME.rules.new_state(options)] * 16, GAME.rules.STATE)
+deal, playout = (kernel(name, GAME) for name in ("deal_table", "random_playout"))
+for i in range(16):
+    states[i].rng = i
+    deal(states, i)
+playout(states, np.arange(16, dtype=np.uint64), 100, 0, 16)
+scores = states["scores"].tobytes() + states["hands"].tobytes() + states["history"].tobytes()
+counts = [sum(sum(getattr(loop.stats, which).values()) for loop in (deal, playout)) for which in ("cache_hits", "cache_misses")]
+print(json.dumps([hashlib.sha256(scores).hexdigest(), *counts]))
+"""
+
+
+def play_someones_game(folder: Path) -> subprocess.Popen[str]:
+    """A process that prints a hash of the states played to, the kernels found in the cache, and those not found."""
+    path = os.pathsep.join((str(folder), str(ROOT)))
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    return subprocess.Popen(
+        [sys.executable, "-c", PLAY_SOMEONES_GAME], env=environment, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_the_cache_notices_edits(tmp_path: Path) -> None:
+    """Three processes start cold at once, a fourth finds everything compiled, an edited rule is compiled anew.
+
+    The game is somebody else's, outside the package.
+    """
+    package, cache = tmp_path / "someones_game", tmp_path / "cache"
+    shutil.copytree(ROOT / "tests" / "tiny_game", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in package.glob("*.py"):
+        file.write_text(file.read_text().replace("tests.tiny_game", "someones_game"))
+    started = [play_someones_game(tmp_path) for _ in range(3)]
+    found = [json.loads(process.communicate()[0]) for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0]
+    state, hits, misses = json.loads(play_someones_game(tmp_path).communicate()[0])
+    assert [other[0] for other in found] == [state] * 3
+    assert (hits, misses) == (2, 0)
+    before = {file.name for file in cache.rglob("*.nb?")}
+    assert len(before) == 4
+
+    rules = package / "rules.py"
+    higher_wins = "seat if action > state.history"
+    assert rules.read_text().count(higher_wins) == 1
+    rules.write_text(rules.read_text().replace(higher_wins, "seat if action < state.history"))
+    edited, hits, misses = json.loads(play_someones_game(tmp_path).communicate()[0])
+    after = {file.name for file in cache.rglob("*.nb?")}
+    assert edited != state and (hits, misses) == (0, 2)
+    assert len(after) == 4 and not after & before  # what was outdated is gone
+
+
+def test_the_digest_covers_every_source(tmp_path: Path) -> None:
+    """A game's folder, cards, the contract and the engine: an edit in any of them makes another name."""
+    shutil.copytree(ROOT / "card_envs", tmp_path / "card_envs", ignore=shutil.ignore_patterns("__pycache__", "models"))
+    shutil.copytree(ROOT / "tests" / "tiny_game", tmp_path / "someones_game")
+    edited = [
+        "someones_game/rules.py", "someones_game/bot.py", "card_envs/cards.py", "card_envs/game.py",
+        *(f"card_envs/engine/{name}.py" for name in ("jit", "rng", "sets", "kernels")),
+    ]  # fmt: skip
+    code = f"""
+from pathlib import Path
+import card_envs.engine.compile as compile
+assert compile.__file__.startswith({str(tmp_path)!r})
+digest = lambda: compile.source_digest.__wrapped__("someones_game/rules.py")
+seen = [digest(), digest()]
+for file in {edited!r}:
+    with Path(file).open("a") as source:
+        source.write("# edited" + chr(10))
+    seen.append(digest())
+print(*seen)
+"""
+    same, again, *others = run_python(code, tmp_path).split()
+    assert same == again
+    unnoticed = [file for file, before, after in zip(edited, [again, *others], others) if before == after]
+    assert unnoticed == []
+
+
+# What the compiler made of the rules
+
+
+def bounds_and_types(game_name: str) -> None:
+    """For a fresh process with NUMBA_BOUNDSCHECK: play everything, and print what was inferred as float64."""
+    import numba
+    from numba.core.dispatcher import Dispatcher
+
+    from card_envs.engine import rng
+    from card_envs.engine.jit import loop, rule
+
+    @rule
+    def outside(state: State) -> float:
+        return state.rewards[99]  # type: ignore[no-any-return]
+
+    game = get_game(game_name)
+    reach = loop(lambda states: outside(states[0]))
+    checked = False
+    try:
+        reach(np.zeros(1, game.rules.STATE))
+    except IndexError:
+        checked = True
+    assert checked, "bounds are not checked"
+    env = mixed_batch(game, 48, seed=37)
+    for step, _ in enumerate(walk(env, 600, seed=41)):
+        if step % 4 == 0:
+            worlds = redealt(game, env.states, env.seat, step)
+            for seat in range(game.rules.NUM_SEATS):
+                observed_in_full(game, worlds, np.full(48, seat, np.int8))
+    arrange = kernel("arrange_table", game)
+    fresh = mixed_batch(game, 48, seed=38)
+    again = fresh.states.copy()
+    again["over"] = again["needs_deal"] = True
+    for i in range(48):
+        arrange(again, i, game.view.dealt_pack(fresh.states[i]))
+    found: dict[str, list[str]] = {}
+    for module in (game.rules, game.bot, sets, rng):
+        for name, function in vars(module).items():
+            if not isinstance(function, Dispatcher):
+                continue
+            for compiled in function.overloads.values():
+                types = compiled.type_annotation.typemap.items()
+                floats = sorted({variable.split(".")[0] for variable, type_ in types if type_ == numba.float64})
+                if floats:
+                    found.setdefault(name, []).extend(floats)
+    assert game.rules.play.overloads, "the rules came from a cache, where no types are left"
+    print(json.dumps(found))
+
+
+def test_bounds_and_types(games: list[Game], tmp_path: Path) -> None:
+    """No read or write outside an array in play of all kinds; no rule that fell into floating point."""
+    switches = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **switches}
+    code = "from tests.test_engine import bounds_and_types; bounds_and_types({!r})"
+    started = {
+        game.name: subprocess.Popen(
+            [sys.executable, "-c", code.format(game.name)], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        for game in games
+    }
+    printed = {name: process.communicate()[0] for name, process in started.items()}
+    assert {name: process.returncode for name, process in started.items()} == dict.fromkeys(started, 0)
+    for name, found in printed.items():
+        floats = {
+            function: names for function, names in json.loads(found).items() if function not in COUNTING.get(name, ())
+        }
+        assert floats == {}, name
+
+
+@pytest.mark.parametrize("card_type", [np.int8, np.int64, np.int32, np.uint64])
+def test_sets_stay_unsigned(card_type: type[np.integer[Any]]) -> None:
+    import numba
+
+    for helper in (sets.bit, sets.below_card, sets.above_card):
+        helper(card_type(63))
+        for compiled in helper.overloads.values():  # type: ignore[attr-defined]
+            assert compiled.signature.return_type == numba.uint64
+    assert sets.bit(card_type(63)) == 1 << 63
+    assert sets.below_card(card_type(63)) == (1 << 63) - 1
+    assert sets.above_card(card_type(62)) == 1 << 63
+    assert sets.above_card(card_type(63)) == 0
+    assert sets.below_card(card_type(0)) == 0
+
+
+def test_sets_are_what_they_say() -> None:
+    from card_envs.engine.jit import loop
+
+    @loop
+    def ask(cards: Any, found: Any) -> None:
+        found[0] = sets.count(cards)
+        found[1] = sets.lowest(cards)
+        found[2] = sets.highest(cards)
+        for index in range(found[0]):
+            found[3 + index] = sets.nth(cards, index)
+
+    for value in (1, 1 << 63, (1 << 64) - 1, 0b1011, 0x8000_0001_0000_0100):
+        found = np.zeros(3 + 64, np.int64)
+        ask(np.uint64(value), found)
+        members = [card for card in range(64) if value >> card & 1]
+        assert found[: 3 + len(members)].tolist() == [len(members), members[0], members[-1], *members]
+
+
+def test_below_is_uniform_and_shuffles_are_permutations() -> None:
+    from card_envs.engine.jit import loop
+
+    @loop
+    def draw(stream: Any, bound: int, drawn: Any) -> None:
+        for i in range(len(drawn)):
+            drawn[i] = below(advance(stream), bound)
+
+    @loop
+    def shuffle_often(cards: Any, key: Any) -> None:
+        for number in range(len(cards)):
+            shuffle(cards[number], cards.shape[1], cards.shape[1], derive(key, number))
+
+    stream = np.array([5], np.uint64)
+    draws = 60_000
+    for bound in (1, 2, 3, 7, 54):
+        drawn = np.zeros(draws, np.int64)
+        draw(stream, bound, drawn)
+        counts = np.bincount(drawn, minlength=bound)
+        assert len(counts) == bound
+        assert (np.abs(counts - draws / bound) <= 5 * np.sqrt(draws / bound)).all()
+    packs = np.tile(np.arange(10, dtype=np.int8), (20_000, 1))
+    shuffle_often(packs, np.uint64(7))
+    assert (np.sort(packs) == np.arange(10)).all()
+    places = np.array([np.bincount(packs[:, place], minlength=10) for place in range(10)])
+    assert (np.abs(places - 2000) < 5 * np.sqrt(2000 * 0.9)).all()
+
+
+def test_table_keys_do_not_collide() -> None:
+    keys = np.concatenate([table_keys(seed, np.arange(20_000)) for seed in (0, 1, 2, (1 << 64) - 1)])
+    assert keys.dtype == np.uint64 and len(np.unique(keys)) == 80_000
+
+
+def test_rules_compile_for_cuda(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's loops, one table a thread, to PTX for compute capability 9.0; no device is needed."""
+    pytest.importorskip("numba_cuda")
+    import numba
+    from numba import cuda
+
+    class Device:
+        compute_capability = (9, 0)
+
+    monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", Device)  # asked for while rules are compiled
+    loops = ("step_tables", "random_actions", "observe_all_tables", "redeal_tables")
+    step, draw, observe_all, redeal = (cuda.jit(device=True)(kernel(name, game).py_func) for name in loops)
+    greedy = cuda.jit(device=True)(kernel("bot_actions", game, "greedy").py_func)
+
+    def turn(
+        states: Any, actions: Any, obs: Any, mask: Any, seat: Any, rewards: Any, done: Any, full: Any, keys: Any
+    ) -> None:
+        i = cuda.grid(1)
+        if i < len(states):
+            step(states, actions, obs, mask, seat, rewards, done, True, i, i + 1)
+            observe_all(states, seat, full, i, i + 1)
+            redeal(states, seat, keys, i, i + 1)
+            draw(states, keys, actions, i, i + 1)
+            greedy(states, actions, i, i + 1)
+
+    int8s, rows = numba.int8[::1], numba.int8[:, ::1]
+    arguments = (
+        numba.from_dtype(game.rules.STATE)[::1], numba.int32[::1], rows, rows, int8s, numba.float32[:, ::1],
+        numba.boolean[::1], rows, numba.uint64[::1],
+    )  # fmt: skip
+    ptx, _ = cuda.compile_ptx(turn, arguments, cc=(9, 0))
+    assert ".visible .entry" in ptx
+    assert game.name in COUNTING or ".f64" not in ptx
