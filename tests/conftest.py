@@ -121,10 +121,8 @@ def positions(game: Game, num_tables: int = 256, steps: int = 1500, per_table: i
     """
     env = mixed_batch(game, num_tables, seed=7)
     rng = np.random.default_rng(8)
-    found = [env.states.copy()]
-    for _ in walk(env, steps, seed=9):
-        found.append(env.states[rng.random(num_tables) < (per_table - 1) / steps].copy())
-    states: NDArray[Any] = np.concatenate(found)
+    chosen = (env.states[rng.random(num_tables) < (per_table - 1) / steps] for _ in walk(env, steps, seed=9))
+    states: NDArray[Any] = np.concatenate([env.states.copy(), *chosen])
     states.flags.writeable = False
     return states
 

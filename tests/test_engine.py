@@ -384,7 +384,6 @@ def test_other_processes_get_the_same_bytes(games: list[Game]) -> None:
     """Compiled in a fresh process with another hash seed."""
     here = [played(game.name) for game in games]
     code = PRINT_PLAYED.format(names=[game.name for game in games])
-    assert run_python(code, PYTHONHASHSEED="12345").split() == here
     assert run_python(code, PYTHONHASHSEED="random").split() == here
 
 
@@ -411,8 +410,9 @@ for i in range(16):
     deal(states, i)
 playout(states, np.arange(16, dtype=np.uint64), 100, 0, 16)
 scores = states["scores"].tobytes() + states["hands"].tobytes() + states["history"].tobytes()
-counts = [sum(sum(getattr(loop.stats, which).values()) for loop in (deal, playout)) for which in ("cache_hits", "cache_misses")]
-print(json.dumps([hashlib.sha256(scores).hexdigest(), *counts]))
+hits = sum(sum(loop.stats.cache_hits.values()) for loop in (deal, playout))
+misses = sum(sum(loop.stats.cache_misses.values()) for loop in (deal, playout))
+print(json.dumps([hashlib.sha256(scores).hexdigest(), hits, misses]))
 """
 
 

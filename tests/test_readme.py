@@ -43,7 +43,9 @@ def test_python_blocks_run(code: str, folder: Path) -> None:
     run([sys.executable, "-c", code], folder)
 
 
-@pytest.mark.parametrize("line", [line for language, code in BLOCKS if language == "bash" for line in code.splitlines()])
+@pytest.mark.parametrize(
+    "line", [line for language, code in BLOCKS if language == "bash" for line in code.splitlines()]
+)
 def test_commands_run(line: str, folder: Path) -> None:
     words = shlex.split(line, comments=True)
     if not words or words[0] in ("git", "cd", "pip"):

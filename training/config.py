@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +22,7 @@ class Config(BaseModel):
 
     game: str = Field(description="what is played: a name from `python -m card_envs games`")
     options: dict[str, Any] = Field({}, description='of the game while training, such as {deals = "single"}')
-    name: str = Field("", pattern=r"^[\w.-]*$", description="of the run's folder (default: the config file's name)")
+    name: str = Field("run", pattern=r"^\w[\w.-]*$", description="of the run's folder (default: the config file's)")
     runs: Path = Field(Path("runs"), description="the folder that holds the folders of runs")
     seed: int = Field(0, ge=0, lt=1 << 63, description="of deals, weights and draws")
 
@@ -95,6 +96,22 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
         return Config(**settings)
     except ValidationError as error:
         raise ValueError("\n".join(_problem(problem, source, path) for problem in error.errors())) from None
+
+
+def as_toml(config: Config) -> str:
+    """All settings with their descriptions, for `load_config`."""
+    lines = []
+    for key, value in config.model_dump(mode="json", exclude_none=True).items():
+        lines += [f"# {Config.model_fields[key].description}", f"{key} = {_toml(value)}", ""]
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)  # TOML writes texts, numbers and truth as JSON does
 
 
 def _value(text: str) -> Any:

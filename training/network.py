@@ -31,6 +31,7 @@ class Network(nn.Module):
         """
         super().__init__()
         self.scale = input_scale(fields)
+        self.num_outputs = outputs
         sizes = [len(self.scale), *hidden, outputs]
         layers = [nn.Linear(inputs, size) for inputs, size in pairwise(sizes)]
         for layer in layers:
@@ -43,7 +44,8 @@ class Network(nn.Module):
 
     def forward(self, obs: Int8s, rows: NDArray[np.int64]) -> torch.Tensor:
         """[n, outputs] for the observations `obs[rows]`, without copying them."""
-        x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, compress(obs, rows, self.scale))
+        sparse = compress(obs, rows, self.scale)
+        x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, sparse)  # type: ignore[no-untyped-call]
         for layer in self.rest:
             assert isinstance(layer, nn.Linear)
             x = functional.linear(torch.relu_(x), layer.weight, layer.bias)
@@ -62,4 +64,4 @@ def evaluate_in_parts(network: Network, obs: Int8s, rows: NDArray[np.int64], par
     """[n, outputs] without gradients, in parts that stay in the processor's cache."""
     with torch.no_grad():
         parts = [network(obs, rows[i : i + part]).numpy() for i in range(0, len(rows), part)]
-    return np.concatenate(parts) if parts else np.zeros((0, network.rest[-1].out_features), np.float32)
+    return np.concatenate(parts) if parts else np.zeros((0, network.num_outputs), np.float32)

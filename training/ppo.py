@@ -76,7 +76,7 @@ class Learner:
                 policy_loss, figures = self._policy_loss(batch, rows, advantages, entropy_weight)
                 value_loss = self._value_loss(batch, rows)
                 self.optimizer.zero_grad()
-                (policy_loss + value_loss).backward()
+                (policy_loss + value_loss).backward()  # type: ignore[no-untyped-call]
                 for network in (self.actor, self.critic):
                     nn.utils.clip_grad_norm_(network.parameters(), self.config.max_grad_norm, foreach=True)
                 self.optimizer.step()

@@ -23,7 +23,7 @@ class SparseRows(NamedTuple):
     """The entries of n observations that are not zero: row i has those from starts[i] to starts[i + 1]."""
 
     starts: NDArray[np.int64]  # [n + 1]
-    index: NDArray[np.int32]  # the position of each
+    entry: NDArray[np.int32]  # which entry of the observation each is
     value: Floats  # scaled
 
 
@@ -33,7 +33,7 @@ def _compress(obs: Any, rows: Any, scale: Any) -> Any:
     size = obs.shape[1]
     whole = size - size % 8
     starts = np.empty(len(rows) + 1, np.int64)
-    index = np.empty(len(rows) * size, np.int32)  # memory that is never touched costs nothing
+    entry = np.empty(len(rows) * size, np.int32)  # memory that is never touched costs nothing
     value = np.empty(len(rows) * size, np.float32)
     found = 0
     for i in range(len(rows)):
@@ -46,20 +46,20 @@ def _compress(obs: Any, rows: Any, scale: Any) -> Any:
                 byte = lowest(word) >> 3
                 word &= ~(BYTE << np.uint64(8 * byte))
                 j = 8 * w + byte
-                index[found] = j
+                entry[found] = j
                 value[found] = row[j] * scale[j]
                 found += 1
         for j in range(whole, size):
             if row[j] != 0:
-                index[found] = j
+                entry[found] = j
                 value[found] = row[j] * scale[j]
                 found += 1
     starts[len(rows)] = found
-    return starts, index, value
+    return starts, entry, value
 
 
 @loop
-def _sum_weights(starts: Any, index: Any, value: Any, weight: Any, bias: Any, out: Any) -> None:
+def _sum_weights(starts: Any, entry: Any, value: Any, weight: Any, bias: Any, out: Any) -> None:
     """out = rows @ weight + bias; four weight rows at a time keep `out` in registers longer."""
     width = weight.shape[1]
     for i in range(len(out)):
@@ -68,13 +68,13 @@ def _sum_weights(starts: Any, index: Any, value: Any, weight: Any, bias: Any, ou
             row[h] = bias[h]
         k = starts[i]
         while k + 4 <= starts[i + 1]:
-            w0, w1, w2, w3 = weight[index[k]], weight[index[k + 1]], weight[index[k + 2]], weight[index[k + 3]]
+            w0, w1, w2, w3 = weight[entry[k]], weight[entry[k + 1]], weight[entry[k + 2]], weight[entry[k + 3]]
             v0, v1, v2, v3 = value[k], value[k + 1], value[k + 2], value[k + 3]
             for h in range(width):
                 row[h] += (v0 * w0[h] + v1 * w1[h]) + (v2 * w2[h] + v3 * w3[h])
             k += 4
         while k < starts[i + 1]:
-            w0 = weight[index[k]]
+            w0 = weight[entry[k]]
             v0 = value[k]
             for h in range(width):
                 row[h] += v0 * w0[h]
@@ -82,13 +82,13 @@ def _sum_weights(starts: Any, index: Any, value: Any, weight: Any, bias: Any, ou
 
 
 @loop
-def _scatter_gradient(starts: Any, index: Any, value: Any, gradient: Any, out: Any) -> None:
+def _scatter_gradient(starts: Any, entry: Any, value: Any, gradient: Any, out: Any) -> None:
     """out += rows.T @ gradient."""
     width = gradient.shape[1]
     for i in range(len(gradient)):
         row = gradient[i]
         for k in range(starts[i], starts[i + 1]):
-            target = out[index[k]]
+            target = out[entry[k]]
             v = value[k]
             for h in range(width):
                 target[h] += v * row[h]
@@ -122,5 +122,5 @@ class SparseLinear(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         gradient = gradients[0].contiguous()
         out = np.zeros(ctx.shape, np.float32)
-        _scatter_gradient(*ctx.rows, gradient.numpy(), out)
+        _scatter_gradient(ctx.rows.starts, ctx.rows.entry, ctx.rows.value, gradient.numpy(), out)
         return torch.from_numpy(out), gradient.sum(0), None

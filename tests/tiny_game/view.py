@@ -33,7 +33,7 @@ def parse_move(state: State, text: str) -> int:
 
 def parse_deal(state: State, deal: object) -> list[Int8s]:
     if not isinstance(deal, dict) or set(deal) != {"pack"}:
-        raise ValueError(f'deal: expected {{"pack": [12 cards]}}, got {deal!r:.80}')
+        raise ValueError(f"deal: expected the key pack alone, got {list(deal) if isinstance(deal, dict) else deal!r}")
     return [np.array(parse_pack(deal["pack"], CODES, range(rules.PACK_SIZE), "deal.pack"), np.int8)]
 
 

@@ -208,16 +208,36 @@ def lay_out(state: State) -> None:
 
 @rule
 def look_afresh(state: State) -> None:
-    """Work out from piles and foundations what is kept at hand."""
-    state.wanted = EMPTY
-    for suit in range(4):
-        note_wanted(state, suit)
-    state.tops = state.twin_tops = state.open_tops = state.open_twins = state.settled_tops = EMPTY
+    """Work out from piles and foundations what is kept at hand: as `show_top` and `note_wanted` do step by step.
+
+    It calls no other rule, so that plain Python can run it too, where a view is turned into a state.
+    """
+    state.wanted = state.tops = state.twin_tops = state.open_tops = state.open_twins = state.settled_tops = EMPTY
     state.settled_piles = state.open_piles = 0
     for card in range(NUM_CARDS):
-        state.piles_of[card] = 0
+        state.piles_of[card] = state.nearness[card] = 0
+    for hour in range(NUM_HOURS):
+        left = int(state.to_come[hour])
+        state.wanted |= NEXT_SET[hour, left]
+        first = int(BASES[hour]) // 13 * 13
+        for rank in range(13):
+            state.nearness[first + rank] = max(state.nearness[first + rank], NEARNESS[hour, left, rank])
     for pile in range(NUM_HOURS):
-        show_top(state, pile)
+        height = int(state.heights[pile])
+        if height == 0:
+            continue
+        card = int(state.piles[pile, height - 1])
+        this, here = ONE << np.uint64(card), 1 << pile
+        state.piles_of[card] |= here
+        state.twin_tops |= state.tops & this
+        state.tops |= this
+        if height >= FULL_PILE:
+            state.open_twins |= state.open_tops & this
+            state.open_tops |= this
+            state.open_piles |= here
+        if height >= 2 and state.piles[pile, height - 2] == UP[card]:
+            state.settled_tops |= this
+            state.settled_piles |= here
 
 
 # Piles and foundations

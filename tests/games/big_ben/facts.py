@@ -32,7 +32,7 @@ BRANCHES = {
     "BB-11 won", "BB-11 lost", "BB-11 lost at the cap",
     "BB-12 win", "BB-12 cards",
 }  # fmt: skip
-ELSEWHERE: set[str] = set()
+ELSEWHERE = {"BB-10 waste like a hop at the cap"}  # takes a hand-made position: see test_rules.py
 
 
 def _patient(referee: Referee, move: str) -> float:
@@ -92,11 +92,30 @@ def rig(rng: Random, referee: Referee, style: str) -> dict[str, Any]:
 
 
 def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
-    """What the player should see, as far as the referee and the view say it alike."""
-    return {}
+    """What the player should see (BB-13), in the form of `seen`."""
+    return {
+        "game": "big_ben",
+        "options": {
+            "fill_order": referee.fill_order,
+            "waste_deal": referee.waste_deal,
+            "reward": referee.reward,
+        },
+        "seat": 0,
+        "foundations": {str(hour): cards[-1] for hour, cards in referee.foundations.items()},
+        "piles": referee.piles,
+        "waste": referee.waste,
+        "hops": referee.hops,
+        "stock": sorted(referee.stock),
+        "stock_size": len(referee.stock),
+        "to_come": {str(hour): referee.to_come(hour) for hour in referee.foundations},
+        "placed": referee.scores[0],
+        "to_move": None if referee.over else 0,
+        "legal": sorted(referee.legal()),
+    }
 
 
 def seen(view: dict[str, Any]) -> dict[str, Any]:
-    """A view with the legal moves in alphabetical order."""
+    """A view with its sets in alphabetical order."""
+    view["stock"].sort()
     view["legal"].sort()
     return view

@@ -18,8 +18,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"start": "high_reserve", "reward": "penalty"}, {}, {"reward": "win"}, {"reward": "penalty"}, {"start": "random"},
     {}, {"match": True, "reward": "penalty", "start": "high_reserve"}, {}, {},
 ]  # fmt: skip
-EPISODES = {"random": 2000, "greedy": 2000}
-SHORT_EPISODES = {"random": 12, "greedy": 12}
+EPISODES = {"random": 1000, "greedy": 1000}  # more than 2,000 games each, as some are matches
+SHORT_EPISODES = {"random": 10, "greedy": 7}
 
 STACKS = {f"RB-17 stack k={k} size={size}" for k in range(1, 8) for size in range(2, min(2**k, 12) + 1)}
 BRANCHES = {

@@ -1,0 +1,305 @@
+"""Big Ben between states and people: notation, custom deals, JSON views, the terminal's picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from card_envs.cards import ACE_LOW, SUITS, deck, parse_pack
+from card_envs.engine.table import Table
+from card_envs.game import Int8s, State
+from card_envs.games.big_ben import GAME, rules
+from card_envs.games.big_ben.options import Options
+from card_envs.games.big_ben.rules import (
+    ALL_TO_COME,
+    FOUNDATIONS,
+    FULL_PILE,
+    MAX_HEIGHT,
+    MAX_HOPS,
+    NUM_CARDS,
+    PACK_SIZE,
+    SORTED_PACK,
+    STOCK_SIZE,
+    UP,
+)
+
+CARDS = deck(ACE_LOW)
+CODES = {card: code for code, card in enumerate(CARDS)}
+HOURS = ("12", *map(str, range(1, 12)))
+PILES = tuple(f"T{hour}" for hour in HOURS)
+
+
+def _runs() -> tuple[tuple[str, ...], ...]:
+    """The cards of each foundation from base to last (BB-1, BB-4)."""
+    runs = []
+    for hour, (base, _) in enumerate(FOUNDATIONS):
+        run = [CODES[base]]
+        for _ in range(ALL_TO_COME[hour]):
+            run.append(int(UP[run[-1]]))
+        runs.append(tuple(CARDS[code] for code in run))
+    return tuple(runs)
+
+
+RUNS = _runs()
+
+
+def _all_moves() -> tuple[str, ...]:
+    """The text of each action, in the order of the table in RULES.md."""
+    from_piles = [
+        f"{source}-{target}" for source in PILES for target in ("F", *(pile for pile in PILES if pile != source))
+    ]
+    return (*from_piles, *(f"W-{target}" for target in ("F", *PILES)), "deal")
+
+
+MOVES = _all_moves()
+
+
+def move_text(state: State, action: int) -> str:
+    """An action in the notation of RULES.md: `T3-F`, `T3-T7`, `W-F`, `W-T2` or `deal`."""
+    return MOVES[action]
+
+
+def parse_move(state: State, text: str) -> int:
+    """The action of a text, legal or not. Raises ValueError if it is none."""
+    if text in MOVES:
+        return MOVES.index(text)
+    raise ValueError(f"{text!r} is no move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")
+
+
+def parse_deal(state: State, deal: object) -> list[Int8s]:
+    """The pack of `{"pack": [92 cards in dealing order]}`."""
+    if not isinstance(deal, dict) or "pack" not in deal:
+        raise ValueError(f'deal: expected {{"pack": [{PACK_SIZE} cards in dealing order]}}, got {deal!r:.80}')
+    unknown = set(deal) - {"pack"}
+    if unknown:
+        raise ValueError(f"deal: unknown key {sorted(map(str, unknown))[0]!r}; expected pack")
+    return [np.array(parse_pack(deal["pack"], CODES, SORTED_PACK.tolist(), "deal.pack"), np.int8)]
+
+
+def dealt_pack(state: State) -> Int8s:
+    """The pack of the deal on the table, for `arrange`."""
+    return np.array(state.pack, np.int8)
+
+
+def deal_text(packs: list[Int8s]) -> dict[str, Any]:
+    """Packs as a custom deal: the reverse of `parse_deal`."""
+    return {"pack": [CARDS[card] for card in packs[0]]}
+
+
+def options_of(state: State) -> Options:
+    """The options that the state was made with."""
+    return Options(
+        fill_order="pile_by_pile" if state.pile_by_pile else "rounds",
+        waste_deal="when_stuck" if state.when_stuck else "always",
+        reward="win" if state.reward_win else "cards",
+    )
+
+
+def outcome(state: State) -> tuple[str, list[int]]:
+    """The reason of the end ("" while it runs) and the number of cards placed so far."""
+    placed = int(state.num_placed)
+    return ("won" if placed == PACK_SIZE else "lost") if state.over else "", [placed]
+
+
+Card = Literal[CARDS]  # type: ignore[valid-type]
+Pile = Literal[PILES]  # type: ignore[valid-type]
+Hour = Literal[HOURS]  # type: ignore[valid-type]
+
+
+class View(BaseModel):
+    """All that the player sees. Optional parts follow from the others and are checked when given."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    game: Literal["big_ben"]
+    options: Annotated[dict[str, Any], Field(description="the options of the environment")]
+    seat: Literal[0] = 0
+    foundations: Annotated[dict[Hour, Card], Field(description="the top card at each hour")]
+    piles: Annotated[dict[Pile, list[Card]], Field(description="the cards of each pile, from the bottom")]
+    waste: Annotated[list[Card], Field(max_length=STOCK_SIZE, description="from the bottom")]
+    hops: Annotated[int, Field(ge=0, le=MAX_HOPS, description="hops in a row (BB-10)")] = 0
+    stock: Annotated[list[Card] | None, Field(description="the cards in it, by suit and rank")] = None
+    stock_size: int | None = None
+    to_come: Annotated[dict[Hour, int] | None, Field(description="cards still to come at each hour")] = None
+    placed: Annotated[int | None, Field(description="cards placed on foundations")] = None
+    to_move: Literal[0] | None = None
+    legal: list[str] | None = None
+
+
+SCHEMA: dict[str, Any] = View.model_json_schema()
+
+
+def view(state: State, seat: int) -> dict[str, Any]:
+    """All that the player sees, ready for JSON; `SCHEMA` describes it."""
+    mover = None if state.needs_deal else int(state.seat)
+    mask = Table(GAME, state).legal() if mover == seat else np.zeros(0, np.int8)
+    to_come = [int(left) for left in state.to_come]
+    return {
+        "game": GAME.name,
+        "options": options_of(state).model_dump(mode="json"),
+        "seat": seat,
+        "foundations": {hour: RUNS[i][-1 - to_come[i]] for i, hour in enumerate(HOURS)},
+        "piles": {
+            name: [CARDS[card] for card in pile[:height]]
+            for name, pile, height in zip(PILES, state.piles, state.heights, strict=True)
+        },
+        "waste": [CARDS[card] for card in state.waste[: state.num_waste]],
+        "hops": int(state.hops),
+        "stock": [CARDS[card] for card in range(NUM_CARDS) for _ in range(state.in_stock[card])],
+        "stock_size": PACK_SIZE - int(state.num_dealt),
+        "to_come": dict(zip(HOURS, to_come, strict=True)),
+        "placed": int(state.num_placed),
+        "to_move": mover,
+        "legal": [MOVES[action] for action in np.flatnonzero(mask)],
+    }
+
+
+def from_view(given: dict[str, Any]) -> State:
+    """A State with that view; the stock is in a random order, the same for equal views.
+
+    Raises:
+        ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
+    """
+    try:
+        seen = View.model_validate(given)
+        options = Options.model_validate(seen.options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"view: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    state = rules.new_state(options)
+    state.over = state.needs_deal = False
+    shown = _lay_foundations(state, seen) + _lay_piles(state, seen)
+    state.waste[: len(seen.waste)] = [CODES[card] for card in seen.waste]
+    state.num_waste = len(seen.waste)
+    stock = _stock(seen, shown)
+    state.pack[:] = [CODES[card] for card in (*shown, *seen.waste, *stock)]
+    state.num_dealt = PACK_SIZE - len(stock)
+    for card in stock:
+        state.in_stock[CODES[card]] += 1
+    for card in seen.waste:
+        state.in_waste[CODES[card]] += 1
+    state.hops = seen.hops
+    # In plain Python: one state is not worth compiling for.
+    getattr(rules.look_afresh, "py_func", rules.look_afresh)(state)
+    if state.hops and not _could_have_hopped(state):
+        raise ValueError("view: hops: after a hop (BB-10) its card lies on one copy of a card and the other is a top card")
+    table = Table(GAME, state)
+    if not table.legal().any():
+        raise ValueError("view: no move is legal; a view to build on shows a decision")
+    table.redeal_hidden(0, 0)
+    for key, value in view(table.state, 0).items():
+        if given.get(key) is not None and key != "options" and value != given[key]:
+            if key not in ("stock", "legal") or sorted(value) != sorted(given[key]):
+                raise ValueError(f"view: {key}: got {given[key]!r}, but the rest of the view makes it {value!r}")
+    return table.state
+
+
+def _lay_foundations(state: State, seen: View) -> list[str]:
+    """Set the foundations; returns the cards placed on them."""
+    placed: list[str] = []
+    for i, (hour, run) in enumerate(zip(HOURS, RUNS, strict=True)):
+        top = seen.foundations.get(hour)
+        if top not in run:
+            raise ValueError(f"view: foundations: hour {hour} shows one of {' '.join(run)}, got {top}")
+        height = run.index(top)
+        state.to_come[i] = len(run) - 1 - height
+        placed += run[1 : height + 1]
+    state.num_placed = len(placed)
+    return placed
+
+
+def _lay_piles(state: State, seen: View) -> list[str]:
+    """Set the piles; returns their cards."""
+    cards: list[str] = []
+    for i, name in enumerate(PILES):
+        if name not in seen.piles:
+            raise ValueError(f"view: piles: {name} is missing")
+        pile = seen.piles[name]
+        if len(pile) > MAX_HEIGHT:
+            raise ValueError(f"view: piles: {name} has {len(pile)} cards; no pile can have more than {MAX_HEIGHT}")
+        for card, lower in zip(pile[FULL_PILE:], pile[FULL_PILE - 1 :]):
+            if UP[CODES[card]] != CODES[lower]:
+                raise ValueError(f"view: piles: {card} can't lie on {lower} in {name} (BB-5)")
+        state.piles[i, : len(pile)] = [CODES[card] for card in pile]
+        state.heights[i] = len(pile)
+        cards += pile
+    return cards
+
+
+def _stock(seen: View, shown: list[str]) -> list[str]:
+    """What is neither on foundations nor in piles nor in the waste, by suit and rank."""
+    left = Counter(CARDS[card] for card in SORTED_PACK)
+    left.subtract([*shown, *seen.waste])
+    if min(left.values()) < 0:
+        raise ValueError(f"view: the card {min(left, key=lambda card: left[card])} occurs too often")
+    stock = list(left.elements())
+    if len(stock) + len(seen.waste) > STOCK_SIZE:
+        raise ValueError(
+            f"view: {len(seen.waste)} cards in the waste leave {len(stock)} for the stock; "
+            f"both together never have more than {STOCK_SIZE} (BB-2)"
+        )
+    return stock
+
+
+def _could_have_hopped(state: State) -> bool:
+    for pile, height in zip(state.piles, state.heights, strict=True):
+        if height > FULL_PILE and state.piles_of[pile[height - 2]] != 0:
+            return True
+    return False
+
+
+# Where the hours stand in the picture: column and line of the upper left corner.
+CORNERS = (
+    (30, 0), (50, 2), (58, 5), (60, 8), (58, 11), (50, 14), (30, 16), (10, 14), (2, 11), (0, 8), (2, 5), (10, 2),
+)  # fmt: skip
+
+
+def picture(given: dict[str, Any]) -> str:
+    """A view as text of at most 80 columns: the clock, then the stock's cards by suit and the waste.
+
+    Each hour shows its foundation's top card and how many are to come, below it the pile: its two lowest cards, and
+    from the third on first and last card of the run.
+    """
+    canvas = [[" "] * 80 for _ in range(18)]
+
+    def write(column: int, line: int, text: str) -> None:
+        canvas[line][column : column + len(text)] = text
+
+    for i, hour in enumerate(HOURS):
+        top = given["foundations"][hour]
+        left = len(RUNS[i]) - 1 - RUNS[i].index(top)
+        write(*CORNERS[i], f"{hour:>2}: {top} " + (f"{left} to come" if left else "complete"))
+        write(CORNERS[i][0] + 4, CORNERS[i][1] + 1, _pile_text(given["piles"][PILES[i]]))
+    gaps = sum(max(0, FULL_PILE - len(pile)) for pile in given["piles"].values())
+    waste, size = given["waste"], given["stock_size"]
+    center = (
+        f"{'Big Ben':^31}",
+        f"{given['placed']} of {PACK_SIZE} placed".center(31),
+        f"stock {size}   gaps {gaps}".center(31),
+        f"waste {len(waste)}{', top ' + waste[-1] if waste else ''}".center(31),
+        (f"{given['hops']} hops in a row" if given["hops"] else "").center(31),
+    )
+    for k, text in enumerate(center):
+        write(24, 6 + k, text)
+    lines = ["".join(line).rstrip() for line in canvas]
+    lines.append("stock  " + "   ".join(_suit_text(given["stock"], suit) for suit in SUITS))
+    for start in range(0, len(waste), 24):
+        lines.append(("waste  " if start == 0 else "       ") + " ".join(waste[start : start + 24]))
+    return "\n".join(lines)
+
+
+def _pile_text(pile: list[str]) -> str:
+    if not pile:
+        return "(empty)"
+    if len(pile) <= FULL_PILE:
+        return " ".join(pile)
+    run = pile[FULL_PILE - 1 :]
+    return f"{pile[0]} {pile[1]} {run[0]}-{run[-1]}" + (f" ({len(pile)})" if len(run) > 13 else "")
+
+
+def _suit_text(cards: list[str], suit: str) -> str:
+    """The ranks of a suit, twice where both copies are there: `C A23357K`."""
+    return f"{suit} " + ("".join(card[0] for card in cards if card[1] == suit) or "-")

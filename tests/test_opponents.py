@@ -1,0 +1,409 @@
+"""Opponents: by name, from folders, of the user's own; what they may see, and what is refused before it is used."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
+
+import card_envs
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game, layout_digest
+from card_envs.games import GAMES
+from card_envs.opponents import checkpoint, load_opponent, opponent_names
+from card_envs.opponents.checkpoint import CARD_FILE, WEIGHTS_FILE, load_card, load_network, save_network
+from card_envs.opponents.network import NetworkPolicy, input_scale, weight_shapes
+from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
+from tests.conftest import observed_in_full, play_randomly, positions, short_options, some
+
+Weights = dict[str, NDArray[np.float32]]
+HIDDEN = [24, 16]
+
+
+def random_weights(game: Game, seed: int = 0) -> Weights:
+    rng = np.random.default_rng(seed)
+    shapes = weight_shapes([game.rules.OBS_SIZE, *HIDDEN, game.rules.NUM_ACTIONS])
+    return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def golden_rows(game: Game) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    turn = turn_of_states(game, some(positions(game), 32))
+    return turn.obs, turn.mask
+
+
+def saved(game: Game, folder: Path, seed: int = 0) -> Path:
+    save_network(folder, game, random_weights(game, seed), golden_rows(game), training={"steps": 1}, strength=[])
+    return folder
+
+
+class Stubborn:
+    """A user's own policy: always the first legal action."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        return turn.mask.argmax(axis=1)
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        return np.eye(turn.mask.shape[1], dtype=np.float32)[turn.mask.argmax(axis=1)]
+
+
+class Speechless:
+    """No policy: it has no methods."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+
+# Names
+
+
+def test_every_named_opponent_plays(game: Game) -> None:
+    assert {"random", "trivial", "greedy"} <= set(opponent_names(game))
+    turn = turn_of_states(game, some(positions(game), 100))
+    rows = np.arange(100)
+    for short in opponent_names(game):
+        for name, given in ((f"{game.name}/{short}", None), (short, game), (short, game.name), (Path(short), game)):
+            opponent = load_opponent(name, given)
+            assert isinstance(opponent, Opponent) and isinstance(opponent.policy, Policy)
+            assert (opponent.name, opponent.game) == (short, game)
+        actions = opponent.act(turn, np.random.default_rng(1))
+        assert actions.shape == (100,) and actions.dtype == np.int64 and turn.mask[rows, actions].all()
+        assert np.array_equal(actions, opponent.act(turn, np.random.default_rng(1)))
+        probabilities = opponent.probabilities(turn)
+        assert probabilities.shape == turn.mask.shape and probabilities.dtype == np.float32
+        assert not probabilities[turn.mask == 0].any() and np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+        assert (probabilities[rows, actions] > 0).all()
+    assert card_envs.load_opponent is load_opponent
+
+
+def test_near_names_are_suggested(game: Game) -> None:
+    for name, given in ((f"{game.name}/gredy", None), ("gredy", game), ("Greedy", game)):
+        with pytest.raises(ValueError, match=f"unknown opponent.*did you mean.*{game.name}/greedy"):
+            load_opponent(name, given)
+    with pytest.raises(ValueError, match=f"there are: .*{game.name}/random"):
+        load_opponent("xyzzy", game)
+    with pytest.raises(ValueError, match="unknown opponent"):
+        load_opponent("no_such_game/greedy", game)
+    with pytest.raises(ValueError, match="unknown opponent"):
+        load_opponent("greedy")  # of which game?
+    with pytest.raises(ValueError, match=f"did you mean {game.name}"):
+        load_opponent("greedy", game.name + "x")
+    other = next(name for name in GAMES if name != game.name)
+    with pytest.raises(ValueError, match=f"plays {other}, not {game.name}"):
+        load_opponent(f"{other}/greedy", game)
+
+
+def test_a_class_of_the_users_own(game: Game) -> None:
+    opponent = load_opponent("tests.test_opponents:Stubborn", game)
+    turn = turn_of_states(game, some(positions(game), 10))
+    assert np.array_equal(opponent.act(turn, np.random.default_rng(0)), turn.mask.argmax(axis=1))
+    for name, given, said in (
+        ("tests.test_opponents:Stubborn", None, "say which game"),
+        ("tests.test_opponents:Missing", game, "Missing"),
+        ("tests.no_such_module:Stubborn", game, "no_such_module"),
+        ("tests.test_opponents:Speechless", game, "act"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            load_opponent(name, given)
+
+
+# What a policy sees
+
+
+def test_policies_are_never_handed_the_true_state(game: Game) -> None:
+    """Whatever a Turn shows in public is known to the seat: hidden cards lie otherwise in its worlds."""
+    states = positions(game)[:256]
+    turn = turn_of_states(game, states)
+    public = {name for name in dir(turn) if not name.startswith("_")}
+    assert public == {"game", "obs", "mask", "seat", "worlds", "bot_moves"}
+    assert len(turn) == 256
+    worlds = turn.worlds(np.random.default_rng(0), 3)
+    assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE
+    seats = turn.seat
+    truth = observed_in_full(game, states, seats)
+    for k in range(3):
+        column = worlds[:, k].copy()
+        seen = turn_of_states(game, column)
+        assert np.array_equal(seen.obs, turn.obs) and np.array_equal(seen.mask, turn.mask)
+        assert (observed_in_full(game, column, seats) != truth).any(axis=1).mean() > 0.5
+    again = turn.worlds(np.random.default_rng(0), 3)
+    assert np.array_equal(again["rng"], worlds["rng"])
+    worlds["seat"] = 77  # a policy may do with its worlds what it likes
+    assert np.array_equal(states["seat"], seats)
+
+
+def test_samples_are_drawn_with_their_probabilities() -> None:
+    rng = np.random.default_rng(3)
+    probabilities = np.tile(np.array([0, 0.5, 0, 0.2, 0.3, 0], np.float32), (50_000, 1))
+    counts = np.bincount(sample(probabilities, rng), minlength=6) / 50_000
+    assert counts[[0, 2, 5]].tolist() == [0, 0, 0]
+    assert np.abs(counts - probabilities[0]).max() < 0.012  # five standard deviations
+    tiny = np.zeros((4, 3), np.float32)
+    tiny[:, 1] = 1e-30
+    assert sample(tiny, rng).tolist() == [1, 1, 1, 1]
+
+
+# Networks
+
+
+def test_a_network_is_the_formula(game: Game) -> None:
+    weights = random_weights(game)
+    turn = turn_of_states(game, some(positions(game), 20))
+    policy = NetworkPolicy(game, weights, sampled=False)
+    scale = input_scale(game.rules.OBS_FIELDS)
+    x = turn.obs.astype(np.float64) * scale
+    assert np.abs(x).max() <= 1
+    for i in range(3):
+        x = x @ weights[f"layer{i}.weight"].T + weights[f"layer{i}.bias"]
+        x = np.maximum(x, 0) if i < 2 else x
+    legal = turn.mask != 0
+    logits = policy.logits(turn.obs, turn.mask)
+    assert np.allclose(logits[legal], x[legal], rtol=1e-4, atol=1e-4)
+    exponentials = np.exp(x - x.max(axis=1, keepdims=True)) * legal
+    assert np.allclose(policy.probabilities(turn), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-4)
+    assert np.array_equal(policy.act(turn, np.random.default_rng(0)), np.where(legal, x, -np.inf).argmax(axis=1))
+
+
+def test_networks_survive_the_disk(game: Game, tmp_path: Path) -> None:
+    folder = saved(game, tmp_path / "mine")
+    turn = turn_of_states(game, some(positions(game), 50, seed=1))
+    opponent = load_opponent(folder)
+    assert (opponent.name, opponent.game) == ("mine", game)
+    half = {name: weight.astype(np.float16) for name, weight in random_weights(game).items()}
+    assert np.allclose(opponent.probabilities(turn), NetworkPolicy(game, half).probabilities(turn), atol=1e-5)
+    rng = [np.random.default_rng(2) for _ in range(2)]
+    assert np.array_equal(opponent.act(turn, rng[0]), load_opponent(str(folder), game.name).act(turn, rng[1]))
+    best = load_opponent(folder, game, sampled=False)
+    assert np.array_equal(best.act(turn, rng[0]), best.probabilities(turn).argmax(axis=1))
+    card = load_card(folder)
+    assert (card.game, card.version, card.hidden, card.training) == (game.name, game.version, HIDDEN, {"steps": 1})
+    saved(game, folder, seed=1)  # replaced in one step
+    assert not np.allclose(load_opponent(folder).probabilities(turn), opponent.probabilities(turn))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_advice(game: Game, tmp_path: Path) -> None:
+    """The legal moves with their probabilities, best first, from what one seat sees."""
+    opponents = [load_opponent(name, game) for name in opponent_names(game)]
+    opponents.append(load_opponent(saved(game, tmp_path / "mine")))
+    for state in some(positions(game), 60, seed=2):
+        seen = json.loads(json.dumps(game.view.view(state, int(state.seat))))
+        for opponent in opponents:
+            advice = opponent.advise(seen)
+            texts, values = zip(*advice)
+            assert sorted(texts) == sorted(seen["legal"])
+            assert list(values) == sorted(values, reverse=True)
+            assert sum(values) == pytest.approx(1, abs=1e-4)
+            if opponent.name in ("trivial", "greedy"):
+                turn = turn_of_states(game, np.array([state], game.rules.STATE))
+                move = int(opponent.act(turn, np.random.default_rng(0))[0])
+                assert advice[0] == (game.view.move_text(state, move), 1.0)
+
+
+def test_no_advice_out_of_turn(game: Game) -> None:
+    env = CardEnv(game, **short_options(game))
+    env.reset(seed=1)
+    opponent = load_opponent("greedy", game)
+    for agent in env.possible_agents:
+        if agent != env.agent_selection:
+            with pytest.raises(ValueError, match="turn"):
+                opponent.advise(env.view(agent))
+    with pytest.raises(ValueError, match="view"):
+        opponent.advise({})
+    play_randomly(env, 1)
+    for agent in env.possible_agents:
+        with pytest.raises(ValueError, match="view"):
+            opponent.advise(env.view(agent))
+
+
+# What is refused
+
+
+def edit_card(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        card = json.loads((folder / CARD_FILE).read_text())
+        change(card)
+        (folder / CARD_FILE).write_text(json.dumps(card))
+
+    return edit
+
+
+def edit_tensors(change: Callable[[dict[str, NDArray[Any]]], object]) -> Callable[[Path], None]:
+    """Other tensors, with the card's hash set right: what only the checks behind it can find."""
+
+    def edit(folder: Path) -> None:
+        tensors = dict(load((folder / WEIGHTS_FILE).read_bytes()))
+        change(tensors)
+        write_weights(folder, save(tensors))
+
+    return edit
+
+
+def write_weights(folder: Path, data: bytes) -> None:
+    (folder / WEIGHTS_FILE).write_bytes(data)
+    edit_card(lambda card: card.update(weights_sha256=hashlib.sha256(data).hexdigest()))(folder)
+
+
+def cut(folder: Path, name: str, share: float) -> None:
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[: int(len(data) * share)])
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def flip(folder: Path) -> None:
+    data = bytearray((folder / WEIGHTS_FILE).read_bytes())
+    data[-10] ^= 1
+    (folder / WEIGHTS_FILE).write_bytes(bytes(data))
+
+
+def spoil(name: str, value: float) -> Callable[[dict[str, NDArray[Any]]], object]:
+    def change(tensors: dict[str, NDArray[Any]]) -> None:
+        tensors[name] = tensors[name].copy()
+        tensors[name].flat[0] = value
+
+    return change
+
+
+FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no card": (lambda folder: (folder / CARD_FILE).unlink(), CARD_FILE),
+    "empty card": (lambda folder: (folder / CARD_FILE).write_text(""), CARD_FILE),
+    "half a card": (lambda folder: cut(folder, CARD_FILE, 0.5), CARD_FILE),
+    "card in no encoding": (lambda folder: (folder / CARD_FILE).write_bytes(b"\xff\xfe{}"), CARD_FILE),
+    "card is a list": (lambda folder: (folder / CARD_FILE).write_text("[]"), CARD_FILE),
+    "card is a folder": (lambda folder: replace_by_folder(folder / CARD_FILE), CARD_FILE),
+    "unknown key": (edit_card(lambda card: card.update(surprise=1)), "surprise"),
+    "missing key": (edit_card(lambda card: card.pop("layout")), "layout"),
+    "unknown format": (edit_card(lambda card: card.update(format=2)), "format"),
+    "unknown architecture": (edit_card(lambda card: card.update(architecture="lstm")), "architecture"),
+    "no layers": (edit_card(lambda card: card.update(hidden=[])), "hidden"),
+    "endless layers": (edit_card(lambda card: card.update(hidden=[1] * 1000)), "hidden"),
+    "other layers": (edit_card(lambda card: card.update(hidden=[24, 17])), WEIGHTS_FILE),
+    "negative layer": (edit_card(lambda card: card.update(hidden=[24, -16])), "opponent.json|weights"),
+    "unknown game": (edit_card(lambda card: card.update(game="no_such_game")), "no_such_game"),
+    "other version": (edit_card(lambda card: card.update(version=99)), "99"),
+    "other layout": (edit_card(lambda card: card.update(layout="0" * 16)), "layout"),
+    "no weights": (lambda folder: (folder / WEIGHTS_FILE).unlink(), WEIGHTS_FILE),
+    "empty weights": (lambda folder: (folder / WEIGHTS_FILE).write_bytes(b""), WEIGHTS_FILE),
+    "truncated": (lambda folder: cut(folder, WEIGHTS_FILE, 0.9), WEIGHTS_FILE),
+    "tampered": (flip, WEIGHTS_FILE),
+    "weights are a folder": (lambda folder: replace_by_folder(folder / WEIGHTS_FILE), WEIGHTS_FILE),
+    "no safetensors": (lambda folder: write_weights(folder, b"nonsense" * 20), WEIGHTS_FILE),
+    "truncated with its hash": (
+        lambda folder: write_weights(folder, (folder / WEIGHTS_FILE).read_bytes()[:-100]), WEIGHTS_FILE,
+    ),
+    "not a number": (edit_tensors(spoil("layer0.weight", np.nan)), WEIGHTS_FILE),
+    "infinite": (edit_tensors(spoil("layer1.bias", np.inf)), WEIGHTS_FILE),
+    "extra tensor": (edit_tensors(lambda tensors: tensors.update(extra=np.zeros(3, np.float16))), "extra"),
+    "missing tensor": (edit_tensors(lambda tensors: tensors.pop("layer1.bias")), "layer1.bias"),
+    "other shape": (
+        edit_tensors(lambda tensors: tensors.update({"layer1.bias": np.zeros(17, np.float16)})), "layer1.bias",
+    ),
+    "whole numbers": (
+        edit_tensors(lambda tensors: tensors.update({"layer1.bias": np.zeros(16, np.int64)})), WEIGHTS_FILE,
+    ),
+    "no golden rows": (edit_tensors(lambda tensors: tensors.pop("golden.logits")), "golden"),
+    "golden rows of another shape": (
+        edit_tensors(lambda tensors: tensors.update({"golden.obs": np.zeros((32, 3), np.int8)})), "golden",
+    ),
+    "fewer golden logits": (
+        edit_tensors(lambda tensors: tensors.update({"golden.logits": tensors["golden.logits"][:5]})), "golden",
+    ),
+    "golden logits of no number": (edit_tensors(spoil("golden.logits", np.nan)), "golden"),
+    "another network": (
+        edit_tensors(lambda tensors: tensors.update({"layer2.bias": tensors["layer2.bias"] + np.float16(1)})), "golden",
+    ),
+    "first layer doubled": (
+        edit_tensors(lambda tensors: tensors.update({"layer0.weight": 2 * tensors["layer0.weight"]})), "golden",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_broken_opponents_are_refused(fault: str, tmp_path: Path) -> None:
+    game = next(iter(GAMES.values()))
+    folder = saved(game, tmp_path / "broken")
+    load_network(folder, game)
+    spoil_it, named = FAULTS[fault]
+    spoil_it(folder)
+    for load_it in (load_network, load_opponent):
+        with pytest.raises(ValueError, match=named) as error:
+            load_it(folder, game)
+        assert str(folder) in str(error.value) or fault == "unknown game"
+
+
+@pytest.mark.parametrize("name", [CARD_FILE, WEIGHTS_FILE])
+def test_oversized_files_are_not_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = next(iter(GAMES.values()))
+    folder = saved(game, tmp_path / "large")
+    os.truncate(folder / name, checkpoint.MAX_BYTES + 1)
+    for method in ("read_bytes", "read_text", "open"):
+        whole = getattr(Path, method)
+
+        def read(path: Path, *arguments: Any, whole: Any = whole, **named: Any) -> Any:
+            assert path.name != name, "the file was read"
+            return whole(path, *arguments, **named)
+
+        monkeypatch.setattr(Path, method, read)
+    with pytest.raises(ValueError, match=rf"{folder / name}.*bytes"):
+        load_network(folder, game)
+
+
+def test_opponents_of_another_game_are_refused(tmp_path: Path) -> None:
+    one, other = list(GAMES.values())[:2]
+    folder = saved(one, tmp_path / "mine")
+    with pytest.raises(ValueError, match=f"{folder}.*{one.name}, not {other.name}"):
+        load_opponent(folder, other)
+    assert layout_digest(one.rules) != layout_digest(other.rules)
+
+
+def test_nothing_is_half_written(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When saving fails, what was there before is still there, whole, and nothing else."""
+    folder = saved(game, tmp_path / "mine")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def contents() -> dict[str, bytes]:
+        assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    wrong = random_weights(game, 1)
+    wrong["layer0.weight"] = wrong["layer0.weight"][:, 1:]
+    with pytest.raises(ValueError):  # noqa: PT011 (NumPy's own words)
+        save_network(folder, game, wrong, golden_rows(game), training={}, strength=[])
+    assert contents() == before
+    for method in ("write_bytes", "write_text"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, method, full_disk)
+            with pytest.raises(OSError, match="full"):
+                save_network(folder, game, random_weights(game, 1), golden_rows(game), training={}, strength=[])
+        assert contents() == before
+    load_network(folder, game)
+    saved(game, folder, seed=1)
+    assert contents() != before
+
+
+def full_disk(*arguments: Any, **named: Any) -> None:
+    raise OSError("the disk is full")
+
+
+def test_saving_refuses_what_loading_would(game: Game, tmp_path: Path) -> None:
+    """Weights beyond float16 or not finite: better found when they are written."""
+    for value in (np.nan, 1e6):
+        weights = random_weights(game)
+        weights["layer0.weight"][0, 0] = value
+        with pytest.raises(ValueError, match="finite"), np.errstate(over="ignore", invalid="ignore"):
+            save_network(tmp_path / "mine", game, weights, golden_rows(game), training={}, strength=[])
+    assert not (tmp_path / "mine").exists()

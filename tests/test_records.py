@@ -1,0 +1,170 @@
+"""Game records: saved, loaded, replayed and checked."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from card_envs import GameRecord
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+from tests.conftest import option_sets, play_randomly, short_options
+
+
+def finished(game: Game, seed: int = 1) -> GameRecord:
+    env = CardEnv(game, **short_options(game))
+    env.reset(seed=seed)
+    return play_randomly(env, seed).record()
+
+
+def changed(record: GameRecord, **values: Any) -> GameRecord:
+    return GameRecord(**{**record.model_dump(), **values})
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**64 - 1), data=st.data())
+def test_records_replay(game: Game, seed: int, data: st.DataObject) -> None:
+    options = data.draw(st.sampled_from(option_sets(game)))
+    env = CardEnv(game, **options)
+    env.reset(seed=seed)
+    play_randomly(env, seed & 0xFFFF, moves=data.draw(st.integers(0, 60)))
+    record = env.record()
+    record.verify()
+    assert GameRecord.model_validate_json(record.model_dump_json()) == record
+    replayed = record.replay()
+    assert replayed.options == env.options
+    assert replayed.record() == record
+    for agent in env.possible_agents:
+        assert replayed.view(agent) == env.view(agent)
+        assert np.array_equal(replayed.observe(agent)["observation"], env.observe(agent)["observation"])
+    assert np.array_equal(replayed.state(), env.state())
+
+
+def test_finished_records_replay(game: Game) -> None:
+    for number, options in enumerate(option_sets(game)[:8]):
+        env = CardEnv(game, **options)
+        env.reset(seed=number)
+        play_randomly(env, number)
+        record = env.record()
+        record.verify()
+        assert record.outcome["over"] and record.outcome["reason"]
+        assert record.replay().outcome() == env.outcome()
+        assert (record.game, record.version) == (game.name, game.version)
+        assert game.validated(record.options) == env.options
+
+
+def test_records_survive_the_disk(game: Game, tmp_path: Path) -> None:
+    record = finished(game)
+    for path in (tmp_path / "game.json", str(tmp_path / "other.json")):
+        record.save(path)
+        assert GameRecord.load(path) == record
+    text = (tmp_path / "game.json").read_text()
+    assert text.endswith("}\n") and json.loads(text) == record.model_dump()
+
+
+def test_records_of_a_part(game: Game) -> None:
+    record = finished(game)
+    env = CardEnv(game, **record.options)
+    env.reset(seed=0, options={"deal": record.deal})
+    for number in range(len(record.moves) + 1):
+        replayed = record.replay(number)
+        assert replayed.record().moves == record.moves[:number]
+        assert np.array_equal(replayed.state(), env.state())
+        if number < len(record.moves):
+            env.step(env.parse_move(record.moves[number]))
+    assert changed(record, moves=record.moves[:1], outcome=record.replay(1).outcome()).verify() is None
+
+
+def test_replayed_environments_play_on(game: Game) -> None:
+    env = finished(game).replay(2)
+    assert env.illegal_move == "raise"
+    assert play_randomly(env, 5).outcome()["over"]
+
+
+def test_tampering_is_found(game: Game) -> None:
+    """Another outcome, a missing move, one too many, an illegal one, another deal or option."""
+    record = finished(game)
+    outcome = record.outcome
+    other_scores = [score + 1 for score in outcome["scores"]]
+    for values in (
+        {"outcome": {**outcome, "scores": other_scores}},
+        {"outcome": {**outcome, "over": False}},
+        {"outcome": {**outcome, "reason": "luck"}},
+        {"outcome": {}},
+        {"moves": record.moves[:-1]},
+        {"moves": [*record.moves, record.moves[-1]]},
+        {"moves": [*record.moves[:-1], "surely no move"]},
+        {"moves": [record.moves[0], *record.moves]},
+        {"version": game.version + 1},
+        {"game": game.name + "x"},
+        {"options": {**record.options, "no_such_option": 1}},
+        {"deal": {}},
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011
+            changed(record, **values).verify()
+    refused = 0
+    rng = random.Random(2)
+    for _ in range(20):
+        moves = list(record.moves)
+        i, j = rng.sample(range(len(moves)), 2)
+        moves[i], moves[j] = moves[j], moves[i]
+        try:
+            changed(record, moves=moves).verify()
+        except ValueError:
+            refused += 1
+    assert refused > 0  # some swaps change nothing
+
+
+def test_a_move_that_is_illegal_is_named(game: Game) -> None:
+    record = finished(game)
+    env = record.replay(1)
+    every = {env.move_text(action) for action in range(game.rules.NUM_ACTIONS)}
+    illegal = sorted(every - set(env.legal_moves()))[0]
+    broken = changed(record, moves=[record.moves[0], illegal, *record.moves[1:]])
+    with pytest.raises(ValueError, match=rf"move 1: {illegal} is illegal; legal: {env.legal_moves()[0]}"):
+        broken.replay()
+    assert broken.replay(1).record().moves == record.moves[:1]
+
+
+def test_records_of_illegal_ends(game: Game) -> None:
+    """The illegal move is not among the moves; the outcome tells."""
+    env = CardEnv(game, **short_options(game))
+    env.reset(seed=3)
+    play_randomly(env, 3, moves=2)
+    env.step(game.rules.NUM_ACTIONS)
+    record = env.record()
+    assert record.outcome["reason"] == "illegal" and len(record.moves) == 2
+    record.verify()
+    replayed = record.replay()
+    assert not replayed.outcome()["over"] and replayed.record().moves == record.moves
+    with pytest.raises(ValueError, match="the record says"):
+        changed(record, moves=record.moves[:1], outcome={**record.outcome, "scores": [99] * 9}).verify()
+    whole = finished(game)
+    with pytest.raises(ValueError):  # noqa: PT011 (a finished game can't end with an illegal move)
+        changed(whole, outcome={**whole.outcome, "reason": "illegal"}).verify()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", '{"game": 1}', "not json", '{"surprise": 1}'], ids=lambda text: text or "empty"
+)
+def test_files_that_are_no_record(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"broken\.json: no game record"):
+        GameRecord.load(path)
+
+
+def test_files_in_no_encoding_and_missing_files(tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"broken\.json"):
+        GameRecord.load(path)
+    with pytest.raises(FileNotFoundError, match="absent"):
+        GameRecord.load(tmp_path / "absent.json")
