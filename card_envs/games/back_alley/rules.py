@@ -535,8 +535,6 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
     is drawn in proportion to the number of deals that it leaves; within a kind all cards are alike.
     """
     state.rng = advance(stream)
-    if state.needs_deal:
-        return
     unseen = unseen_by(state, seat)
     first, second, third = (int(seat) + 1) & 3, (int(seat) + 2) & 3, (int(seat) + 3) & 3
     for_first = unseen & ~state.lacks[first]
@@ -552,6 +550,7 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
         hand = draw_cards(unseen, size_second, stream)
         state.hands[second] = hand
         state.hands[third] = draw_cards(unseen & ~hand, size_third, stream)
+        rewrite_pack(state)
         return
     shares = split_first(for_first, for_second, for_third, size_first, size_second, size_third, stream)
     both, with_second, with_third = shares & 15, (shares >> 4) & 15, shares >> 8
@@ -579,6 +578,35 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
     hand = draw_cards(shared, taken, stream) | draw_cards(for_second & ~shared, size_second - taken, stream)
     state.hands[second] = hand
     state.hands[third] = draw_cards(for_third & ~hand, size_third, stream)
+    rewrite_pack(state)
+
+
+@rule
+def rewrite_pack(state: State) -> None:
+    """Put the hands into the pack in card order: a world drawn anew must not show how the true cards lay."""
+    size = int(state.hand_size)
+    turned = int(state.turned)
+    position = 4 * size + 1
+    dealt = bit(turned)
+    for k in range(4):
+        seat = (int(state.dealer) + 1 + k) & 3
+        cards = relative(state.hands[seat] | state.played[seat], (4 - int(state.shift)) & 3)
+        if state.laid_aside_by == seat:  # any of its cards may have been the replacement
+            replacement = highest(cards)
+            state.pack[position] = replacement
+            position += 1
+            dealt |= bit(replacement)
+            cards = (cards & ~bit(replacement)) | (BLOOPERS & ~bit(turned))
+        dealt |= cards
+        for i in range(size):
+            state.pack[4 * i + k] = lowest(cards)
+            cards &= cards - ONE
+    state.pack[4 * size] = turned
+    rest = ALL_CARDS & ~dealt
+    while rest:
+        state.pack[position] = lowest(rest)
+        position += 1
+        rest &= rest - ONE
 
 
 @rule

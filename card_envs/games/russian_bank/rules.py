@@ -42,13 +42,25 @@ WIN_POINTS = 30  # RB-21
 MATCH_POINTS, MATCH_GAMES = 150, 50  # RB-22
 WORST_SCORE = -(2.0 * NUM_BOTH + WIN_POINTS)  # a bound: a game lost with all cards in the own reserve
 
-# Actions: the table in RULES.md. The first 31 stand in the order of the trivial player's list.
-RESERVE_F, HAND_F, HOUSE_F = 0, 1, 2
-RESERVE_OR, RESERVE_OW, RESERVE_HOUSE = 10, 11, 12
-HAND_OR, HAND_OW, HAND_HOUSE = 20, 21, 22
-ADVANCE = 30
-HOUSE_OR, HOUSE_OW, HOUSE_HOUSE = 31, 39, 47
-NUM_ACTIONS = HOUSE_HOUSE + NUM_HOUSES * (NUM_HOUSES - 1)
+# Actions: RULES.md explains them. The first 31 stand in the order of the trivial player's list.
+ACTION_FIELDS = (
+    Field("reserve_to_foundation", 1, 1, meaning="`R-F`"),
+    Field("hand_to_foundation", 1, 1, meaning="`D-F`"),
+    Field("house_to_foundation", 8, 1, meaning="`H1-F` .. `H8-F`"),
+    Field("reserve_to_opponent", 2, 1, meaning="`R-OR`, `R-OW`"),
+    Field("reserve_to_house", 8, 1, meaning="`R-H1` .. `R-H8`"),
+    Field("hand_to_opponent", 2, 1, meaning="`D-OR`, `D-OW`"),
+    Field("hand_to_house", 8, 1, meaning="`D-H1` .. `D-H8`"),
+    Field("advance", 1, 1, meaning="`turn`, `discard` or `end`, whichever it is: never two at once"),
+    Field("house_to_reserve", 8, 1, meaning="`H1-OR` .. `H8-OR`"),
+    Field("house_to_waste", 8, 1, meaning="`H1-OW` .. `H8-OW`"),
+    Field("house_to_house", 56, 1, meaning="`H1-H2` .. `H1-H8`, `H2-H1`, `H2-H3` .. `H8-H7`"),
+)
+(
+    RESERVE_F, HAND_F, HOUSE_F, RESERVE_OR, RESERVE_HOUSE, HAND_OR, HAND_HOUSE, ADVANCE, HOUSE_OR, HOUSE_OW,
+    HOUSE_HOUSE, NUM_ACTIONS,
+) = offsets(ACTION_FIELDS)  # fmt: skip
+RESERVE_OW, HAND_OW = RESERVE_OR + 1, HAND_OR + 1
 # Sources and targets: houses are 0 to 7.
 RESERVE, HAND = 8, 9
 FOUNDATION, OTHER_RESERVE, OTHER_WASTE = 8, 9, 10
@@ -128,7 +140,7 @@ OBS_FIELDS = (
     ),
     Field(
         "loaded", 208, 104,
-        meaning="known cards of my, the opponent's reserve below the top: 105 - depth; 1 is just below it (as `coming`)",
+        meaning="known cards below the top of my, the opponent's reserve: 105 - depth; 1 is the next one (as `coming`)",
     ),
     Field("unseen", 104, 1, meaning="never seen cards of my, the opponent's pack: they lie face down (52 each)"),
     Field("reserve_sizes", 2, 104, meaning="cards in my, the opponent's reserve"),

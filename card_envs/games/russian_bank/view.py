@@ -84,7 +84,7 @@ def _parse_game(deal: object, where: str, keys: tuple[str, ...]) -> Int8s:
     if not isinstance(packs, (list, tuple)) or len(packs) != 2:
         raise ValueError(f"{where}.packs: expected the packs of player 0 and player 1, got {packs!r:.80}")
     cards = [parse_pack(pack, CODES, range(NUM_CARDS), f"{where}.packs[{i}]") for i, pack in enumerate(packs)]
-    if "starts" in deal and (isinstance(starts, bool) or starts not in (0, 1)):
+    if "starts" in deal and (type(starts) is not int or starts not in (0, 1)):
         raise ValueError(f"{where}.starts: expected 0 or 1, got {starts!r}")
     return np.array([*cards[0], *cards[1], starts], np.int8)
 
@@ -109,6 +109,11 @@ def options_of(state: State) -> Options:
     start: Any = rules.STARTS[state.start]
     reward: Any = rules.REWARDS[state.reward]
     return Options(start=start, match=bool(state.match), reward=reward)
+
+
+def num_deals(state: State) -> int:
+    """1: how many games a match has is open."""
+    return 1
 
 
 def outcome(state: State) -> tuple[str, list[int]]:
@@ -174,6 +179,10 @@ class View(_Model):
     house_moves: Annotated[int, Field(ge=0, le=16, description="house-to-house moves in a row (RB-18)")]
     idle_turns: Annotated[int, Field(ge=0, le=200, description="turns without progress (RB-20)")]
     progress: Annotated[bool, Field(description="whether this turn has had progress (RB-20)")]
+    dealt: Annotated[
+        list[list[Card | None]] | None,
+        Field(min_length=2, max_length=2, description="both packs as dealt; null for cards never seen"),
+    ] = None
     legal: list[str] | None = None
 
 
@@ -200,6 +209,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "house_moves": int(state.house_moves),
         "idle_turns": int(state.idle),
         "progress": bool(state.progress),
+        "dealt": [_dealt(state, player) for player in range(2)],
         "legal": [move_text(state, int(action)) for action in np.flatnonzero(mask)],
     }
 
@@ -223,6 +233,12 @@ def _player_view(state: State, player: int) -> dict[str, Any]:
         "stale": int(state.stale[player]),
         "penalty_points": 2 * int(state.reserve_sizes[player]) + size + len(waste),
     }
+
+
+def _dealt(state: State, player: int) -> list[str | None]:
+    """A pack as dealt, as far as it was seen."""
+    unseen = int(state.unseen[player])
+    return [None if unseen >> int(card) & 1 else CARDS[card] for card in state.packs[player]]
 
 
 def from_view(given: dict[str, Any]) -> State:
@@ -250,6 +266,7 @@ def from_view(given: dict[str, Any]) -> State:
     _put_houses(state, seen)
     for number, player in enumerate(seen.players):
         _put_player(state, number, player)
+        _put_pack(state, number, player, seen.dealt[number] if seen.dealt else None)
     table = Table(GAME, state)
     table.redeal_hidden(seen.seat, 0)
     _check_same(given, view(table.state, seen.seat))
@@ -287,10 +304,19 @@ def _put_player(state: State, number: int, player: Player) -> None:
             state.hands[number, state.hand_next[number]] = state.turned
     else:
         _fill(state.hands[number], hand.cards)
-    # A pack that may have been dealt: its seen cards fill the places that are not hidden, which `redeal_hidden` fills.
-    hidden = len(player.unseen) - reserve.face_down
-    places = range(reserve.face_down, NUM_CARDS - hidden)
-    state.packs[number, places] = [code for code in range(NUM_CARDS) if CARDS[code] not in player.unseen]
+
+
+def _put_pack(state: State, number: int, player: Player, dealt: list[str | None] | None) -> None:
+    """The seen cards of a pack where they were dealt, or in any order; `redeal_hidden` puts in the others."""
+    hidden = len(player.unseen) - player.reserve.face_down
+    places = range(player.reserve.face_down, NUM_CARDS - hidden)
+    cards: list[str | None] = [card for card in CARDS if card not in player.unseen]
+    if dealt is not None:
+        seen = dealt[places.start : places.stop]
+        if [place for place, card in enumerate(dealt) if card] != [*places] or {*seen} != {*cards}:
+            raise ValueError(f"view: dealt.{number}: expected null where cards were never seen, and the others once")
+        cards = seen
+    state.packs[number, places] = [CODES[card] for card in cards if card]
 
 
 def _fill(pile: Int8s, cards: list[str]) -> None:

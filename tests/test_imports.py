@@ -1,0 +1,161 @@
+"""Which part may know of which, read from the sources."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from card_envs.game import Game
+from card_envs.games import GAMES
+
+ROOT = Path(__file__).parents[1]
+
+# Each layer may import from itself and from those before it; a game's folder from no other game's.
+LAYERS = (
+    {"cards", "game"},
+    {"engine"},
+    {"games"},
+    {"envs", "opponents", "record"},
+    {"compare"},
+    {"__init__", "__main__", "bench", "terminal"},  # and the `<game>_v0` modules
+)
+# Imports within functions that go up or sideways, with the reason.
+LAZY = {
+    ("record", "envs"),  # records replay in an environment, environments write records
+}
+HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
+MAY_BE_HEAVY = {"__main__", "bench", "terminal", "report"}  # modules that only commands import
+
+
+def sources(*folders: str) -> list[Path]:
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 3
+    return files
+
+
+def imported(tree: ast.AST, lazy: bool | None = None) -> Iterator[str]:
+    """Full names of imported modules; those within functions, those outside, or all."""
+    for node, within in walk(tree, False):
+        if lazy is not None and within != lazy:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def walk(node: ast.AST, within: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """All nodes, and whether a function is around them; what only type checkers import is left out."""
+    yield node, within
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        return
+    inside = within or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    for child in ast.iter_child_nodes(node):
+        yield from walk(child, inside)
+
+
+def part(name: str) -> str:
+    """The part of the package that a module belongs to: `card_envs.engine.rng` is of `engine`."""
+    words = name.split(".")
+    found = words[1] if len(words) > 1 else "__init__"
+    known = {module.stem for module in (ROOT / "card_envs").iterdir()}
+    return found if found in known else "__init__"  # a name of `card_envs/__init__.py`
+
+
+def layer(name: str) -> int:
+    numbers = [number for number, parts in enumerate(LAYERS) if name in parts]
+    if any(name == f"{game.name}_v{game.version}" for game in GAMES.values()):
+        numbers.append(len(LAYERS) - 1)
+    assert len(numbers) == 1, f"card_envs/{name} belongs to no layer: add it to LAYERS"
+    return numbers[0]
+
+
+def test_imports_go_one_way() -> None:
+    for file in sources("card_envs"):
+        here = part(".".join(file.relative_to(ROOT).with_suffix("").parts))
+        tree = ast.parse(file.read_text())
+        for lazy in (False, True):
+            for name in imported(tree, lazy):
+                if name.split(".")[0] != "card_envs":
+                    continue
+                there = part(name)
+                sideways = lazy and there != here and layer(there) == layer(here) < len(LAYERS) - 1
+                if layer(there) > layer(here) or sideways:
+                    assert lazy and (here, there) in LAZY, f"{file}: {here} imports {name}"
+
+
+def test_the_package_knows_nothing_of_training_and_tests() -> None:
+    for file in sources("card_envs"):
+        names = {name.split(".")[0] for name in imported(ast.parse(file.read_text()))}
+        assert not names & {"training", "tests"}, file
+    for file in sources("training"):
+        assert "tests" not in {name.split(".")[0] for name in imported(ast.parse(file.read_text()))}, file
+
+
+def test_games_know_nothing_of_each_other() -> None:
+    for game in GAMES.values():
+        for file in (ROOT / "card_envs" / "games" / game.name).glob("*.py"):
+            others = {
+                name
+                for name in imported(ast.parse(file.read_text()))
+                if name.startswith("card_envs.games.") and not f"{name}.".startswith(f"{game.package}.")
+            }
+            assert not others, f"{file}: {others}"
+
+
+def test_only_commands_import_what_is_heavy() -> None:
+    for file in sources("card_envs"):
+        heavy = {name.split(".")[0] for name in imported(ast.parse(file.read_text()), lazy=False)} & HEAVY
+        assert not heavy or file.stem in MAY_BE_HEAVY, f"{file}: {heavy}"
+
+
+def test_importing_the_package_is_cheap() -> None:
+    code = "import sys, json, card_envs; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert "card_envs" in loaded
+    assert not loaded & {*HEAVY, "numba", "llvmlite", "safetensors", "pygame", "training"}
+
+
+def code_without_docstrings(file: Path) -> list[str]:
+    """Every name and text that the code of a file consists of; comments and docstrings are prose."""
+    tree = ast.parse(file.read_text())
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    words = list(imported(tree))
+    for node in ast.walk(tree):
+        if id(node) not in docstrings:
+            words += [value for _, value in ast.iter_fields(node) if isinstance(value, str)]
+    return words
+
+
+def test_a_games_name_appears_in_its_own_places_only(game: Game) -> None:
+    """Its folder, its registry line, its `_v0.py`, its config and its tests."""
+    if not game.package.startswith("card_envs."):
+        pytest.skip("a game outside the package")
+    own = ROOT / "card_envs" / "games" / game.name
+    places = {ROOT / "card_envs" / "games" / "__init__.py", ROOT / "card_envs" / f"{game.name}_v{game.version}.py"}
+    for file in sources("card_envs", "training"):
+        if file in places or own in file.parents:
+            continue
+        for word in code_without_docstrings(file):
+            for name in (game.name, game.title, game.title.replace(" ", "")):
+                assert name not in word, f"{file} names {game.title}: {word!r}"
+    registry = (ROOT / "card_envs" / "games" / "__init__.py").read_text()
+    assert registry.count(f"{game.name}.GAME") == 1
+
+
+def test_every_folder_of_games_is_registered() -> None:
+    folders = {file.parent.name for file in (ROOT / "card_envs" / "games").glob("*/rules.py")}
+    assert folders == {game.name for game in GAMES.values() if game.package.startswith("card_envs.")}

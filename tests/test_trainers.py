@@ -1,0 +1,84 @@
+"""Other people's trainers on the environments as they are; each is skipped where it is not installed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+from tests.conftest import short_options
+from tests.test_environments import gymnasium_id
+
+warnings.filterwarnings("ignore", category=DeprecationWarning, module="torchrl|tensordict")
+
+
+def test_maskable_ppo_learns_from_the_gymnasium_environment(game: Game) -> None:
+    """sb3-contrib's MaskablePPO finds the masks by itself."""
+    sb3 = pytest.importorskip("sb3_contrib")
+    env = gymnasium.make(gymnasium_id(game), opponents="random", **short_options(game))
+    model = sb3.MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=32, n_epochs=2, seed=0, device="cpu")
+    before = [parameter.detach().clone() for parameter in model.policy.parameters()]
+    model.learn(256)
+    assert any((one != other).any() for one, other in zip(before, model.policy.parameters()))
+    obs, _ = env.reset(seed=1)
+    over = False
+    while not over:
+        masks = env.unwrapped.action_masks()  # type: ignore[attr-defined]
+        action, _ = model.predict(obs, action_masks=masks)
+        assert masks[int(action)]
+        obs, _, over, _, _ = env.step(action)
+    assert env.unwrapped._env.outcome()["reason"] != "illegal"  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torchrl_rolls_out_and_trains(game: Game) -> None:
+    """TorchRL's PettingZooWrapper with masks: a rollout, and a policy gradient step that changes the network."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchrl")
+    from tensordict.nn import TensorDictModule
+    from torchrl.envs import PettingZooWrapper, TransformedEnv
+    from torchrl.envs.transforms import RewardSum
+    from torchrl.modules import MaskedCategorical
+
+    raw = CardEnv(game, **short_options(game))
+    groups = {"seats": list(raw.possible_agents)}
+    env = TransformedEnv(
+        PettingZooWrapper(raw, use_mask=True, group_map=groups, categorical_actions=True, seed=0),
+        RewardSum(in_keys=[("seats", "reward")], out_keys=[("seats", "episode_reward")]),
+    )
+    network = torch.nn.Linear(game.rules.OBS_SIZE, game.rules.NUM_ACTIONS)
+
+    def distribution(observation: Any, legal: Any) -> Any:
+        # A seat that is not to move has no legal action; what is chosen for it is not played.
+        legal = legal.bool() | ~legal.bool().any(-1, keepdim=True)
+        return MaskedCategorical(logits=network(observation.float()), mask=legal)
+
+    policy = TensorDictModule(
+        lambda observation, legal: distribution(observation, legal).sample(),
+        in_keys=[("seats", "observation", "observation"), ("seats", "action_mask")],
+        out_keys=[("seats", "action")],
+    )
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+    before = network.weight.detach().clone()
+    for _ in range(3):
+        with torch.no_grad():
+            steps = env.rollout(100, policy, break_when_any_done=False)
+        assert steps.batch_size[0] == 100
+        played = steps["seats", "mask"]
+        legal = steps["seats", "action_mask"]
+        action = steps["seats", "action"]
+        assert (played.sum(-1) == 1).all()  # one seat moves at a time
+        assert legal.gather(-1, action.unsqueeze(-1))[played].all()
+        reward = steps["next", "seats", "reward"].squeeze(-1)
+        assert np.isfinite(reward.numpy()).all()
+        chosen = distribution(steps["seats", "observation", "observation"], legal).log_prob(action)
+        loss = -(chosen * (1 + reward))[played].mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert (network.weight != before).any()
