@@ -164,9 +164,9 @@ def test_worlds_of_a_view_are_those_of_the_position(game: Game) -> None:
     for shift in range(game.rules.NUM_SEATS):
         seats = seats_of(game, states, shift)
         rebuilt = np.array([game.view.from_view(game.view.view(s, seat)) for s, seat in zip(states, seats.tolist())])
-        worlds = [redealt(game, found, seats, 24) for found in (states, rebuilt)]
-        assert np.array_equal(*(observed_in_full(game, found, seats) for found in worlds))
-        for one, other in zip(*worlds):
+        worlds, others = (redealt(game, found, seats, 24) for found in (states, rebuilt))
+        assert np.array_equal(observed_in_full(game, worlds, seats), observed_in_full(game, others, seats))
+        for one, other in zip(worlds, others):
             assert np.array_equal(game.view.dealt_pack(one), game.view.dealt_pack(other))
 
 

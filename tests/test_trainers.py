@@ -40,7 +40,7 @@ def test_torchrl_rolls_out_and_trains(game: Game) -> None:
     """TorchRL's PettingZooWrapper with masks: a rollout, and a policy gradient step that changes the network."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("torchrl")
-    from tensordict.nn import TensorDictModule
+    TensorDictModule = pytest.importorskip("tensordict.nn").TensorDictModule
     from torchrl.envs import PettingZooWrapper, TransformedEnv
     from torchrl.envs.transforms import RewardSum
     from torchrl.modules import MaskedCategorical

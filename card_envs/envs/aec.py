@@ -78,7 +78,8 @@ class CardEnv(AECEnv):
         self._table = Table(game, rules.new_state(self.options))
         self._seeded = False
         self._off_turn = np.zeros(rules.NUM_ACTIONS, np.int8)
-        self._off_turn.flags.writeable = False
+        self._mask = self._off_turn
+        self._freeze_masks()
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self.observation_spaces[agent]
@@ -172,9 +173,18 @@ class CardEnv(AECEnv):
             self._was_dead_step(action)
             return
         number = self._action_number(action)
+        illegal = not 0 <= number < len(self._mask) or not self._mask[number]
+        if illegal and self.illegal_move == "raise":
+            text = self.move_text(number) if 0 <= number < len(self._mask) else "out of range"
+            raise IllegalMove(
+                f"{self.game.name}: action {number} ({text}) of {agent} is illegal; legal: "
+                f"{', '.join(self.legal_moves())}"
+            )
         self._cumulative_rewards[agent] = 0.0
-        if not 0 <= number < len(self._mask) or not self._mask[number]:
-            self._play_illegal(agent, number)
+        if illegal:
+            self._illegal = True
+            worst = -1.0 if self.options.reward == "win" else float(self.game.rules.WORST_SCORE)
+            self.rewards = {name: worst if name == agent else 0.0 for name in self.possible_agents}
         else:
             table = self._table
             self._actions.append(number)
@@ -197,17 +207,6 @@ class CardEnv(AECEnv):
             return operator.index(action)
         except TypeError:
             raise ValueError(f"{self.game.name}: action: expected a whole number, got {action!r}") from None
-
-    def _play_illegal(self, agent: str, number: int) -> None:
-        if self.illegal_move == "raise":
-            text = self.move_text(number) if 0 <= number < len(self._mask) else "out of range"
-            raise IllegalMove(
-                f"{self.game.name}: action {number} ({text}) of {agent} is illegal; legal: "
-                f"{', '.join(self.legal_moves())}"
-            )
-        self._illegal = True
-        worst = -1.0 if self.options.reward == "win" else float(self.game.rules.WORST_SCORE)
-        self.rewards = {name: worst if name == agent else 0.0 for name in self.possible_agents}
 
     def _check_reset(self) -> None:
         if not self._seeded:
@@ -282,7 +281,16 @@ class CardEnv(AECEnv):
             name: value if name in ("game", "options") else copy.deepcopy(value, memo)
             for name, value in self.__dict__.items()
         }
+        twin._freeze_masks()
         return twin
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved)
+        self._freeze_masks()
+
+    def _freeze_masks(self) -> None:
+        """NumPy copies read-only arrays as writable ones."""
+        self._off_turn.flags.writeable = self._mask.flags.writeable = False
 
     def render(self) -> str | None:
         """The position as the seat to move sees it: text for "ansi", printed for "human"."""

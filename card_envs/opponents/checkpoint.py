@@ -61,6 +61,8 @@ def save_network(
         strength: measured results, for people.
     """
     half = {name: np.asarray(weight).astype(np.float16) for name, weight in weights.items()}
+    if not all(np.isfinite(weight).all() for weight in half.values()):
+        raise ValueError(f"{folder}: not saved: the weights must be finite and below float16's 65,504")
     obs, mask = golden
     logits = NetworkPolicy(game, half).logits(obs, mask)
     tensors = {**half, **dict(zip(GOLDEN, (obs, mask, logits)))}
@@ -74,28 +76,38 @@ def save_network(
         training=training,
         strength=strength,
     )
-    fresh = folder.with_name(folder.name + f".new-{os.getpid()}")
-    old = folder.with_name(folder.name + f".old-{os.getpid()}")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    (fresh / WEIGHTS_FILE).write_bytes(data)
-    (fresh / CARD_FILE).write_text(card.model_dump_json(indent=1) + "\n")
-    if folder.exists():
-        folder.rename(old)
-    fresh.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    fresh, old = (folder.with_name(f"{folder.name}.{word}-{os.getpid()}") for word in ("new", "old"))
+    try:
+        fresh.mkdir(parents=True)
+        (fresh / WEIGHTS_FILE).write_bytes(data)
+        (fresh / CARD_FILE).write_text(card.model_dump_json(indent=1) + "\n")
+        if folder.exists():
+            folder.rename(old)
+        fresh.rename(folder)
+    finally:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        for leftover in (fresh, old):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def load_card(folder: Path) -> Card:
     """The card of an opponent's folder. Raises ValueError if it has none or it is broken."""
     path = folder / CARD_FILE
     try:
-        return Card.model_validate_json(path.read_text())
-    except FileNotFoundError:
-        raise ValueError(f"{folder}: no opponent: {CARD_FILE} is missing") from None
-    except (ValidationError, UnicodeDecodeError) as error:
-        problem = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
-        raise ValueError(f"{path}: broken card: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
+        return Card.model_validate_json(_read(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{path}: broken card: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"{path}: {path.stat().st_size} bytes; opponents' files have at most {MAX_BYTES}")
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path.parent}: no opponent: {path.name}: {error.strerror}") from None
 
 
 def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -> NetworkPolicy:
@@ -127,8 +139,10 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: weights must be finite float16 or float32")
     policy = NetworkPolicy(game, tensors, sampled)
     obs, mask, logits = golden
-    if obs is None or mask is None or logits is None:
-        raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing")
+    sizes = (game.rules.OBS_SIZE, game.rules.NUM_ACTIONS, game.rules.NUM_ACTIONS)
+    rows = -1 if obs is None else len(obs)
+    if obs is None or mask is None or logits is None or [np.shape(g) for g in golden] != [(rows, n) for n in sizes]:
+        raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing or misshapen")
     replayed = policy.logits(obs, mask)
     if not np.allclose(replayed, logits, rtol=GOLDEN_TOLERANCE, atol=GOLDEN_TOLERANCE):
         raise ValueError(f"{folder}: golden rows differ by {np.abs(replayed - logits).max():.2g}: not the same network")
@@ -136,12 +150,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
 
 
 def _read_tensors(path: Path, card: Card) -> dict[str, NDArray[Any]]:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ValueError(f"{path}: {path.stat().st_size} bytes; opponents have at most {MAX_BYTES}")
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ValueError(f"{path}: the weights are missing") from None
+    data = _read(path)
     if hashlib.sha256(data).hexdigest() != card.weights_sha256:
         raise ValueError(f"{path}: truncated or altered: its SHA-256 is not the card's")
     try:

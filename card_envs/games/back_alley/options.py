@@ -21,6 +21,6 @@ class Options(BaseModel):
     )
     reward: Literal["points", "win"] = Field(
         "points",
-        description='"points": each deal pays every seat its team\'s points minus the other team\'s; '
+        description="\"points\": each deal pays every seat its team's points minus the other team's; "
         '"win": 1, -1 or 0 at the end of the episode',
     )

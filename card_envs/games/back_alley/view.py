@@ -90,9 +90,9 @@ def dealt_pack(state: State) -> Int8s:
 def deal_text(packs: list[Int8s]) -> dict[str, Any]:
     """Packs as a custom deal: the reverse of `parse_deal`."""
     first = packs[0]
-    size = {"size": int(first[NUM_CARDS + 1])} if first[NUM_CARDS + 1] > 0 else {}
+    set_by_hand = {"dealer": int(first[NUM_CARDS]), "size": int(first[NUM_CARDS + 1])}
     cards = [[CARDS[card] for card in pack[:NUM_CARDS]] for pack in packs]
-    return {"dealer": int(first[NUM_CARDS]), **size, "packs": cards}
+    return {**{key: value for key, value in set_by_hand.items() if value >= 0}, "packs": cards}
 
 
 def options_of(state: State) -> Options:

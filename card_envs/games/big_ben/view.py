@@ -185,7 +185,9 @@ def from_view(given: dict[str, Any]) -> State:
     # In plain Python: one state is not worth compiling for.
     getattr(rules.look_afresh, "py_func", rules.look_afresh)(state)
     if state.hops and not _could_have_hopped(state):
-        raise ValueError("view: hops: after a hop (BB-10) its card lies on one copy of a card and the other is a top card")
+        raise ValueError(
+            "view: hops: after a hop (BB-10) its card lies on one copy of a card and the other is a top card"
+        )
     table = Table(GAME, state)
     if not table.legal().any():
         raise ValueError("view: no move is legal; a view to build on shows a decision")

@@ -1,0 +1,95 @@
+"""Advantages along each seat's own decisions, against examples worked by hand (lambda one half)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from training.gae import advantages
+
+
+def one_table(
+    seat: list[int],
+    rewards: list[tuple[float, ...]],
+    done: list[int],
+    values: list[float],
+    last_values: tuple[float, ...],
+    learned: list[int] | None = None,
+) -> list[float]:
+    """The advantages at a single table, by step."""
+
+    def column(items: list[Any], dtype: Any) -> NDArray[Any]:
+        return np.array(items, dtype)[:, None]
+
+    found = advantages(
+        column(seat, np.int8),
+        column(learned or [1] * len(seat), np.bool_),
+        column(rewards, np.float32),
+        column(done, np.bool_),
+        column(values, np.float32),
+        np.array([last_values], np.float32),
+        0.5,
+    )
+    assert found.shape == (len(seat), 1)
+    return found[:, 0].tolist()
+
+
+def test_double_move_and_rewards_while_others_move() -> None:
+    # Seat 0 moves twice, then seat 1, then seat 0 ends the episode; values after it do not count.
+    found = one_table([0, 0, 1, 0], [(0, 0), (2, -2), (-1, 1), (3, -3)], [0, 0, 0, 1], [1, 2, 3, 4], (100, 100))
+    last = 3 - 4
+    third = (1 - 3) - 3  # seat 1: its own move and what seat 0's last one cost it
+    second = (2 - 1) + 4 - 2 + 0.5 * last  # seat 0: its move and seat 1's, then its next value
+    first = 0 + 2 - 1 + 0.5 * second
+    assert found == [first, second, third, last] == [2.25, 2.5, -5, -1]
+
+
+def test_truncated_tail_goes_on_with_the_critics_value_of_each_seat() -> None:
+    found = one_table([0, 1], [(1, -1), (2, -2)], [0, 0], [5, 6], (10, -10))
+    assert found == [(1 + 2) + 10 - 5, -2 - 10 - 6]
+
+
+def test_episode_that_ends_in_the_middle() -> None:
+    # Seat 0 is paid 1 at step 2, before its first decision of the second episode: nobody's doing.
+    found = one_table([0, 1, 1, 0], [(0, 0), (4, -4), (1, -1), (0, 0)], [0, 1, 0, 0], [1, 2, 3, 4], (7, -7))
+    assert found == [4 - 1, -4 - 2, -1 - 7 - 3, 7 - 4]
+
+
+def test_decisions_that_are_not_learned_are_passed_over() -> None:
+    found = one_table([0, 0, 0], [(1,), (2,), (4,)], [0, 0, 1], [1, 99, 2], (0,), learned=[1, 0, 1])
+    assert found == [(1 + 2) + 2 - 1 + 0.5 * (4 - 2), 0, 4 - 2]
+
+
+def test_four_seats_in_partnerships() -> None:
+    rewards = [(0, 0, 0, 0)] * 3 + [(8, -8, 8, -8), (0, 0, 0, 0)]
+    found = one_table([0, 1, 2, 3, 2], rewards, [0, 0, 0, 1, 0], [1, 2, 3, 4, 5], (6, 6, 9, 6))
+    assert found == [8 - 1, -8 - 2, 8 - 3, -8 - 4, 9 - 5]
+
+
+def test_lambda_one_gives_returns_minus_values() -> None:
+    rng = np.random.default_rng(0)
+    rewards = rng.integers(-3, 4, (12, 5, 1)).astype(np.float32)
+    done = np.zeros((12, 5), np.bool_)
+    done[-1] = True
+    values = rng.standard_normal((12, 5)).astype(np.float32)
+    seat, learned = np.zeros((12, 5), np.int8), np.ones((12, 5), np.bool_)
+    found = advantages(seat, learned, rewards, done, values, np.ones((5, 1), np.float32), 1.0)
+    returns = rewards[::-1, :, 0].cumsum(axis=0)[::-1]
+    np.testing.assert_allclose(found, returns - values, atol=1e-4)
+
+
+def test_tables_do_not_touch_each_other() -> None:
+    rng = np.random.default_rng(1)
+    shape = (9, 4)
+    seat = rng.integers(0, 2, shape).astype(np.int8)
+    learned, done = rng.random(shape) < 0.8, rng.random(shape) < 0.2
+    rewards = rng.standard_normal((*shape, 2)).astype(np.float32)
+    values, last = rng.standard_normal(shape).astype(np.float32), rng.standard_normal((4, 2)).astype(np.float32)
+    together = advantages(seat, learned, rewards, done, values, last, 0.9)
+    for i in range(4):
+        alone = advantages(
+            *(np.ascontiguousarray(a[:, i : i + 1]) for a in (seat, learned, rewards, done, values)), last[i : i + 1], 0.9
+        )
+        np.testing.assert_array_equal(alone[:, 0], together[:, i])

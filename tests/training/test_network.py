@@ -1,0 +1,86 @@
+"""The networks: sparse first layer, and the same answers as the NumPy player that is shipped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from card_envs import BatchEnv, get_game
+from card_envs.game import Int8s
+from card_envs.opponents.network import ILLEGAL, NetworkPolicy
+from training.network import Network, evaluate_in_parts
+from training.sparse import SparseLinear, compress
+
+GAME = get_game("back_alley")
+
+
+def sparse_rows(size: int, seed: int = 0) -> Int8s:
+    rng = np.random.default_rng(seed)
+    obs = rng.integers(-128, 128, (40, size)).astype(np.int8)
+    obs[rng.random(obs.shape) < 0.9] = 0
+    obs[7] = 0
+    obs[8] = -128
+    return obs
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 64, 67])
+def test_sparse_layer_equals_the_dense_one(size: int) -> None:
+    obs = sparse_rows(size)
+    rows = np.random.default_rng(1).integers(0, len(obs), 60)
+    scale = np.linspace(0.01, 1, size, dtype=np.float32)
+    torch.manual_seed(0)
+    weight, bias = torch.randn(size, 12, requires_grad=True), torch.randn(12, requires_grad=True)
+    dense = torch.from_numpy(obs[rows].astype(np.float32) * scale) @ weight + bias
+    sparse = SparseLinear.apply(weight, bias, compress(obs, rows, scale))  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(sparse, dense, rtol=1e-4, atol=1e-3)
+    towards = torch.randn(60, 12)
+    expected = torch.autograd.grad(dense, (weight, bias), towards)
+    found = torch.autograd.grad(sparse, (weight, bias), towards)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_compress_keeps_every_entry_in_order() -> None:
+    obs = sparse_rows(67)
+    rows = np.array([8, 7, 3, 3])
+    starts, entry, value = compress(obs, rows, np.full(67, 0.5, np.float32))
+    for i, row in enumerate(rows):
+        found = slice(starts[i], starts[i + 1])
+        np.testing.assert_array_equal(entry[found], np.flatnonzero(obs[row]))
+        np.testing.assert_array_equal(value[found], obs[row][obs[row] != 0] * 0.5)
+
+
+@pytest.mark.parametrize("row", [-1, 40])
+def test_rows_that_are_not_there_are_refused(row: int) -> None:
+    with pytest.raises(IndexError, match="of 40 observations"):
+        compress(sparse_rows(8), np.array([0, row]), np.ones(8, np.float32))
+
+
+@pytest.mark.parametrize("hidden", [[16], [32, 24], [8, 8, 8]])
+def test_network_plays_as_the_shipped_player_does(hidden: list[int]) -> None:
+    rules = GAME.rules
+    network = Network(rules.OBS_FIELDS, hidden, rules.NUM_ACTIONS, 1.0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    env = BatchEnv(GAME, 64, 3)
+    for _ in range(30):
+        env.step(env.mask.argmax(axis=1))
+    found = np.where(env.mask != 0, evaluate_in_parts(network, env.obs, np.arange(64), part=10), ILLEGAL)
+    expected = NetworkPolicy(GAME, network.weights()).logits(env.obs, env.mask)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_networks_begin_orthogonal_and_near_uniform() -> None:
+    torch.manual_seed(0)
+    network = Network(GAME.rules.OBS_FIELDS, [32], GAME.rules.NUM_ACTIONS, 0.01)
+    gram = network.first_weight.detach().t() @ network.first_weight.detach()
+    torch.testing.assert_close(gram, 2 * torch.eye(32), atol=1e-4, rtol=0)
+    env = BatchEnv(GAME, 16)
+    assert np.abs(evaluate_in_parts(network, env.obs, np.arange(16))).max() < 0.1
+
+
+def test_no_rows_give_no_answers() -> None:
+    network = Network(GAME.rules.OBS_FIELDS, [4], 3, 1.0)
+    obs = np.zeros((2, GAME.rules.OBS_SIZE), np.int8)
+    assert evaluate_in_parts(network, obs, np.zeros(0, np.int64)).shape == (0, 3)
