@@ -77,7 +77,7 @@ def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> 
     """Decisions a second of `BatchEnv.step` with observation and mask, under random legal actions."""
     env = BatchEnv(game, num_tables, num_threads=num_threads)
     streams = np.arange(num_tables, dtype=np.uint64)
-    actions = np.zeros(num_tables, np.int32)
+    actions = np.zeros(num_tables, np.int64)
 
     def step() -> int:
         env.random_actions(streams, actions)

@@ -166,8 +166,6 @@ def test_worlds_of_a_view_are_those_of_the_position(game: Game) -> None:
         rebuilt = np.array([game.view.from_view(game.view.view(s, seat)) for s, seat in zip(states, seats.tolist())])
         worlds, others = (redealt(game, found, seats, 24) for found in (states, rebuilt))
         assert np.array_equal(observed_in_full(game, worlds, seats), observed_in_full(game, others, seats))
-        for one, other in zip(worlds, others):
-            assert np.array_equal(game.view.dealt_pack(one), game.view.dealt_pack(other))
 
 
 def test_worlds_differ_with_the_stream(game: Game) -> None:
@@ -575,7 +573,7 @@ def test_malformed_views_are_value_errors(game: Game) -> None:
                 error.add_note(json.dumps(changed))
                 raise
             else:
-                assert not again.needs_deal
+                assert not again.needs_deal and "seat" in changed
                 assert game.view.from_view(game.view.view(again, changed["seat"])) is not None
     assert refused > 4 * len(states)
     assert unclear == 0  # each message says that the view is wrong

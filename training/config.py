@@ -21,38 +21,52 @@ class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     game: str = Field(description="what is played: a name from `python -m card_envs games`")
-    options: dict[str, Any] = Field({}, description='of the game while training, such as {deals = "single"}')
-    name: str = Field("run", pattern=r"^\w[\w.-]*$", description="of the run's folder (default: the config file's)")
-    runs: Path = Field(Path("runs"), description="the folder that holds the folders of runs")
-    seed: int = Field(0, ge=0, lt=1 << 63, description="of deals, weights and draws")
-
-    minutes: float | None = Field(None, gt=0, description="time to train; with `decisions`: whichever comes first")
-    decisions: int | None = Field(None, ge=1, description="decisions to learn from in all")
-    save_minutes: float = Field(5, gt=0, description="time between saves of the opponent")
-    strength_minutes: float = Field(2, gt=0, description="time between quick measurements of strength")
-    quick_pairs: int = Field(50, ge=1, description="mirrored pairs of a quick measurement, against `trivial`")
-    final_pairs: int = Field(500, ge=1, description="mirrored pairs of the last one, against `trivial` and `greedy`")
-    threads: int = Field(1, ge=1, le=256, description="threads of torch; more than one seldom pays")
-
-    hidden: list[Width] = Field([256, 256], min_length=1, max_length=16, description="widths of the actor's layers")
-    critic_hidden: list[Width] | None = Field(
-        None, min_length=1, max_length=16, description="widths of the critic's layers (default: the actor's)"
+    options: dict[str, Any] = Field(default={}, description='of the game while training, such as {deals = "single"}')
+    name: str = Field(
+        default="run", pattern=r"^\w[\w.-]*$", description="of the run's folder (default: the config file's)"
     )
-    tables: int = Field(2048, ge=1, le=1 << 20, description="B: tables played at once")
-    steps: int = Field(64, ge=2, le=1 << 16, description="T: decisions at each table between updates")
-    past_share: float = Field(0.2, ge=0, le=1, description="share of tables with a past self on one side")
-    past_selves: int = Field(30, ge=0, le=1000, description="past selves that are kept, evenly over the run")
+    runs: Path = Field(default=Path("runs"), description="the folder that holds the folders of runs")
+    seed: int = Field(default=0, ge=0, lt=1 << 63, description="of deals, weights and draws")
 
-    lr: float = Field(5e-4, gt=0, le=1, description="Adam's learning rate at the beginning; it falls to a tenth")
-    epochs: int = Field(1, ge=1, le=100, description="how often a batch is gone through")
-    minibatch: int = Field(8192, ge=1, description="decisions in a gradient step")
-    clip: float = Field(0.2, gt=0, lt=1, description="PPO's limit for the change of a probability ratio")
-    entropy: float = Field(0.05, ge=0, description="weight of the entropy (1: uniform) at the beginning")
-    entropy_end: float = Field(0.01, ge=0, description="its weight at the end")
-    gae_lambda: float = Field(0.95, ge=0, le=1, description="decay of later errors in the advantages")
-    reward_scale: float = Field(0.02, gt=0, description="what rewards are multiplied with; usual returns: about 1")
-    huber_delta: float = Field(2.0, gt=0, description="error of a scaled value beyond which its loss is linear")
-    max_grad_norm: float = Field(0.5, gt=0, description="limit of a gradient's norm, for actor and critic apart")
+    minutes: float | None = Field(
+        default=None, gt=0, description="time to train; with `decisions`: whichever comes first"
+    )
+    decisions: int | None = Field(default=None, ge=1, description="decisions to learn from in all")
+    save_minutes: float = Field(default=5, gt=0, description="time between saves of the opponent")
+    strength_minutes: float = Field(default=2, gt=0, description="time between quick measurements of strength")
+    quick_pairs: int = Field(default=50, ge=1, description="mirrored pairs of a quick measurement, against `trivial`")
+    final_pairs: int = Field(
+        default=500, ge=1, description="mirrored pairs of the last one, against `trivial` and `greedy`"
+    )
+    threads: int = Field(default=1, ge=1, le=256, description="threads of torch; more than one seldom pays")
+
+    hidden: list[Width] = Field(
+        default=[256, 256], min_length=1, max_length=16, description="widths of the actor's layers"
+    )
+    critic_hidden: list[Width] | None = Field(
+        default=None, min_length=1, max_length=16, description="widths of the critic's layers (default: the actor's)"
+    )
+    tables: int = Field(default=2048, ge=1, le=1 << 20, description="B: tables played at once")
+    steps: int = Field(default=64, ge=2, le=1 << 16, description="T: decisions at each table between updates")
+    past_share: float = Field(default=0.2, ge=0, le=1, description="share of tables with a past self on one side")
+    past_selves: int = Field(default=30, ge=0, le=1000, description="past selves that are kept, evenly over the run")
+
+    lr: float = Field(
+        default=5e-4, gt=0, le=1, description="Adam's learning rate at the beginning; it falls to a tenth"
+    )
+    epochs: int = Field(default=1, ge=1, le=100, description="how often a batch is gone through")
+    minibatch: int = Field(default=8192, ge=1, description="decisions in a gradient step")
+    clip: float = Field(default=0.2, gt=0, lt=1, description="PPO's limit for the change of a probability ratio")
+    entropy: float = Field(default=0.05, ge=0, description="weight of the entropy (1: uniform) at the beginning")
+    entropy_end: float = Field(default=0.01, ge=0, description="its weight at the end")
+    gae_lambda: float = Field(default=0.95, ge=0, le=1, description="decay of later errors in the advantages")
+    reward_scale: float = Field(
+        default=0.02, gt=0, description="what rewards are multiplied with; usual returns: about 1"
+    )
+    huber_delta: float = Field(default=2.0, gt=0, description="error of a scaled value beyond which its loss is linear")
+    max_grad_norm: float = Field(
+        default=0.5, gt=0, description="limit of a gradient's norm, for actor and critic apart"
+    )
 
     @field_validator("game")
     @classmethod
@@ -75,8 +89,8 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
     """
     try:
         settings: dict[str, Any] = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise ValueError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: no TOML: {error}") from None
     source = dict.fromkeys(settings, str(path))

@@ -99,7 +99,7 @@ class BatchEnv:
             raise ValueError(
                 f"actions: expected {self.num_tables} whole numbers, got {actions.dtype} of shape {actions.shape}"
             )
-        actions = actions.astype(np.int32, copy=False)
+        actions = actions.astype(np.int64, copy=False)
         illegal = [i for i in self._run(kernel("find_illegal", self.game), self.mask, actions) if i >= 0]
         if illegal:
             i = illegal[0]
@@ -111,11 +111,11 @@ class BatchEnv:
             self._step, self.states, actions, self.obs, self.mask, self.seat, self.rewards, self.done, self.skip_forced
         )
 
-    def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int32]) -> None:
+    def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
         """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on."""
         self._run(kernel("random_actions", self.game), self.states, streams, actions)
 
-    def bot_actions(self, bot: str, actions: NDArray[np.int32]) -> None:
+    def bot_actions(self, bot: str, actions: NDArray[np.int64]) -> None:
         """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B]."""
         self._run(kernel("bot_actions", self.game, bot), self.states, actions)
 

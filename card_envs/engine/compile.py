@@ -13,15 +13,16 @@ from types import FunctionType
 from typing import Any
 
 from card_envs import cards
+from card_envs import game as contract
 from card_envs.engine import jit, kernels
 from card_envs.game import Game
 
 
 @cache
 def source_digest(package_file: str) -> str:
-    """Hash of the sources that a game's machine code is made of: its folder, `cards`, `engine`."""
+    """Hash of the sources that a game's machine code is made of: its folder, `cards`, `game`, `engine`."""
     files = sorted(Path(package_file).parent.glob("*.py"))
-    files += [Path(cards.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
+    files += [Path(cards.__file__), Path(contract.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes())

@@ -92,7 +92,7 @@ class Table:
 
     def bot_move(self, bot: str) -> int:
         """The move of one of the game's scripted players."""
-        actions: NDArray[np.int32] = np.zeros(1, np.int32)
+        actions: NDArray[np.int64] = np.zeros(1, np.int64)
         kernel("bot_actions", self.game, bot)(self.states, actions, 0, 1)
         return int(actions[0])
 

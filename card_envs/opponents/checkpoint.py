@@ -141,7 +141,12 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
     obs, mask, logits = golden
     sizes = (game.rules.OBS_SIZE, game.rules.NUM_ACTIONS, game.rules.NUM_ACTIONS)
     rows = -1 if obs is None else len(obs)
-    if obs is None or mask is None or logits is None or [np.shape(g) for g in golden] != [(rows, n) for n in sizes]:
+    if (
+        obs is None
+        or mask is None
+        or logits is None
+        or [getattr(rows_of, "shape", None) for rows_of in golden] != [(rows, n) for n in sizes]
+    ):
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing or misshapen")
     replayed = policy.logits(obs, mask)
     if not np.allclose(replayed, logits, rtol=GOLDEN_TOLERANCE, atol=GOLDEN_TOLERANCE):

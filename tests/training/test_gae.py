@@ -90,6 +90,8 @@ def test_tables_do_not_touch_each_other() -> None:
     together = advantages(seat, learned, rewards, done, values, last, 0.9)
     for i in range(4):
         alone = advantages(
-            *(np.ascontiguousarray(a[:, i : i + 1]) for a in (seat, learned, rewards, done, values)), last[i : i + 1], 0.9
+            *(np.ascontiguousarray(a[:, i : i + 1]) for a in (seat, learned, rewards, done, values)),
+            last[i : i + 1],
+            0.9,
         )
         np.testing.assert_array_equal(alone[:, 0], together[:, i])

@@ -25,6 +25,7 @@ MATCH = (*range(13, 1, -1), *range(1, 14))  # hand sizes, BA-3
 MAX_SIZE = 13
 MAX_DEALS = 100
 MAX_PASS_OUTS = 8  # BA-9
+DEALER_STREAM, SIZE_STREAM = 1000, 1001  # below an episode's key; the deals have the numbers before
 
 BID = NUM_CARDS  # actions: 0-53 play that card, 54 passes, 54 + b bids b
 BOARD = 13
@@ -159,9 +160,9 @@ def begin(state: State) -> None:
     state.scores[0] = state.scores[1] = 0
     state.deal_number = 0
     state.pass_outs = 0
-    state.dealer = below(derive(state.rng, -2), 4)
+    state.dealer = below(derive(state.rng, DEALER_STREAM), 4)
     if state.single:
-        state.sizes[0] = MATCH_SIZES[below(derive(state.rng, -3), len(MATCH_SIZES))]
+        state.sizes[0] = MATCH_SIZES[below(derive(state.rng, SIZE_STREAM), len(MATCH_SIZES))]
 
 
 @rule

@@ -1,0 +1,82 @@
+"""Settings: what is accepted, and what errors say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from training.config import Config, as_toml, load_config
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+MINIMAL = 'game = "back_alley"\nminutes = 1\n'
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "my_run.toml"
+    path.write_text(text)
+    return path
+
+
+def test_defaults_and_the_name_of_the_file(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path, MINIMAL))
+    assert config == Config(game="back_alley", minutes=1, name="my_run")
+
+
+def test_overrides_come_last_and_are_toml_or_text(tmp_path: Path) -> None:
+    path = written(tmp_path, MINIMAL + "lr = 0.1\n")
+    overrides = ["lr=1e-3", "hidden=[8, 9]", "name=other", 'options={deals = "single"}', "minutes=2", "runs=a/b"]
+    config = load_config(path, overrides)
+    assert (config.lr, config.hidden, config.name, config.minutes) == (1e-3, [8, 9], "other", 2)
+    assert (config.options, config.runs) == ({"deals": "single"}, Path("a/b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "parts"),
+    [
+        (MINIMAL + "minibach = 3", [], ["my_run.toml", "unknown key 'minibach'", "did you mean minibatch"]),
+        (MINIMAL, ["entrpy=0.1"], ["command line, 'entrpy=0.1'", "did you mean entropy"]),
+        (MINIMAL, ["zzz=1"], ["unknown key 'zzz'", "there are: game, options"]),
+        (MINIMAL, ["lr"], ["'lr': expected key=value"]),
+        (MINIMAL, ["lr=-1"], ["command line", "lr = -1: expected greater than 0", "learning rate"]),
+        (MINIMAL, ["lr=nan"], ["lr = nan"]),
+        (MINIMAL + "tables = 2.5", [], ["my_run.toml", "tables = 2.5", "integer"]),
+        (MINIMAL + "hidden = []", [], ["hidden = []", "at least 1 item"]),
+        (MINIMAL, ["hidden=[0]"], ["hidden = 0: expected greater than or equal to 1"]),
+        (MINIMAL, ["gae_lambda=1.5"], ["less than or equal to 1"]),
+        (MINIMAL, ["name=../elsewhere"], ["name = '../elsewhere'"]),
+        (MINIMAL, ["game=back_aley"], ["did you mean back_alley?"]),
+        (MINIMAL, ["options={deals = 3}"], ["back_alley: option deals=3"]),
+        (MINIMAL, ["options={deal = 3}"], ["deal=3"]),
+        ("minutes = 1", [], ["my_run.toml: game is missing: what is played"]),
+        ('game = "back_alley"', [], ["say when to stop: minutes or decisions"]),
+        ("game = back_alley", [], ["my_run.toml: no TOML"]),
+    ],
+)
+def test_errors_say_where_what_and_what_is_right(
+    tmp_path: Path, text: str, overrides: list[str], parts: list[str]
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(parts[0])) as error:
+        load_config(written(tmp_path, text), overrides)
+    for part in parts[1:]:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize("path", ["nowhere.toml", "."])
+def test_what_is_no_file(path: str) -> None:
+    with pytest.raises(ValueError, match="cannot be read: (No such file|Is a directory)"):
+        load_config(Path(path))
+
+
+def test_every_setting_is_described() -> None:
+    assert all(field.description for field in Config.model_fields.values())
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_configs_hold_only_what_differs_and_survive_writing(path: Path, tmp_path: Path) -> None:
+    config = load_config(path)
+    lines = {line.split("=")[0].strip() for line in path.read_text().splitlines() if "=" in line and line[0] != "#"}
+    assert not {key for key in lines if getattr(config, key) == Config.model_fields[key].default}
+    assert config.name == path.stem
+    assert load_config(written(tmp_path, as_toml(config))) == config

@@ -1,0 +1,146 @@
+"""Learning: a problem with a known answer, and a tiny game."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from card_envs import load_opponent
+from card_envs.compare.match import play_pairs
+from card_envs.game import Field
+from card_envs.opponents.network import NetworkPolicy
+from tests.tiny_game import GAME as HIGH_CARD
+from training.config import Config
+from training.network import Network
+from training.ppo import Batch, Learner
+from training.trainer import Trainer
+
+FIELDS = (Field("context", 6, 1),)
+# Rewards by context and action; the third action would be the best everywhere, and is never legal.
+REWARDS = np.random.default_rng(0).permuted(np.tile(np.float32([-1, 0, 2]), (6, 1)), axis=1)
+REWARDS = np.insert(REWARDS, 2, 5, axis=1)
+
+
+def learner(**settings: Any) -> Learner:
+    torch.manual_seed(0)
+    config = Config(
+        **{
+            "game": "back_alley",
+            "minutes": 1,
+            "minibatch": 128,
+            "epochs": 2,
+            "entropy": 0,
+            "huber_delta": 10,
+            **settings,
+        }
+    )
+    return Learner(Network(FIELDS, [32], 4, 0.01), Network(FIELDS, [32], 1, 1.0), config)
+
+
+def bandit_batch(learned: Learner, rng: np.random.Generator, num: int = 512) -> Batch:
+    """One decision an episode: the context says which action pays."""
+    context = rng.integers(0, 6, num)
+    obs = np.eye(6, dtype=np.int8)[context]
+    mask = np.tile(np.int8([1, 1, 0, 1]), (num, 1))
+    rows = np.arange(num)
+    with torch.no_grad():
+        log_all = learned.actor(obs, rows).masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(dim=1).numpy()
+        values = learned.critic(obs, rows)[:, 0].numpy()
+    actions = (log_all + rng.gumbel(size=log_all.shape)).argmax(axis=1)
+    rewards = REWARDS[context, actions]
+    return Batch(obs, obs, mask, actions, log_all[rows, actions], rewards - values, rewards, rows)
+
+
+def test_bandit_with_a_known_value_is_learned() -> None:
+    learned = learner()
+    rng = np.random.default_rng(1)
+    figures = {}
+    for _ in range(60):
+        figures = learned.update(bandit_batch(learned, rng), 3e-3, 0.0, lambda: None)
+    obs = np.eye(6, dtype=np.int8)
+    with torch.no_grad():
+        logits = learned.actor(obs, np.arange(6))
+        logits[:, 2] = -1e9
+        values = learned.critic(obs, np.arange(6))[:, 0].numpy()
+    chosen = logits.argmax(dim=1).numpy()
+    np.testing.assert_array_equal(REWARDS[np.arange(6), chosen], np.full(6, 2))
+    assert logits.softmax(dim=1).max(dim=1).values.min() > 0.9
+    np.testing.assert_allclose(values, 2, atol=0.3)
+    assert figures["entropy"] < 0.3
+
+
+def test_first_figures_of_an_unchanged_policy() -> None:
+    learned = learner(epochs=1)
+    before = {name: weight.clone() for name, weight in learned.actor.state_dict().items()}
+    figures = learned.update(bandit_batch(learned, np.random.default_rng(2)), 1e-12, 0.0, lambda: None)
+    assert figures["entropy"] == pytest.approx(1, abs=1e-3)  # of three legal actions
+    assert figures["kl"] == pytest.approx(0, abs=1e-6)
+    assert figures["clipped"] == 0
+    for name, weight in learned.actor.state_dict().items():
+        torch.testing.assert_close(weight, before[name], atol=1e-6, rtol=0)
+
+
+def test_entropy_alone_keeps_play_uniform() -> None:
+    learned = learner()
+    rng = np.random.default_rng(3)
+    with torch.no_grad():
+        learned.actor.rest[-1].bias.copy_(torch.tensor([2.0, 0.0, 0.0, -2.0]))
+    figures = {}
+    for _ in range(60):
+        batch = bandit_batch(learned, rng)
+        batch.advantages[:] = 0
+        figures = learned.update(batch, 1e-2, 1.0, lambda: None)
+    assert figures["entropy"] > 0.98
+
+
+def test_a_forced_decision_has_no_entropy() -> None:
+    learned = learner(epochs=1)
+    batch = bandit_batch(learned, np.random.default_rng(4))
+    batch.mask[:] = 0
+    batch.mask[:, 1] = 1
+    batch.actions[:] = 1
+    batch.log_probabilities[:] = 0
+    figures = learned.update(batch, 1e-3, 1.0, lambda: None)
+    assert figures["entropy"] == figures["kl"] == 0
+    assert all(torch.isfinite(weight).all() for weight in learned.actor.parameters())
+
+
+def test_only_the_chosen_rows_are_learned_from() -> None:
+    one, other = learner(), learner()
+    batch = bandit_batch(one, np.random.default_rng(5))
+    batch.rows = np.arange(0, 512, 2)
+    one.update(batch, 1e-3, 0.01, lambda: None)
+    batch.actions[1::2] = 0
+    batch.advantages[1::2] = 1e6
+    batch.returns[1::2] = -1e6
+    other.update(batch, 1e-3, 0.01, lambda: None)
+    for weight, same in zip(one.actor.parameters(), other.actor.parameters()):
+        torch.testing.assert_close(weight, same, rtol=0, atol=0)
+
+
+def test_high_card_is_learned() -> None:
+    """The tiny game of the tests: far better than random play, and no worse than its scripted player."""
+    config = Config(
+        game=HIGH_CARD.name,
+        decisions=150_000,
+        tables=256,
+        steps=24,
+        hidden=[64],
+        minibatch=1024,
+        lr=2e-3,
+        reward_scale=0.5,
+    )
+    trainer = Trainer(config)
+    while trainer.progress < 1:
+        trainer.iterate(lambda: None)
+    assert len(trainer.league.snapshots) > 10
+    policy = NetworkPolicy(HIGH_CARD, trainer.actor.weights(), sampled=False)
+    against = {
+        rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin
+        for rival in ("random", "greedy")
+    }
+    assert against["random"].low > 0.5
+    assert against["greedy"].low > -0.02

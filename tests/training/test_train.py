@@ -1,0 +1,116 @@
+"""The command: a whole run, Ctrl-C, and what goes wrong before it starts."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from card_envs import BatchEnv, get_game, load_opponent
+from card_envs.compare.match import play_pairs
+from card_envs.opponents.checkpoint import load_card
+from card_envs.opponents.policy import turn_of_states
+from training.config import load_config
+from training.train import app
+
+QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.toml"
+TINY = ["tables=32", "steps=16", "hidden=[16]", "minibatch=64", "final_pairs=2", "quick_pairs=1"]
+
+
+def arguments(runs: Path, *overrides: str) -> list[str]:
+    return ["--config", str(QUICKSTART), f"runs={runs}", "name=tiny", *TINY, *overrides]
+
+
+def test_a_whole_run(tmp_path: Path) -> None:
+    overrides = ["decisions=3000", "strength_minutes=1e-6", "save_minutes=1e-6"]
+    result = CliRunner().invoke(app, arguments(tmp_path, *overrides))
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "tiny"
+    assert f'load_opponent("{folder / "opponent"}")' in result.output
+    assert f"python -m card_envs play back_alley --opponents {folder / 'opponent'}" in result.output
+    log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert log[-1]["decisions"] >= 3000 > log[-2]["decisions"]
+    assert all(0 < entry["entropy"] <= 1.001 and entry["decisions_a_second"] > 0 for entry in log)
+    assert 0 <= log[0]["win_share"] <= 1
+    assert log[-1]["lr"] < log[0]["lr"]
+    settings = load_config(folder / "config.resolved.toml")
+    assert (settings.decisions, settings.hidden, settings.options) == (3000, [16], {"deals": "single"})
+    card = load_card(folder / "opponent")
+    assert [entry["against"] for entry in card.strength] == ["trivial", "greedy"]
+    assert card.training["decisions"] == log[-1]["decisions"]
+    opponent = load_opponent(folder / "opponent")
+    env = BatchEnv(opponent.game, 50)
+    turn = turn_of_states(opponent.game, env.states)
+    actions = opponent.act(turn, np.random.default_rng(0))
+    assert turn.mask[np.arange(50), actions].all()
+
+    again = CliRunner().invoke(app, arguments(tmp_path, "decisions=1"))
+    assert again.exit_code == 0, again.output
+    assert load_card(tmp_path / "tiny.1" / "opponent") == card  # nothing is lost
+
+
+def test_ctrl_c_leaves_an_opponent(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "training.train", *arguments(tmp_path, "minutes=60")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        log = tmp_path / "tiny" / "log.jsonl"
+        deadline = time.monotonic() + 300
+        while not (log.exists() and log.read_text().count("\n") >= 2):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130, output
+    assert "stopped after" in output and "Traceback" not in output
+    assert load_opponent(tmp_path / "tiny" / "opponent").game.name == "back_alley"
+    assert load_card(tmp_path / "tiny" / "opponent").training["decisions"] > 0
+
+
+@pytest.mark.parametrize("blocked", ["runs", "runs/tiny"])
+def test_a_folder_that_cannot_be_written_fails_before_training(tmp_path: Path, blocked: str) -> None:
+    runs = tmp_path / "runs"
+    (tmp_path / blocked).parent.mkdir(exist_ok=True)
+    (tmp_path / blocked).write_text("in the way")
+    result = CliRunner().invoke(app, arguments(runs, "decisions=100"))
+    if blocked == "runs":
+        assert result.exit_code == 2
+        assert "error:" in result.output and "runs" in result.output
+        assert (tmp_path / blocked).read_text() == "in the way"
+    else:  # a file of the run's name is moved aside like a folder
+        assert result.exit_code == 0, result.output
+        assert (runs / "tiny.1").read_text() == "in the way"
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ("lrr=1", "did you mean lr"),
+        ("lr=2", "expected less than or equal to 1"),
+        ("game=chess", "unknown game 'chess'"),
+    ],
+)
+def test_wrong_settings_end_in_one_line(tmp_path: Path, extra: str, said: str) -> None:
+    result = CliRunner().invoke(app, arguments(tmp_path, extra))
+    assert result.exit_code == 2
+    assert said in result.output and "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_short_run_beats_random(tmp_path: Path) -> None:
+    command = ["--config", str(QUICKSTART), f"runs={tmp_path}", "name=short", "decisions=300_000", "final_pairs=10"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    game = get_game("back_alley")
+    strength = play_pairs(game, load_opponent(tmp_path / "short" / "opponent"), load_opponent("random", game), 200)
+    assert strength.win_share.low > 0.9
+    assert strength.margin_a_deal.low > 5
