@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
 # What makes a training run short; everything else runs as it stands.
-SHORT = ["minutes=0.05", "tables=64", "steps=16", "evaluation_pairs=4", "strength_pairs=8"]
+SHORT = ["minutes=0.05", "tables=64", "steps=16", "quick_pairs=2", "final_pairs=4"]
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
 """Every game's compiled rules against its referee, which was written from the rules page alone, move for move.
 
 `tests/games/<game>/facts.py` has what a game needs here: options, packs and ways to play that reach every rule, and
-what its referee knows of a seat's view. The long version: `pytest -m slow -s -n auto tests/test_referee.py`.
+what its referee knows of a seat's view. The long version, with how often each rule applied:
+`pytest tests/test_referee.py -m slow -n auto -rP`.
 """
 
 from __future__ import annotations

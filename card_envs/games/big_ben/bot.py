@@ -11,12 +11,16 @@ from card_envs.engine.sets import ONE, bit, lowest
 from card_envs.game import State
 from card_envs.games.big_ben.rules import (
     DEAL,
+    FULL_PILE,
+    MAX_TO_COME,
     NUM_HOURS,
     PACK_SIZE,
+    UP,
     WASTE,
     count_moves,
     may_deal,
     move_action,
+    next_higher,
     next_lower,
     places_for,
     waste_top,
@@ -64,5 +68,94 @@ def trivial(state: State) -> int:
 
 
 @rule
+def buildable(state: State) -> Any:
+    """The cards on which a top card of a pile or of the waste could be built."""
+    cards = state.tops
+    if state.num_waste > 0:
+        cards |= bit(waste_top(state))
+    return next_higher(cards)
+
+
+@rule
+def exposing(state: State, pile: int, next_wanted: int) -> int:
+    """Points for the card that comes to lie on top of a pile; `next_wanted` is wanted at once after the move."""
+    height = int(state.heights[pile])
+    if height == 1:
+        return 0
+    card = int(state.piles[pile, height - 2])
+    points = MAX_TO_COME if card == next_wanted else int(state.nearness[card])
+    if places_for(state, card):
+        points += 8
+    if height > 2 and state.wanted & bit(int(state.piles[pile, height - 3])):
+        points += 3
+    return points
+
+
+@rule
+def best_homing(state: State, piles: int) -> int:
+    """The move to a foundation with most points, from one of some piles or from the waste."""
+    best = -100
+    move = DEAL
+    usable = buildable(state)
+    sources = np.uint64(piles)
+    while sources:
+        pile = lowest(sources)
+        sources &= sources - ONE
+        height = int(state.heights[pile])
+        card = int(state.piles[pile, height - 1])
+        points = 4 * height + exposing(state, pile, int(UP[card]))
+        if height >= FULL_PILE and usable & bit(card):
+            points -= 6
+        if height > FULL_PILE and usable & bit(int(state.piles[pile, height - 2])):
+            points += 12
+        if points > best:
+            best = points
+            move = NUM_HOURS * pile
+    card = waste_top(state)
+    if card >= 0 and state.wanted & bit(card) and 5 + uncovering(state) > best:
+        move = WASTE
+    return move
+
+
+@rule
+def best_building(state: State, piles: int) -> int:
+    """The building move with most points, from one of some piles or from the waste; or the deal if there is none."""
+    best = -1
+    move = DEAL
+    sources = np.uint64(piles)
+    while sources:
+        pile = lowest(sources)
+        sources &= sources - ONE
+        points = exposing(state, pile, -1)
+        if points > best:
+            best = points
+            card = int(state.piles[pile, int(state.heights[pile]) - 1])
+            move = move_action(pile, lowest(places_for(state, card)))
+    card = waste_top(state)
+    if card >= 0:
+        targets = places_for(state, card)
+        if targets and 5 + uncovering(state) > best:
+            move = WASTE + 1 + lowest(targets)
+    return move
+
+
+@rule
+def uncovering(state: State) -> int:
+    """Points for the card beneath the top of the waste."""
+    num_waste = int(state.num_waste)
+    return 2 * int(state.nearness[int(state.waste[num_waste - 2])]) if num_waste > 1 else 0
+
+
+@rule
 def greedy(state: State) -> int:
-    return trivial(state)
+    """The scripted player of RULES.md."""
+    card = waste_top(state)
+    homing = state.tops & state.wanted
+    if homing or (card >= 0 and state.wanted & bit(card)):
+        return best_homing(state, piles_with(state, homing))
+    sources = piles_with(state, state.tops & next_lower(state.open_tops))
+    hopping = int(state.settled_piles)
+    move = best_building(state, sources & ~hopping)
+    if move != DEAL or (state.num_dealt < PACK_SIZE and may_deal(state, count_moves(state))):
+        return move
+    return best_building(state, sources)

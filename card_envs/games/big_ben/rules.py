@@ -376,6 +376,12 @@ def next_lower(cards: Any) -> Any:
 
 
 @rule
+def next_higher(cards: Any) -> Any:
+    """The cards on which some cards may be built: the reverse of `next_lower`."""
+    return ((cards & NOT_KINGS) << ONE) | ((cards >> TO_KING) & ACES)
+
+
+@rule
 def barred_piles(state: State) -> int:
     """The piles whose top card may not move to another pile: a fifth hop in a row (BB-10)."""
     return int(state.settled_piles) if state.hops == MAX_HOPS else 0
