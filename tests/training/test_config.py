@@ -65,7 +65,7 @@ def test_errors_say_where_what_and_what_is_right(
 
 @pytest.mark.parametrize("path", ["nowhere.toml", "."])
 def test_what_is_no_file(path: str) -> None:
-    with pytest.raises(ValueError, match="cannot be read: (No such file|Is a directory)"):
+    with pytest.raises(ValueError, match=r"cannot be read: (No such file|Is a directory)"):
         load_config(Path(path))
 
 

@@ -20,7 +20,7 @@ from training.trainer import Trainer
 
 FIELDS = (Field("context", 6, 1),)
 # Rewards by context and action; the third action would be the best everywhere, and is never legal.
-REWARDS = np.random.default_rng(0).permuted(np.tile(np.float32([-1, 0, 2]), (6, 1)), axis=1)
+REWARDS = np.random.default_rng(0).permuted(np.tile(np.array([-1, 0, 2], np.float32), (6, 1)), axis=1)
 REWARDS = np.insert(REWARDS, 2, 5, axis=1)
 
 
@@ -44,7 +44,7 @@ def bandit_batch(learned: Learner, rng: np.random.Generator, num: int = 512) -> 
     """One decision an episode: the context says which action pays."""
     context = rng.integers(0, 6, num)
     obs = np.eye(6, dtype=np.int8)[context]
-    mask = np.tile(np.int8([1, 1, 0, 1]), (num, 1))
+    mask = np.tile(np.array([1, 1, 0, 1], np.int8), (num, 1))
     rows = np.arange(num)
     with torch.no_grad():
         log_all = learned.actor(obs, rows).masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(dim=1).numpy()
@@ -87,7 +87,7 @@ def test_entropy_alone_keeps_play_uniform() -> None:
     learned = learner()
     rng = np.random.default_rng(3)
     with torch.no_grad():
-        learned.actor.rest[-1].bias.copy_(torch.tensor([2.0, 0.0, 0.0, -2.0]))
+        next(reversed(list(learned.actor.parameters()))).copy_(torch.tensor([2.0, 0.0, 0.0, -2.0]))
     figures = {}
     for _ in range(60):
         batch = bandit_batch(learned, rng)

@@ -122,13 +122,13 @@ def test_league_spaces_its_snapshots_evenly_and_keeps_them_unchanged() -> None:
     network = actor(1)
     league = League(network, 4, seed=0)
     assert league.draw() is None
-    kept = []
+    kept: list[float] = []
     for progress in np.linspace(0, 1, 101):
         league.offer(network, float(progress))
         if len(league.snapshots) > len(kept):
             kept.append(float(progress))
             with torch.no_grad():
-                network.first_bias += 1
+                network.first_bias.add_(1)
     np.testing.assert_allclose(kept, [0.2, 0.4, 0.6, 0.8], atol=0.011)
     drawn = {past.first_bias.mean().item() for _ in range(100) if (past := league.draw()) is not None}
     assert drawn == {0.0, 1.0, 2.0, 3.0}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.sets import EMPTY, count, highest, lowest
+from card_envs.engine.sets import EMPTY, ONE, count, highest, lowest
 from card_envs.game import State
-from card_envs.games.back_alley.rules import ACES, BID, BLOOPERS, SUIT_CARDS, playable
+from card_envs.games.back_alley.rules import ACES, BID, BLOOPERS, BOARD, NO_BID, SUIT_CARDS, playable, unseen_by
 
 
 @rule
@@ -60,6 +60,224 @@ def trivial(state: State) -> int:
     return lowest_card(state, winners if winners else cards)
 
 
+# The greedy player. Its numbers were fitted by playing mirrored matches against the trivial player and against
+# earlier versions of itself; RULES.md describes it and says what it makes of them.
+
+# Hundredths of a trick that a card adds to the estimate of a hand, by rank from two to ace (and the Bloopers).
+TRUMP_WORTH = np.array([13, 13, 15, 16, 18, 20, 22, 26, 30, 35, 42, 48, 54, 64, 66])
+# The same for plain cards, by hand size (0 to 13): long deals leave aces and kings more time to win.
+PLAIN_WORTH = np.array([[-20] * 9 + [-15, -8, max(n * n // 5 - 10, -10), 4 * n - 8] for n in range(14)])
+# By hand size, what turns an estimate into a bid, in hundredths: for the first of a partnership a constant, a factor,
+# and what each trick that opponents bid takes off; for the second a constant, and how far the partner's bid counts;
+# and what a void adds for each of up to three trumps.
+BIDDING = np.array(
+    [
+        [0, 0, 0, 0, 0, 0],
+        [144, 106, 30, -1, 70, 1],
+        [124, 90, 0, 101, -41, 3],
+        [163, 66, 12, 95, 48, 4],
+        [185, 61, 12, 119, 52, 6],
+        [217, 78, 12, 138, 58, 7],
+        [232, 95, 18, 186, 58, 9],
+        [235, 120, 18, 229, 58, 10],
+        [243, 138, 18, 276, 53, 7],
+        [229, 150, 12, 318, 52, 8],
+        [238, 161, 12, 354, 52, 15],
+        [224, 190, 18, 402, 58, 10],
+        [226, 194, 13, 428, 58, 13],
+        [241, 194, 13, 458, 58, 19],
+    ]
+)
+# Boards are bid in deals of up to four cards, where the hand's worth reaches a threshold.
+LARGEST_BOARD = 4
+BOARD_TRUMPS = np.array(  # one card, more cards
+    [
+        [50, 50, 50, 55, 60, 60, 60, 60, 65, 65, 70, 75, 85, 95, 100],
+        [0, 0, 0, 5, 10, 10, 15, 20, 20, 20, 25, 25, 30, 30, 110],
+    ]
+)
+BOARD_PLAINS = np.array([[0] * 11 + [5, 20], [-90] * 6 + [-75, -70, -60, -50, -45, -30, 0]])  # one card, more cards
+# By hand size: the thresholds of the first to the fourth bidder; what a number and a board of the partner add; what a
+# number and a board of an opponent take off.
+BOARD_BIDDING = np.array(
+    [
+        [0, 0, 0, 0, 0, 0, 0, 0],
+        [48, 30, 30, 30, 10, 40, 0, 40],
+        [30, 20, 30, 10, 20, 170, 80, 110],
+        [60, 50, 60, 60, 0, 130, 40, 110],
+        [90, 90, 50, 30, -40, 150, 40, 70],
+    ]
+)
+FIRST, FACTOR, OPPOSING, SECOND, PARTNERED, VOID = range(6)  # columns of BIDDING
+KING, QUEEN = 11, 10
+LITTLE = np.uint64(1 << 52)
+
+
+def _keep(ranks: int) -> Any:
+    """The cards from that rank up in each suit: shifted down by it, they stay in their suit."""
+    return np.uint64(sum(1 << c for c in range(54) if (c if c < 39 else c - 39) % (13 if c < 39 else 15) >= ranks))
+
+
+KEEP_1, KEEP_2, KEEP_4, KEEP_8 = _keep(1), _keep(2), _keep(4), _keep(8)
+SHIFT_1, SHIFT_2, SHIFT_4, SHIFT_8 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(8)
+
+
+@rule
+def lower_than(cards: Any) -> Any:
+    """All cards lower than one of these in the same suit."""
+    lower = (cards & KEEP_1) >> SHIFT_1
+    lower |= (lower & KEEP_1) >> SHIFT_1
+    lower |= (lower & KEEP_2) >> SHIFT_2
+    lower |= (lower & KEEP_4) >> SHIFT_4
+    return lower | (lower & KEEP_8) >> SHIFT_8
+
+
+@rule
+def suit_of(cards: Any, suit: int) -> Any:
+    """The plain cards of a suit."""
+    return cards & (SUIT_CARDS << np.uint64(13 * suit))
+
+
+@rule
+def may_ruff(held: Any, suit: int, trumps: Any) -> bool:
+    """Whether a seat that may hold these cards lacks the suit and may hold trumps."""
+    return suit_of(held, suit) == EMPTY and held & trumps != EMPTY
+
+
 @rule
 def greedy(state: State) -> int:
-    return trivial(state)
+    """The scripted player of RULES.md."""
+    if state.num_bids < 4:
+        if state.hand_size <= LARGEST_BOARD and wants_board(state):
+            return BID + BOARD
+        return BID + number_to_bid(state)
+    cards = playable(state)
+    if cards & (cards - ONE) == EMPTY:
+        return lowest(cards)
+    return card_to_lead(state, cards) if state.num_played & 3 == 0 else card_to_follow(state, cards)
+
+
+@rule
+def worth(state: State, trump_worth: Any, plain_worth: Any) -> int:
+    """The sum of the worths of the cards in hand."""
+    total = 0
+    cards = state.hands[int(state.seat)]
+    while cards:
+        card = lowest(cards)
+        cards &= cards - ONE
+        is_trump = card >= 39 and state.trumps != EMPTY
+        total += trump_worth[card - 39] if is_trump else plain_worth[card % 13]
+    return total
+
+
+@rule
+def wants_board(state: State) -> bool:
+    seat, size = int(state.seat), int(state.hand_size)
+    kind = min(size, 2) - 1
+    total = worth(state, BOARD_TRUMPS[kind], BOARD_PLAINS[kind])
+    for k in range(1, 4):
+        bid = int(state.bids[(seat + k) & 3])
+        if bid > 0:
+            effect = BOARD_BIDDING[size, (4 if k == 2 else 6) + (1 if bid == BOARD else 0)]
+            total += effect if k == 2 else -effect
+    return total >= BOARD_BIDDING[size, int(state.num_bids)]
+
+
+@rule
+def number_to_bid(state: State) -> int:
+    """The tricks that the hand is good for, less those that the opponents claim."""
+    seat, size = int(state.seat), int(state.hand_size)
+    estimate = worth(state, TRUMP_WORTH, PLAIN_WORTH[size])
+    hand = state.hands[seat]
+    num_trumps = min(count(hand & state.trumps), 3)
+    for suit in range(3):
+        if suit_of(hand, suit) == EMPTY:
+            estimate += BIDDING[size, VOID] * num_trumps
+    claimed = max(int(state.bids[(seat + 1) & 3]), 0) + max(int(state.bids[(seat + 3) & 3]), 0)
+    taken_off = min(claimed, size) * BIDDING[size, OPPOSING]
+    partner = int(state.bids[(seat + 2) & 3])
+    if partner == NO_BID:
+        bid = (BIDDING[size, FIRST] + estimate * BIDDING[size, FACTOR] // 100 - taken_off) // 100
+    else:
+        bid = (BIDDING[size, SECOND] + estimate - taken_off + partner * BIDDING[size, PARTNERED]) // 100 - partner
+    return max(0, min(bid, size - 1))
+
+
+@rule
+def card_to_lead(state: State, cards: Any) -> int:
+    """A card that no opponent can beat in its suit; else a low one from the suit that looks best."""
+    seat = int(state.seat)
+    unseen = unseen_by(state, seat)
+    left, right = unseen & ~state.lacks[(seat + 1) & 3], unseen & ~state.lacks[(seat + 3) & 3]
+    partner = unseen & ~state.lacks[(seat + 2) & 3]
+    opposing = left | right
+    masters = cards & (~lower_than(opposing) | (LITTLE & state.trumps))
+    top_trumps = masters & state.trumps
+    if top_trumps and opposing & state.trumps:
+        return highest(top_trumps)  # draw their trumps
+    sure = masters & ~state.trumps
+    for suit in range(4):
+        if suit_of(sure, suit) and not (
+            may_ruff(left, suit, state.trumps) or may_ruff(right, suit, state.trumps)
+        ):  # fmt: skip
+            return highest(suit_of(sure, suit))
+    if sure:
+        return highest_plain(state, sure)
+    plain = cards & ~state.trumps
+    if plain == EMPTY:
+        return highest(top_trumps) if top_trumps else lowest(cards)
+    best = -1000
+    card = 0
+    for suit in range(4):
+        own = suit_of(plain, suit)
+        if own:
+            value = suit_to_lead(state, suit, own, left, right, partner) + 2 * count(suit_of(unseen, suit))
+            if value > best:
+                best = value
+                card = lowest(own)
+    return card
+
+
+@rule
+def suit_to_lead(state: State, suit: int, own: Any, left: Any, right: Any, partner: Any) -> int:
+    """How good it looks to lead low from these cards of a plain suit."""
+    value = lowest(own) - 13 * suit
+    length = count(own)
+    if length == 1:
+        value += 12 if state.hands[int(state.seat)] & state.trumps else -65  # a ruff later
+    elif length == 2:
+        value -= 3
+    else:
+        value += 3 * length
+    if length > 1:
+        top = highest(own) - 13 * suit
+        value -= 73 if top == KING else 30 if top == QUEEN else 0  # keep what guards an honour
+    if may_ruff(partner, suit, state.trumps):
+        value += 84
+    if may_ruff(left, suit, state.trumps) or may_ruff(right, suit, state.trumps):
+        value -= 18
+    if suit_of(partner, suit) & ~lower_than(left | right):
+        value += 40  # the partner may have the master
+    return value
+
+
+@rule
+def card_to_follow(state: State, cards: Any) -> int:
+    """Win as cheaply as it looks safe; else the lowest card."""
+    seat = int(state.seat)
+    position = int(state.num_played) & 3
+    partner_wins = (int(state.best_seat) ^ seat) & 1 == 0
+    winners = cards & state.beats
+    if winners == EMPTY or (position == 3 and partner_wins):
+        return lowest_card(state, cards)
+    if position == 3:
+        return lowest_card(state, winners)
+    next_seat = unseen_by(state, seat) & ~state.lacks[(seat + 1) & 3]
+    if position == 2 and partner_wins and next_seat & state.beats & state.followers == EMPTY:
+        return lowest_card(state, cards)
+    if winners & state.followers == EMPTY:
+        return lowest(winners)  # ruff
+    safe = winners & ~lower_than(next_seat)
+    if safe:
+        return lowest_card(state, safe)
+    return highest(winners) if position == 2 else lowest_card(state, winners)

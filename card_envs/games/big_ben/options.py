@@ -13,16 +13,16 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     fill_order: Literal["rounds", "pile_by_pile"] = Field(
-        "rounds",
+        default="rounds",
         description='how gaps are filled (BB-7), clockwise from T12: "rounds": one card to each short pile in turn; '
         '"pile_by_pile": each pile up to three cards before the next',
     )
     waste_deal: Literal["always", "when_stuck"] = Field(
-        "always",
+        default="always",
         description='when a card may be dealt to the waste (BB-8): "always": whenever no pile has a gap; '
         '"when_stuck": only if, besides, no other move is legal',
     )
     reward: Literal["win", "cards"] = Field(
-        "win",
+        default="win",
         description='"win": 1 at the end of a won game, else 0; "cards": 1/92 for each card placed on a foundation',
     )

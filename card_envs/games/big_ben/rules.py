@@ -32,11 +32,14 @@ FULL_PILE = 3  # BB-5, BB-7: a lower pile has gaps and may not be built on
 MAX_HEIGHT = 25  # two cards, and all 23 of a suit that are not base cards
 MAX_HOPS = 4  # BB-10
 
-# Actions: each pile has 12 (to the foundation, then to the 11 other piles in order), the waste 13; then the deal.
-WASTE = NUM_HOURS * NUM_HOURS
-DEAL = WASTE + NUM_HOURS + 1
-NUM_ACTIONS = DEAL + 1
-WORST_SCORE = 0.0  # rewards are never negative: losing brings 0 with `win`, no card placed 0 with `cards`
+ACTION_FIELDS = (
+    Field("T12", 12, 1, meaning="its top card to F, T1, T2 .. T11"),
+    *(Field(f"T{hour}", 12, 1, meaning="its top card to F, T12, T1 .. T11 without itself") for hour in range(1, 12)),
+    Field("W", 13, 1, meaning="the top card of the waste to F, T12, T1 .. T11"),
+    Field("deal", 1, 1, meaning="fill the gaps if there are any (BB-7), else deal one card to the waste (BB-8)"),
+)
+WASTE, DEAL, NUM_ACTIONS = offsets(ACTION_FIELDS)[NUM_HOURS:]  # the first action of the waste, the deal
+WORST_SCORE = 0.0  # no reward is negative: a lost game brings 0, with `cards` one in which no card is placed
 CARD_REWARD = np.float32(1 / PACK_SIZE)  # BB-12
 
 # BB-1: base card and last card of each hour.

@@ -98,6 +98,11 @@ def options_of(state: State) -> Options:
     )
 
 
+def num_deals(state: State) -> int:
+    """An episode is one deal."""
+    return 1
+
+
 def outcome(state: State) -> tuple[str, list[int]]:
     """The reason of the end ("" while it runs) and the number of cards placed so far."""
     placed = int(state.num_placed)
@@ -288,8 +293,8 @@ def picture(given: dict[str, Any]) -> str:
         write(24, 6 + k, text)
     lines = ["".join(line).rstrip() for line in canvas]
     lines.append("stock  " + "   ".join(_suit_text(given["stock"], suit) for suit in SUITS))
-    for start in range(0, len(waste), 24):
-        lines.append(("waste  " if start == 0 else "       ") + " ".join(waste[start : start + 24]))
+    rows = [" ".join(waste[start : start + 24]) for start in range(0, len(waste), 24)]
+    lines += [("waste  " if row == 0 else "       ") + cards for row, cards in enumerate(rows)]
     return "\n".join(lines)
 
 

@@ -19,8 +19,8 @@ from tests.games.back_alley import facts
 from tests.games.back_alley.referee import PACK, Referee, deal_from
 
 DRAWS = 30  # for each world: the chance to miss a given one is e to the power -30
-MOST_WORLDS = 2600  # if nothing but the cards in sight told about the hidden ones
-ENOUGH = 20  # positions of each kind
+MANY_WORLDS, MOST_WORLDS = 2600, 17_000  # if nothing but the cards in sight told about the hidden ones
+ENOUGH, ENOUGH_LARGE = 20, 12  # positions of each kind, and with up to three cards in each hand
 FACTORS = np.random.default_rng(1).integers(1, 1 << 64, 4, np.uint64)  # for numbering worlds
 KINDS = {
     "BA-5 joker laid aside", "BA-5 nobody holds it", "BA-11 void", "BA-12 only trumps", "BA-13 Big Blooper led",
@@ -91,7 +91,7 @@ def test_p_value() -> None:
 
 
 def test_redeal_is_uniform_over_all_worlds() -> None:
-    """Chi-square over positions with few hidden cards: at most one-card hands, or the last tricks of large deals."""
+    """Chi-square over positions with few hidden cards: late in small deals, or in the last tricks of large ones."""
     statistics: Counter[str] = Counter()
     freedoms: Counter[str] = Counter()
     found: Counter[str] = Counter()
@@ -99,9 +99,10 @@ def test_redeal_is_uniform_over_all_worlds() -> None:
         rng = Random(f"redeal at {number}")
         for table, referee, fired in positions(number, size):
             seat = rng.randrange(4)
-            kinds = {"any"} | fired & KINDS
-            chance = 1 if any(found[kind] < ENOUGH for kind in kinds) else 0.01
-            if rng.random() > chance or len(referee.bids) < 4 or not 1 < most_worlds(referee, seat) <= MOST_WORLDS:
+            large = most_worlds(referee, seat) > MANY_WORLDS
+            kinds = {"large"} if large else {"any"} | fired & KINDS
+            wanted = any(found[kind] < (ENOUGH_LARGE if large else ENOUGH) for kind in kinds)
+            if not wanted or len(referee.bids) < 4 or not 1 < most_worlds(referee, seat) <= MOST_WORLDS:
                 continue
             worlds = world_keys(table, referee.worlds(seat))
             drawn = keys_of(redealt(table, seat, DRAWS * len(worlds), rng.getrandbits(63)))
