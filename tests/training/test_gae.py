@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from training.gae import advantages
 
 def one_table(
     seat: list[int],
-    rewards: list[tuple[float, ...]],
+    rewards: Sequence[tuple[float, ...]],
     done: list[int],
     values: list[float],
     last_values: tuple[float, ...],
