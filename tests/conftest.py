@@ -93,7 +93,7 @@ def mixed_batch(game: Game, num_tables: int, seed: int, options: tuple[Options, 
     return env
 
 
-def walk(env: BatchEnv, steps: int, seed: int = 0) -> Iterator[NDArray[np.int32]]:
+def walk(env: BatchEnv, steps: int, seed: int = 0) -> Iterator[NDArray[np.int64]]:
     """Play on, table by table at random, with `trivial`, with `greedy`, or with a careless `greedy`.
 
     Yields the actions about to be played; the step follows when the caller comes back.
@@ -102,7 +102,7 @@ def walk(env: BatchEnv, steps: int, seed: int = 0) -> Iterator[NDArray[np.int32]
     rng = np.random.default_rng(seed)
     streams = rng.integers(0, 1 << 64, num_tables, np.uint64)
     style = np.arange(num_tables) // 3 % 4
-    chosen, trivial, greedy = (np.zeros(num_tables, np.int32) for _ in range(3))
+    chosen, trivial, greedy = (np.zeros(num_tables, np.int64) for _ in range(3))
     for _ in range(steps):
         env.random_actions(streams, chosen)
         env.bot_actions("trivial", trivial)

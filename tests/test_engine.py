@@ -44,10 +44,10 @@ def batch_of(game: Game, num_tables: int = 8, seed: int = 0, **arguments: Any) -
     return BatchEnv(game, num_tables, seed, **arguments)
 
 
-def random_steps(env: BatchEnv, steps: int, check: Callable[[NDArray[np.int32]], None] | None = None) -> BatchEnv:
+def random_steps(env: BatchEnv, steps: int, check: Callable[[NDArray[np.int64]], None] | None = None) -> BatchEnv:
     """Random moves from streams that depend on the tables' numbers alone; `check` sees the actions before each."""
     streams = table_keys(99, np.arange(env.num_tables))
-    actions = np.zeros(env.num_tables, np.int32)
+    actions = np.zeros(env.num_tables, np.int64)
     for _ in range(steps):
         env.random_actions(streams, actions)
         if check is not None:
@@ -102,7 +102,7 @@ def test_batch_equals_single_tables(game: Game, skip_forced: bool) -> None:
 
     expected: list[tuple[list[float], bool]] = []
 
-    def step_all(actions: NDArray[np.int32]) -> None:
+    def step_all(actions: NDArray[np.int64]) -> None:
         compare()
         expected[:] = [step_alone(table, action) for table, action in zip(tables, actions.tolist())]
 
@@ -154,7 +154,7 @@ def test_a_table_depends_on_seed_and_number_alone(game: Game) -> None:
     full = observed_in_full(game, whole.states, np.zeros(40, np.int8))
     assert len(np.unique(full, axis=0)) == 40  # no two tables are dealt alike
 
-    def same_moves(actions: NDArray[np.int32]) -> None:
+    def same_moves(actions: NDArray[np.int64]) -> None:
         part.step(actions[[39, 4, 4]])
 
     random_steps(whole, 200, same_moves)
@@ -228,7 +228,7 @@ def test_playouts_are_steps(game: Game) -> None:
     """The fused loops play the moves that the policies choose one by one."""
     streams = np.arange(16, dtype=np.uint64), np.arange(16, dtype=np.uint64)
     fused, stepped = batch_of(game, 16, seed=23), batch_of(game, 16, seed=23)
-    actions = np.zeros(16, np.int32)
+    actions = np.zeros(16, np.int64)
     ended = 0
     for _ in range(300):
         stepped.random_actions(streams[1], actions)
@@ -347,7 +347,7 @@ def trajectory(game: Game, num_tables: int = 64, moves: int = 300, seed: int = 0
     env = batch_of(game, num_tables, seed)
     digest = hashlib.sha256()
 
-    def look(actions: NDArray[np.int32]) -> None:
+    def look(actions: NDArray[np.int64]) -> None:
         for name in BUFFERS:
             digest.update(getattr(env, name).tobytes())
         digest.update(actions.tobytes())
@@ -549,7 +549,7 @@ def test_bounds_and_types(games: list[Game], tmp_path: Path) -> None:
         assert floats == {}, name
 
 
-@pytest.mark.parametrize("card_type", [np.int8, np.int64, np.int32, np.uint64])
+@pytest.mark.parametrize("card_type", [np.int8, np.int32, np.int64, np.uint64])
 def test_sets_stay_unsigned(card_type: Any) -> None:
     import numba
 

@@ -162,7 +162,7 @@ def test_a_network_is_the_formula(game: Game) -> None:
     policy = NetworkPolicy(game, weights, sampled=False)
     scale = input_scale(game.rules.OBS_FIELDS)
     x = turn.obs.astype(np.float64) * scale
-    assert np.abs(x).max() <= 1
+    assert np.abs(x).max() <= 1 + 1e-6  # float32
     for i in range(3):
         x = x @ weights[f"layer{i}.weight"].T + weights[f"layer{i}.bias"]
         x = np.maximum(x, 0) if i < 2 else x

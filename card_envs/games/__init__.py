@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 
 from card_envs.game import Game
-from card_envs.games import back_alley
+from card_envs.games import back_alley, big_ben, russian_bank
 
 GAMES: dict[str, Game] = {
     game.name: game
     for game in (
         back_alley.GAME,
+        big_ben.GAME,
+        russian_bank.GAME,
     )
 }  # fmt: skip
 

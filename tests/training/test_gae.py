@@ -21,7 +21,7 @@ def one_table(
 ) -> list[float]:
     """The advantages at a single table, by step."""
 
-    def column(items: list[Any], dtype: Any) -> NDArray[Any]:
+    def column(items: Sequence[Any], dtype: Any) -> NDArray[Any]:
         return np.array(items, dtype)[:, None]
 
     found = advantages(

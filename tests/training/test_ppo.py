@@ -122,7 +122,7 @@ def test_only_the_chosen_rows_are_learned_from() -> None:
 
 
 def test_high_card_is_learned() -> None:
-    """The tiny game of the tests: far better than random play, and no worse than its scripted player."""
+    """The tiny game of the tests: better than its scripted player, which takes 0.32 points from random play."""
     config = Config(
         game=HIGH_CARD.name,
         decisions=150_000,
@@ -130,8 +130,8 @@ def test_high_card_is_learned() -> None:
         steps=24,
         hidden=[64],
         minibatch=1024,
-        lr=2e-3,
-        reward_scale=0.5,
+        lr=5e-3,
+        reward_scale=1,
     )
     trainer = Trainer(config)
     while trainer.progress < 1:
@@ -142,5 +142,5 @@ def test_high_card_is_learned() -> None:
         rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin
         for rival in ("random", "greedy")
     }
-    assert against["random"].low > 0.5
-    assert against["greedy"].low > -0.02
+    assert against["random"].low > 0.32
+    assert against["greedy"].low > 0.05

@@ -12,10 +12,8 @@ from card_envs.game import State
 from card_envs.games.big_ben.rules import (
     DEAL,
     FULL_PILE,
-    MAX_TO_COME,
     NUM_HOURS,
     PACK_SIZE,
-    UP,
     WASTE,
     count_moves,
     may_deal,
@@ -77,13 +75,13 @@ def buildable(state: State) -> Any:
 
 
 @rule
-def exposing(state: State, pile: int, next_wanted: int) -> int:
-    """Points for the card that comes to lie on top of a pile; `next_wanted` is wanted at once after the move."""
+def exposing(state: State, pile: int) -> int:
+    """Points for the card that comes to lie on top when a pile loses one."""
     height = int(state.heights[pile])
     if height == 1:
         return 0
     card = int(state.piles[pile, height - 2])
-    points = MAX_TO_COME if card == next_wanted else int(state.nearness[card])
+    points = int(state.nearness[card])
     if places_for(state, card):
         points += 8
     if height > 2 and state.wanted & bit(int(state.piles[pile, height - 3])):
@@ -103,16 +101,14 @@ def best_homing(state: State, piles: int) -> int:
         sources &= sources - ONE
         height = int(state.heights[pile])
         card = int(state.piles[pile, height - 1])
-        points = 4 * height + exposing(state, pile, int(UP[card]))
+        points = 4 * height + exposing(state, pile)
         if height >= FULL_PILE and usable & bit(card):
             points -= 6
-        if height > FULL_PILE and usable & bit(int(state.piles[pile, height - 2])):
-            points += 12
         if points > best:
             best = points
             move = NUM_HOURS * pile
     card = waste_top(state)
-    if card >= 0 and state.wanted & bit(card) and 5 + uncovering(state) > best:
+    if card >= 0 and state.wanted & bit(card) and uncovering(state) > best:
         move = WASTE
     return move
 
@@ -126,7 +122,7 @@ def best_building(state: State, piles: int) -> int:
     while sources:
         pile = lowest(sources)
         sources &= sources - ONE
-        points = exposing(state, pile, -1)
+        points = exposing(state, pile)
         if points > best:
             best = points
             card = int(state.piles[pile, int(state.heights[pile]) - 1])
@@ -134,7 +130,7 @@ def best_building(state: State, piles: int) -> int:
     card = waste_top(state)
     if card >= 0:
         targets = places_for(state, card)
-        if targets and 5 + uncovering(state) > best:
+        if targets and uncovering(state) > best:
             move = WASTE + 1 + lowest(targets)
     return move
 

@@ -121,7 +121,7 @@ class View(BaseModel):
 
     game: Literal["big_ben"]
     options: Annotated[dict[str, Any], Field(description="the options of the environment")]
-    seat: Literal[0] = 0
+    seat: Literal[0]
     foundations: Annotated[dict[Hour, Card], Field(description="the top card at each hour")]
     piles: Annotated[dict[Pile, list[Card]], Field(description="the cards of each pile, from the bottom")]
     waste: Annotated[list[Card], Field(max_length=STOCK_SIZE, description="from the bottom")]

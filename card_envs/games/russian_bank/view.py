@@ -338,7 +338,7 @@ def _check_counts(seen: View, options: Options) -> None:
     for number, player in enumerate(seen.players):
         where = f"view: players.{number}"
         reserve, hand = player.reserve, player.hand
-        if reserve.face_down != max(reserve.lowest - 1, 0) or len(reserve.cards) < min(reserve.lowest, 1):
+        if reserve.face_down != max(reserve.lowest - 1, 0) or (reserve.lowest > 0) != (len(reserve.cards) > 0):
             raise ValueError(f"{where}.reserve: all cards but one of the lowest count were never seen, got {reserve}")
         turned = int(seen.turned is not None and number == mover)
         if hand.size < turned:

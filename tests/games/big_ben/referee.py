@@ -137,9 +137,7 @@ class Referee:
     def takers(self, card: str) -> list[int]:
         """BB-4: the hours whose foundations take the card now."""
         return [
-            hour
-            for hour, cards in self.foundations.items()
-            if not self.complete(hour) and above(cards[-1]) == card
+            hour for hour, cards in self.foundations.items() if not self.complete(hour) and above(cards[-1]) == card
         ]
 
     def is_hop(self, source: str, target: str) -> bool:
@@ -192,9 +190,7 @@ class Referee:
             f"{source}-{target}"
             for source in ["W", *CLOCKWISE]
             for target in CLOCKWISE
-            if source != target
-            and self._may_build(source, target)
-            and self._may_hop(source, target)
+            if source != target and self._may_build(source, target) and self._may_hop(source, target)
         ]
 
     def _may_build(self, source: str, target: str) -> bool:

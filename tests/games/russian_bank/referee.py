@@ -251,11 +251,12 @@ class Referee:
 
     def _between_houses(self, notes: set[str]) -> list[str]:
         """RB-8 and RB-17, up to the cap of RB-18."""
-        moves = []
-        for source, house in enumerate(self._houses):
-            for target in range(8):
-                if source != target and house and self._may_move(source, target, notes):
-                    moves.append(f"{HOUSES[source]}-{HOUSES[target]}")
+        moves = [
+            f"{HOUSES[source]}-{HOUSES[target]}"
+            for source, house in enumerate(self._houses)
+            for target in range(8)
+            if source != target and house and self._may_move(source, target, notes)
+        ]
         if moves and self.house_moves >= HOUSE_MOVE_CAP:
             notes.add("RB-18 cap")
             return []
