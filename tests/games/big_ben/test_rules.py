@@ -88,6 +88,7 @@ def position(
         rest.append(last)
     seen = {
         "game": "big_ben",
+        "seat": 0,
         "options": options,
         "foundations": tops,
         "piles": given,
