@@ -48,7 +48,7 @@ def test_records_replay(game: Game, seed: int, data: st.DataObject) -> None:
 
 
 def test_finished_records_replay(game: Game) -> None:
-    for number, options in enumerate(option_sets(game)[:8]):
+    for number, options in enumerate(option_sets(game)[:4]):
         env = CardEnv(game, **options)
         env.reset(seed=number)
         play_randomly(env, number)
@@ -73,10 +73,12 @@ def test_records_of_a_part(game: Game) -> None:
     record = finished(game)
     env = CardEnv(game, **record.options)
     env.reset(seed=0, options={"deal": record.deal})
+    spacing = 1 + len(record.moves) // 12
     for number in range(len(record.moves) + 1):
-        replayed = record.replay(number)
-        assert replayed.record().moves == record.moves[:number]
-        assert np.array_equal(replayed.state(), env.state())
+        if number % spacing == 0 or number == len(record.moves):
+            replayed = record.replay(number)
+            assert replayed.record().moves == record.moves[:number]
+            assert np.array_equal(replayed.state(), env.state())
         if number < len(record.moves):
             env.step(env.parse_move(record.moves[number]))
     changed(record, moves=record.moves[:1], outcome=record.replay(1).outcome()).verify()
