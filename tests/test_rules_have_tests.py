@@ -27,6 +27,6 @@ def test_every_rule_has_a_test(game: Game) -> None:
     assert rules == [f"{prefix}-{number}" for number in range(1, len(rules) + 1)]  # each once, none left out
     tests = (GAME_TESTS / game.name / "test_rules.py").read_text()
     tested = re.findall(r"^def test_([a-z]{2})_(\d+)_", tests, re.MULTILINE)
-    names = {f"{letters.upper()}-{number}" for letters, number in tested}
+    names = {f"{letters.upper()}-{int(number)}" for letters, number in tested}
     assert set(rules) - names == set(), "rules without a test"
     assert names - set(rules) == set(), "tests of rules that are not there"
