@@ -15,6 +15,15 @@ from card_envs.games import get_game
 Width = Annotated[int, Field(ge=1, le=4096)]
 
 
+class Stage(BaseModel):
+    """The beginning of a run under other options of the game."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    until: float = Field(gt=0, lt=1, description="share of the run at which the stage ends")
+    options: dict[str, Any] = Field(description="of the game, over those of the run")
+
+
 class Config(BaseModel):
     """The settings of a run. A TOML file holds what differs from these defaults."""
 
@@ -22,6 +31,9 @@ class Config(BaseModel):
 
     game: str = Field(description="what is played: a name from `python -m card_envs games`")
     options: dict[str, Any] = Field(default={}, description='of the game while training, such as {deals = "single"}')
+    stages: list[Stage] = Field(
+        default=[], description="what comes first: other options, such as small hands or a denser reward, for a while"
+    )
     name: str = Field(
         default="run", pattern=r"^\w[\w.-]*$", description="of the run's folder (default: the config file's)"
     )
@@ -32,13 +44,16 @@ class Config(BaseModel):
         default=None, gt=0, description="time to train; with `decisions`: whichever comes first"
     )
     decisions: int | None = Field(default=None, ge=1, description="decisions to learn from in all")
-    save_minutes: float = Field(default=5, gt=0, description="time between saves of the opponent")
-    strength_minutes: float = Field(default=2, gt=0, description="time between quick measurements of strength")
-    quick_pairs: int = Field(default=50, ge=1, description="mirrored pairs of a quick measurement, against `trivial`")
-    final_pairs: int = Field(
-        default=500, ge=1, description="mirrored pairs of the last one, against `trivial` and `greedy`"
+    save_minutes: float = Field(
+        default=1, gt=0, description="time between checkpoints, which a killed run goes on from"
     )
-    threads: int = Field(default=1, ge=1, le=256, description="threads of torch; more than one seldom pays")
+    strength_minutes: float = Field(default=2, gt=0, description="time between quick measurements of strength")
+    quick_pairs: int = Field(default=50, ge=1, description="mirrored pairs of a quick measurement against each anchor")
+    final_pairs: int = Field(default=500, ge=1, description="mirrored pairs of the last one")
+    threads: int = Field(default=1, ge=1, le=256, description="torch's threads in each process; more seldom pay")
+    bf16: bool | None = Field(
+        default=None, description="16-bit arithmetic in the inner layers (default: where the processor has it)"
+    )
 
     hidden: list[Width] = Field(
         default=[256, 256], min_length=1, max_length=16, description="widths of the actor's layers"
@@ -46,24 +61,47 @@ class Config(BaseModel):
     critic_hidden: list[Width] | None = Field(
         default=None, min_length=1, max_length=16, description="widths of the critic's layers (default: the actor's)"
     )
-    tables: int = Field(default=2048, ge=1, le=1 << 20, description="B: tables played at once")
+    tables: int = Field(default=2048, ge=1, le=1 << 20, description="B: tables that each process plays at once")
     steps: int = Field(default=64, ge=2, le=1 << 16, description="T: decisions at each table between updates")
+    skip_forced: bool = Field(
+        default=True, description="decisions with one legal action are played unasked, not learned"
+    )
     past_share: float = Field(default=0.2, ge=0, le=1, description="share of tables with a past self on one side")
     past_selves: int = Field(default=30, ge=0, le=1000, description="past selves that are kept, evenly over the run")
+    greedy_share: float = Field(default=0.1, ge=0, le=1, description="share of tables with `greedy` on one side")
 
     lr: float = Field(
-        default=5e-4, gt=0, le=1, description="Adam's learning rate at the beginning; it falls to a tenth"
+        default=1e-3, gt=0, le=1, description="Adam's learning rate at the beginning; it falls to a tenth"
     )
     epochs: int = Field(default=1, ge=1, le=100, description="how often a batch is gone through")
-    minibatch: int = Field(default=8192, ge=1, description="decisions in a gradient step")
+    minibatch: int = Field(default=4096, ge=1, description="decisions in a gradient step of each process")
     clip: float = Field(default=0.2, gt=0, lt=1, description="PPO's limit for the change of a probability ratio")
-    entropy: float = Field(default=0.05, ge=0, description="weight of the entropy (1: uniform) at the beginning")
+    entropy: float = Field(default=0.05, ge=0, description="weight of the entropy at the beginning")
     entropy_end: float = Field(default=0.01, ge=0, description="its weight at the end")
+    entropy_by_width: bool = Field(
+        default=True,
+        description="entropy as a share of the largest possible, so that wide and narrow choices weigh the same",
+    )
+    kl: float = Field(default=0.0, ge=0, description="weight of the divergence from a slow copy of the policy")
+    kl_follow: float = Field(default=0.05, gt=0, le=1, description="how far the slow copy follows at each update")
+    imitation: float = Field(
+        default=0.0, ge=0, description="weight of copying `greedy`'s moves at the beginning; it falls to 0"
+    )
+    imitation_until: float = Field(default=0.2, gt=0, le=1, description="share of the run at which it has fallen to 0")
+    imitation_fields: list[str] = Field(
+        default=[], description="copy only moves of these ranges of actions, such as bids (default: all)"
+    )
     gae_lambda: float = Field(default=0.95, ge=0, le=1, description="decay of later errors in the advantages")
     reward_scale: float = Field(
         default=0.02, gt=0, description="what rewards are multiplied with; usual returns: about 1"
     )
-    huber_delta: float = Field(default=2.0, gt=0, description="error of a scaled value beyond which its loss is linear")
+    value_bins: int = Field(
+        default=0, ge=0, le=1001, description="the critic predicts a distribution over so many returns; 0: a number"
+    )
+    value_range: float = Field(default=12, gt=0, description="largest scaled return that the bins tell apart")
+    huber_delta: float = Field(
+        default=2.0, gt=0, description="error of a value beyond which its loss is linear (no bins)"
+    )
     max_grad_norm: float = Field(
         default=0.5, gt=0, description="limit of a gradient's norm, for actor and critic apart"
     )
@@ -77,8 +115,28 @@ class Config(BaseModel):
     def _fits_together(self) -> Config:
         if self.minutes is None and self.decisions is None:
             raise ValueError("say when to stop: minutes or decisions, or both")
-        get_game(self.game).validated(self.options)
+        if self.value_bins == 1:
+            raise ValueError("value_bins = 1: expected 0 for a number, or several")
+        if self.past_share + self.greedy_share > 1:
+            raise ValueError("past_share and greedy_share: expected at most 1 together")
+        untils = [stage.until for stage in self.stages]
+        if untils != sorted(set(untils)):
+            raise ValueError(f"stages: expected rising ends, got {untils}")
+        game = get_game(self.game)
+        for number in range(len(self.stages) + 1):
+            game.validated(self.options_of_stage(number))
+        fields = [field.name for field in game.rules.ACTION_FIELDS]
+        if not set(self.imitation_fields) <= set(fields):
+            raise ValueError(f"imitation_fields = {self.imitation_fields}: {self.game} has {', '.join(fields)}")
         return self
+
+    def stage(self, progress: float) -> int:
+        """The number of the stage at that share of the run; `len(stages)` after them all."""
+        return sum(progress >= stage.until for stage in self.stages)
+
+    def options_of_stage(self, number: int) -> dict[str, Any]:
+        """The game's options in a stage."""
+        return {**self.options, **self.stages[number].options} if number < len(self.stages) else dict(self.options)
 
 
 def load_config(path: Path, overrides: list[str] | None = None) -> Config:

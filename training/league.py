@@ -14,7 +14,7 @@ from training.network import Network
 class League:
     """Snapshots of the network, evenly spaced over the run."""
 
-    def __init__(self, network: Network, size: int, seed: int) -> None:
+    def __init__(self, network: Network, size: int, seed: list[int]) -> None:
         """An empty pool.
 
         Args:
@@ -24,7 +24,7 @@ class League:
         """
         self.size = size
         self.snapshots: list[Mapping[str, torch.Tensor]] = []
-        self._rng = np.random.default_rng([seed, 2])
+        self.rng = np.random.default_rng(seed)
         self._past = copy.deepcopy(network)
 
     def offer(self, network: Network, progress: float) -> None:
@@ -36,5 +36,5 @@ class League:
         """A past self drawn uniformly, valid until the next draw; None while there is none."""
         if not self.snapshots:
             return None
-        self._past.load_state_dict(self.snapshots[self._rng.integers(len(self.snapshots))])
+        self._past.load_state_dict(self.snapshots[self.rng.integers(len(self.snapshots))])
         return self._past

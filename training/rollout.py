@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import kernel
 from card_envs.engine.jit import loop
 from card_envs.game import Game
+from training.config import Config
 from training.network import Network
 
 
@@ -41,62 +41,77 @@ def _draw_actions(logits: Any, mask: Any, tables: Any, draws: Any, actions: Any,
         log_probabilities[table] = logits[i, chosen] - highest - np.log(total)
 
 
+CURRENT, PAST, GREEDY = range(3)  # who sits in a seat
+
+
 class Rollout:
     """Tables at play, and the last T steps of all of them.
 
-    The first tables, `past_share` of them, have a past self in all seats of one side. `learned` marks the current
-    network's own decisions with a choice.
+    At the first tables a past self has all seats of one side, at the next ones `greedy` has; the sides take turns.
+    `learned` marks the current network's own decisions with a choice.
 
     Attributes:
         obs, full, mask: [T, B, …] int8, before the decision.
         seat, actions, log_probabilities, learned: [T, B].
+        teacher: [T, B] what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
+        sitting: [B, S] CURRENT, PAST or GREEDY.
     """
 
-    def __init__(
-        self, game: Game, num_tables: int, num_steps: int, past_share: float, seed: int, options: dict[str, Any]
-    ) -> None:
+    def __init__(self, game: Game, config: Config, options: dict[str, Any], seed: list[int]) -> None:
+        """Deal all tables.
+
+        Args:
+            game: what is played.
+            config: tables, steps and who sits at them.
+            options: of the game.
+            seed: of deals and draws.
+        """
         rules = game.rules
         self.game = game
-        self.env = BatchEnv(game, num_tables, seed, options=options, skip_forced=True)
-        self.rng = np.random.default_rng([seed, 1])
-        shape = (num_steps, num_tables)
+        deals = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        self.env = BatchEnv(game, config.tables, deals, options=options, skip_forced=config.skip_forced)
+        self.learns_forced = not config.skip_forced
+        self.rng = np.random.default_rng(seed)
+        shape = (config.steps, config.tables)
         self.obs = np.zeros((*shape, rules.OBS_SIZE), np.int8)
         self.full = np.zeros((*shape, rules.FULL_SIZE), np.int8)
         self.mask = np.zeros((*shape, rules.NUM_ACTIONS), np.int8)
         self.seat = np.zeros(shape, np.int8)
         self.actions = np.zeros(shape, np.int64)
+        self.teacher = np.zeros(shape, np.int64)
         self.log_probabilities = np.zeros(shape, np.float32)
         self.learned = np.zeros(shape, np.bool_)
         self.rewards = np.zeros((*shape, rules.NUM_SEATS), np.float32)
         self.done = np.zeros(shape, np.bool_)
-        sides = np.array(rules.SIDES)
-        num_sides = len(set(rules.SIDES))
-        self.num_past = round(past_share * num_tables) if num_sides > 1 else 0
-        past_side = np.arange(num_tables) % num_sides
-        self.past_seats = (sides == past_side[:, None]) & (np.arange(num_tables) < self.num_past)[:, None]  # [B, S]
+        self.sitting = _sitting(game, config)
 
-    def collect(self, actor: Network, past: Network | None, tick: Callable[[], None]) -> None:
+    def collect(self, actor: Network, past: Network | None) -> None:
         """Play on from where the tables are.
 
         Args:
             actor: the current network.
-            past: who sits at `past_seats`; None: the current network does.
-            tick: called before each step.
+            past: who sits at PAST seats; None: the current network does.
         """
         env = self.env
         all_tables = np.arange(env.num_tables)
         for t in range(len(self.obs)):
-            tick()
             self.obs[t] = env.obs
             self.mask[t] = env.mask
             self.seat[t] = env.seat
             env.observe_all(self.full[t])
-            is_past = self.past_seats[all_tables, env.seat] if past is not None else np.zeros(len(all_tables), np.bool_)
-            for network, tables in ((actor, np.flatnonzero(~is_past)), (past, np.flatnonzero(is_past))):
+            env.bot_actions("greedy", self.teacher[t])
+            self.actions[t] = self.teacher[t]
+            mover = self.sitting[all_tables, env.seat]
+            if past is None:
+                mover = np.where(mover == PAST, CURRENT, mover)
+            for network, who in ((actor, CURRENT), (past, PAST)):
+                tables = np.flatnonzero(mover == who)
                 if network is not None and len(tables):
                     self._decide(network, tables, t)
-            self.learned[t] = ~is_past & (env.mask.sum(axis=1, dtype=np.int32) > 1)
+            self.learned[t] = mover == CURRENT
+            if not self.learns_forced:
+                self.learned[t] &= env.mask.sum(axis=1, dtype=np.int32) > 1
             env.step(self.actions[t])
             self.rewards[t] = env.rewards
             self.done[t] = env.done
@@ -119,10 +134,35 @@ class Rollout:
             full[:, seat] = view
         return full.reshape(-1, self.game.rules.FULL_SIZE)
 
-    def margin_over_past(self) -> float:
-        """Points an episode that the current network took from the past self, or nan."""
-        episodes = int(self.done[:, : self.num_past].sum())
+    def margin_over(self, who: int) -> float:
+        """Points an episode that the current network took from PAST or GREEDY, or nan where none ended."""
+        tables = np.flatnonzero((self.sitting == who).any(axis=1))
+        episodes = int(self.done[:, tables].sum())
         if not episodes:
             return float("nan")
-        first_own = (~self.past_seats[: self.num_past]).argmax(axis=1)
-        return float(self.rewards[:, np.arange(self.num_past), first_own].sum() / episodes)
+        first_own = (self.sitting[tables] == CURRENT).argmax(axis=1)
+        return float(self.rewards[:, tables, first_own].sum() / episodes)
+
+    def memory(self) -> tuple[dict[str, NDArray[np.uint8]], dict[str, Any]]:
+        """What the next `collect` depends on: arrays, and facts for JSON."""
+        return {"states": self.env.states.view(np.uint8)}, {"rng": self.rng.bit_generator.state}
+
+    def remember(self, arrays: dict[str, NDArray[np.uint8]], facts: dict[str, Any]) -> None:
+        """Go on from what `memory` gave."""
+        self.env.states[:] = arrays["states"].view(self.env.states.dtype)
+        self.env.look()
+        self.rng.bit_generator.state = facts["rng"]
+
+
+def _sitting(game: Game, config: Config) -> NDArray[np.int8]:
+    sides = np.array(game.rules.SIDES)
+    num_sides = len(set(game.rules.SIDES))
+    numbers = np.arange(config.tables)
+    sitting = np.full((config.tables, len(sides)), CURRENT, np.int8)
+    if num_sides > 1:
+        num_past = round(config.past_share * config.tables)
+        num_greedy = round(config.greedy_share * config.tables)
+        other_side = sides == (numbers % num_sides)[:, None]  # [B, S]
+        sitting[other_side & (numbers < num_past)[:, None]] = PAST
+        sitting[other_side & ((numbers >= num_past) & (numbers < num_past + num_greedy))[:, None]] = GREEDY
+    return sitting

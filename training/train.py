@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -13,117 +13,188 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table as Sheet
 
-from training.config import Config, as_toml, load_config
+from training import folder as run_folder
+from training.config import Config, load_config
 
 if TYPE_CHECKING:
     from training.trainer import Trainer
 
-RIVALS = ("trivial", "greedy")
-CTRL_C = 130  # the exit code that shells expect after SIGINT
+ANCHORS = ("trivial", "greedy")
+CTRL_C, LOST = 130, 3  # exit codes: what shells expect after SIGINT; the run failed, its checkpoint is good
 console = Console()
 app = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
-
-
-class Stopped(Exception):
-    """The user pressed Ctrl-C; raised between steps, where everything is whole."""
 
 
 @app.command()
 def main(
     config: Annotated[Path, typer.Option(help="a TOML file of what differs from the defaults")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on from the checkpoint of the run of this name")] = False,
 ) -> None:
-    """Train a policy by self-play, measure it, and save it as an opponent. Ctrl-C saves and ends."""
+    """Train a policy by self-play, measure it, and save it as an opponent. Ctrl-C saves and ends.
+
+    Under `torchrun --nproc-per-node=K -m training.train …` K processes train one policy together.
+    """
     try:
         settings = load_config(config, overrides)
-        folder = prepare_folder(settings)
+        code = train(settings, resume)
     except (ValueError, OSError) as error:
         console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise typer.Exit(2) from None
-    raise typer.Exit(train(settings, folder))
+    raise typer.Exit(code)
 
 
-def prepare_folder(config: Config) -> Path:
-    """Make the run's folder and write the settings into it; an earlier run of that name is moved aside."""
+def train(config: Config, resume: bool) -> int:
+    """Train until the budget is spent or Ctrl-C; returns the exit code.
+
+    Raises:
+        ValueError, OSError: the run can't begin, or not go on; nothing was touched.
+    """
     folder = config.runs / config.name
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        aside = next(p for i in range(1, 10**6) if not (p := folder.with_name(f"{folder.name}.{i}")).exists())
-        folder.rename(aside)
-        console.print(f"{folder} was there: moved to {aside}", highlight=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.resolved.toml").write_text(as_toml(config))
-    return folder
-
-
-def train(config: Config, folder: Path) -> int:
-    """Train until the budget is spent or Ctrl-C; returns the exit code."""
+    is_first = os.environ.get("RANK", "0") == "0"
+    if is_first:
+        run_folder.check_writable(config.runs, 50_000_000)
+        if not resume:
+            folder, aside = run_folder.prepare(config)
+            if aside:
+                say(f"{folder} was there: moved to {aside}")
     with console.status("compiling and dealing"):
         from training.trainer import Trainer  # torch takes seconds to import: not before the settings are right
 
         trainer = Trainer(config)
-    opponent = folder / "opponent"
+        if is_first:
+            run_folder.check_writable(config.runs, trainer.bytes_on_disk())
+        if resume:
+            trainer.load_checkpoint(folder / run_folder.CHECKPOINT)
+            say(f"resuming {folder} after {trainer.decisions:,} decisions")
     try:
-        with stopping_between_steps() as check, progress_display() as display, (folder / "log.jsonl").open("w") as log:
-            run(trainer, opponent, check, display, log)
+        return Run(trainer, folder).go()
+    finally:
+        trainer.ranks.close()
+
+
+class Run:
+    """A trainer with its folder and its display; every rank has one, rank 0 writes and prints."""
+
+    def __init__(self, trainer: Trainer, folder: Path) -> None:
+        self.trainer = trainer
+        self.folder = folder
+        self.is_first = trainer.ranks.is_first
+
+    def go(self) -> int:
+        """From here to the end; returns the exit code."""
+        from training.ppo import Diverged
+        from training.ranks import RankLost
+
+        trainer, opponent = self.trainer, self.folder / run_folder.OPPONENT
+        stopped = False
+        try:
+            with ctrl_c_as_a_wish(self.is_first) as wished:
+                stopped = self.learn(wished)
+        except Diverged as diverged:
+            bad = self.folder / run_folder.BAD_BATCH
+            trainer.save_bad_batch(bad, diverged)
+            return self.fail(f"{diverged}; its decisions are in {bad}")
+        except RankLost as lost:
+            return self.fail(str(lost)) if self.is_first else LOST
+        except KeyboardInterrupt:
+            return self.fail("stopped in the middle of an update", CTRL_C)
+        trainer.save_checkpoint(self.folder / run_folder.CHECKPOINT)
+        if not self.is_first:
+            return 0
         trainer.save(opponent)
-        strength = measure(trainer, opponent)
-    except (Stopped, KeyboardInterrupt):
-        trainer.save(opponent)
-        console.print(f"stopped after {trainer.decisions:,} decisions; saved to {opponent}", highlight=False)
-        return CTRL_C
-    trainer.save(opponent, strength)
-    print_strength(trainer, strength)
-    game = config.game
-    console.print(f'card_envs.load_opponent("{opponent}")', highlight=False, soft_wrap=True)
-    console.print(f"python -m card_envs play {game} --opponents {opponent}", highlight=False, soft_wrap=True)
-    return 0
+        if stopped:
+            say(f"stopped after {trainer.decisions:,} decisions; saved to {opponent}; --resume goes on")
+            return CTRL_C
+        try:
+            with console.status("measuring strength"):
+                strength = [trainer.final_strength(opponent, anchor) for anchor in ANCHORS]
+        except KeyboardInterrupt:
+            say(f"strength not measured; saved to {opponent}")
+            return CTRL_C
+        trainer.save(opponent, strength)
+        print_strength(trainer, strength)
+        say(f'card_envs.load_opponent("{opponent}")')
+        say(f"python -m card_envs play {trainer.config.game} --opponents {opponent}")
+        return 0
+
+    def fail(self, why: str, code: int = LOST) -> int:
+        """Say why a run ended and where it can go on."""
+        checkpoint = self.folder / run_folder.CHECKPOINT
+        rest = f"--resume goes on from {checkpoint}" if checkpoint.exists() else "there was no checkpoint yet"
+        console.print(f"[bold red]error:[/] {escape(why)}; {escape(rest)}", highlight=False, soft_wrap=True)
+        return code
+
+    def learn(self, wished: Wish) -> bool:
+        """The loop of play and learning; returns whether it was stopped before the budget was spent."""
+        trainer, config, ranks = self.trainer, self.trainer.config, self.trainer.ranks
+        checkpoint = self.folder / run_folder.CHECKPOINT
+        with self.watcher() as watcher:
+            saved = measured = time.monotonic()
+            while ranks.from_first(trainer.progress) < 1:
+                if ranks.sum(wished.to_stop)[0]:
+                    return True
+                entry: dict[str, Any] = trainer.iterate()
+                now = time.monotonic()
+                if ranks.from_first(now - measured > 60 * config.strength_minutes):
+                    if self.is_first:
+                        results = {anchor: trainer.quick_strength(anchor) for anchor in ANCHORS}
+                        entry |= {f"win_share_{name}": result.win_share.mean for name, result in results.items()}
+                        entry |= {f"margin_{name}": result.margin.mean for name, result in results.items()}
+                    measured = time.monotonic()
+                if watcher is not None:
+                    watcher.show(entry, trainer.progress)
+                if ranks.from_first(now - saved > 60 * config.save_minutes):
+                    trainer.save_checkpoint(checkpoint)
+                    if self.is_first:
+                        trainer.save(self.folder / run_folder.OPPONENT)
+                    saved = now
+        return False
+
+    @contextmanager
+    def watcher(self) -> Iterator[Any]:
+        """The log, TensorBoard and the live display, on rank 0."""
+        if not self.is_first:
+            yield None
+            return
+        from training.watcher import Watcher
+
+        run_folder.write_settings(self.trainer.config, self.folder)
+        with Watcher(self.trainer.config, self.folder, self.trainer.decisions, console) as watcher:
+            yield watcher
 
 
-def run(trainer: Trainer, opponent: Path, check: Any, display: Progress, log: Any) -> None:
-    """The loop of play and learning, with its log, saves and measurements."""
-    config = trainer.config
-    task = display.add_task(config.name, total=1.0, rate="", left="", figures="", strength="")
-    saved = measured = time.monotonic()
-    while trainer.progress < 1:
-        entry: dict[str, Any] = trainer.iterate(check)
-        now = time.monotonic()
-        if now - measured > 60 * config.strength_minutes:
-            result = trainer.quick_strength(RIVALS[0])
-            entry["win_share"] = result.win_share.mean
-            display.update(task, strength=f"{RIVALS[0]}: {result.win_share.mean:.0%}")
-            measured = time.monotonic()
-            display.console.print(
-                f"{trainer.decisions:>13,} decisions, {trainer.seconds / 60:5.1f} min: entropy {entry['entropy']:.2f}, "
-                f"win share against {RIVALS[0]} {result.win_share.mean:.2f}, margin {result.margin.mean:+.1f}",
-                highlight=False,
-            )
-        if now - saved > 60 * config.save_minutes:
-            trainer.save(opponent)
-            saved = now
-        log.write(json.dumps({k: _short(v) for k, v in entry.items()}) + "\n")
-        log.flush()
-        left = trainer.seconds * (1 / max(trainer.progress, 1e-9) - 1)
-        display.update(
-            task,
-            completed=trainer.progress,
-            rate=f"{trainer.decisions / 1e6:.2f} M, {entry['decisions_a_second'] / 1e3:.1f} k/s",
-            left=f"{left // 60:.0f}:{left % 60:02.0f} left",
-            figures=f"entropy {entry['entropy']:.2f} value error {entry['value_error']:.1f}",
-        )
+class Wish:
+    """Whether the user has asked to stop."""
+
+    to_stop = False
 
 
-def _short(figure: float) -> float | None:
-    """Seven digits; JSON knows no nan."""
-    return None if figure != figure else float(f"{figure:.7g}") if isinstance(figure, float) else figure
+@contextmanager
+def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Wish]:
+    """The first Ctrl-C (or SIGTERM) lets the update end that has begun; a second Ctrl-C ends at once."""
+    wish = Wish()
+
+    def on_signal(number: int, frame: Any) -> None:
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if speaks and not wish.to_stop:
+            console.print("stopping after this update; Ctrl-C again: at once")
+        wish.to_stop = True
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield wish
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def measure(trainer: Trainer, opponent: Path) -> list[dict[str, Any]]:
-    """The saved opponent against the scripted players, on mirrored deals."""
-    with console.status("measuring strength"):
-        return [trainer.final_strength(opponent, rival) for rival in RIVALS]
+def say(text: str) -> None:
+    """Print a line as it is."""
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
@@ -140,39 +211,10 @@ def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
             result["against"],
             f"{share['mean']:.3f}",
             f"{share['low']:.3f} to {share['high']:.3f}",
-            f"{margin['mean']:+.1f}",
-            f"{margin['low']:+.1f} to {margin['high']:+.1f}",
+            f"{margin['mean']:+.3g}",
+            f"{margin['low']:+.3g} to {margin['high']:+.3g}",
         )
     console.print(sheet)
-
-
-@contextmanager
-def stopping_between_steps() -> Iterator[Any]:
-    """Gives a function that raises `Stopped` after a Ctrl-C; a second Ctrl-C ends at once."""
-    pressed = False
-
-    def on_signal(number: int, frame: Any) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def check() -> None:
-        if pressed:
-            raise Stopped
-
-    before = signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield check
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def progress_display() -> Progress:
-    """The line that shows how a run goes."""
-    fields = ("{task.fields[rate]}", "{task.fields[left]}", "{task.fields[figures]}", "{task.fields[strength]}")
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(20), *map(TextColumn, fields), console=console, transient=True
-    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +15,65 @@ from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.checkpoint import save_network
 from card_envs.opponents.network import NetworkPolicy
+from training import checkpoint
 from training.config import Config
 from training.gae import advantages
 from training.league import League
-from training.network import HEAD_GAIN, Network, evaluate_in_parts
-from training.ppo import Batch, Learner
-from training.rollout import Rollout
+from training.network import HEAD_GAIN, Network, evaluate_in_parts, processor_has_bf16
+from training.ppo import Batch, Diverged, Learner, Weights
+from training.ranks import Ranks
+from training.rollout import GREEDY, PAST, Rollout
 
 GOLDEN_ROWS = 32
 # Deals of the quick measurements and of the last one: what is watched during training is not what is reported.
 QUICK_SEED, FINAL_SEED = 1, 2
 LAST_LR = 0.1  # share of the learning rate that is left at the end
+# Settings that a resumed run may change: when it ends, how it is watched.
+FREE_SETTINGS = {
+    "minutes",
+    "decisions",
+    "save_minutes",
+    "strength_minutes",
+    "quick_pairs",
+    "final_pairs",
+    "runs",
+    "name",
+}
 
 
 class Trainer:
     """The networks, the tables they play at, and the clock.
 
     Attributes:
-        decisions: learned from so far.
+        decisions: learned from so far, by all ranks.
         seconds: spent training so far.
+        last_batch: of the last update; what a run that diverged leaves behind.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, ranks: Ranks | None = None) -> None:
         torch.set_num_threads(config.threads)
-        torch.manual_seed(config.seed)
+        torch.manual_seed(config.seed)  # the same first weights on all ranks
         self.config = config
+        self.ranks = ranks or Ranks()
         self.game = get_game(config.game)
         rules = self.game.rules
         self.actor = Network(rules.OBS_FIELDS, config.hidden, rules.NUM_ACTIONS, HEAD_GAIN["policy"])
-        self.critic = Network(rules.FULL_FIELDS, config.critic_hidden or config.hidden, 1, HEAD_GAIN["value"])
-        self.learner = Learner(self.actor, self.critic, config)
-        self.league = League(self.actor, config.past_selves, config.seed)
-        self.rollout = Rollout(
-            self.game, config.tables, config.steps, config.past_share, config.seed, dict(config.options)
-        )
+        outputs = max(1, config.value_bins)
+        self.critic = Network(rules.FULL_FIELDS, config.critic_hidden or config.hidden, outputs, HEAD_GAIN["value"])
+        self.learner = Learner(self.actor, self.critic, config, rules.ACTION_FIELDS, self.ranks)
+        self.league = League(self.actor, config.past_selves, [config.seed, 2, self.ranks.rank])
+        bf16 = processor_has_bf16() if config.bf16 is None else config.bf16
+        for network in (self.actor, self.critic, self.learner.slow_copy):
+            network.bf16 = bf16
         self.decisions = 0
         self.seconds = 0.0
+        self.last_batch: Batch | None = None
+        self._begin_stage(config.stage(0))
+
+    def _begin_stage(self, number: int) -> None:
+        seed = [self.config.seed, 1, self.ranks.rank, number]
+        self.rollout = Rollout(self.game, self.config, self.config.options_of_stage(number), seed)
+        self.stage = number
 
     @property
     def progress(self) -> float:
@@ -60,37 +82,62 @@ class Trainer:
         by_time = self.seconds / (60 * config.minutes) if config.minutes else 0.0
         return min(1.0, max(by_time, self.decisions / config.decisions if config.decisions else 0.0))
 
-    def iterate(self, tick: Callable[[], None]) -> dict[str, float]:
-        """Play T steps, learn from them, and return what to log; `tick` is called between the parts."""
+    def iterate(self) -> dict[str, float]:
+        """Play T steps, learn from them, and return what to log.
+
+        Raises:
+            Diverged, RankLost: this iteration is lost; the last checkpoint is good.
+        """
         start = time.perf_counter()
-        config, rollout, progress = self.config, self.rollout, self.progress
+        config, progress = self.config, self.progress
+        if config.stage(progress) != self.stage:
+            self._begin_stage(config.stage(progress))
+        rollout = self.rollout
         self.league.offer(self.actor, progress)
-        rollout.collect(self.actor, self.league.draw(), tick)
+        rollout.collect(self.actor, self.league.draw())
         played = time.perf_counter()
-        batch = self._batch()
+        batch = self.last_batch = self._batch()
         valued = time.perf_counter()
-        lr = config.lr * (1 + (LAST_LR - 1) * progress)
-        entropy_weight = config.entropy + (config.entropy_end - config.entropy) * progress
-        figures = self.learner.update(batch, lr, entropy_weight, tick)
-        end = time.perf_counter()
-        learned = len(batch.rows)
+        weights = Weights(
+            lr=config.lr * (1 + (LAST_LR - 1) * progress),
+            entropy=config.entropy + (config.entropy_end - config.entropy) * progress,
+            imitation=config.imitation * max(0.0, 1 - progress / config.imitation_until),
+        )
+        figures = self.learner.update(batch, weights)
+        updated = time.perf_counter()
+        learned = int(self.ranks.sum(len(batch.rows))[0])
         self.decisions += learned
-        self.seconds += end - start
-        returns = batch.returns[batch.rows]
+        seconds = self.ranks.from_first(time.perf_counter() - start)
+        self.seconds += seconds
         return {
             "decisions": self.decisions,
             "seconds": round(self.seconds, 3),
-            "decisions_a_second": learned / (end - start),
+            "decisions_a_second": learned / seconds,
             **figures,
-            "value_error": float(np.sqrt(np.mean(batch.advantages[batch.rows] ** 2)) / config.reward_scale),
-            "return_spread": float(returns.std() / config.reward_scale),
-            "margin_over_past": rollout.margin_over_past(),
+            **self._calibration(batch),
+            "margin_over_past": rollout.margin_over(PAST),
+            "margin_over_greedy": rollout.margin_over(GREEDY),
             "past_selves": len(self.league.snapshots),
-            "lr": lr,
+            "stage": self.stage,
+            "lr": weights.lr,
             "seconds_playing": played - start,
             "seconds_valuing": valued - played,
-            "seconds_updating": end - valued,
+            "seconds_updating": updated - valued,
         }
+
+    def _calibration(self, batch: Batch) -> dict[str, float]:
+        """How the critic's values agree with what followed (returns by GAE's lambda), in points."""
+        errors, returns = batch.advantages[batch.rows], batch.returns[batch.rows]
+        values = returns - errors
+        varied = float(values.var())
+        return {
+            "value_error": float(np.sqrt(np.mean(errors**2)) / self.config.reward_scale),
+            "value_slope": float(np.cov(values, returns)[0, 1] / varied) if varied > 0 else float("nan"),
+            "return_spread": float(returns.std() / self.config.reward_scale),
+        }
+
+    def _values(self, full: NDArray[np.int8], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self.learner.values.decode(evaluate_in_parts(self.critic, full, rows))
 
     def _batch(self) -> Batch:
         """The decisions of the last rollout that are learned from, with advantages and returns."""
@@ -98,9 +145,9 @@ class Trainer:
         full = _flat(rollout.full)
         rows = np.flatnonzero(rollout.learned)
         values = np.zeros(rollout.seat.shape, np.float32)
-        values.reshape(-1)[rows] = evaluate_in_parts(self.critic, full, rows)[:, 0]
+        values.reshape(-1)[rows] = self._values(full, rows)
         last_full = rollout.last_full()
-        last_values = evaluate_in_parts(self.critic, last_full, np.arange(len(last_full)))
+        last_values = self._values(last_full, np.arange(len(last_full)))
         gained = advantages(
             rollout.seat,
             rollout.learned,
@@ -118,8 +165,75 @@ class Trainer:
             rollout.log_probabilities.reshape(-1),
             gained.reshape(-1),
             (values + gained).reshape(-1),
+            rollout.teacher.reshape(-1),
             rows,
         )
+
+    def save_checkpoint(self, path: Path) -> None:
+        """Write all that the run goes on from; every rank must call it, rank 0 writes."""
+        own_arrays, facts = self.rollout.memory()
+        facts |= {"league": self.league.rng.bit_generator.state, "learner": self.learner.rng.bit_generator.state}
+        gathered = self.ranks.gather((own_arrays, facts))
+        if not self.ranks.is_first:
+            return
+        arrays = {
+            **checkpoint.under("actor", checkpoint.of_module(self.actor)),
+            **checkpoint.under("critic", checkpoint.of_module(self.critic)),
+            **checkpoint.under("slow_copy", checkpoint.of_module(self.learner.slow_copy)),
+            **checkpoint.under("optimizer", checkpoint.of_optimizer(self.learner.optimizer)),
+        }
+        for i, snapshot in enumerate(self.league.snapshots):
+            arrays |= checkpoint.under(f"past{i}", {name: tensor.numpy() for name, tensor in snapshot.items()})
+        for rank, (rank_arrays, _) in enumerate(gathered):
+            arrays |= checkpoint.under(f"rank{rank}", rank_arrays)
+        settings = self.config.model_dump(mode="json", exclude=FREE_SETTINGS)
+        whole = {
+            "decisions": self.decisions,
+            "seconds": self.seconds,
+            "stage": self.stage,
+            "past_selves": len(self.league.snapshots),
+            "ranks": [rank_facts for _, rank_facts in gathered],
+            "settings": settings,
+        }
+        checkpoint.write(path, arrays, whole)
+
+    def load_checkpoint(self, path: Path) -> None:
+        """Go on from a checkpoint exactly as if the run had never stopped.
+
+        Raises:
+            ValueError: it is missing or broken, or belongs to other settings or another number of processes.
+        """
+        arrays, facts = checkpoint.read(path)
+        settings = self.config.model_dump(mode="json", exclude=FREE_SETTINGS)
+        changed = [key for key in settings if settings[key] != facts["settings"].get(key)]
+        if changed:
+            was = ", ".join(f"{key} = {facts['settings'].get(key)!r}" for key in changed)
+            raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
+        if len(facts["ranks"]) != self.ranks.count:
+            raise ValueError(f"{path}: the run had {len(facts['ranks'])} processes, now there are {self.ranks.count}")
+        for name, module in (("actor", self.actor), ("critic", self.critic), ("slow_copy", self.learner.slow_copy)):
+            checkpoint.into_module(module, checkpoint.below(name, arrays))
+        checkpoint.into_optimizer(self.learner.optimizer, checkpoint.below("optimizer", arrays))
+        pasts = (checkpoint.below(f"past{i}", arrays) for i in range(facts["past_selves"]))
+        self.league.snapshots = [checkpoint.tensors(past) for past in pasts]
+        self.decisions, self.seconds = facts["decisions"], facts["seconds"]
+        self._begin_stage(facts["stage"])
+        own = facts["ranks"][self.ranks.rank]
+        self.rollout.remember(checkpoint.below(f"rank{self.ranks.rank}", arrays), own)
+        self.league.rng.bit_generator.state = own["league"]
+        self.learner.rng.bit_generator.state = own["learner"]
+
+    def bytes_on_disk(self) -> int:
+        """About what the run's folder will need, with two checkpoints at once."""
+        actor, critic = (sum(p.numel() for p in network.parameters()) for network in (self.actor, self.critic))
+        weights = actor * (self.config.past_selves + 2) + critic + 2 * (actor + critic)
+        return 2 * (4 * weights + self.rollout.env.states.nbytes * self.ranks.count) + 10_000_000
+
+    def save_bad_batch(self, path: Path, diverged: Diverged) -> None:
+        """Write the minibatch whose loss was no number, for whoever looks for the cause."""
+        assert self.last_batch is not None
+        batch, rows = vars(self.last_batch), diverged.rows
+        np.savez_compressed(path, **{name: array[rows] for name, array in batch.items() if name != "rows"})
 
     def save(self, folder: Path, strength: list[dict[str, Any]] | None = None) -> None:
         """Write the actor as an opponent that `load_opponent` takes."""
@@ -127,13 +241,14 @@ class Trainer:
         golden = env.obs[:GOLDEN_ROWS].copy(), env.mask[:GOLDEN_ROWS].copy()
         training = {
             "algorithm": "ppo",
+            "processes": self.ranks.count,
             "decisions": self.decisions,
             "seconds": round(self.seconds, 1),
             "config": self.config.model_dump(mode="json", exclude={"runs"}),
         }
         save_network(folder, self.game, self.actor.weights(), golden, training=training, strength=strength or [])
 
-    def quick_strength(self, rival: str = "trivial") -> PairResult:
+    def quick_strength(self, rival: str) -> PairResult:
         """A rough measurement of the network as it is."""
         policy = NetworkPolicy(self.game, self.actor.weights())
         return play_pairs(self.game, policy, load_opponent(rival, self.game), self.config.quick_pairs, QUICK_SEED)

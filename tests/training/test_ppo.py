@@ -15,10 +15,12 @@ from card_envs.opponents.network import NetworkPolicy
 from tests.tiny_game import GAME as HIGH_CARD
 from training.config import Config
 from training.network import Network
-from training.ppo import Batch, Learner
+from training.ppo import Batch, Diverged, Learner, Weights
+from training.ranks import Ranks
 from training.trainer import Trainer
 
 FIELDS = (Field("context", 6, 1),)
+ACTIONS = (Field("bid", 1, 1), Field("card", 3, 1))
 # Rewards by context and action; the third action would be the best everywhere, and is never legal.
 REWARDS = np.random.default_rng(0).permuted(np.tile(np.array([-1, 0, 2], np.float32), (6, 1)), axis=1)
 REWARDS = np.insert(REWARDS, 2, 5, axis=1)
@@ -37,7 +39,8 @@ def learner(**settings: Any) -> Learner:
             **settings,
         }
     )
-    return Learner(Network(FIELDS, [32], 4, 0.01), Network(FIELDS, [32], 1, 1.0), config)
+    critic = Network(FIELDS, [32], max(1, config.value_bins), 1.0)
+    return Learner(Network(FIELDS, [32], 4, 0.01), critic, config, ACTIONS, Ranks())
 
 
 def bandit_batch(learned: Learner, rng: np.random.Generator, num: int = 512) -> Batch:
@@ -48,23 +51,29 @@ def bandit_batch(learned: Learner, rng: np.random.Generator, num: int = 512) -> 
     rows = np.arange(num)
     with torch.no_grad():
         log_all = learned.actor(obs, rows).masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(dim=1).numpy()
-        values = learned.critic(obs, rows)[:, 0].numpy()
+        values = learned.values.decode(learned.critic(obs, rows).numpy())
     actions = (log_all + rng.gumbel(size=log_all.shape)).argmax(axis=1)
     rewards = REWARDS[context, actions]
-    return Batch(obs, obs, mask, actions, log_all[rows, actions], rewards - values, rewards, rows)
+    best = REWARDS[:, [0, 1, 3]].argmax(axis=1)[context]
+    teacher = np.array([0, 1, 3])[best]
+    return Batch(obs, obs, mask, actions, log_all[rows, actions], rewards - values, rewards, teacher, rows)
 
 
-def test_bandit_with_a_known_value_is_learned() -> None:
-    learned = learner()
+@pytest.mark.parametrize(
+    "settings", [{}, {"value_bins": 51}, {"kl": 0.02}, {"entropy_by_width": False}, {"bf16": True}]
+)
+def test_bandit_with_a_known_value_is_learned(settings: dict[str, Any]) -> None:
+    learned = learner(**settings)
+    learned.actor.bf16 = learned.critic.bf16 = settings.get("bf16", False)
     rng = np.random.default_rng(1)
     figures = {}
     for _ in range(60):
-        figures = learned.update(bandit_batch(learned, rng), 3e-3, 0.0, lambda: None)
+        figures = learned.update(bandit_batch(learned, rng), Weights(3e-3, 0.0))
     obs = np.eye(6, dtype=np.int8)
     with torch.no_grad():
         logits = learned.actor(obs, np.arange(6))
         logits[:, 2] = -1e9
-        values = learned.critic(obs, np.arange(6))[:, 0].numpy()
+        values = learned.values.decode(learned.critic(obs, np.arange(6)).numpy())
     chosen = logits.argmax(dim=1).numpy()
     np.testing.assert_array_equal(REWARDS[np.arange(6), chosen], np.full(6, 2))
     assert logits.softmax(dim=1).max(dim=1).values.min() > 0.9
@@ -75,7 +84,7 @@ def test_bandit_with_a_known_value_is_learned() -> None:
 def test_first_figures_of_an_unchanged_policy() -> None:
     learned = learner(epochs=1)
     before = {name: weight.clone() for name, weight in learned.actor.state_dict().items()}
-    figures = learned.update(bandit_batch(learned, np.random.default_rng(2)), 1e-12, 0.0, lambda: None)
+    figures = learned.update(bandit_batch(learned, np.random.default_rng(2)), Weights(1e-12, 0.0))
     assert figures["entropy"] == pytest.approx(1, abs=1e-3)  # of three legal actions
     assert figures["kl"] == pytest.approx(0, abs=1e-6)
     assert figures["clipped"] == 0
@@ -92,7 +101,7 @@ def test_entropy_alone_keeps_play_uniform() -> None:
     for _ in range(60):
         batch = bandit_batch(learned, rng)
         batch.advantages[:] = 0
-        figures = learned.update(batch, 1e-2, 1.0, lambda: None)
+        figures = learned.update(batch, Weights(1e-2, 1.0))
     assert figures["entropy"] > 0.98
 
 
@@ -103,7 +112,7 @@ def test_a_forced_decision_has_no_entropy() -> None:
     batch.mask[:, 1] = 1
     batch.actions[:] = 1
     batch.log_probabilities[:] = 0
-    figures = learned.update(batch, 1e-3, 1.0, lambda: None)
+    figures = learned.update(batch, Weights(1e-3, 1.0))
     assert figures["entropy"] == figures["kl"] == 0
     assert all(torch.isfinite(weight).all() for weight in learned.actor.parameters())
 
@@ -112,13 +121,63 @@ def test_only_the_chosen_rows_are_learned_from() -> None:
     one, other = learner(), learner()
     batch = bandit_batch(one, np.random.default_rng(5))
     batch.rows = np.arange(0, 512, 2)
-    one.update(batch, 1e-3, 0.01, lambda: None)
+    one.update(batch, Weights(1e-3, 0.01))
     batch.actions[1::2] = 0
     batch.advantages[1::2] = 1e6
     batch.returns[1::2] = -1e6
-    other.update(batch, 1e-3, 0.01, lambda: None)
+    other.update(batch, Weights(1e-3, 0.01))
     for weight, same in zip(one.actor.parameters(), other.actor.parameters()):
         torch.testing.assert_close(weight, same, rtol=0, atol=0)
+
+
+def test_copying_alone_learns_the_teachers_moves() -> None:
+    learned = learner()
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        batch = bandit_batch(learned, rng)
+        batch.advantages[:] = 0
+        figures = learned.update(batch, Weights(1e-2, 0.0, imitation=1.0))
+    assert figures["imitation_loss"] < 0.2
+    assert (batch.actions == batch.teacher).mean() > 0.8
+
+
+def test_only_the_chosen_fields_are_copied() -> None:
+    learned = learner(game="back_alley", imitation_fields=["bid"], epochs=1)
+    batch = bandit_batch(learned, np.random.default_rng(7))
+    bids = batch.teacher == 0
+    assert 0 < bids.mean() < 1
+    figures = learned.update(batch, Weights(1e-12, 0.0, imitation=1.0))
+    assert figures["imitation_loss"] == pytest.approx(np.log(3) * bids.mean(), abs=0.02)
+
+
+def test_the_slow_copy_follows_and_holds_back() -> None:
+    learned = learner(kl=1.0, kl_follow=0.25, epochs=1)
+    before = learned.actor.first_bias.detach().clone()
+    figures = learned.update(bandit_batch(learned, np.random.default_rng(8)), Weights(1e-2, 0.0))
+    now = learned.actor.first_bias.detach()
+    assert 0 < figures["kl_slow_copy"] < 0.1
+    torch.testing.assert_close(learned.slow_copy.first_bias, before + 0.25 * (now - before))
+
+
+def test_figures_by_field() -> None:
+    learned = learner(epochs=1)
+    batch = bandit_batch(learned, np.random.default_rng(9))
+    batch.actions[:] = 3
+    figures = learned.update(batch, Weights(1e-12, 0.0))
+    assert "entropy_bid" not in figures
+    assert figures["entropy_card"] == pytest.approx(figures["entropy"], abs=1e-5)
+
+
+def test_a_loss_that_is_no_number_stops_before_it_does_harm() -> None:
+    learned = learner(epochs=1)
+    batch = bandit_batch(learned, np.random.default_rng(10))
+    batch.returns[5] = np.nan
+    before = {name: weight.clone() for name, weight in learned.actor.state_dict().items()}
+    learned.config = learned.config.model_copy(update={"minibatch": 512})
+    with pytest.raises(Diverged) as diverged:
+        learned.update(batch, Weights(1e-2, 0.0))
+    assert 5 in diverged.value.rows
+    assert all(torch.equal(weight, before[name]) for name, weight in learned.actor.state_dict().items())
 
 
 def test_high_card_is_learned() -> None:
@@ -135,7 +194,7 @@ def test_high_card_is_learned() -> None:
     )
     trainer = Trainer(config)
     while trainer.progress < 1:
-        trainer.iterate(lambda: None)
+        trainer.iterate()
     assert len(trainer.league.snapshots) > 10
     policy = NetworkPolicy(HIGH_CARD, trainer.actor.weights(), sampled=False)
     against = {

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from card_envs import get_game
+from training.config import Config
 from training.league import League
 from training.network import Network
-from training.rollout import Rollout, _draw_actions
+from training.rollout import CURRENT, GREEDY, PAST, Rollout, _draw_actions
 
 GAME = get_game("back_alley")
 OPTIONS = {"deals": "single"}
@@ -20,9 +24,16 @@ def actor(seed: int) -> Network:
     return Network(GAME.rules.OBS_FIELDS, [16], GAME.rules.NUM_ACTIONS, 3.0)
 
 
-def played(past_share: float = 0.0, past: Network | None = None, seed: int = 0) -> Rollout:
-    rollout = Rollout(GAME, 40, 60, past_share, seed, OPTIONS)
-    rollout.collect(actor(1), past, lambda: None)
+def dealt(seed: int = 0, tables: int = 40, **settings: Any) -> Rollout:
+    config = Config(
+        **{"game": GAME.name, "minutes": 1, "past_share": 0, "greedy_share": 0, **settings}, tables=tables, steps=60
+    )
+    return Rollout(GAME, config, OPTIONS, [seed])
+
+
+def played(past: Network | None = None, seed: int = 0, **settings: Any) -> Rollout:
+    rollout = dealt(seed, **settings)
+    rollout.collect(actor(1), past)
     return rollout
 
 
@@ -57,40 +68,62 @@ def test_same_seed_same_bytes() -> None:
     assert one.actions.tobytes() != other.actions.tobytes()
 
 
-def test_past_selves_sit_on_one_side_and_are_not_learned_from() -> None:
-    rollout = played(0.25, actor(2))
-    assert rollout.num_past == 10
-    assert (rollout.past_seats[:10:2] == [True, False, True, False]).all()
-    assert (rollout.past_seats[1:10:2] == [False, True, False, True]).all()
-    assert not rollout.past_seats[10:].any()
-    is_past = rollout.past_seats[np.arange(40), rollout.seat]
-    assert not rollout.learned[is_past].any()
-    assert rollout.learned[~is_past].mean() > 0.9
-    rows = np.flatnonzero(is_past.reshape(-1))
+def test_past_selves_and_greedy_sit_on_one_side_and_are_not_learned_from() -> None:
+    rollout = played(actor(2), past_share=0.25, greedy_share=0.1)
+    assert rollout.sitting[:10:2].tolist() == [[PAST, CURRENT, PAST, CURRENT]] * 5
+    assert rollout.sitting[1:10:2].tolist() == [[CURRENT, PAST, CURRENT, PAST]] * 5
+    assert rollout.sitting[10:14:2].tolist() == [[GREEDY, CURRENT, GREEDY, CURRENT]] * 2
+    assert (rollout.sitting[14:] == CURRENT).all()
+    mover = rollout.sitting[np.arange(40), rollout.seat]
+    assert not rollout.learned[mover != CURRENT].any()
+    assert rollout.learned[mover == CURRENT].mean() > 0.9
+    np.testing.assert_array_equal(rollout.actions[mover == GREEDY], rollout.teacher[mover == GREEDY])
+    rows = np.flatnonzero((mover == PAST).reshape(-1))
     with torch.no_grad():
-        logits = actor(2)(rollout.obs.reshape(is_past.size, -1), rows)
-    mask = torch.from_numpy(rollout.mask.reshape(is_past.size, -1)[rows] == 0)
+        logits = actor(2)(rollout.obs.reshape(mover.size, -1), rows)
+    mask = torch.from_numpy(rollout.mask.reshape(mover.size, -1)[rows] == 0)
     taken = torch.from_numpy(rollout.actions.reshape(-1, 1)[rows])
     expected = logits.masked_fill(mask, -1e9).log_softmax(dim=1).gather(1, taken)[:, 0]
     np.testing.assert_allclose(rollout.log_probabilities.reshape(-1)[rows], expected, atol=1e-5)
 
 
-def test_margin_over_past_selves() -> None:
-    rollout = Rollout(GAME, 4, 2, 0.5, 0, OPTIONS)
-    assert np.isnan(rollout.margin_over_past())
+def test_the_teacher_is_greedy() -> None:
+    rollout = played(greedy_share=1.0)
+    env = dealt(greedy_share=1.0).env
+    moves = np.zeros(40, np.int64)
+    for t in range(60):
+        env.bot_actions("greedy", moves)
+        np.testing.assert_array_equal(rollout.teacher[t], moves)
+        env.step(rollout.actions[t])
+
+
+def test_forced_decisions_are_learned_from_on_request() -> None:
+    rollout = played(skip_forced=False)
+    assert rollout.learned.all()
+    assert (rollout.mask.sum(axis=2, dtype=int) == 1).any()
+
+
+@pytest.mark.parametrize(("who", "share"), [(PAST, "past_share"), (GREEDY, "greedy_share")])
+def test_margins(who: int, share: str) -> None:
+    settings: dict[str, Any] = {share: 0.5}
+    rollout = dealt(tables=4, **settings)
+    assert np.isnan(rollout.margin_over(who))
     rollout.done[1, :] = True
     rollout.rewards[1] = [[-7, 7, -7, 7], [5, -5, 5, -5], [90, -90, 90, -90], [90, -90, 90, -90]]
-    assert rollout.margin_over_past() == (7 + 5) / 2
+    assert rollout.margin_over(who) == (7 + 5) / 2
 
 
-def test_tick_can_stop_a_rollout() -> None:
-    rollout = Rollout(GAME, 4, 50, 0, 0, OPTIONS)
-    ticks = iter([None, None])
-
-    with pytest.raises(StopIteration):
-        rollout.collect(actor(1), None, lambda: next(ticks))
-    assert rollout.log_probabilities[:2].all()
-    assert not rollout.log_probabilities[2:].any()
+def test_a_rollout_goes_on_from_its_memory() -> None:
+    one = played()
+    arrays, facts = one.memory()
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    facts = json.loads(json.dumps(facts))
+    one.collect(actor(1), None)
+    other = dealt(seed=99)
+    other.remember(arrays, facts)
+    other.collect(actor(1), None)
+    for name in ("obs", "full", "actions", "log_probabilities", "rewards", "done"):
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
 
 
 def test_draws_have_their_probabilities() -> None:
@@ -120,7 +153,7 @@ def test_the_largest_draw_is_legal() -> None:
 
 def test_league_spaces_its_snapshots_evenly_and_keeps_them_unchanged() -> None:
     network = actor(1)
-    league = League(network, 4, seed=0)
+    league = League(network, 4, seed=[0])
     assert league.draw() is None
     kept: list[float] = []
     for progress in np.linspace(0, 1, 101):

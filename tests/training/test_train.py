@@ -38,7 +38,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert log[-1]["decisions"] >= 3000 > log[-2]["decisions"]
     assert all(0 < entry["entropy"] <= 1.001 and entry["decisions_a_second"] > 0 for entry in log)
-    assert 0 <= log[0]["win_share"] <= 1
+    assert 0 <= log[0]["win_share_trivial"] <= 1
+    assert list((folder / "tensorboard").iterdir())
     assert log[-1]["lr"] < log[0]["lr"]
     settings = load_config(folder / "config.resolved.toml")
     assert (settings.decisions, settings.hidden, settings.options) == (3000, [16], {"deals": "single"})

@@ -76,6 +76,11 @@ def _dawdling(referee: Referee, move: str) -> float:
     return 1 if move in ("turn", "discard") else 0.5 if move in ("D-OR", "D-OW") else 1e-4
 
 
+def _emptying(referee: Referee, move: str) -> float:
+    """The hand first, the reserve last: RB-15 needs an empty hand and waste beside a reserve."""
+    return 0.01 if move == "discard" else 50 if move[0] == "D" or move == "turn" else 0.02 if move[0] == "R" else 0.05
+
+
 # How likely a random player is to choose a move, compared with others.
 STYLES: dict[str, Callable[[Referee, str], float]] = {
     "settled": _settled,
@@ -84,6 +89,7 @@ STYLES: dict[str, Callable[[Referee, str], float]] = {
     "playing": _playing,
     "hoarding": _hoarding,
     "dawdling": _dawdling,
+    "emptying": _emptying,
 }
 STEADY = {"hoarding"}  # styles that last a whole episode
 IDLE = {"hoarding", "dawdling"}  # they keep their reserves, at the bottom of which the aces lie

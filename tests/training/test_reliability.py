@@ -1,0 +1,228 @@
+"""Runs that are interrupted, killed, starved or poisoned lose at most what came after their last checkpoint."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from card_envs import load_opponent
+from card_envs.opponents.checkpoint import WEIGHTS_FILE
+from training import checkpoint
+from training.config import Config
+from training.train import app
+from training.trainer import Trainer
+from training.values import Values
+
+SETTINGS: dict[str, Any] = {
+    "game": "back_alley",
+    "options": {"deals": [2]},
+    "stages": [{"until": 0.4, "options": {"deals": [1]}}],
+    "decisions": 6000,
+    "tables": 32,
+    "steps": 16,
+    "hidden": [16],
+    "minibatch": 128,
+    "value_bins": 11,
+    "kl": 0.1,
+    "imitation": 1.0,
+}
+COMMAND = ["tables=32", "steps=16", "hidden=[16]", "minibatch=64", "final_pairs=2", "quick_pairs=1", "kl=0.1"]
+
+
+def toml(folder: Path, text: str = 'game = "back_alley"\noptions = {deals = [2]}\n') -> list[str]:
+    path = folder / "tiny.toml"
+    path.write_text(text)
+    return ["--config", str(path), f"runs={folder / 'runs'}", *COMMAND]
+
+
+def everything(trainer: Trainer, path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """All that the trainer would go on from."""
+    trainer.save_checkpoint(path)
+    arrays, facts = checkpoint.read(path)
+    facts.pop("seconds")
+    return {name: array.tobytes() for name, array in arrays.items()}, facts
+
+
+def test_a_resumed_run_goes_on_exactly(tmp_path: Path) -> None:
+    config = Config(**SETTINGS)
+    path = tmp_path / "checkpoint.safetensors"
+    one = Trainer(config)
+    for _ in range(4):
+        one.iterate()
+    one.save_checkpoint(path)
+    for _ in range(9):
+        one.iterate()
+    assert one.stage == 1 and one.league.snapshots
+    other = Trainer(config)
+    other.load_checkpoint(path)
+    for _ in range(9):
+        other.iterate()
+    assert everything(one, tmp_path / "a") == everything(other, tmp_path / "b")
+    again = Trainer(config)
+    for _ in range(13):
+        again.iterate()
+    assert everything(one, tmp_path / "a") == everything(again, tmp_path / "b")  # same seed, same policy
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"lr": 0.5}, "the run had lr = 0.001; only"), ({"hidden": [8]}, "hidden = "), ({"seed": 3}, "seed = 0")],
+)
+def test_resuming_under_other_settings_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    Trainer(Config(**SETTINGS)).save_checkpoint(path)
+    with pytest.raises(ValueError, match=said):
+        Trainer(Config(**{**SETTINGS, **change})).load_checkpoint(path)
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "other"])
+def test_a_broken_checkpoint_is_refused(tmp_path: Path, damage: str) -> None:
+    arguments = toml(tmp_path)
+    path = tmp_path / "runs" / "tiny" / "checkpoint.safetensors"
+    if damage != "missing":
+        assert CliRunner().invoke(app, [*arguments, "decisions=500"]).exit_code == 0
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2] if damage == "truncated" else b"no checkpoint at all")
+    result = CliRunner().invoke(app, [*arguments, "decisions=1000", "--resume"])
+    assert result.exit_code == 2
+    assert "checkpoint" in result.output.replace("\n", "") and "Traceback" not in result.output
+
+
+def test_more_of_a_finished_run(tmp_path: Path) -> None:
+    arguments = toml(tmp_path)
+    assert CliRunner().invoke(app, [*arguments, "decisions=1000"]).exit_code == 0
+    result = CliRunner().invoke(app, [*arguments, "decisions=2500", "--resume"])
+    assert result.exit_code == 0, result.output
+    log = [json.loads(line) for line in (tmp_path / "runs/tiny/log.jsonl").read_text().splitlines()]
+    decisions = [entry["decisions"] for entry in log]
+    assert decisions == sorted(set(decisions)) and decisions[-1] >= 2500
+    assert not (tmp_path / "runs/tiny.1").exists()
+
+
+def test_a_poisoned_batch_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def poisoned(self: Values, outputs: torch.Tensor, returns: Any) -> torch.Tensor:
+        calls.append(1)
+        return outputs.sum() * (float("nan") if len(calls) > 20 else 0)
+
+    monkeypatch.setattr(Values, "loss", poisoned)
+    result = CliRunner().invoke(app, [*toml(tmp_path), "decisions=100_000", "save_minutes=1e-9"])
+    assert result.exit_code == 3, result.output
+    said = result.output.replace("\n", "")
+    assert "no longer a number" in said and "--resume goes on from" in said
+    with np.load(tmp_path / "runs/tiny/bad_batch.npz") as bad:
+        assert len(bad["obs"]) == len(bad["returns"]) > 0
+    arrays, _ = checkpoint.read(tmp_path / "runs/tiny/checkpoint.safetensors")
+    assert all(np.isfinite(array).all() for array in arrays.values())
+
+
+def test_too_little_disk_is_said_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    result = CliRunner().invoke(app, [*toml(tmp_path), "decisions=500"])
+    assert result.exit_code == 2
+    assert "the disk has 0 MB left" in result.output.replace("\n", " ")
+    assert not (tmp_path / "runs/tiny").exists()
+
+
+def start(arguments: list[str], processes: int = 1) -> subprocess.Popen[str]:
+    launcher = ["-m", "torch.distributed.run", f"--nproc-per-node={processes}"] if processes > 1 else []
+    return subprocess.Popen(
+        [sys.executable, *launcher, "-m", "training.train", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for_lines(process: subprocess.Popen[str], log: Path, lines: int) -> None:
+    deadline = time.monotonic() + 300
+    while not (log.exists() and log.read_text().count("\n") >= lines):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_two_processes_train_one_policy(tmp_path: Path) -> None:
+    arguments = toml(tmp_path)
+    process = start([*arguments, "decisions=4000"], 2)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    assert output.count("load_opponent(") == 1  # one writer
+    folder = tmp_path / "runs" / "tiny"
+    assert load_opponent(folder / "opponent").game.name == "back_alley"
+    arrays, facts = checkpoint.read(folder / "checkpoint.safetensors")
+    assert arrays["rank0/states"].tobytes() != arrays["rank1/states"].tobytes()  # deals of their own
+    assert len(facts["ranks"]) == 2
+    alone = CliRunner().invoke(app, [*arguments, "decisions=5000", "--resume"])
+    assert alone.exit_code == 2 and "2 processes, now there are 1" in alone.output.replace("\n", " ")
+
+
+def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> None:
+    process = start([*toml(tmp_path), "minutes=60", "save_minutes=1e-9"], 2)
+    folder = tmp_path / "runs" / "tiny"
+    try:
+        wait_for_lines(process, folder / "log.jsonl", 3)
+        children = subprocess.run(
+            ["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, text=True, check=True
+        )
+        last = max(map(int, children.stdout.split()))
+        subprocess.run(["kill", "-9", str(last)], check=True)
+        output, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode != 0
+    assert "another process of this run has died" in output or "SIGKILL" in output or "Signal 9" in output
+    _, facts = checkpoint.read(folder / "checkpoint.safetensors")
+    assert facts["decisions"] > 0
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
+    """Killed twenty times without warning, a run ends with the very weights of one that was left alone."""
+    budget = ["decisions=200_000", "save_minutes=1e-9", "strength_minutes=60"]
+    (tmp_path / "calm").mkdir()
+    (tmp_path / "killed").mkdir()
+    calm = start([*toml(tmp_path / "calm"), *budget])
+    output, _ = calm.communicate(timeout=600)
+    assert calm.returncode == 0, output
+    arguments = [*toml(tmp_path / "killed"), *budget]
+    folder = tmp_path / "killed" / "runs" / "tiny"
+    rng = random.Random(0)
+    kills, reached = 0, [0]
+    while kills < 20:
+        log, resume = folder / "log.jsonl", []
+        if (folder / "checkpoint.safetensors").exists():
+            resume = ["--resume"]
+        process = start([*arguments, *resume])
+        try:
+            if rng.random() < 0.75 or not resume:  # while it trains; else while it starts
+                wait_for_lines(process, log, 1 + (log.read_text().count("\n") if resume else 0))
+                time.sleep(rng.uniform(0, 0.2))
+            else:
+                time.sleep(rng.uniform(0, 4))
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        kills += 1
+        _, facts = checkpoint.read(folder / "checkpoint.safetensors")  # the last good one is always there
+        reached.append(facts["decisions"])
+    print("decisions at the kills:", reached)
+    assert reached == sorted(reached)
+    process = start([*arguments, "--resume"])
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, output
+    weights = [run / "opponent" / WEIGHTS_FILE for run in (tmp_path / "calm/runs/tiny", folder)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()

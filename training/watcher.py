@@ -1,0 +1,87 @@
+"""Watching a run: its log, TensorBoard, and a calm display in the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from torch.utils.tensorboard import SummaryWriter
+
+from training.config import Config
+from training.folder import open_log
+
+# Where TensorBoard shows a figure of the log: the first prefix that fits its name. Names stay as they are.
+GROUPS = {
+    "win_share": "strength",
+    "margin": "strength",
+    "entropy_": "entropy by range of actions",
+    "entropy": "policy",
+    "kl": "policy",
+    "clipped": "policy",
+    "imitation": "policy",
+    "value": "value",
+    "return": "value",
+    "decisions_a": "speed",
+    "seconds_": "speed",
+}
+
+
+class Watcher:
+    """Shows and keeps what every update reports. Use as a context manager."""
+
+    def __init__(self, config: Config, folder: Path, decisions: int, console: Console) -> None:
+        """Go on with a run's log after that many decisions."""
+        self._log = open_log(folder, decisions)
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions or None)
+        columns = ("{task.fields[rate]}", "{task.fields[left]}", "{task.fields[figures]}")
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(20), *map(TextColumn, columns), console=console, transient=True
+        )
+        self._task = self._progress.add_task(config.name, total=1.0, rate="", left="", figures="")
+
+    def __enter__(self) -> Watcher:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._progress.stop()
+        self._board.close()
+        self._log.close()
+
+    def show(self, entry: dict[str, Any], progress: float) -> None:
+        """One update's figures."""
+        self._log.write(json.dumps({name: _short(figure) for name, figure in entry.items()}) + "\n")
+        self._log.flush()
+        for name, figure in entry.items():
+            group = next((group for prefix, group in GROUPS.items() if name.startswith(prefix)), None)
+            if group is not None and figure == figure:
+                self._board.add_scalar(f"{group}/{name}", figure, entry["decisions"])
+        seconds = entry["seconds"]
+        left = seconds * (1 / max(progress, 1e-9) - 1)
+        self._progress.update(
+            self._task,
+            completed=progress,
+            rate=f"{entry['decisions'] / 1e6:.2f} M, {entry['decisions_a_second'] / 1e3:.1f} k/s",
+            left=f"{left // 60:.0f}:{left % 60:02.0f} left",
+            figures=f"entropy {entry['entropy']:.2f} value error {entry['value_error']:.3g}",
+        )
+        anchors = [name.removeprefix("win_share_") for name in entry if name.startswith("win_share_")]
+        if anchors:
+            strength = ", ".join(
+                f"{anchor} {entry[f'win_share_{anchor}']:.2f} ({entry[f'margin_{anchor}']:+.3g})" for anchor in anchors
+            )
+            self._progress.console.print(
+                f"{entry['decisions']:>13,} decisions, {seconds / 60:5.1f} min: entropy {entry['entropy']:.2f}, "
+                f"win share (margin) against {strength}",
+                highlight=False,
+                soft_wrap=True,
+            )
+
+
+def _short(figure: float) -> float | None:
+    """Seven digits; JSON knows no nan."""
+    return None if figure != figure else float(f"{figure:.7g}") if isinstance(figure, float) else figure
