@@ -82,7 +82,8 @@ def play_game(
         raise ValueError("option: a resumed game keeps its own options")
     else:
         env, events = _resumed(game, resume, names)
-        env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)  # else every resumed game has the same later deals
+        # Replaying leaves the same stream behind every record; the later deals must differ.
+        env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)
         table = PersonsTable(env, seat, others, rng, console, events)
     try:
         table.play()
