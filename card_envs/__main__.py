@@ -1,4 +1,4 @@
-"""`python -m card_envs`: games, compare, bench, play."""
+"""`python -m card_envs`: games, compare, bench, play, watch."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ Options = Annotated[
     typer.Option("--option", "-o", help="an option of the game, such as deals=[7,6,5] or deals=single"),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures to this file")]
+RecordFile = Annotated[Path | None, typer.Option(help="save the game to this file")]
 
 
 def parse_options(options: list[str] | None) -> dict[str, Any]:
@@ -130,16 +131,41 @@ def play(
         "greedy"
     ),
     seat: Annotated[int, typer.Option(min=0, help="your seat")] = 0,
-    seed: Annotated[int | None, typer.Option(min=0, help="of the deals")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="of the deals and opponents")] = None,
     option: Options = None,
-    record: Annotated[Path | None, typer.Option(help="save the game to this file")] = None,
+    record: RecordFile = None,
+    resume: Annotated[Path | None, typer.Option(help="go on with the game saved in this file")] = None,
 ) -> None:
-    """Play at the terminal. Type moves as the legal ones are shown; `quit` ends the game."""
+    """Play at the terminal; `help` at the prompt lists what can be typed."""
     from card_envs.terminal import play_game
 
-    game = get_game(game_name)
-    names = opponents.split(",")
-    play_game(game, names[0] if len(names) == 1 else names, seat, seed, parse_options(option), record, console)
+    options = parse_options(option)
+    play_game(get_game(game_name), opponents.split(","), seat, seed, options, record, console, resume)
+
+
+@app.command()
+def watch(
+    game_name: Annotated[str | None, typer.Argument(help=f"one of {', '.join(GAMES)}; or --replay")] = None,
+    opponents: Annotated[str, typer.Option(help="who plays: one for all seats, or one each, separated by commas")] = (
+        "greedy"
+    ),
+    seat: Annotated[int | None, typer.Option(min=0, help="as this seat sees it; default: as the seat to move")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="of the deals and opponents")] = None,
+    option: Options = None,
+    record: RecordFile = None,
+    replay: Annotated[Path | None, typer.Option(help="show the game saved in this file instead")] = None,
+    delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
+) -> None:
+    """Watch a game between opponents, or a saved one, move by move, forth and back."""
+    from card_envs.watch import watch_game, watch_record
+
+    if replay is not None:
+        watch_record(replay, game_name and get_game(game_name), seat, delay, console)
+    elif game_name is None:
+        raise ValueError(f"watch: expected a game ({', '.join(GAMES)}) or --replay FILE")
+    else:
+        options = parse_options(option)
+        watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console)
 
 
 def main() -> None:

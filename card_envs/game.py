@@ -96,6 +96,7 @@ class View(Protocol):
     """What a `view.py` offers: names, text, JSON. Nothing here is compiled."""
 
     SCHEMA: dict[str, Any]  # JSON schema of `view`
+    SEAT_NAMES: tuple[str, ...]  # what a seat calls itself and the others, clockwise
 
     def move_text(self, state: State, action: int) -> str:
         """An action in the notation of RULES.md."""

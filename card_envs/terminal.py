@@ -1,7 +1,10 @@
-"""A person at the terminal against any opponents."""
+"""A person at the terminal with any opponents."""
 
 from __future__ import annotations
 
+import difflib
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,33 @@ from rich.console import Console
 
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
+from card_envs.narration import (
+    TIED,
+    WIDTH,
+    Event,
+    lines_of,
+    moves_text,
+    result_text,
+    seat_names,
+    step,
+    told,
+)
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.policy import Opponent, turn_of_states
+from card_envs.record import GameRecord
+
+HELP = """\
+Type a move as it is shown, in small or capital letters; its first letters will
+do where they leave no doubt. Enter plays the only legal move.
+  hint [OPPONENT]  what an opponent (default: greedy) would play from your seat
+  undo             take back your last move and all that followed it
+  save FILE        write the game so far to a file
+  help             this text
+  quit             leave; with --record the game is saved
+"""
+COMMANDS = ("hint", "undo", "save", "help", "quit")
+SHORT = {"?": "help", "q": "quit", "exit": "quit"}
+SHOWN_AGAIN = 8  # moves told when a game is resumed
 
 
 def play_game(
@@ -22,6 +50,7 @@ def play_game(
     options: dict[str, Any],
     record: Path | None,
     console: Console,
+    resume: Path | None = None,
 ) -> None:
     """Play one episode; the record is saved however it ends.
 
@@ -30,56 +59,247 @@ def play_game(
         opponents: one name for all other seats, or one each, clockwise from the left.
         seat: the person's seat.
         seed: of deals and opponents; None: another game each time.
-        options: of the game.
+        options: of the game; those of the record where one is resumed.
         record: where to save the game, or None.
         console: where to print.
+        resume: a record to go on from, or None; `seed` is then that of the later deals.
+
+    Raises:
+        ValueError: a wrong seat, opponent, option or folder; a record of another game or of a finished one.
     """
     num_seats = game.rules.NUM_SEATS
-    if seat >= num_seats:
+    if not 0 <= seat < num_seats:
         raise ValueError(f"seat: {game.title} has seats 0 to {num_seats - 1}, got {seat}")
-    names = [opponents] * (num_seats - 1) if isinstance(opponents, str) else opponents
-    if len(names) != num_seats - 1:
-        raise ValueError(f"opponents: expected one name, or {num_seats - 1}, got {len(names)}")
-    others = [load_opponent(name, game) for name in names]
+    others = load_opponents(game, opponents, num_seats - 1)
+    check_folder(record)
     rng = np.random.default_rng(seed)
-    env = CardEnv(game, illegal_move="raise", **options)
-    env.reset(seed)
-    person = env.possible_agents[seat]
+    names = seat_names(game, seat)
+    if resume is None:
+        env = CardEnv(game, illegal_move="raise", **options)
+        env.reset(seed)
+        table = PersonsTable(env, seat, others, rng, console)
+    elif options:
+        raise ValueError("option: a resumed game keeps its own options")
+    else:
+        env, events = _resumed(game, resume, names)
+        # Replaying leaves the same stream behind every record; the later deals must differ.
+        env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)
+        table = PersonsTable(env, seat, others, rng, console, events)
     try:
-        while not env.outcome()["over"]:
-            if env.agent_selection == person:
-                console.print(game.view.picture(env.view(person)), markup=False, highlight=False)
-                move = _ask(env, console)
-                if move is None:
-                    break
-            else:
-                turn = turn_of_states(game, env.states)
-                k = (int(turn.seat[0]) - seat) % num_seats - 1
-                action = int(others[k].act(turn, rng)[0])
-                console.print(f"  seat {turn.seat[0]} ({names[k]}): {env.move_text(action)}", highlight=False)
-                move = action
-            env.step(move)
+        table.play()
     except (KeyboardInterrupt, EOFError):
         console.print()
     finally:
         if record is not None:
-            env.record().save(record)
-    outcome = env.outcome()
-    ending = f"over ({outcome['reason']})" if outcome["over"] else "left before the end"
-    console.print(f"{ending}; scores by seat: {outcome['scores']}", highlight=False)
+            table.env.record().save(record)
+    table.say(result_text(game, table.env.outcome(), names, seat))
     if record is not None:
-        console.print(f"saved to {record}")
+        table.say(f"saved to {record}")
 
 
-def _ask(env: CardEnv, console: Console) -> int | None:
-    """The person's next action, or None to stop."""
-    moves = env.legal_moves()
-    by_text = {move.lower(): move for move in moves}
-    while True:
-        console.print(f"legal: {' '.join(moves)}", highlight=False)
-        text = console.input("your move> ").strip().lower()
-        if text in ("quit", "q", "exit"):
-            return None
-        if text in by_text:
-            return env.parse_move(by_text[text])
-        console.print(f"{text!r} is not legal now; type one of the moves shown, or quit")
+def ask(prompt: str, console: Console) -> str:
+    """A line from the person. Raises EOFError at the end of the input."""
+    line = console.input(prompt, markup=False).strip()
+    if not sys.stdin.isatty():  # nobody sees what was typed: show it, and begin a new line
+        console.print(line, markup=False, highlight=False)
+    return line
+
+
+def load_opponents(game: Game, names: str | list[str], number: int) -> list[Opponent]:
+    """That many opponents from one name for all or one each. Raises ValueError for another number."""
+    names = [names] if isinstance(names, str) else names
+    names = names * number if len(names) == 1 else names
+    if len(names) != number:
+        raise ValueError(f"opponents: expected one name, or {number}, got {len(names)}")
+    loaded = {name: load_opponent(name, game) for name in dict.fromkeys(names)}
+    return [loaded[name] for name in names]
+
+
+def check_folder(file: Path | None) -> None:
+    """Raises ValueError where a file can't be written: better before the game than after it."""
+    if file is not None and (file.is_dir() or not file.parent.is_dir()):
+        raise ValueError(f"{file}: expected a file in an existing folder")
+
+
+def chosen_action(env: CardEnv, opponent: Opponent, rng: np.random.Generator) -> int:
+    """What an opponent plays for the seat to move."""
+    return int(opponent.act(turn_of_states(env.game, env.states), rng)[0])
+
+
+def _resumed(game: Game, file: Path, names: Sequence[str]) -> tuple[CardEnv, list[Event]]:
+    """The game in a record, and the last things that happened in it."""
+    record = GameRecord.load(file)
+    if record.game != game.name:
+        raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
+    if record.outcome.get("over"):
+        raise ValueError(f"{file}: this game is over; `watch --replay {file}` shows it")
+    first_shown = max(0, len(record.moves) - SHOWN_AGAIN)
+    env = record.replay(first_shown)
+    events = []
+    for move in record.moves[first_shown:]:
+        events += step(env, env.parse_move(move), names)
+    return env, events
+
+
+class PersonsTable:
+    """One episode with a person in a seat, who can look, ask for hints and take moves back."""
+
+    def __init__(
+        self,
+        env: CardEnv,
+        seat: int,
+        others: list[Opponent],
+        rng: np.random.Generator,
+        console: Console,
+        events: Sequence[Event] = (),
+    ) -> None:
+        """Sit down.
+
+        Args:
+            env: the episode; undo puts a copy in its place.
+            seat: the person's seat.
+            others: who plays the other seats, clockwise from the left.
+            rng: all randomness of the opponents.
+            console: where to print.
+            events: what happened before.
+        """
+        self.env = env
+        self.person = env.possible_agents[seat]
+        self.names = seat_names(env.game, seat)
+        self.rng = rng
+        self.console = console
+        self.events = list(events)  # since the person last moved
+        self.decisions: list[tuple[CardEnv, dict[str, Any], list[Event]]] = []  # as they were before each of them
+        agents = env.possible_agents[seat + 1 :] + env.possible_agents[:seat]
+        self.opponents = dict(zip(agents, others, strict=True))
+
+    def say(self, text: str) -> None:
+        """Print a text in lines of at most 80 columns."""
+        self.show(lines_of(text))
+
+    def show(self, text: str, style: str | None = None) -> None:
+        """Print a text as it stands."""
+        self.console.print(text, style=style, markup=False, highlight=False)
+
+    def play(self) -> None:
+        """Play until the episode is over or the person leaves."""
+        self.say(f"{self.env.game.title}: {self._seating()}. Type a move, or help.")
+        while not self.env.outcome()["over"]:
+            agent = self.env.agent_selection
+            if agent != self.person:
+                self._step(chosen_action(self.env, self.opponents[agent], self.rng))
+                continue
+            self._show_table()
+            self.show(moves_text(self.env.legal_moves()))
+            if not self._decide():
+                return
+        self._show_table()
+
+    def _seating(self) -> str:
+        seats = self.env.possible_agents.index
+        return ", ".join(
+            [f"you have seat {seats(self.person)}"]
+            + [f"{self.names[seats(agent)]} is {one.name}" for agent, one in self.opponents.items()]
+        )
+
+    def _show_table(self) -> None:
+        self.show("-" * WIDTH, "dim")
+        if self.events:
+            self.show(told(self.events) + "\n", "cyan")
+        self.show(self.env.game.view.picture(self.env.view(self.person)))
+
+    def _step(self, action: int) -> None:
+        self.events += step(self.env, action, self.names)
+
+    def _decide(self) -> bool:
+        """Read lines until one changes the position; False: the person leaves."""
+        moves = self.env.legal_moves()
+        prompt = f"your move (Enter: {moves[0]})> " if len(moves) == 1 else "your move> "
+        while True:
+            line = ask(prompt, self.console)
+            word, _, rest = line.partition(" ")
+            command = SHORT.get(word.lower(), word.lower())
+            if command == "quit":
+                return False
+            if command == "undo":
+                if self._undo():
+                    return True
+            elif command == "help":
+                self.show(HELP + moves_text(moves))
+            elif command == "hint":
+                self._hint(rest.strip())
+            elif command == "save":
+                self._save(rest.strip())
+            else:
+                try:
+                    move = find_move(self.env, line or (moves[0] if len(moves) == 1 else ""))
+                except ValueError as error:
+                    self.say(str(error))
+                    continue
+                self.decisions.append((self.env.clone(), self.rng.bit_generator.state, self.events))
+                self.events = []
+                self._step(self.env.parse_move(move))
+                return True
+
+    def _undo(self) -> bool:
+        if not self.decisions:
+            self.say("There is no move of yours to take back.")
+            return False
+        self.env, self.rng.bit_generator.state, self.events = self.decisions.pop()
+        return True
+
+    def _hint(self, name: str) -> None:
+        try:
+            opponent = load_opponent(name or "greedy", self.env.game)
+            ranked = opponent.advise(self.env.view(self.person))
+        except ValueError as error:
+            self.say(str(error))
+            return
+        likely = [f"{move}{TIED}({share:.0%})" for move, share in ranked if share >= 0.005]
+        rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
+        self.show(lines_of(f"{opponent.name} would play: " + "   ".join(likely) + rest, 4))
+
+    def _save(self, file: str) -> None:
+        if not file:
+            self.say("Say where to: save FILE")
+            return
+        try:
+            self.env.record().save(file)
+        except OSError as error:
+            self.say(str(error))
+        else:
+            self.say(f"Saved to {file}; --resume {file} goes on from here.")
+
+
+def find_move(env: CardEnv, text: str) -> str:
+    """The legal move that a text means: in any case, with or without dash, or its first letters.
+
+    Raises:
+        ValueError: no legal move begins like that, or several do; says which move may be meant.
+    """
+    moves = {_squeezed(move): move for move in env.legal_moves()}
+    typed = _squeezed(text)
+    if not typed:
+        raise ValueError("Type one of the moves shown, or help.")
+    if typed in moves:
+        return moves[typed]
+    fitting = [move for short, move in moves.items() if short.startswith(typed)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise ValueError(f"{text!r} may be {', '.join(fitting)}: type more of it.")
+    near = difflib.get_close_matches(typed, [*moves, *COMMANDS], 3, 0.6)
+    hint = f" Did you mean {' or '.join(moves.get(one, one) for one in near)}?" if near else ""
+    problems = []
+    for spelling in (text, text.upper(), text.lower()):
+        try:
+            env.parse_move(spelling)
+        except ValueError as error:
+            problems.append(str(error))
+        else:
+            raise ValueError(f"{spelling} is not legal now.{hint}")
+    raise ValueError(f"{text!r} is no move and no command.{hint}" if near else problems[0])
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.lower().replace("-", " ").split())

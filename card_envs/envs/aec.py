@@ -155,6 +155,11 @@ class CardEnv(AECEnv):
         """[1] record of the game's State, hidden cards included; a view, not a copy."""
         return self._table.states
 
+    @property
+    def deals(self) -> int:
+        """How many packs this episode has dealt so far."""
+        return len(self._dealt)
+
     def state(self) -> Int8s:
         """The full state as seat 0 would see it, hidden cards included: [FULL_SIZE] int8."""
         self._check_reset()

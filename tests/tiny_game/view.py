@@ -15,6 +15,7 @@ from tests.tiny_game.options import Options
 
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
+SEAT_NAMES = ("you", "opponent")
 
 
 def card_texts(cards: int) -> list[str]:

@@ -28,6 +28,7 @@ from card_envs.games.big_ben.rules import (
 
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
+SEAT_NAMES = ("you",)
 HOURS = ("12", *map(str, range(1, 12)))
 PILES = tuple(f"T{hour}" for hour in HOURS)
 

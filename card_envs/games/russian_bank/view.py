@@ -19,6 +19,7 @@ from card_envs.games.russian_bank.rules import ADVANCE, MATCH_GAMES, MATCH_POINT
 
 CARDS = tuple(rank + suit for rank in ACE_LOW for suit in SUITS)
 CODES = {card: code for code, card in enumerate(CARDS)}
+SEAT_NAMES = ("you", "opponent")
 HOUSES = {house: f"H{house + 1}" for house in range(8)}
 SOURCES = HOUSES | {rules.RESERVE: "R", rules.HAND: "D", -1: ""}
 TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHER_WASTE: "OW", -1: ""}
@@ -401,7 +402,7 @@ def picture(given: dict[str, Any]) -> str:
     """A view as text of at most 80 columns."""
     seat = given["seat"]
     lines = [f"Russian Bank   {_status(given)}"]
-    for number, name in ((1 - seat, "opponent"), (seat, "you")):
+    for number, name in ((1 - seat, SEAT_NAMES[1]), (seat, SEAT_NAMES[0])):
         player = given["players"][number]
         reserve, hand, waste = player["reserve"], player["hand"], player["waste"]
         mark = ">" if given["to_move"] == number else " "

@@ -1,0 +1,97 @@
+"""What happens in a game, in words of at most 80 columns: moves, finished deals, results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from textwrap import fill
+from typing import Any, NamedTuple
+
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+
+WIDTH = 80
+TIED = "\u00a0"  # a space at which no line breaks
+
+
+class Event(NamedTuple):
+    """A move by somebody, or, by nobody (""), the end of a deal."""
+
+    who: str
+    what: str
+
+
+def lines_of(text: str, indent: int = 0) -> str:
+    """A text in lines of at most 80 columns; later lines are indented. Moves and file names are not broken."""
+    filled = fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return filled.replace(TIED, " ")
+
+
+def seat_names(game: Game, seat: int) -> list[str]:
+    """What the game calls each seat when seen from one of them."""
+    return [game.view.SEAT_NAMES[(other - seat) % game.rules.NUM_SEATS] for other in range(game.rules.NUM_SEATS)]
+
+
+def step(env: CardEnv, action: int, names: Sequence[str]) -> list[Event]:
+    """Play a legal action. Returns what happened; `names` are those of the seats."""
+    before, deals = env.outcome()["scores"], env.deals
+    events = [Event(names[env.possible_agents.index(env.agent_selection)], env.move_text(action))]
+    env.step(action)
+    after = env.outcome()
+    if env.deals > deals or (after["over"] and deals > 1):
+        gained = [now - earlier for now, earlier in zip(after["scores"], before)]
+        scores = scores_text(env.game, after["scores"], names)
+        events.append(Event("", f"Deal {deals} is over: {scores_text(env.game, gained, names, '+')}; now {scores}"))
+    return events
+
+
+def told(events: Sequence[Event]) -> str:
+    """Events in lines: the moves of each seat in a row together, the end of a deal on its own."""
+    lines: list[str] = []
+    for by_nobody, group in groupby(events, lambda event: not event.who):
+        if by_nobody:
+            lines += [lines_of(event.what, 4) for event in group]
+            continue
+        turns = [
+            f"{who}:".replace(" ", TIED) + TIED + ", ".join(event.what for event in turn)
+            for who, turn in groupby(group, lambda event: event.who)
+        ]
+        lines.append(lines_of("   ".join(turns), 4))
+    return "\n".join(lines)
+
+
+def moves_text(moves: Sequence[str]) -> str:
+    """Legal moves, those from one place together: `R-F,H3  turn`."""
+    targets: dict[str, list[str]] = {}
+    for move in moves:
+        source, dash, target = move.partition("-")
+        targets.setdefault(source + dash, []).append(target)
+    return lines_of("moves: " + "  ".join(source + ",".join(to) for source, to in targets.items()), 7)
+
+
+def scores_text(game: Game, scores: Sequence[int], names: Sequence[str], sign: str = "") -> str:
+    """Scores by seat, partners together: `you and partner 12, left and right 8`; `sign="+"` shows the plus."""
+    sides = game.rules.SIDES
+    parts = []
+    for side in dict.fromkeys(sides):
+        seats = [seat for seat in range(len(sides)) if sides[seat] == side]
+        parts.append(f"{' and '.join(names[seat] for seat in seats)} {scores[seats[0]]:{sign}}")
+    return ", ".join(parts)
+
+
+def result_text(game: Game, outcome: dict[str, Any], names: Sequence[str], seat: int | None = None) -> str:
+    """How an episode stands or ended: who won (or what that is for `seat`), why it ended, the scores."""
+    scores = scores_text(game, outcome["scores"], names)
+    if not outcome["over"]:
+        return lines_of(f"Left before the end. Scores so far: {scores}.")
+    reason = outcome["reason"]
+    winners = [other for other, score in enumerate(outcome["scores"]) if score == max(outcome["scores"])]
+    if len(set(game.rules.SIDES)) == 1:
+        verdict = reason
+    elif len(winners) == len(names):
+        verdict = f"drawn ({reason})"
+    elif seat is not None:
+        verdict = f"you {'won' if seat in winners else 'lost'} ({reason})"
+    else:
+        verdict = f"{' and '.join(names[other] for other in winners)} won ({reason})"
+    return lines_of(f"Game over: {verdict}. Scores: {scores}.")

@@ -1,0 +1,148 @@
+"""Watching a game, played by opponents or saved, move by move at the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+from card_envs.narration import WIDTH, Event, lines_of, result_text, step, told
+from card_envs.record import GameRecord
+from card_envs.terminal import ask, check_folder, chosen_action, load_opponents
+
+PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
+Choose = Callable[[CardEnv], int | None]  # the next action, None where the game was left
+
+
+def watch_game(
+    game: Game,
+    opponents: str | list[str],
+    seat: int | None,
+    seed: int | None,
+    options: dict[str, Any],
+    record: Path | None,
+    delay: float | None,
+    console: Console,
+) -> None:
+    """Show a game while opponents play it; the record is saved however it ends.
+
+    Args:
+        game: what is played.
+        opponents: one name for all seats, or one each.
+        seat: whose view to show; None: that of the seat to move, so that everybody's cards are seen in turn.
+        seed: of deals and opponents; None: another game each time.
+        options: of the game.
+        record: where to save the moves that were played, or None.
+        delay: seconds for each move; None: the person steps, forth and back.
+        console: where to print.
+
+    Raises:
+        ValueError: a wrong seat, opponent, option or folder.
+    """
+    players = load_opponents(game, opponents, game.rules.NUM_SEATS)
+    check_seat(game, seat)
+    check_folder(record)
+    rng = np.random.default_rng(seed)
+    env = CardEnv(game, illegal_move="raise", **options)
+    env.reset(seed)
+    names = [f"seat {number} ({player.name})" for number, player in enumerate(players)]
+
+    def choose(env: CardEnv) -> int:
+        return chosen_action(env, players[env.possible_agents.index(env.agent_selection)], rng)
+
+    try:
+        browse(frames(env, choose, names, seat), delay, console)
+    finally:
+        if record is not None:
+            env.record().save(record)
+            console.print(lines_of(f"saved to {record}"), markup=False, highlight=False)
+
+
+def watch_record(file: Path, game: Game | None, seat: int | None, delay: float | None, console: Console) -> None:
+    """Show a saved game.
+
+    Args:
+        file: a `GameRecord`.
+        game: which game it must be of, or None.
+        seat: as for `watch_game`.
+        delay: as for `watch_game`.
+        console: where to print.
+
+    Raises:
+        ValueError: no record, one of another game or version, one whose moves don't lead to its outcome, a wrong seat.
+    """
+    record = GameRecord.load(file)
+    if game is not None and record.game != game.name:
+        raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
+    record.verify()
+    env = record.replay(0)
+    check_seat(env.game, seat)
+    moves = iter(record.moves)
+
+    def choose(env: CardEnv) -> int | None:
+        move = next(moves, None)
+        return None if move is None else env.parse_move(move)
+
+    names = [f"seat {number}" for number in range(env.game.rules.NUM_SEATS)]
+    browse(frames(env, choose, names, seat), delay, console)
+
+
+def check_seat(game: Game, seat: int | None) -> None:
+    """Raises ValueError where the game has no such seat."""
+    if seat is not None and not 0 <= seat < game.rules.NUM_SEATS:
+        raise ValueError(f"seat: {game.title} has seats 0 to {game.rules.NUM_SEATS - 1}, got {seat}")
+
+
+def frames(env: CardEnv, choose: Choose, names: list[str], seat: int | None) -> Iterator[str]:
+    """The position after each move as text, the first one before any; moves are played as they are asked for."""
+    number = 0
+    events: list[Event] = []
+    while True:
+        viewer = env.possible_agents.index(env.agent_selection) if seat is None else seat
+        header = f"Move {number}, as {names[viewer]} sees it".ljust(WIDTH - 1, ".")
+        parts = [header, told(events), env.game.view.picture(env.view(env.possible_agents[viewer]))]
+        action = None if env.outcome()["over"] else choose(env)
+        if action is None:
+            parts.append(result_text(env.game, env.outcome(), names))
+        yield "\n".join(part for part in parts if part)
+        if action is None:
+            return
+        events = step(env, action, names)
+        number += 1
+
+
+def browse(pages: Iterator[str], delay: float | None, console: Console) -> None:
+    """Show texts one by one, by themselves after `delay` seconds, or as the person steps. Ctrl-C leaves."""
+    try:
+        if delay is None:
+            _step_through(pages, console)
+            return
+        for page in pages:
+            console.print(page, markup=False, highlight=False)
+            time.sleep(delay)
+    except (KeyboardInterrupt, EOFError):
+        console.print()
+
+
+def _step_through(pages: Iterator[str], console: Console) -> None:
+    seen: list[str] = []
+    wanted, line = 0, "0"
+    while True:
+        seen += islice(pages, max(0, wanted + 1 - len(seen)))
+        if line == "" and wanted == len(seen):
+            return  # Enter at the end
+        at = min(wanted, len(seen) - 1)
+        console.print(seen[at], markup=False, highlight=False)
+        line = ask(PROMPT, console).lower()
+        while line not in ("", "b", "q", "quit") and not line.isdecimal():
+            line = ask(f"{line[:20]!r}? {PROMPT}", console).lower()
+        if line in ("q", "quit"):
+            return
+        wanted = at + 1 if line == "" else max(at - 1, 0) if line == "b" else int(line[:9])

@@ -1,0 +1,254 @@
+"""Playing and watching at the terminal: what is typed, what is shown, what is saved."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from card_envs.__main__ import app
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+from card_envs.narration import seat_names
+from card_envs.opponents import load_opponent
+from card_envs.record import GameRecord
+from card_envs.terminal import chosen_action, play_game
+from card_envs.watch import watch_game, watch_record
+from tests.conftest import short_options
+
+FILE = Path("game.json")
+Typed = Iterable[str | type[BaseException]]
+Answer = Callable[[str], str]  # what is typed, by what has been shown
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # file names stay short
+
+
+def shown_by(monkeypatch: pytest.MonkeyPatch, call: Callable[[Console], None], typed: Typed | Answer) -> str:
+    """What a command prints while this is typed; the end of the list is the end of the input."""
+    file = io.StringIO()
+    lines = None if callable(typed) else iter(typed)
+
+    def answer() -> str:
+        if lines is None:
+            assert callable(typed)
+            return typed(file.getvalue())
+        line = next(lines, EOFError)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    monkeypatch.setattr("builtins.input", answer)
+    call(Console(file=file, width=200))
+    shown = file.getvalue()
+    assert max(map(len, shown.splitlines())) <= 80
+    return shown
+
+
+def play(game: Game, monkeypatch: pytest.MonkeyPatch, typed: Typed | Answer, **changes: Any) -> tuple[str, GameRecord]:
+    """What was shown, and the record."""
+    given = {"opponents": "random", "seat": game.rules.NUM_SEATS - 1, "seed": 3, "options": short_options(game)}
+    call = {**given, "record": FILE, **changes}
+    shown = shown_by(monkeypatch, lambda console: play_game(game, console=console, **call), typed)
+    record = GameRecord.load(FILE)
+    record.verify()
+    return shown, record
+
+
+def first_legal(shown: str) -> str:
+    return shown.rpartition("moves: ")[2].split()[0].split(",")[0]
+
+
+def by_hand(game: Game, moves: int = 10_000) -> tuple[list[str], GameRecord]:
+    """The moves of a person who plays like `greedy` against `random` in the game of `play`, and its record."""
+    rng = np.random.default_rng(3)
+    env = CardEnv(game, **short_options(game))
+    env.reset(3)
+    policies = {"person": load_opponent("greedy", game), "other": load_opponent("random", game)}
+    typed: list[str] = []
+    while not env.outcome()["over"]:
+        person = env.agent_selection == env.possible_agents[-1]
+        if person and len(typed) == moves:
+            break
+        action = chosen_action(env, policies["person" if person else "other"], rng)
+        typed += [env.move_text(action)] if person else []
+        env.step(action)
+    return typed, env.record()
+
+
+def test_a_whole_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed, expected = by_hand(game)
+    shown, record = play(game, monkeypatch, [move.lower().replace("-", " ") for move in typed])
+    assert record == expected
+    assert "Game over: " in shown and "Left before" not in shown
+    scores = record.outcome["scores"]
+    verdict = "drawn" if len(set(scores)) == 1 else "you won" if scores[-1] == max(scores) else "you lost"
+    assert f"Game over: {verdict if len(set(game.rules.SIDES)) > 1 else record.outcome['reason']}" in shown
+    for name in seat_names(game, game.rules.NUM_SEATS - 1):
+        assert f"{name}: " in shown
+
+
+def test_what_is_taken_back_leaves_no_trace(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later hidden deals and the opponents' replies come out the same."""
+    moves, expected = by_hand(game, 40)
+    rng = np.random.default_rng(4)
+    typed = ["undo"]
+    env = expected.replay(0)
+    person = env.possible_agents[-1]
+    for move in expected.moves:
+        if env.agent_selection == person and len(moves) > 0:
+            typed += [rng.choice(env.legal_moves()), "undo"] if rng.random() < 0.5 else []
+            typed += [move]
+        env.step(env.parse_move(move))
+    typed = [*typed, *["undo"] * 2, *moves[-2:]] if not expected.outcome["over"] else typed
+    shown, record = play(game, monkeypatch, typed)
+    assert record == expected
+    assert shown.count("no move of yours to take back") == 1
+
+
+def test_wrong_input_is_answered_and_changes_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, untouched = play(game, monkeypatch, ["quit"])
+    env = untouched.replay()
+    legal = env.legal_moves()
+    illegal = next(move for move in map(env.move_text, range(game.rules.NUM_ACTIONS)) if env_refuses(env, move, legal))
+    typed = ["nonsense", "undoo", illegal, "?", "save", "save no/folder", "hint nobody", "Q"]
+    shown, record = play(game, monkeypatch, typed)
+    assert record == untouched
+    for answer in ("no move of", "Did you mean undo", "is not legal now", "take back your last", "Say where to"):
+        assert answer in shown
+    assert "No such file" in shown and "unknown opponent 'nobody'" in shown
+    assert "Left before the end" in shown
+
+
+def env_refuses(env: CardEnv, move: str, legal: list[str]) -> bool:
+    """Whether it is a move of the game, but neither legal now nor the beginning of a legal one."""
+    try:
+        env.parse_move(move)
+    except ValueError:
+        return False
+    return not any(one.replace("-", "").startswith(move.replace("-", "")) for one in legal)
+
+
+def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(
+    game: Game, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, expected = play(game, monkeypatch, lambda shown: first_legal(shown), opponents="greedy")
+
+    def answer(shown: str) -> str:
+        if "(Enter: " in shown.splitlines()[-1]:
+            return ""
+        block = shown.rpartition("moves: ")[2].rpartition("your move")[0].split()
+        groups = [item.rpartition("-") for item in block]
+        legal = [source + dash + target for source, dash, targets in groups for target in targets.split(",")]
+        move = legal[0]
+        return next(move[:i] for i in range(1, 9) if i >= len(move) or sum(m.startswith(move[:i]) for m in legal) == 1)
+
+    shown, record = play(game, monkeypatch, answer, opponents="greedy")
+    assert record == expected
+    assert "(Enter: " in shown
+
+
+def test_hints_come_from_the_seats_view(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, record = play(game, monkeypatch, ["hint", "hint random", "quit"])
+    env = record.replay()
+    view = env.view(env.agent_selection)
+    best, share = load_opponent("greedy", game).advise(view)[0]
+    assert f"greedy would play: {best} ({share:.0%})" in shown
+    assert f"random would play: {env.legal_moves()[0]} ({1 / len(env.legal_moves()):.0%})" in shown
+
+
+def test_a_game_left_is_resumed_and_finished(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed, _ = by_hand(game, 2)
+    _, left = play(game, monkeypatch, [*typed, "save copy.json", "quit"])
+    assert not left.outcome["over"] and Path("copy.json").read_text() == FILE.read_text()
+    changes: dict[str, Any] = {"options": {}, "resume": Path("copy.json")}
+    shown, record = play(game, monkeypatch, first_legal, **changes)
+    assert record.outcome["over"] and record.options == left.options
+    assert record.moves[: len(left.moves)] == left.moves
+    told = shown.split("-" * 80)[1].split("\n\n")[0]
+    assert told.replace(",", " ").split()[-1] == left.moves[-1]  # what happened last
+    assert play(game, monkeypatch, first_legal, **changes)[1] == record  # the same seed
+    with pytest.raises(ValueError, match="is over"):
+        play(game, monkeypatch, [], options={}, resume=FILE)
+    with pytest.raises(ValueError, match="keeps its own options"):
+        play(game, monkeypatch, [], options={"reward": "win"}, resume=Path("copy.json"))
+    Path("other.json").write_text(FILE.read_text().replace(f'"{game.name}"', '"whist"'))
+    with pytest.raises(ValueError, match="a record of whist"):
+        play(game, monkeypatch, [], options={}, resume=Path("other.json"))
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, EOFError])
+def test_leaving_saves_the_game(game: Game, end: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    typed, expected = by_hand(game, 1)
+    shown, record = play(game, monkeypatch, [typed[0], end])
+    assert record == expected
+    assert "Left before the end" in shown and "saved to game.json" in shown
+
+
+def test_wrong_calls_are_refused_before_the_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="seats 0 to"):
+        play(game, monkeypatch, [], seat=game.rules.NUM_SEATS)
+    with pytest.raises(ValueError, match="expected one name, or"):
+        play(game, monkeypatch, [], opponents=["greedy"] * 9)
+    with pytest.raises(ValueError, match="existing folder"):
+        play(game, monkeypatch, [], record=Path("no/folder.json"))
+
+
+def headers(shown: str) -> list[int]:
+    """The numbers of the moves shown."""
+    return [int(line.split()[1].strip(",")) for line in shown.splitlines() if line.startswith("Move ")]
+
+
+def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (["greedy", "random"] * 2)[: game.rules.NUM_SEATS]
+    options = short_options(game)
+
+    def watch(console: Console, delay: float | None = None) -> None:
+        watch_game(game, names, None, 6, options, FILE, delay, console)
+
+    shown = shown_by(monkeypatch, watch, lambda shown: "")  # Enter to the end
+    record = GameRecord.load(FILE)
+    record.verify()
+    last = len(record.moves)
+    assert record.outcome["over"] and headers(shown) == list(range(last + 1))
+    assert "Game over: " in shown and "seat 0 (greedy): " in shown
+    assert headers(shown_by(monkeypatch, lambda console: watch(console, 0), [])) == list(range(last + 1))
+    assert GameRecord.load(FILE) == record
+
+    steps = ["b", "", "", "b", "what?", "3", "999999999999", "", "q"]
+    for seat in (None, game.rules.NUM_SEATS - 1):
+        shown = shown_by(monkeypatch, lambda console: watch_record(FILE, None, seat, None, console), steps)  # noqa: B023
+        assert headers(shown) == [0, 0, 1, 2, 1, 3, last]
+        assert "'what?'?" in shown and "Game over: " in shown
+        position = record.replay(1)
+        viewer = position.agent_selection if seat is None else position.possible_agents[seat]
+        assert game.view.picture(position.view(viewer)) in shown
+
+
+def test_watching_stops_where_the_game_was_left(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown_by(monkeypatch, lambda console: watch_game(game, "random", 0, 1, {}, FILE, None, console), ["2", "q"])
+    assert len(GameRecord.load(FILE).moves) in (2, 3)
+    shown = shown_by(monkeypatch, lambda console: watch_record(FILE, game, 0, 0, console), [])
+    assert headers(shown)[:3] == [0, 1, 2] and "Left before the end" in shown
+    with pytest.raises(ValueError, match="seats 0 to"):
+        watch_record(FILE, game, 9, 0, Console())
+
+
+def test_the_commands(game: Game) -> None:
+    def run(*words: str, text: str = "") -> str:
+        result = CliRunner().invoke(app, words, input=text)
+        return f"{result.output} {result.exception or ''}"
+
+    assert "saved to game.json" in run("play", game.name, "--seed", "1", "--record", "game.json", text="quit\n")
+    assert "Left before" in run("play", game.name, "--resume", "game.json", text="hint\n")
+    assert headers(run("watch", game.name, "--opponents", "random", text="\n\nq\n")) == [0, 1, 2]
+    assert headers(run("watch", "--replay", "game.json", "--delay", "0"))
+    assert "expected a game" in run("watch")
