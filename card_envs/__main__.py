@@ -160,7 +160,7 @@ def watch(
     from card_envs.watch import watch_game, watch_record
 
     if replay is not None:
-        watch_record(replay, game_name and get_game(game_name), seat, delay, console)
+        watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console)
     elif game_name is None:
         raise ValueError(f"watch: expected a game ({', '.join(GAMES)}) or --replay FILE")
     else:

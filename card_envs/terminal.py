@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,7 @@ class PersonsTable:
         self.rng = rng
         self.console = console
         self.events = list(events)  # since the person last moved
-        self.decisions: list[tuple[CardEnv, dict[str, Any], list[Event]]] = []  # as they were before each of them
+        self.decisions: list[tuple[CardEnv, Mapping[str, Any], list[Event]]] = []  # as they were before each of them
         agents = env.possible_agents[seat + 1 :] + env.possible_agents[:seat]
         self.opponents = dict(zip(agents, others, strict=True))
 
