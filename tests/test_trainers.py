@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import os
+import re
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -82,3 +88,33 @@ def test_torchrl_rolls_out_and_trains(game: Game) -> None:
         loss.backward()
         optimizer.step()
     assert (network.weight != before).any()
+
+
+ROOT = Path(__file__).parents[1]
+# The example, what it needs, the decisions it takes and the game it plays.
+EXAMPLES = (
+    ("cleanrl_ppo", "torch", 4096, "back_alley"),
+    ("cleanrl_ppo", "torch", 2048, "big_ben"),
+    ("maskable_ppo", "sb3_contrib", 256, "russian_bank"),
+)
+
+
+@pytest.mark.parametrize(("example", "needs", "steps", "game_name"), EXAMPLES)
+def test_examples_train(example: str, needs: str, steps: int, game_name: str) -> None:
+    """Each example runs as it stands and prints a loss that is a number."""
+    pytest.importorskip(needs)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", f"examples/{example}.py", "--game", game_name, "--steps", str(steps)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    losses = re.findall(r"loss\W+(-?[\d.]+(?:e[+-]?\d+)?|nan|inf)", done.stdout)
+    assert losses and all(math.isfinite(float(loss)) for loss in losses), done.stdout
+
+
+def test_every_example_is_run() -> None:
+    assert {file.stem for file in (ROOT / "examples").glob("*.py")} == {example for example, *_ in EXAMPLES}

@@ -87,6 +87,20 @@ def step_tables(
         observe(state, state.seat, obs[i])
 
 
+def play_at(states: Any, tables: Any, actions: Any, payees: Int8s, paid: Any, first: int, last: int) -> None:
+    """Play `actions` [n] at the tables numbered `tables` [n] and deal on; ended episodes stay as they are.
+
+    What a table's seat `payees` [B] gets is added to `paid` [B].
+    """
+    for k in range(first, last):
+        i = tables[k]
+        state = states[i]
+        play(state, actions[k])
+        paid[i] += state.rewards[payees[i]]
+        while state.needs_deal and not state.over:
+            deal(state)
+
+
 def random_actions(states: Any, streams: UInt64s, actions: Any, first: int, last: int) -> None:
     """A uniform legal action for each table; `streams` [B] move on."""
     for i in range(first, last):

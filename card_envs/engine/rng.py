@@ -68,12 +68,16 @@ def shuffle(cards: Any, size: int, count: int, key: Any) -> None:
         cards[j] = card
 
 
+def hash_each(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`mix` of each entry, in NumPy's arithmetic: compiling for this would cost a second."""
+    with np.errstate(over="ignore"):
+        hashed: NDArray[np.uint64] = getattr(mix, "py_func", mix)(bits)
+    return hashed
+
+
 def table_keys(seed: int, tables: NDArray[Any]) -> NDArray[np.uint64]:
     """The key of each table's stream, `uint64`: it depends on the seed and the table's number alone."""
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"seed: expected a whole number from 0 to 2**64 - 1, got {seed!r}")
-    plain_mix = getattr(mix, "py_func", mix)  # NumPy's arithmetic: compiling for this would cost a second
-    with np.errstate(over="ignore"):
-        seed_key = plain_mix(np.array([seed], np.uint64) + GOLDEN)
-        keys: NDArray[np.uint64] = plain_mix(seed_key + GOLDEN * (np.asarray(tables).astype(np.uint64) + np.uint64(1)))
-    return keys
+    seed_key = hash_each(np.array([seed], np.uint64) + GOLDEN)
+    return hash_each(seed_key + GOLDEN * (np.asarray(tables).astype(np.uint64) + np.uint64(1)))

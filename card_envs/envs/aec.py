@@ -19,6 +19,11 @@ from card_envs.record import GameRecord
 Observation = dict[str, Int8s]
 
 
+def worst_reward(game: Game, options: Any) -> float:
+    """What an illegal move costs under these options: the worst score that one deal can bring."""
+    return -1.0 if options.reward == "win" else float(game.rules.WORST_SCORE)
+
+
 class CardEnv(AECEnv):
     """A card game for PettingZoo. Agents are `player_0` … in the order of the seats.
 
@@ -188,7 +193,7 @@ class CardEnv(AECEnv):
         self._cumulative_rewards[agent] = 0.0
         if illegal:
             self._illegal = True
-            worst = -1.0 if self.options.reward == "win" else float(self.game.rules.WORST_SCORE)
+            worst = worst_reward(self.game, self.options)
             self.rewards = {name: worst if name == agent else 0.0 for name in self.possible_agents}
         else:
             table = self._table

@@ -18,6 +18,7 @@ def register_all() -> None:
             gymnasium.register(
                 gymnasium_id,
                 entry_point="card_envs.envs.single_agent:SingleSeatEnv",
+                vector_entry_point="card_envs.envs.vector:VectorSeatEnv",
                 kwargs={"game": game.name},
                 order_enforce=True,
             )

@@ -11,12 +11,31 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from card_envs.envs.aec import CardEnv
-from card_envs.game import Int8s, bounds
+from card_envs.game import Game, Int8s, bounds
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Policy, turn_of_states
 
 Info = dict[str, Any]
+Opponents = str | Policy | Sequence[str | Policy]
+LearnersSeat = int | Literal["random"]
+
+
+def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[Policy]:
+    """Who plays the other seats, clockwise from the learner's left; equal names are one policy.
+
+    Raises:
+        ValueError: there is no such seat or opponent, or they are too few or too many.
+    """
+    others = game.rules.NUM_SEATS - 1
+    if seat != "random" and seat not in range(others + 1):
+        raise ValueError(f'seat: expected 0 to {others} or "random", got {seat!r}')
+    if isinstance(opponents, str) or not isinstance(opponents, Sequence):
+        opponents = [opponents] * others
+    if len(opponents) != others:
+        raise ValueError(f"opponents: expected one, or {others}, got {len(opponents)}")
+    loaded: dict[str, Policy] = {name: load_opponent(name, game) for name in opponents if isinstance(name, str)}
+    return [loaded[opponent] if isinstance(opponent, str) else opponent for opponent in opponents]
 
 
 class SingleSeatEnv(gymnasium.Env[Int8s, np.int64]):
@@ -32,8 +51,8 @@ class SingleSeatEnv(gymnasium.Env[Int8s, np.int64]):
     def __init__(
         self,
         game: str,
-        opponents: str | Policy | Sequence[str | Policy] = "greedy",
-        seat: int | Literal["random"] = 0,
+        opponents: Opponents = "greedy",
+        seat: LearnersSeat = 0,
         render_mode: Literal["ansi", "human"] | None = None,
         **options: Any,
     ) -> None:
@@ -49,16 +68,7 @@ class SingleSeatEnv(gymnasium.Env[Int8s, np.int64]):
         """
         self.game = get_game(game)
         rules = self.game.rules
-        others = rules.NUM_SEATS - 1
-        if seat != "random" and seat not in range(rules.NUM_SEATS):
-            raise ValueError(f'seat: expected 0 to {others} or "random", got {seat!r}')
-        if isinstance(opponents, str) or not isinstance(opponents, Sequence):
-            opponents = [opponents] * others
-        if len(opponents) != others:
-            raise ValueError(f"opponents: expected one, or {others}, got {len(opponents)}")
-        self._opponents: list[Policy] = [
-            load_opponent(opponent, self.game) if isinstance(opponent, str) else opponent for opponent in opponents
-        ]
+        self._opponents = other_players(self.game, opponents, seat)
         self.render_mode = render_mode
         self.observation_space = spaces.Box(*bounds(rules.OBS_FIELDS), dtype=np.int8)
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)

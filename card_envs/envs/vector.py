@@ -1,0 +1,247 @@
+"""Every game as a Gymnasium vector environment: one seat at thousands of tables, with given opponents in the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from card_envs.engine.batch import BatchEnv, IllegalMove
+from card_envs.engine.compile import kernel
+from card_envs.engine.rng import hash_each, table_keys
+from card_envs.envs.aec import worst_reward
+from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
+from card_envs.game import Int8s, bounds
+from card_envs.games import get_game
+from card_envs.opponents.policy import turn_of_states
+
+Indices = NDArray[np.int64]
+RESETS = (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP)
+
+
+class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
+    """One seat of a game at n tables; the others play by themselves, each policy at all tables that wait for it.
+
+    Every table is what `SingleSeatEnv` is. Observations are [n, D] int8, rewards [n] float64; the legal actions are in
+    `info["action_mask"]` ([n, A] int8) and come from `action_masks()`. Episodes in which the seat has nothing to
+    decide are passed over. With deterministic opponents, table i depends on the seed and i alone.
+
+    Attributes:
+        seat: [n] int8, the learner's seat at each table.
+        states: [n] records of the game's State, hidden cards included; a view, not a copy.
+    """
+
+    def __init__(
+        self,
+        game: str,
+        num_envs: int = 1,
+        opponents: Opponents = "greedy",
+        seat: LearnersSeat = 0,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+        illegal_move: Literal["terminate", "raise"] = "terminate",
+        render_mode: Literal["ansi"] | None = None,
+        **options: Any,
+    ) -> None:
+        """Make an environment.
+
+        Args:
+            game: its name.
+            num_envs: n, the number of tables.
+            opponents: who plays the other seats: a name for `load_opponent` or a `Policy`, the same for all, or one
+                for each other seat, clockwise from the left.
+            seat: the learner's seat; "random": drawn anew for each episode.
+            autoreset_mode: "SameStep": a table whose episode ended shows its next one at once; the last observation
+                and info are in `infos["final_obs"]` and `infos["final_info"]`. "NextStep": it shows the last
+                observation, and the next step there ignores the action and begins anew, as Gymnasium's own vector
+                wrappers want it.
+            illegal_move: "terminate": the episode ends with the worst score that one deal can bring (-1 with
+                `reward="win"`). "raise": `IllegalMove`, and nothing has happened.
+            render_mode: "ansi": `render` returns a text for each table.
+            options: of the game, see its `options.py`.
+        """
+        if autoreset_mode not in (*RESETS, *(mode.value for mode in RESETS)):
+            raise ValueError(f'autoreset_mode: expected "SameStep" or "NextStep", got {autoreset_mode!r}')
+        if illegal_move not in ("terminate", "raise"):
+            raise ValueError(f'illegal_move: expected "terminate" or "raise", got {illegal_move!r}')
+        if render_mode not in (None, "ansi"):
+            raise ValueError(f'render_mode: expected None or "ansi", got {render_mode!r}')
+        self.game = get_game(game)
+        rules = self.game.rules
+        policies = other_players(self.game, opponents, seat)
+        self._players = list({id(policy): policy for policy in policies}.values())
+        self._player_of = np.array([self._players.index(policy) for policy in policies], np.int64)
+        self._tables = BatchEnv(self.game, num_envs, options=options)
+        self.states = self._tables.states
+        self.num_envs = num_envs
+        self.illegal_move = illegal_move
+        self.render_mode = render_mode
+        self._same_step = AutoresetMode(autoreset_mode) == AutoresetMode.SAME_STEP
+        self.metadata = {"render_modes": ["ansi"], "render_fps": 1, "autoreset_mode": AutoresetMode(autoreset_mode)}
+        self.single_observation_space = spaces.Box(*bounds(rules.OBS_FIELDS), dtype=np.int8)
+        self.single_action_space = spaces.Discrete(rules.NUM_ACTIONS)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._seat_option = seat
+        self.seat = np.full(num_envs, 0 if seat == "random" else seat, np.int8)
+        validated = self.game.validated(options)
+        self._worst = worst_reward(self.game, validated)
+        self._blank = np.zeros(1, rules.STATE)
+        self._blank[0] = rules.new_state(validated)
+        self._resting = np.zeros(num_envs, np.bool_)  # episode over; the next step begins anew
+        self._seeded = False
+
+    def reset(
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Int8s, Info]:
+        """Deal at every table.
+
+        Args:
+            seed: of all tables, or one for each: the deals are then those of the PettingZoo environment with that
+                seed. None goes on with the streams at hand.
+            options: none.
+        """
+        if options:
+            raise ValueError(f"reset options: unknown key {sorted(options)[0]!r}; vector environments take none")
+        if seed is None and not self._seeded:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is None:
+            keys = self.states["rng"].copy()
+        elif isinstance(seed, (int, np.integer)):
+            keys = table_keys(int(seed), np.arange(self.num_envs))
+            self.np_random = np.random.default_rng(int(seed))
+        else:
+            if len(seed) != self.num_envs:
+                raise ValueError(f"seed: expected one, or {self.num_envs}, got {len(seed)}")
+            keys = np.concatenate([table_keys(int(one), np.zeros(1)) for one in seed])
+            self.np_random = np.random.default_rng([int(one) for one in seed])
+        self._seeded = True
+        self._resting[:] = False
+        self._begin(np.arange(self.num_envs), keys)
+        return self._look()
+
+    def step(
+        self, actions: NDArray[Any]
+    ) -> tuple[Int8s, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
+        """Play one action [n] at every table, then let the others play until it is the seat's turn again everywhere.
+
+        Raises:
+            IllegalMove: with `illegal_move="raise"`, naming the first table; nothing has happened then. Also where an
+                opponent plays an illegal action: that is a fault of the opponent.
+        """
+        if not self._seeded:
+            raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
+        actions = np.asarray(actions)
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            raise ValueError(
+                f"actions: expected {self.num_envs} whole numbers, got {actions.dtype} of shape {actions.shape}"
+            )
+        actions = actions.astype(np.int64)
+        illegal = ~self._legal(actions) & ~self._resting
+        if self.illegal_move == "raise" and illegal.any():
+            i = int(illegal.argmax())
+            legal = ", ".join(map(str, np.flatnonzero(self._tables.mask[i])))
+            raise IllegalMove(f"{self.game.name}: action {actions[i]} at table {i} is illegal; legal: {legal}")
+        rewards = np.where(illegal, self._worst, 0.0)
+        tables = np.flatnonzero(~illegal & ~self._resting)
+        self._play(tables, actions[tables], rewards)
+        self._play_others(tables, rewards)
+        self._begin_again(self._resting)
+        ended = illegal | self.states["over"]
+        infos: Info = {}
+        if self._same_step:
+            if ended.any():
+                infos = self._last_look(ended)
+            self._begin_again(ended)
+        else:
+            self._resting = ended
+        obs, info = self._look()
+        return obs, rewards, ended.copy(), np.zeros_like(ended), infos | info
+
+    def _legal(self, actions: Indices) -> NDArray[np.bool_]:
+        """[n] bool, whether each action is legal at its table."""
+        within = (actions >= 0) & (actions < self._tables.mask.shape[1])
+        allowed = self._tables.mask[np.arange(self.num_envs), np.where(within, actions, 0)] != 0
+        return within & allowed
+
+    def _play(self, tables: Indices, actions: Indices, paid: NDArray[np.float64]) -> None:
+        kernel("play_at", self.game)(self.states, tables, actions, self.seat, paid, 0, len(tables))
+
+    def _play_others(self, tables: Indices, paid: NDArray[np.float64]) -> None:
+        """Play the other seats' moves at these tables until it is the learner's turn, or the end; `paid` adds up."""
+        states = self.states
+        while True:
+            ahead = (states["seat"][tables] - self.seat[tables]) % self.game.rules.NUM_SEATS
+            others_turn = (ahead > 0) & ~states["over"][tables]
+            tables, ahead = tables[others_turn], ahead[others_turn]
+            if not len(tables):
+                return
+            player_of = self._player_of[ahead - 1]
+            for number, policy in enumerate(self._players):
+                here = tables if len(self._players) == 1 else tables[player_of == number]
+                if not len(here):
+                    continue
+                turn = turn_of_states(self.game, states.take(here))  # indexing copies field by field
+                actions = np.asarray(policy.act(turn, self.np_random), np.int64)
+                wrong = kernel("find_illegal", self.game)(turn.mask, actions, 0, len(here))
+                if wrong >= 0:
+                    raise IllegalMove(
+                        f"{self.game.name}: opponent {policy} plays the illegal action {actions[wrong]} at table "
+                        f"{here[wrong]}"
+                    )
+                self._play(here, actions, paid)
+
+    def _begin_again(self, which: NDArray[np.bool_]) -> None:
+        tables = np.flatnonzero(which)
+        self._begin(tables, self.states["rng"][tables])
+
+    def _begin(self, tables: Indices, keys: NDArray[np.uint64]) -> None:
+        """Deal new episodes at these tables, with streams keyed by `keys`, and play to the learner's first decision."""
+        while len(tables):
+            dealt = np.repeat(self._blank, len(tables))
+            kernel("reset_tables", self.game)(dealt, keys, 0, len(tables))
+            self.states.put(tables, dealt)
+            if self._seat_option == "random":
+                self.seat[tables] = hash_each(dealt["rng"]) % np.uint64(self.game.rules.NUM_SEATS)
+            self._play_others(tables, np.zeros(self.num_envs))
+            tables = tables[self.states["over"][tables]]
+            keys = self.states["rng"][tables]
+
+    def _look(self) -> tuple[Int8s, Info]:
+        """What the learner sees and may do at every table; copies."""
+        self._tables.look()
+        for i in np.flatnonzero(self._resting).tolist():
+            self._tables.obs[i] = self._observed(i)
+            self._tables.mask[i] = 0
+        everywhere = np.ones(self.num_envs, np.bool_)
+        return self._tables.obs.copy(), {"action_mask": self._tables.mask.copy(), "_action_mask": everywhere}
+
+    def _last_look(self, ended: NDArray[np.bool_]) -> Info:
+        """The last observation and info of ended episodes, as Gymnasium lays them out."""
+        final_obs = np.full(self.num_envs, None, object)
+        for i in np.flatnonzero(ended).tolist():
+            final_obs[i] = self._observed(i)
+        final_info = {"action_mask": np.zeros_like(self._tables.mask), "_action_mask": ended}
+        return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
+
+    def _observed(self, i: int) -> Int8s:
+        """A new observation [D] of the learner's seat, whoever is to move."""
+        obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
+        kernel("observe_table", self.game)(self.states, i, int(self.seat[i]), obs)
+        return obs
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """[n, A] bool, the legal actions."""
+        return self._tables.mask != 0
+
+    def render(self) -> tuple[str, ...] | None:
+        """With "ansi": the position at each table as the learner's seat sees it."""
+        if self.render_mode is None:
+            return None
+        view = self.game.view
+        return tuple(view.picture(view.view(state, int(seat))) for state, seat in zip(self.states, self.seat))

@@ -1,0 +1,221 @@
+"""The Gymnasium vector environment: every table is what the single environment is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from numpy.typing import NDArray
+
+from card_envs.engine.batch import IllegalMove
+from card_envs.envs.single_agent import SingleSeatEnv
+from card_envs.envs.vector import VectorSeatEnv
+from card_envs.game import Game, Int8s
+from card_envs.opponents.policy import Turn
+from card_envs.opponents.scripted import RandomPolicy
+from tests.conftest import short_options
+from tests.test_environments import gymnasium_id
+
+
+def make(game: Game, num_envs: int, **arguments: Any) -> VectorSeatEnv:
+    """As users make it, with the shortest episodes."""
+    made = gymnasium.make_vec(gymnasium_id(game), num_envs, "vector_entry_point", **short_options(game), **arguments)
+    assert isinstance(made, VectorSeatEnv)
+    return made
+
+
+def random_legal(mask: Int8s, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A random legal action for each table; 0 where there is none."""
+    return np.argmax(mask * (1 + rng.random(mask.shape)), axis=1)
+
+
+def check_spaces(env: VectorSeatEnv, obs: Int8s, info: dict[str, Any], resting: NDArray[np.bool_]) -> None:
+    assert env.observation_space.contains(obs)
+    mask = info["action_mask"]
+    assert mask.dtype == np.int8 and mask.shape == (env.num_envs, env.single_action_space.n)  # type: ignore[attr-defined]
+    assert np.array_equal(mask.any(axis=1), ~resting)
+    assert np.array_equal(mask != 0, env.action_masks()) and env.action_masks().dtype == np.bool_
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_tables_are_single_environments(game: Game, mode: str) -> None:
+    """Move for move over several episodes, with an illegal action now and then, from every seat."""
+    n = 3
+    for seat in range(game.rules.NUM_SEATS):
+        env = make(game, n, opponents="greedy", seat=seat, autoreset_mode=mode)
+        singles = [SingleSeatEnv(game.name, "greedy", seat, **short_options(game)) for _ in range(n)]
+        seen = [single.reset(seed=number) for number, single in enumerate(singles)]
+        # What SingleSeatEnv makes of its seed is the seed of the deals.
+        obs, info = env.reset(seed=[int(seeding.np_random(number)[0].integers(1 << 63)) for number in range(n)])
+        rng = np.random.default_rng(seat)
+        resting = np.zeros(n, np.bool_)
+        ended = 0
+        for _ in range(150):
+            check_spaces(env, obs, info, resting)
+            for i in range(n):
+                assert np.array_equal(obs[i], seen[i][0])
+                assert np.array_equal(info["action_mask"][i], seen[i][1]["action_mask"])
+            actions = random_legal(info["action_mask"], rng)
+            actions[rng.random(n) < 0.03] = len(info["action_mask"][0]) - 1  # legal or not
+            obs, rewards, terminated, truncated, info = env.step(actions)
+            assert rewards.dtype == np.float64 and terminated.dtype == truncated.dtype == np.bool_
+            assert not truncated.any()
+            for i, single in enumerate(singles):
+                if resting[i]:
+                    seen[i] = next_episode(single)
+                    assert (rewards[i], terminated[i]) == (0, False)
+                    continue
+                last, reward, over, _, last_info = single.step(actions[i])
+                assert (rewards[i], terminated[i]) == (reward, over)
+                seen[i] = next_episode(single) if over and mode == "SameStep" else (last, last_info)
+                if over and mode == "SameStep":
+                    assert np.array_equal(info["final_obs"][i], last)
+                    assert not info["final_info"]["action_mask"][i].any()
+                    assert info["_final_obs"][i] and info["_final_info"][i]
+            assert mode == "SameStep" or "final_obs" not in info
+            resting = terminated if mode == "NextStep" else resting
+            ended += terminated.sum()
+        assert ended > 2
+
+
+def next_episode(single: SingleSeatEnv) -> tuple[Int8s, dict[str, Any]]:
+    """Go on with the stream of deals at hand, where SingleSeatEnv draws a new one."""
+    single._env.reset()
+    single._play_others()
+    return single._look()
+
+
+def test_infos_are_laid_out_as_gymnasiums(game: Game) -> None:
+    ours = make(game, 2)
+    theirs = gymnasium.make_vec(
+        gymnasium_id(game), 2, "sync", {"autoreset_mode": AutoresetMode.SAME_STEP}, **short_options(game)
+    )
+    layouts = []
+    for env in (ours, theirs):
+        env.reset(seed=1)
+        wrong = np.array([-1, env.action_masks()[1].argmax() if env is ours else 0])
+        if env is theirs:
+            wrong = np.array([-1, -1])
+        layouts.append({key: layout(value) for key, value in env.step(wrong)[4].items()})
+    assert layouts[0] == layouts[1]
+
+
+def layout(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: layout(inner) for key, inner in value.items()}
+    return value.dtype, value.shape
+
+
+def test_gymnasiums_wrappers(game: Game) -> None:
+    env = make(game, 5, autoreset_mode="NextStep", opponents="random")
+    assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    assert make(game, 1).metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    wrapped = RecordEpisodeStatistics(env, buffer_length=1000)
+    _, info = wrapped.reset(seed=3)
+    rng = np.random.default_rng(3)
+    returns, totals = np.zeros(5), []
+    for _ in range(150):
+        actions = random_legal(info["action_mask"], rng)
+        actions[rng.random(5) < 0.02] = -1  # episodes end in time
+        _, rewards, terminated, _, info = wrapped.step(actions)
+        returns += rewards
+        totals += returns[terminated].tolist()
+        returns[terminated] = 0
+    assert totals == pytest.approx(list(wrapped.return_queue)) and len(totals) > 2
+
+
+def trajectory(env: VectorSeatEnv, tables: int, seed: Any, steps: int = 60) -> list[Any]:
+    """What the first tables show; the learner takes its first legal action or its last, in turn."""
+    obs, info = env.reset(seed=seed)
+    seen: list[Any] = []
+    for step in range(steps):
+        seen.append((obs[:tables].tolist(), info["action_mask"][:tables].tolist(), env.seat[:tables].tolist()))
+        mask = info["action_mask"]
+        actions = mask.argmax(axis=1) if step % 2 else mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)
+        obs, rewards, terminated, _, info = env.step(actions)
+        seen.append((rewards[:tables].tolist(), terminated[:tables].tolist()))
+    return seen
+
+
+def test_seeds(game: Game) -> None:
+    for opponents in ("greedy", "random"):
+        first, second = (make(game, 6, opponents=opponents, seat="random") for _ in range(2))
+        once = trajectory(first, 6, seed=8)
+        assert trajectory(first, 6, seed=8) == once == trajectory(second, 6, seed=8)
+        assert trajectory(first, 6, seed=9) != once
+        assert trajectory(first, 6, seed=None, steps=5) != trajectory(second, 6, seed=list(range(6)), steps=5)
+    few, many = make(game, 3, seat="random"), make(game, 9, seat="random")
+    assert trajectory(few, 3, seed=4) == trajectory(many, 3, seed=4)
+    assert len(set(many.seat.tolist())) == min(game.rules.NUM_SEATS, 3) or game.rules.NUM_SEATS > 2
+    for wrong in ([1, 2], -1, [1, 2, -3]):
+        with pytest.raises(ValueError, match=r"seed|expected"):
+            few.reset(seed=wrong)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        make(game, 2).step(np.zeros(2, np.int64))
+
+
+class Spy(RandomPolicy):
+    """Notes the seats it plays."""
+
+    def __init__(self) -> None:
+        self.seats: set[int] = set()
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        self.seats |= set(turn.seat.tolist())
+        return super().act(turn, rng)
+
+
+class Cheat(RandomPolicy):
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        return turn.mask.argmin(axis=1)
+
+
+def test_opponents_sit_clockwise_from_the_left(game: Game) -> None:
+    seats = game.rules.NUM_SEATS
+    spies = [Spy() for _ in range(seats - 1)]
+    trajectory(make(game, 8, opponents=spies, seat=seats - 1), 8, seed=1)
+    assert [spy.seats for spy in spies] == [{number} for number in range(seats - 1)]
+    if spies:
+        env = make(game, 8, opponents=Cheat(), seat="random")
+        with pytest.raises(IllegalMove, match=f"{game.name}.*Cheat"):
+            trajectory(env, 8, seed=1)
+
+
+def test_illegal_moves_can_be_errors(game: Game) -> None:
+    env = make(game, 3, illegal_move="raise")
+    obs, info = env.reset(seed=1)
+    before = env.states.tobytes()
+    actions = random_legal(info["action_mask"], np.random.default_rng(0))
+    for wrong in (-1, len(info["action_mask"][0])):
+        with pytest.raises(IllegalMove, match=f"{game.name}.*{wrong} at table 1"):
+            env.step(np.array([actions[0], wrong, actions[2]]))
+        assert env.states.tobytes() == before
+    assert env.step(actions)[0].shape == obs.shape
+
+
+def test_what_is_wrong_is_said(game: Game) -> None:
+    for wrong in ({"autoreset_mode": "Disabled"}, {"illegal_move": "ignore"}, {"render_mode": "human"}, {"seat": 9}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            VectorSeatEnv(game.name, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no_such_option"):
+        VectorSeatEnv(game.name, no_such_option=1)
+    env = make(game, 2)
+    with pytest.raises(ValueError, match="deal"):
+        env.reset(options={"deal": {}})
+    env.reset(seed=1)
+    for actions in (np.zeros(3, np.int64), np.zeros(2)):
+        with pytest.raises(ValueError, match="2 whole numbers"):
+            env.step(actions)
+
+
+def test_rendering(game: Game) -> None:
+    env = make(game, 2, render_mode="ansi")
+    env.reset(seed=1)
+    texts = env.render()
+    assert texts is not None and len(texts) == 2 and max(map(len, texts[0].splitlines())) <= 80
+    assert make(game, 2).render() is None
