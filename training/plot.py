@@ -1,0 +1,83 @@
+"""`python -m training.plot runs/a runs/b --out curves.png`: how runs went, as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from training.folder import read_log
+
+# What is drawn: title, the figures of the log (with their names in the legend), and the label of the axis.
+PANELS: list[tuple[str, dict[str, str], str]] = [
+    ("Strength", {"win_share_trivial": "against trivial", "win_share_greedy": "against greedy"}, "win share"),
+    ("Margin", {"margin_trivial": "against trivial", "margin_greedy": "against greedy"}, "points an episode"),
+    ("Entropy", {"entropy": ""}, "share of the largest possible"),
+    ("Error of the critic", {"value_error": ""}, "points, root mean square"),
+]
+SMOOTHING = 0.02  # share of a run over which what every update reports is averaged
+
+
+def main(
+    runs: Annotated[list[Path], typer.Argument(help="folders of runs")],
+    out: Annotated[Path, typer.Option(help="the picture: .png, .svg or .pdf")] = Path("curves.png"),
+    hours: Annotated[bool, typer.Option("--hours", help="over hours of training instead of decisions")] = False,
+) -> None:
+    """Draw the learning curves of runs."""
+    draw(runs, out, hours)
+    print(f"drawn to {out}")
+
+
+def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
+    """Write the picture.
+
+    Raises:
+        ValueError: a folder has no log, or an empty one.
+    """
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    logs = {run.name: _entries(run) for run in runs}
+    figure, axes = plt.subplots(2, 2, figsize=(11, 7), layout="constrained")
+    for axis, (title, figures, label) in zip(axes.flat, PANELS):
+        for color, (run, entries) in enumerate(logs.items()):
+            for style, (name, words) in zip(("-", "--"), figures.items()):
+                points = [(entry, entry[name]) for entry in entries if entry.get(name) is not None]
+                x = [entry["seconds"] / 3600 if hours else entry["decisions"] / 1e6 for entry, _ in points]
+                y = _smooth([value for _, value in points]) if len(points) == len(entries) else [v for _, v in points]
+                text = " ".join(part for part in (run if len(logs) > 1 else "", words) if part)
+                axis.plot(x, y, style, color=f"C{color}", label=text, linewidth=1.6)
+        axis.set_title(title, loc="left", fontweight="bold")
+        axis.set_ylabel(label)
+        axis.set_xlabel("hours" if hours else "million decisions")
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+        if axis.get_legend_handles_labels()[1] and any(axis.get_legend_handles_labels()[1]):
+            axis.legend(frameon=False, fontsize="small")
+    if len(logs) == 1:
+        figure.suptitle(next(iter(logs)), fontweight="bold")
+    figure.savefig(out, dpi=120)
+    plt.close(figure)
+
+
+def _entries(run: Path) -> list[dict[str, Any]]:
+    try:
+        entries = read_log(run)
+    except OSError as error:
+        raise ValueError(f"{run}: no folder of a run: {error}") from None
+    if not entries:
+        raise ValueError(f"{run}: its log is empty")
+    return entries
+
+
+def _smooth(values: list[float]) -> list[float]:
+    """Means over the last stretch."""
+    width = max(1, round(SMOOTHING * len(values)))
+    return [sum(values[max(0, i - width + 1) : i + 1]) / min(width, i + 1) for i in range(len(values))]
+
+
+if __name__ == "__main__":
+    typer.run(main)
