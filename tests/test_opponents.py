@@ -20,7 +20,7 @@ from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES
 from card_envs.opponents import checkpoint, load_opponent, opponent_names
 from card_envs.opponents.checkpoint import CARD_FILE, WEIGHTS_FILE, load_card, load_network, save_network
-from card_envs.opponents.network import NetworkPolicy, input_scale, weight_shapes
+from card_envs.opponents.network import NetworkPolicy, input_fields, input_scale, weight_shapes
 from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
 from tests.conftest import observed_in_full, play_randomly, positions, short_options, some
 
@@ -30,7 +30,7 @@ HIDDEN = [24, 16]
 
 def random_weights(game: Game, seed: int = 0) -> Weights:
     rng = np.random.default_rng(seed)
-    shapes = weight_shapes([game.rules.OBS_SIZE, *HIDDEN, game.rules.NUM_ACTIONS])
+    shapes = weight_shapes([game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, *HIDDEN, game.rules.NUM_ACTIONS])
     return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
@@ -160,8 +160,8 @@ def test_a_network_is_the_formula(game: Game) -> None:
     weights = random_weights(game)
     turn = turn_of_states(game, some(positions(game), 20))
     policy = NetworkPolicy(game, weights, sampled=False)
-    scale = input_scale(game.rules.OBS_FIELDS)
-    x = turn.obs.astype(np.float64) * scale
+    scale = input_scale(input_fields(game.rules))
+    x = np.hstack([turn.obs, turn.mask]).astype(np.float64) * scale
     assert np.abs(x).max() <= 1 + 1e-6  # float32
     for i in range(3):
         x = x @ weights[f"layer{i}.weight"].T + weights[f"layer{i}.bias"]

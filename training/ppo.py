@@ -37,7 +37,7 @@ class Batch:
     """Decisions to learn from: rows of buffers that are not copied.
 
     Attributes:
-        obs, full, mask: [N, …] int8.
+        obs, full, mask: [N, …] int8; `obs` is all that the actor reads.
         actions, log_probabilities, advantages, returns: [N]; returns are scaled like the critic's values.
         teacher: [N] the moves of the player that is copied.
         rows: [n] the decisions that are learned from.

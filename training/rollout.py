@@ -52,6 +52,7 @@ class Rollout:
 
     Attributes:
         obs, full, mask: [T, B, …] int8, before the decision.
+        seen: [T, B, D + A] int8, `obs` and `mask` side by side, as the actor reads them.
         seat, actions, log_probabilities, learned: [T, B].
         teacher: [T, B] what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
@@ -74,9 +75,9 @@ class Rollout:
         self.learns_forced = not config.skip_forced
         self.rng = np.random.default_rng(seed)
         shape = (config.steps, config.tables)
-        self.obs = np.zeros((*shape, rules.OBS_SIZE), np.int8)
+        self.seen = np.zeros((*shape, rules.OBS_SIZE + rules.NUM_ACTIONS), np.int8)
+        self.obs, self.mask = self.seen[..., : rules.OBS_SIZE], self.seen[..., rules.OBS_SIZE :]
         self.full = np.zeros((*shape, rules.FULL_SIZE), np.int8)
-        self.mask = np.zeros((*shape, rules.NUM_ACTIONS), np.int8)
         self.seat = np.zeros(shape, np.int8)
         self.actions = np.zeros(shape, np.int64)
         self.teacher = np.zeros(shape, np.int64)
@@ -118,7 +119,7 @@ class Rollout:
 
     def _decide(self, network: Network, tables: NDArray[np.int64], t: int) -> None:
         with torch.no_grad():
-            logits = network(self.env.obs, tables).numpy()
+            logits = network(self.seen[t], tables).numpy()
         draws = self.rng.random(len(tables), np.float32)
         _draw_actions(logits, self.env.mask, tables, draws, self.actions[t], self.log_probabilities[t])
 

@@ -14,7 +14,7 @@ from card_envs.compare.match import PairResult, play_pairs
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.checkpoint import save_network
-from card_envs.opponents.network import NetworkPolicy
+from card_envs.opponents.network import NetworkPolicy, input_fields
 from training import checkpoint
 from training.config import Config
 from training.gae import advantages
@@ -57,7 +57,7 @@ class Trainer:
         self.ranks = ranks or Ranks()
         self.game = get_game(config.game)
         rules = self.game.rules
-        self.actor = Network(rules.OBS_FIELDS, config.hidden, rules.NUM_ACTIONS, HEAD_GAIN["policy"])
+        self.actor = Network(input_fields(rules), config.hidden, rules.NUM_ACTIONS, HEAD_GAIN["policy"])
         outputs = max(1, config.value_bins)
         self.critic = Network(rules.FULL_FIELDS, config.critic_hidden or config.hidden, outputs, HEAD_GAIN["value"])
         self.learner = Learner(self.actor, self.critic, config, rules.ACTION_FIELDS, self.ranks)
@@ -158,9 +158,9 @@ class Trainer:
             config.gae_lambda,
         )
         return Batch(
-            _flat(rollout.obs),
+            _flat(rollout.seen),
             full,
-            _flat(rollout.mask),
+            _flat(rollout.seen)[:, self.game.rules.OBS_SIZE :],
             rollout.actions.reshape(-1),
             rollout.log_probabilities.reshape(-1),
             gained.reshape(-1),

@@ -130,7 +130,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
         )
     tensors = _read_tensors(folder / WEIGHTS_FILE, card)
     golden = [tensors.pop(name, None) for name in GOLDEN]
-    shapes = weight_shapes([game.rules.OBS_SIZE, *card.hidden, game.rules.NUM_ACTIONS])
+    shapes = weight_shapes([game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, *card.hidden, game.rules.NUM_ACTIONS])
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != shapes:
         differing = sorted(set(found.items()) ^ set(shapes.items()))

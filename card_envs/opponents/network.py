@@ -8,15 +8,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.game import Field, Game, bounds
+from card_envs.game import Field, Game, Rules, bounds
 from card_envs.opponents.policy import Turn, sample
 
 Weights = Mapping[str, NDArray[np.floating]]
 ILLEGAL = np.float32(-1e9)
 
 
+def input_fields(rules: Rules) -> tuple[Field, ...]:
+    """What a network reads: the observation, then the mask; which moves are legal says a lot about a position."""
+    return (*rules.OBS_FIELDS, Field("legal", rules.NUM_ACTIONS, 1))
+
+
 def input_scale(fields: tuple[Field, ...]) -> NDArray[np.float32]:
-    """What an observation is multiplied with before the first layer: every entry ends up within [-1, 1]."""
+    """What the input is multiplied with before the first layer: every entry ends up within [-1, 1]."""
     low, high = bounds(fields)
     return (1 / np.maximum(np.abs(low.astype(np.float32)), high)).astype(np.float32)
 
@@ -37,7 +42,7 @@ class NetworkPolicy:
         """Take weights named and shaped as in `weight_shapes`, in float16 or float32.
 
         Args:
-            game: what it plays; gives the scale of the observation.
+            game: what it plays; gives the scale of the input.
             weights: `layer{i}.weight` [outputs, inputs] and `layer{i}.bias` [outputs].
             sampled: draw moves from the probabilities; False: play the likeliest.
         """
@@ -48,11 +53,11 @@ class NetworkPolicy:
             for i in range(len(weights) // 2)
         ]
         first, bias = self._layers[0]
-        self._layers[0] = (first * input_scale(game.rules.OBS_FIELDS)[:, None], bias)
+        self._layers[0] = (first * input_scale(input_fields(game.rules))[:, None], bias)
 
     def logits(self, obs: NDArray[np.int8], mask: NDArray[np.int8]) -> NDArray[np.float32]:
         """[n, A] scores of the actions, -1e9 where illegal."""
-        x = obs.astype(np.float32)
+        x = np.concatenate([obs, mask], axis=1, dtype=np.float32)
         for weight, bias in self._layers[:-1]:
             x = np.maximum(x @ weight + bias, 0)
         weight, bias = self._layers[-1]

@@ -8,7 +8,7 @@ import torch
 
 from card_envs import BatchEnv, get_game
 from card_envs.game import Int8s
-from card_envs.opponents.network import ILLEGAL, NetworkPolicy
+from card_envs.opponents.network import ILLEGAL, NetworkPolicy, input_fields
 from training.network import Network, evaluate_in_parts
 from training.sparse import SparseLinear, compress
 
@@ -59,14 +59,16 @@ def test_rows_that_are_not_there_are_refused(row: int) -> None:
 @pytest.mark.parametrize("hidden", [[16], [32, 24], [8, 8, 8]])
 def test_network_plays_as_the_shipped_player_does(hidden: list[int]) -> None:
     rules = GAME.rules
-    network = Network(rules.OBS_FIELDS, hidden, rules.NUM_ACTIONS, 1.0)
+    network = Network(input_fields(rules), hidden, rules.NUM_ACTIONS, 1.0)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
     env = BatchEnv(GAME, 64, 3)
     for _ in range(30):
         env.step(env.mask.argmax(axis=1))
-    found = np.where(env.mask != 0, evaluate_in_parts(network, env.obs, np.arange(64), part=10), ILLEGAL)
+    found = np.where(
+        env.mask != 0, evaluate_in_parts(network, np.hstack([env.obs, env.mask]), np.arange(64), part=10), ILLEGAL
+    )
     expected = NetworkPolicy(GAME, network.weights()).logits(env.obs, env.mask)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 

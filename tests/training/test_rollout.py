@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from card_envs import get_game
+from card_envs.opponents.network import input_fields
 from training.config import Config
 from training.league import League
 from training.network import Network
@@ -21,7 +22,7 @@ OPTIONS = {"deals": "single"}
 
 def actor(seed: int) -> Network:
     torch.manual_seed(seed)
-    return Network(GAME.rules.OBS_FIELDS, [16], GAME.rules.NUM_ACTIONS, 3.0)
+    return Network(input_fields(GAME.rules), [16], GAME.rules.NUM_ACTIONS, 3.0)
 
 
 def dealt(seed: int = 0, tables: int = 40, **settings: Any) -> Rollout:
@@ -43,7 +44,7 @@ def test_decisions_are_legal_and_their_probabilities_those_of_the_network() -> N
     actions = rollout.actions.reshape(-1, 1)
     assert np.take_along_axis(mask, actions, axis=1).all()
     with torch.no_grad():
-        logits = actor(1)(rollout.obs.reshape(len(mask), -1), np.arange(len(mask)))
+        logits = actor(1)(rollout.seen.reshape(len(mask), -1), np.arange(len(mask)))
         log_all = logits.masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(dim=1)
     expected = log_all.gather(1, torch.from_numpy(actions))[:, 0]
     np.testing.assert_allclose(rollout.log_probabilities.reshape(-1), expected, atol=1e-5)
@@ -80,7 +81,7 @@ def test_past_selves_and_greedy_sit_on_one_side_and_are_not_learned_from() -> No
     np.testing.assert_array_equal(rollout.actions[mover == GREEDY], rollout.teacher[mover == GREEDY])
     rows = np.flatnonzero((mover == PAST).reshape(-1))
     with torch.no_grad():
-        logits = actor(2)(rollout.obs.reshape(mover.size, -1), rows)
+        logits = actor(2)(rollout.seen.reshape(mover.size, -1), rows)
     mask = torch.from_numpy(rollout.mask.reshape(mover.size, -1)[rows] == 0)
     taken = torch.from_numpy(rollout.actions.reshape(-1, 1)[rows])
     expected = logits.masked_fill(mask, -1e9).log_softmax(dim=1).gather(1, taken)[:, 0]
