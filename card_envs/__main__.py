@@ -22,7 +22,10 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", help="an option of the game, such as deals=[7,6,5] or deals=single"),
 ]
+Seed = Annotated[int, typer.Option(min=0, help="of deals and policies")]
+Best = Annotated[bool, typer.Option("--best", help="networks play their likeliest move")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures to this file")]
+DEFAULT_PLAYERS = ("random", "trivial", "greedy")
 
 
 def parse_options(options: list[str] | None) -> dict[str, Any]:
@@ -98,6 +101,38 @@ def compare(
         sheet.add_row(f"time a move, {name}", f"{1e6 * seconds:.3g} us", "")
     console.print(sheet)
     write_json({"game": game.name, "first": first, "second": second, "seed": seed, **result.as_dict()}, json_file)
+
+
+@app.command()
+def survey(
+    game_name: GameName,
+    players: Annotated[list[str] | None, typer.Argument(help="opponents; default: random, trivial, greedy")] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="of each player, on the same deals")] = 10000,
+    seed: Seed = 0,
+    best: Best = False,
+    option: Options = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Show what a game is like when one player sits in all seats: length, endings, scores, moving first."""
+    from card_envs.compare.report import survey_sheet
+    from card_envs.compare.survey import survey as play_survey
+    from card_envs.opponents import load_opponent
+
+    game = get_game(game_name)
+    options = parse_options(option)
+    game.validated(options)
+    policies = {name: load_opponent(name, game, sampled=not best) for name in players or DEFAULT_PLAYERS}
+    surveys = {}
+    with Progress(console=console, transient=True) as progress:
+        for name, policy in policies.items():
+            task = progress.add_task(name, total=episodes)
+            surveys[name] = play_survey(
+                game, policy, episodes, seed, options=options, progress=lambda n, task=task: progress.advance(task, n)
+            )
+    set_options = "".join(f", {name}={value}" for name, value in options.items())
+    console.print(survey_sheet(f"{game.title}{set_options}: {episodes:,} episodes each, seed {seed}", surveys))
+    figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}
+    write_json({**figures, "players": {name: part.as_dict() for name, part in surveys.items()}}, json_file)
 
 
 @app.command()

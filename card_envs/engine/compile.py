@@ -44,6 +44,10 @@ def kernel(loop_name: str, game: Game, bot: str = "") -> Any:
     names = {**vars(kernels), **vars(game.rules), "__name__": kernels.__name__}
     if bot:
         names["bot_move"] = getattr(game.bot, bot)
+    if "greedy" in loop.__code__.co_names:  # a loop that has all players
+        names |= {"trivial": game.bot.trivial, "greedy": game.bot.greedy}
+        if not jit.INTERPRETED:
+            names |= {rule: jit.apart(names[rule]) for rule in loop.__code__.co_names if hasattr(contract, rule)}
     bound = FunctionType(loop.__code__, names, name)
     bound.__qualname__ = name
     if jit.INTERPRETED:
