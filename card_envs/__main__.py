@@ -1,8 +1,9 @@
-"""`python -m card_envs`: games, compare, bench, play."""
+"""`python -m card_envs`: games, compare, survey, bench, play."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,39 +69,65 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
 @app.command()
 def compare(
     game_name: GameName,
-    first: Annotated[str, typer.Argument(help="an opponent's name, folder or module:Class")],
-    second: Annotated[str, typer.Argument(help="its rival")],
-    pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes")] = 1000,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    best: Annotated[bool, typer.Option("--best", help="networks play their likeliest move")] = False,
+    players: Annotated[list[str], typer.Argument(help="two or more: opponents' names, folders or module:Class")],
+    pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes of every pairing")] = 1000,
+    seed: Seed = 0,
+    best: Best = False,
     option: Options = None,
+    partner: Annotated[
+        str, typer.Option(help="who plays beside each of them, where a side has more seats than one")
+    ] = "",
+    processes: Annotated[int, typer.Option(min=1, help="that share the work; the result is the same")] = 1,
     json_file: JsonFile = None,
+    picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
+    records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
+    record_pairs: Annotated[int, typer.Option(min=1, help="how many pairs of each pairing to save")] = 10,
 ) -> None:
-    """Compare two policies on the same deals with sides swapped."""
-    from card_envs.compare.match import play_pairs
-    from card_envs.opponents import load_opponent
+    """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows what is known so far."""
+    from card_envs.compare.match import Contest, join, play_contest
+    from card_envs.compare.records import save_records
+    from card_envs.compare.report import comparison_sheets, draw
+    from card_envs.compare.standings import standings
 
-    game = get_game(game_name)
-    options = parse_options(option)
-    game.validated(options)
-    one, other = (load_opponent(name, game, sampled=not best) for name in (first, second))
+    if len(players) < 2:
+        raise ValueError(f"compare: expected two or more players, got {', '.join(players)}")
+    contest = Contest(
+        get_game(game_name), tuple(players), seed, tuple(parse_options(option).items()), not best, partner
+    )
+    contest.check()
+    parts = []
+    stopped = False
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(f"{first} against {second}", total=pairs)
-        result = play_pairs(
-            game, one, other, pairs, seed, options=options, progress=lambda n: progress.advance(task, n)
-        )
-    sheet = Sheet(title=f"{game.title}: {first} against {second}, {pairs} mirrored pairs, seed {seed}")
-    for column in ("", "mean", "95 % interval"):
-        sheet.add_column(column, justify="left" if not column else "right")
-    rows = {"win share": result.win_share, "margin an episode": result.margin}
-    if result.num_deals > 1:
-        rows["margin a deal"] = result.margin_a_deal
-    for label, value in rows.items():
-        sheet.add_row(label, f"{value.mean:.4g}", f"{value.low:.4g} to {value.high:.4g}")
-    for name, seconds in zip((first, second), result.seconds_a_move):
-        sheet.add_row(f"time a move, {name}", f"{1e6 * seconds:.3g} us", "")
-    console.print(sheet)
-    write_json({"game": game.name, "first": first, "second": second, "seed": seed, **result.as_dict()}, json_file)
+        task = progress.add_task(" ".join(players), total=pairs)
+        try:
+            for part in play_contest(contest, pairs, processes):
+                parts.append(part)
+                progress.advance(task, part.wins.shape[1])
+        except KeyboardInterrupt:
+            stopped = True
+    if not parts:
+        console.print("stopped before the first pairs were finished")
+        raise typer.Exit(130)
+    figures = standings(contest, join(parts))
+    unit = "mirrored pairs" if "rating" in figures["policies"][0] else "deals"
+    title = f"{contest.game.title}{described(contest.options)}: {figures['pairs']:,} {unit}, seed {seed}"
+    title += f", stopped before {pairs:,}" if stopped else ""
+    for sheet in comparison_sheets(title, figures):
+        console.print(sheet)
+    write_json({**figures, "stopped": stopped}, json_file)
+    if picture is not None:
+        draw(title, figures, picture)
+        console.print(f"drawn to {picture}")
+    if stopped:
+        raise typer.Exit(130)
+    if records is not None:
+        saved = save_records(contest, pairs, record_pairs, records)
+        console.print(f"{saved} games saved to {records}")
+
+
+def described(options: Iterable[tuple[str, Any]]) -> str:
+    """Options for a title."""
+    return "".join(f", {name}={value}" for name, value in options)
 
 
 @app.command()
@@ -129,8 +156,8 @@ def survey(
             surveys[name] = play_survey(
                 game, policy, episodes, seed, options=options, progress=lambda n, task=task: progress.advance(task, n)
             )
-    set_options = "".join(f", {name}={value}" for name, value in options.items())
-    console.print(survey_sheet(f"{game.title}{set_options}: {episodes:,} episodes each, seed {seed}", surveys))
+    title = f"{game.title}{described(options.items())}: {episodes:,} episodes each, seed {seed}"
+    console.print(survey_sheet(title, surveys))
     figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}
     write_json({**figures, "players": {name: part.as_dict() for name, part in surveys.items()}}, json_file)
 

@@ -95,16 +95,35 @@ class Contest:
     sampled: bool = True
     partner: str = ""
 
+    def check(self) -> None:
+        """Raise ValueError for a game, name or option that does not fit, before anything is played."""
+        self.game.validated(dict(self.options))
+        lineups(self.game, len(self.names))
+        self._loaded()
+        if self.partner and len(set(self.game.rules.SIDES)) == self.game.rules.NUM_SEATS:
+            raise ValueError(f"{self.game.name}: nobody has a partner, so {self.partner!r} can't be one")
+
     def play(self, numbers: NDArray[np.int64]) -> Part:
         """Every pairing (in a game for one: every policy) on the deals with these numbers."""
-        # Users' own classes are made anew: should they remember anything, the result still is the parts' alone.
-        load = _loaded if all(":" not in name for name in self.names) else load_opponent
-        policies = [load(name, self.game, self.sampled) for name in self.names]
-        partner = load(self.partner, self.game, self.sampled) if self.partner else None
-        return play_part(self.game, policies, numbers, self.seed, dict(self.options), partner)
+        return play_part(self.game, *self._loaded(), numbers, self.seed, dict(self.options))
+
+    def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> Played:
+        """One pairing or policy on the same deals, exactly as `play` does it."""
+        policies, partner = self._loaded()
+        return play_lineup(
+            self.game, policies, partner, lineup, numbers, self.seed, dict(self.options), log_size=log_size
+        )
+
+    def _loaded(self) -> tuple[list[Policy], Policy | None]:
+        *policies, partner = (self._load(name) if name else None for name in (*self.names, self.partner))
+        return policies, partner
+
+    def _load(self, name: str) -> Policy:
+        # Users' own classes are made anew: should they remember anything, the result still is the part's alone.
+        return (load_opponent if ":" in name else _load_once)(name, self.game, self.sampled)
 
 
-_loaded = cache(load_opponent)
+_load_once = cache(load_opponent)
 
 
 @dataclass(frozen=True)
@@ -197,7 +216,7 @@ def play_pairs(
     """
     parts = []
     for numbers in chunks(pairs):
-        parts.append(play_part(game, (first, second), numbers, seed, options or {}))
+        parts.append(play_part(game, (first, second), None, numbers, seed, options or {}))
         if progress is not None:
             progress(len(numbers))
     return pair_result(game, join(parts), options or {})
@@ -223,27 +242,18 @@ def num_deals(game: Game, options: dict[str, Any]) -> int:
 def play_part(
     game: Game,
     policies: Sequence[Policy],
+    partner: Policy | None,
     numbers: NDArray[np.int64],
     seed: int,
     options: dict[str, Any],
-    partner: Policy | None = None,
 ) -> Part:
     """Every pairing of these policies (in a game for one: every policy) on the deals with these numbers."""
-    num_sides = max(game.rules.SIDES) + 1
-    if num_sides > 2:
-        raise ValueError(f"{game.name}: comparisons are for games with one or two sides, not {num_sides}")
     rows = []
     seconds = np.zeros(len(policies))
     decisions = np.zeros(len(policies), np.int64)
-    lineups = combinations(range(len(policies)), 2) if num_sides == 2 else ((i,) for i in range(len(policies)))
-    for lineup in lineups:
-        chosen = [policies[i] for i in lineup]
-        if num_sides == 2:
-            played = play_mirrored(game, chosen, numbers, seed, options, partner)
-            rows.append(_pair_figures(game, played))
-        else:
-            played = _play_alone(game, chosen[0], numbers, [seed, int(numbers[0]), lineup[0]], options)
-            rows.append(_figures_alone(game, played))
+    for lineup in lineups(game, len(policies)):
+        played = play_lineup(game, policies, partner, lineup, numbers, seed, options)
+        rows.append((_figures_alone if len(lineup) == 1 else _pair_figures)(game, played))
         for which, i in enumerate(lineup):
             seconds[i] += played.seconds[which]
             decisions[i] += played.decisions[which]
@@ -251,51 +261,53 @@ def play_part(
     return Part(int(numbers[0]), margins, wins, seconds, decisions)
 
 
-def seating(sides: Sequence[int], num_pairs: int, with_partner: bool) -> Int8s:
-    """[2 * pairs, S] which of two policies (2: their partner) sits where: sides are swapped at every second table."""
-    seats = np.array(sides)
-    partners = np.array([with_partner and side in sides[:seat] for seat, side in enumerate(sides)])
-    tables = [np.where(partners, 2, seats ^ swapped) for swapped in (0, 1)]
-    return np.tile(np.array(tables, np.int8), (num_pairs, 1))
+def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
+    """Who meets: all pairings, or in a game for one each policy by itself."""
+    num_sides = max(game.rules.SIDES) + 1
+    if num_sides > 2:
+        raise ValueError(f"{game.name}: comparisons are for games with one or two sides, not {num_sides}")
+    return list(combinations(range(num_policies), num_sides))
 
 
-def play_mirrored(
+def play_lineup(
     game: Game,
     policies: Sequence[Policy],
+    partner: Policy | None,
+    lineup: Sequence[int],
     numbers: NDArray[np.int64],
     seed: int,
     options: dict[str, Any],
-    partner: Policy | None = None,
+    *,
     log_size: int = 0,
 ) -> Played:
-    """Two policies on the deals with these numbers: tables 2k and 2k + 1 are a pair, at the first of them policy 0
-    has side 0."""
-    states = new_tables(game, options, seed, np.repeat(numbers, 2))
-    everyone = [*policies, *([partner] if partner else [])]
-    rngs = [np.random.default_rng([seed, int(numbers[0]), which]) for which in range(len(everyone))]
-    players = seating(game.rules.SIDES, len(numbers), partner is not None)
+    """One or two of the policies on the deals with these numbers.
+
+    Two play each deal twice: tables 2k and 2k + 1 are a pair, with the first policy on side 0 at table 2k.
+    """
+    everyone = [*(policies[i] for i in lineup), *([partner] if partner else [])]
+    streams = [*lineup, len(policies)] if len(lineup) == 1 else [0, 1, 2]  # two copies of a player are two players
+    rngs = [np.random.default_rng([seed, int(numbers[0]), stream]) for stream in streams]
+    states = new_tables(game, options, seed, np.repeat(numbers, len(lineup)))
+    players = np.tile(seating(game.rules.SIDES, len(lineup), partner is not None), (len(numbers), 1))
     return play_out(game, states, everyone, players, rngs, log_size)
 
 
-def _play_alone(
-    game: Game, policy: Policy, numbers: NDArray[np.int64], rng_seed: list[int], options: dict[str, Any]
-) -> Played:
-    states = new_tables(game, options, rng_seed[0], numbers)
-    players = np.zeros((len(states), game.rules.NUM_SEATS), np.int8)
-    return play_out(game, states, [policy], players, [np.random.default_rng(rng_seed)])
+def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8s:
+    """[tables a deal, S] which policy sits where: two swap their sides; a partner has all but a side's first seat."""
+    own = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
+    tables = [np.where(own, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
+    return np.array(tables, np.int8)
 
 
-def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], ...]:
+def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Margins and win shares of the first policy, one for each pair, from the rewards."""
-    sides = game.rules.SIDES
     tables = np.arange(len(played.rewards))
-    margins = played.rewards[tables, [sides.index(swapped) for swapped in tables % 2]]
+    margins = played.rewards[tables, [game.rules.SIDES.index(swapped) for swapped in tables % 2]]
     wins = (np.sign(margins) + 1) / 2
-    margins, wins = ((values[0::2] + values[1::2]) / 2 for values in (margins, wins))
-    return margins, wins
+    return (margins[0::2] + margins[1::2]) / 2, (wins[0::2] + wins[1::2]) / 2
 
 
-def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], ...]:
+def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores and wins of a policy, from the outcomes."""
     outcomes = [game.view.outcome(state) for state in played.states]
     scores = np.array([score[0] for _, score in outcomes], np.float64)
