@@ -46,7 +46,7 @@ def bradley_terry(
             break
     ratings = ELO * np.log(strength)
     pinned = ratings[..., anchor, None] if anchor is not None else ratings.mean(axis=-1, keepdims=True)
-    return ANCHOR_RATING + ratings - pinned
+    return ANCHOR_RATING + (ratings - pinned)
 
 
 def ratings(names: Sequence[str], wins: NDArray[np.float64]) -> list[Estimate]:
