@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,10 +153,8 @@ def survey(
     surveys = {}
     with Progress(console=console, transient=True) as progress:
         for name, policy in policies.items():
-            task = progress.add_task(name, total=episodes)
-            surveys[name] = play_survey(
-                game, policy, episodes, seed, options=options, progress=lambda n, task=task: progress.advance(task, n)
-            )
+            advance = partial(progress.advance, progress.add_task(name, total=episodes))
+            surveys[name] = play_survey(game, policy, episodes, seed, options=options, progress=advance)
     title = f"{game.title}{described(options.items())}: {episodes:,} episodes each, seed {seed}"
     console.print(survey_sheet(title, surveys))
     figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any
 
 import numpy as np
@@ -115,8 +115,8 @@ class Contest:
         )
 
     def _loaded(self) -> tuple[list[Policy], Policy | None]:
-        *policies, partner = (self._load(name) if name else None for name in (*self.names, self.partner))
-        return policies, partner
+        partner = self._load(self.partner) if self.partner else None
+        return [self._load(name) for name in self.names], partner
 
     def _load(self, name: str) -> Policy:
         # Users' own classes are made anew: should they remember anything, the result still is the part's alone.
@@ -180,17 +180,22 @@ def play_contest(contest: Contest, pairs: int, processes: int = 1) -> Iterator[P
     if processes == 1:
         yield from map(contest.play, chunks(pairs))
         return
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _die_silently)
+    others = set(active_children())
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_ctrl_c_alone)
     try:
         for future in as_completed([pool.submit(contest.play, numbers) for numbers in chunks(pairs)]):
             yield future.result()
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _die_silently() -> None:
-    """Ctrl-C reaches all processes of a command; only the first one has something to say."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _leave_ctrl_c_alone() -> None:
+    """Ctrl-C reaches all processes of a command; the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def play_pairs(

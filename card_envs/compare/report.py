@@ -143,7 +143,5 @@ def _matrix(axes: Any, figures: Figures, order: list[int], names: list[str]) -> 
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color="white" if strong else "black")
     axes.set_xticks(range(size), names)
     axes.set_yticks(range(size), names)
-    axes.set_title(
-        "row more than column: wins, score" if alone else "row against column: episodes won, margin an episode",
-        fontsize=10,
-    )
+    shown = "row more than column: wins, score" if alone else "row against column: episodes won, margin an episode"
+    axes.set_title(f"{shown}; intervals: 95 %", fontsize=10)

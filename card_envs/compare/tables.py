@@ -83,7 +83,7 @@ def play_out(
     num_tables = len(states)
     kinds = np.array([compiled_kind(policy) for policy in policies], np.int8)
     compiled = np.flatnonzero(kinds != ASK)
-    streams = rngs[compiled[0] if len(compiled) else 0].integers(0, 1 << 64, num_tables, np.uint64)
+    streams = rngs[int(compiled[0]) if len(compiled) else 0].integers(0, 1 << 64, num_tables, np.uint64)
     actions = np.full(num_tables, -1)
     mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
     moves = np.zeros((num_tables, len(policies)), np.int64)
@@ -105,7 +105,7 @@ def play_out(
         if not waiting.any():
             break
         player = players[rows, states["seat"]]
-        for which in np.flatnonzero(kinds == ASK):
+        for which in np.flatnonzero(kinds == ASK).tolist():
             tables = np.flatnonzero(waiting & (player == which))
             if len(tables):
                 turn = turn_of_states(game, states[tables])
