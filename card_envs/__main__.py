@@ -1,8 +1,10 @@
-"""`python -m card_envs`: games, compare, bench, play, watch."""
+"""`python -m card_envs`: games, survey, compare, bench, play, watch."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +24,11 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", help="an option of the game, such as deals=[7,6,5] or deals=single"),
 ]
+Seed = Annotated[int, typer.Option(min=0, help="of deals and policies")]
+Best = Annotated[bool, typer.Option("--best", help="networks play their likeliest move")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures to this file")]
 RecordFile = Annotated[Path | None, typer.Option(help="save the game to this file")]
+DEFAULT_PLAYERS = ("random", "trivial", "greedy")
 
 
 def parse_options(options: list[str] | None) -> dict[str, Any]:
@@ -66,39 +71,95 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
 @app.command()
 def compare(
     game_name: GameName,
-    first: Annotated[str, typer.Argument(help="an opponent's name, folder or module:Class")],
-    second: Annotated[str, typer.Argument(help="its rival")],
-    pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes")] = 1000,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    best: Annotated[bool, typer.Option("--best", help="networks play their likeliest move")] = False,
+    players: Annotated[list[str], typer.Argument(help="two or more: opponents' names, folders or module:Class")],
+    pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes of every pairing")] = 1000,
+    seed: Seed = 0,
+    best: Best = False,
+    option: Options = None,
+    partner: Annotated[
+        str, typer.Option(help="who plays beside each of them, where a side has more seats than one")
+    ] = "",
+    processes: Annotated[int, typer.Option(min=1, help="that share the work; the result is the same")] = 1,
+    json_file: JsonFile = None,
+    picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
+    records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
+    record_pairs: Annotated[int, typer.Option(min=1, help="how many pairs of each pairing to save")] = 10,
+) -> None:
+    """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows what is known so far."""
+    from card_envs.compare.match import Contest, join, play_contest
+    from card_envs.compare.records import save_records
+    from card_envs.compare.report import comparison_sheets, draw
+    from card_envs.compare.standings import standings
+
+    if len(players) < 2:
+        raise ValueError(f"compare: expected two or more players, got {', '.join(players)}")
+    contest = Contest(
+        get_game(game_name), tuple(players), seed, tuple(parse_options(option).items()), not best, partner
+    )
+    contest.check()
+    parts = []
+    stopped = False
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(" ".join(players), total=pairs)
+        try:
+            for part in play_contest(contest, pairs, processes):
+                parts.append(part)
+                progress.advance(task, part.wins.shape[1])
+        except KeyboardInterrupt:
+            stopped = True
+    if not parts:
+        console.print("stopped before the first pairs were finished")
+        raise typer.Exit(130)
+    figures = standings(contest, join(parts))
+    unit = "mirrored pairs" if "rating" in figures["policies"][0] else "deals"
+    title = f"{contest.game.title}{described(contest.options)}: {figures['pairs']:,} {unit}, seed {seed}"
+    title += f", stopped before {pairs:,}" if stopped else ""
+    for sheet in comparison_sheets(title, figures):
+        console.print(sheet)
+    write_json({**figures, "stopped": stopped}, json_file)
+    if picture is not None:
+        draw(title, figures, picture)
+        console.print(f"drawn to {picture}")
+    if stopped:
+        raise typer.Exit(130)
+    if records is not None:
+        saved = save_records(contest, pairs, record_pairs, records)
+        console.print(f"{saved} games saved to {records}")
+
+
+def described(options: Iterable[tuple[str, Any]]) -> str:
+    """Options for a title."""
+    return "".join(f", {name}={value}" for name, value in options)
+
+
+@app.command()
+def survey(
+    game_name: GameName,
+    players: Annotated[list[str] | None, typer.Argument(help="opponents; default: random, trivial, greedy")] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="of each player, on the same deals")] = 10000,
+    seed: Seed = 0,
+    best: Best = False,
     option: Options = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Compare two policies on the same deals with sides swapped."""
-    from card_envs.compare.match import play_pairs
+    """Show what a game is like when one player sits in all seats: length, endings, scores, moving first."""
+    from card_envs.compare.report import survey_sheet
+    from card_envs.compare.survey import survey as play_survey
     from card_envs.opponents import load_opponent
 
     game = get_game(game_name)
     options = parse_options(option)
     game.validated(options)
-    one, other = (load_opponent(name, game, sampled=not best) for name in (first, second))
+    policies = {name: load_opponent(name, game, sampled=not best) for name in players or DEFAULT_PLAYERS}
+    surveys = {}
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(f"{first} against {second}", total=pairs)
-        result = play_pairs(
-            game, one, other, pairs, seed, options=options, progress=lambda n: progress.advance(task, n)
-        )
-    sheet = Sheet(title=f"{game.title}: {first} against {second}, {pairs} mirrored pairs, seed {seed}")
-    for column in ("", "mean", "95 % interval"):
-        sheet.add_column(column, justify="left" if not column else "right")
-    rows = {"win share": result.win_share, "margin an episode": result.margin}
-    if result.num_deals > 1:
-        rows["margin a deal"] = result.margin_a_deal
-    for label, value in rows.items():
-        sheet.add_row(label, f"{value.mean:.4g}", f"{value.low:.4g} to {value.high:.4g}")
-    for name, seconds in zip((first, second), result.seconds_a_move):
-        sheet.add_row(f"time a move, {name}", f"{1e6 * seconds:.3g} us", "")
-    console.print(sheet)
-    write_json({"game": game.name, "first": first, "second": second, "seed": seed, **result.as_dict()}, json_file)
+        for name, policy in policies.items():
+            advance = partial(progress.advance, progress.add_task(name, total=episodes))
+            surveys[name] = play_survey(game, policy, episodes, seed, options=options, progress=advance)
+    title = f"{game.title}{described(options.items())}: {episodes:,} episodes each, seed {seed}"
+    console.print(survey_sheet(title, surveys))
+    figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}
+    write_json({**figures, "players": {name: part.as_dict() for name, part in surveys.items()}}, json_file)
 
 
 @app.command()

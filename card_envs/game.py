@@ -120,7 +120,10 @@ class View(Protocol):
         """How many scored deals an episode has, 1 where that is open."""
 
     def outcome(self, state: State) -> tuple[str, list[int]]:
-        """Why the episode ended (empty while it runs) and the score of each seat so far."""
+        """Why the episode ended (empty while it runs) and the score of each seat so far.
+
+        A game for one says "won" of an episode that is.
+        """
 
     def view(self, state: State, seat: int) -> dict[str, Any]:
         """All that a seat sees, ready for JSON."""
@@ -231,9 +234,16 @@ def redeal_hidden(state: State, seat: int, stream: UInt64s) -> None:
     raise NotImplementedError
 
 
-def bot_move(state: State) -> int:
-    """The move of one of the players in `bot.py`, from what the seat to move may know.
+def trivial(state: State) -> int:
+    """The move of the yardstick that RULES.md defines to the last tie, from what the seat to move may know."""
+    raise NotImplementedError
 
-    Every game has `trivial`, which RULES.md defines to the last tie, and `greedy`, its scripted player.
-    """
+
+def greedy(state: State) -> int:
+    """The move of the game's scripted player, from what the seat to move may know."""
+    raise NotImplementedError
+
+
+def bot_move(state: State) -> int:
+    """The move of the one of the two that a loop is bound to."""
     raise NotImplementedError

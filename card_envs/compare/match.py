@@ -1,37 +1,32 @@
 """Mirrored pairs: the unit of every comparison.
 
 A pair is one episode played twice on the same deals, with the policies' sides swapped; what the cards give to one side
-they give to the other as well, so only play is left in the difference. In a game for one, both play the same deals.
+they give to the other as well, so only play is left in the difference. In a game for one, all play the same deals.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from multiprocessing import active_children, get_context
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.batch import BatchEnv
-from card_envs.game import Game
-from card_envs.opponents.policy import Policy, Turn
+from card_envs.compare.estimates import Estimate, estimate
+from card_envs.compare.tables import Played, new_tables, play_out
+from card_envs.game import Game, Int8s
+from card_envs.opponents import load_opponent
+from card_envs.opponents.policy import Policy
 
 PAIRS_AT_ONCE = 1024
-RESAMPLES = 2000
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over pairs with its 95 % interval (percentile bootstrap over pairs, Efron & Tibshirani 1993)."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+MIN_PAIRS_AT_ONCE = 16
+WON = "won"  # how a game for one calls the end of a won episode
 
 
 @dataclass(frozen=True)
@@ -80,12 +75,127 @@ class PairResult:
         }
 
 
-def estimate(values: NDArray[np.float64], seed: int = 0) -> Estimate:
-    """The mean of independent values, with its bootstrap interval."""
-    rng = np.random.default_rng(seed)
-    means = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)]
-    low, high = np.percentile(means, [2.5, 97.5])
-    return Estimate(float(values.mean()), float(low), float(high))
+@dataclass(frozen=True)
+class Contest:
+    """Who plays what: everything that a process needs in order to play some of it.
+
+    Attributes:
+        game: what is played.
+        names: of the policies, as `load_opponent` takes them.
+        seed: of deals and policies.
+        options: of the game, as sorted items.
+        sampled: networks draw their moves; False: they play the likeliest.
+        partner: the policy in all seats of a side but its first; empty: a policy has its own kind beside it.
+    """
+
+    game: Game
+    names: tuple[str, ...]
+    seed: int = 0
+    options: tuple[tuple[str, Any], ...] = ()
+    sampled: bool = True
+    partner: str = ""
+
+    def check(self) -> None:
+        """Raise ValueError for a game, name or option that does not fit, before anything is played."""
+        self.game.validated(dict(self.options))
+        lineups(self.game, len(self.names))
+        self._loaded()
+        if self.partner and len(set(self.game.rules.SIDES)) == self.game.rules.NUM_SEATS:
+            raise ValueError(f"{self.game.name}: nobody has a partner, so {self.partner!r} can't be one")
+
+    def play(self, numbers: NDArray[np.int64]) -> Part:
+        """Every pairing (in a game for one: every policy) on the deals with these numbers."""
+        return play_part(self.game, *self._loaded(), numbers, self.seed, dict(self.options))
+
+    def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> Played:
+        """One pairing or policy on the same deals, exactly as `play` does it."""
+        policies, partner = self._loaded()
+        return play_lineup(
+            self.game, policies, partner, lineup, numbers, self.seed, dict(self.options), log_size=log_size
+        )
+
+    def _loaded(self) -> tuple[list[Policy], Policy | None]:
+        partner = self._load(self.partner) if self.partner else None
+        return [self._load(name) for name in self.names], partner
+
+    def _load(self, name: str) -> Policy:
+        # Users' own classes are made anew: should they remember anything, the result still is the part's alone.
+        return (load_opponent if ":" in name else _load_once)(name, self.game, self.sampled)
+
+
+_load_once = cache(load_opponent)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the policies made of some deals.
+
+    Rows are the pairings (0, 1), (0, 2) .. (1, 2) .. of P policies; in a game for one, the policies.
+
+    Attributes:
+        first: number of the first deal.
+        margins: [rows, N] margin of the pairing's first policy, the mean of a pair's episodes; for one: its score.
+        wins: [rows, N] its share of the pair's episodes, draws counting one half; for one: 1 if it won.
+        seconds: [P] thinking time.
+        decisions: [P] in that time.
+    """
+
+    first: int
+    margins: NDArray[np.float64]
+    wins: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    decisions: NDArray[np.int64]
+
+
+def join(parts: Sequence[Part]) -> Part:
+    """Several parts as one, in the order of their deals."""
+    parts = sorted(parts, key=lambda part: part.first)
+    return Part(
+        parts[0].first,
+        np.concatenate([part.margins for part in parts], axis=1),
+        np.concatenate([part.wins for part in parts], axis=1),
+        np.sum([part.seconds for part in parts], axis=0),
+        np.sum([part.decisions for part in parts], axis=0),
+    )
+
+
+def chunks(pairs: int) -> list[NDArray[np.int64]]:
+    """The numbers of the deals in the portions in which they are played, the same for any number of processes."""
+    if pairs < 1:
+        raise ValueError(f"pairs: expected at least 1, got {pairs}")
+    size = min(PAIRS_AT_ONCE, max(MIN_PAIRS_AT_ONCE, -(-pairs // 32)))
+    return [np.arange(start, min(start + size, pairs)) for start in range(0, pairs, size)]
+
+
+def play_contest(contest: Contest, pairs: int, processes: int = 1) -> Iterator[Part]:
+    """Play all pairings on the same deals, part by part as they are finished.
+
+    Args:
+        contest: who plays what.
+        pairs: how many deals; between two sides, each is played twice.
+        processes: that share the work; the parts do not depend on it, their order does.
+    """
+    if processes < 1:
+        raise ValueError(f"processes: expected at least 1, got {processes}")
+    if processes == 1:
+        yield from map(contest.play, chunks(pairs))
+        return
+    others = set(active_children())
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_ctrl_c_alone)
+    try:
+        for future in as_completed([pool.submit(contest.play, numbers) for numbers in chunks(pairs)]):
+            yield future.result()
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_ctrl_c_alone() -> None:
+    """Ctrl-C reaches all processes of a command; the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def play_pairs(
@@ -109,57 +219,101 @@ def play_pairs(
         options: of the game; rewards are in points unless they say otherwise.
         progress: called with the number of pairs finished since the last call.
     """
-    if pairs < 1:
-        raise ValueError(f"pairs: expected at least 1, got {pairs}")
     parts = []
-    for start in range(0, pairs, PAIRS_AT_ONCE):
-        numbers = np.arange(start, min(start + PAIRS_AT_ONCE, pairs))
-        parts.append(_play(game, (first, second), numbers, seed, options or {}))
+    for numbers in chunks(pairs):
+        parts.append(play_part(game, (first, second), None, numbers, seed, options or {}))
         if progress is not None:
             progress(len(numbers))
-    margins, win_shares = (np.concatenate([part[i] for part in parts]) for i in range(2))
-    seconds, decisions = (np.sum([part[i] for part in parts], axis=0) for i in (2, 3))
-    per_move = seconds / np.maximum(decisions, 1)
-    state = game.rules.new_state(game.validated(options or {}))
-    return PairResult(
-        margins,
-        win_shares,
-        game.view.num_deals(state),
-        (float(per_move[0]), float(per_move[1])),
-        (int(decisions[0]), int(decisions[1])),
-    )
+    return pair_result(game, join(parts), options or {})
 
 
-def _play(
-    game: Game, policies: tuple[Policy, Policy], numbers: NDArray[np.int64], seed: int, options: dict[str, Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Margins and win shares of these pairs; seconds and decisions of the two policies."""
-    num_tables = 2 * len(numbers)
-    env = BatchEnv(game, num_tables, seed, options=options, tables=np.repeat(numbers, 2), skip_forced=True)
-    rngs = [np.random.default_rng([seed, int(numbers[0]), which]) for which in range(2)]
-    sides = np.array(game.rules.SIDES)
-    swapped = np.arange(num_tables) % 2
-    seat_of_first = np.array([int(np.argmax(sides == min(side, sides[-1]))) for side in swapped])
-    scores = np.zeros(num_tables)
-    finished = np.zeros(num_tables, np.bool_)
-    seconds = np.zeros(2)
-    decisions = np.zeros(2, np.int64)
-    while not finished.all():
-        actions = env.mask.argmax(axis=1)  # tables that wait for others play anything
-        mover = sides[env.seat] ^ swapped
-        for which, policy in enumerate(policies):
-            tables = np.flatnonzero((mover == which) & ~finished)
-            if len(tables):
-                turn = Turn(game, env.states[tables], env.obs[tables], env.mask[tables], env.seat[tables])
-                start = time.perf_counter()
-                actions[tables] = policy.act(turn, rngs[which])
-                seconds[which] += time.perf_counter() - start
-                decisions[which] += len(tables)
-        env.step(actions)
-        scores += np.where(finished, 0, env.rewards[np.arange(num_tables), seat_of_first])
-        finished |= env.done
-    if sides.max() == 0:  # a game for one: the second policy's score stands at the swapped tables
-        margins = scores[0::2] - scores[1::2]
-        return margins, (np.sign(margins) + 1) / 2, seconds, decisions
-    wins = (np.sign(scores) + 1) / 2
-    return (scores[0::2] + scores[1::2]) / 2, (wins[0::2] + wins[1::2]) / 2, seconds, decisions
+def pair_result(game: Game, part: Part, options: dict[str, Any]) -> PairResult:
+    """What two policies made of these pairs; in a game for one the margin is that of wins."""
+    margins, wins = part.margins[0], part.wins[0]
+    if max(game.rules.SIDES) == 0:
+        margins = part.wins[0] - part.wins[1]
+        wins = (margins + 1) / 2
+    seconds = (part.seconds / np.maximum(part.decisions, 1)).tolist()
+    decisions = part.decisions.tolist()
+    return PairResult(margins, wins, num_deals(game, options), (seconds[0], seconds[1]), (decisions[0], decisions[1]))
+
+
+def num_deals(game: Game, options: dict[str, Any]) -> int:
+    """Scored deals in an episode, 1 where that is open."""
+    number: int = game.view.num_deals(game.rules.new_state(game.validated(options)))
+    return number
+
+
+def play_part(
+    game: Game,
+    policies: Sequence[Policy],
+    partner: Policy | None,
+    numbers: NDArray[np.int64],
+    seed: int,
+    options: dict[str, Any],
+) -> Part:
+    """Every pairing of these policies (in a game for one: every policy) on the deals with these numbers."""
+    rows = []
+    seconds = np.zeros(len(policies))
+    decisions = np.zeros(len(policies), np.int64)
+    for lineup in lineups(game, len(policies)):
+        played = play_lineup(game, policies, partner, lineup, numbers, seed, options)
+        rows.append((_figures_alone if len(lineup) == 1 else _pair_figures)(game, played))
+        for which, i in enumerate(lineup):
+            seconds[i] += played.seconds[which]
+            decisions[i] += played.decisions[which]
+    margins, wins = (np.array([row[k] for row in rows]) for k in range(2))
+    return Part(int(numbers[0]), margins, wins, seconds, decisions)
+
+
+def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
+    """Who meets: all pairings, or in a game for one each policy by itself."""
+    num_sides = max(game.rules.SIDES) + 1
+    if num_sides > 2:
+        raise ValueError(f"{game.name}: comparisons are for games with one or two sides, not {num_sides}")
+    return list(combinations(range(num_policies), num_sides))
+
+
+def play_lineup(
+    game: Game,
+    policies: Sequence[Policy],
+    partner: Policy | None,
+    lineup: Sequence[int],
+    numbers: NDArray[np.int64],
+    seed: int,
+    options: dict[str, Any],
+    *,
+    log_size: int = 0,
+) -> Played:
+    """One or two of the policies on the deals with these numbers.
+
+    Two play each deal twice: tables 2k and 2k + 1 are a pair, with the first policy on side 0 at table 2k.
+    """
+    everyone = [*(policies[i] for i in lineup), *([partner] if partner else [])]
+    streams = [*lineup, len(policies)] if len(lineup) == 1 else [0, 1, 2]  # two copies of a player are two players
+    rngs = [np.random.default_rng([seed, int(numbers[0]), stream]) for stream in streams]
+    states = new_tables(game, options, seed, np.repeat(numbers, len(lineup)))
+    players = np.tile(seating(game.rules.SIDES, len(lineup), partner is not None), (len(numbers), 1))
+    return play_out(game, states, everyone, players, rngs, log_size)
+
+
+def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8s:
+    """[tables a deal, S] which policy sits where: two swap their sides; a partner has all but a side's first seat."""
+    own = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
+    tables = [np.where(own, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
+    return np.array(tables, np.int8)
+
+
+def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Margins and win shares of the first policy, one for each pair, from the rewards."""
+    tables = np.arange(len(played.rewards))
+    margins = played.rewards[tables, [game.rules.SIDES.index(swapped) for swapped in tables % 2]]
+    wins = (np.sign(margins) + 1) / 2
+    return (margins[0::2] + margins[1::2]) / 2, (wins[0::2] + wins[1::2]) / 2
+
+
+def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scores and wins of a policy, from the outcomes."""
+    outcomes = [game.view.outcome(state) for state in played.states]
+    scores = np.array([score[0] for _, score in outcomes], np.float64)
+    return scores, np.array([reason == WON for reason, _ in outcomes], np.float64)

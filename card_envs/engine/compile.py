@@ -41,9 +41,14 @@ def kernel(loop_name: str, game: Game, bot: str = "") -> Any:
     loop = getattr(kernels, loop_name)
     stem = f"{loop_name}_{game.name}_{bot}_"
     name = stem + source_digest(game.rules.__file__)
-    names = {**vars(kernels), **vars(game.rules), "__name__": kernels.__name__}
-    if bot:
-        names["bot_move"] = getattr(game.bot, bot)
+    # Of the game, only the functions of the contract: its constants may be named like those of `kernels.py`.
+    rules = {rule: game.rules for rule in loop.__code__.co_names if hasattr(contract, rule)}
+    for player in rules.keys() & {"trivial", "greedy", "bot_move"}:
+        rules[player] = game.bot
+    functions = {rule: getattr(module, bot if rule == "bot_move" else rule) for rule, module in rules.items()}
+    if "greedy" in functions and not jit.INTERPRETED:  # a loop that has all players
+        functions = {rule: jit.apart(function) for rule, function in functions.items()}
+    names = {**vars(kernels), **functions}
     bound = FunctionType(loop.__code__, names, name)
     bound.__qualname__ = name
     if jit.INTERPRETED:

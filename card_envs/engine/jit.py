@@ -23,6 +23,11 @@ def rule(function: Function) -> Function:
     return cast(Function, njit(_nrt=False, forceinline=True, error_model="numpy")(function))
 
 
+def apart(function: Function) -> Function:
+    """A rule function that is called, not inlined: many large ones in one loop would compile for minutes."""
+    return cast(Function, njit(_nrt=False, error_model="numpy")(getattr(function, "py_func", function)))
+
+
 def loop(function: Function) -> Function:
     """Compile a loop over tables: cached on disk, runs without the GIL."""
     return cast(Function, njit(nogil=True, cache=True, error_model="numpy")(function))

@@ -14,13 +14,18 @@ from card_envs.game import (
     arrange,
     bot_move,
     deal,
+    greedy,
     legal,
     observe,
     observe_all,
     play,
     random_move,
     redeal_hidden,
+    trivial,
 )
+
+# Who plays a seat in `play_on`: a caller with a policy of its own, or compiled code.
+ASK, RANDOM, TRIVIAL, GREEDY = range(4)
 
 
 def reset_tables(states: Any, keys: UInt64s, first: int, last: int) -> None:
@@ -170,3 +175,55 @@ def bot_playout(states: Any, decisions: int, first: int, last: int) -> int:
                     ended += 1
                 deal(state)
     return ended
+
+
+def play_on(
+    states: Any, actions: Any, players: Int8s, kinds: Int8s, streams: UInt64s, mask: Int8s, moves: Any, rewards: Any,
+    log: Any, first: int, last: int,
+) -> None:  # fmt: skip
+    """Play each table to the end of its episode, or to the next decision of a player that must be asked.
+
+    Deals on within the episode, never after it: an ended table keeps its last state.
+
+    Args:
+        states: [B].
+        actions: [B] the answer to the decision that the table waits for, or -1.
+        players: [B, S] who sits where, as indices of `kinds`.
+        kinds: [P] `ASK`, `RANDOM`, `TRIVIAL` or `GREEDY`. Who is `ASK` is not asked where one action is legal.
+        streams: [B] for random moves; they move on.
+        mask: [A] scratch.
+        moves: [B, P] grows by the moves that each player made.
+        rewards: [B, S] grows by the rewards.
+        log: [B, any] the episode's moves are entered, as far as there is room.
+    """
+    for i in range(first, last):
+        state = states[i]
+        stream = streams[i : i + 1]
+        num_moves = moves[i].sum()
+        action = actions[i]
+        while True:
+            while state.needs_deal and not state.over:
+                deal(state)
+            if state.over:
+                break
+            player = players[i, state.seat]
+            if action < 0:
+                kind = kinds[player]
+                if kind == GREEDY:
+                    action = greedy(state)
+                elif kind == TRIVIAL:
+                    action = trivial(state)
+                elif kind == RANDOM:
+                    action = random_move(state, stream)
+                elif legal(state, mask) > 1:
+                    break
+                else:
+                    action = mask.argmax()
+            play(state, action)
+            for s in range(rewards.shape[1]):
+                rewards[i, s] += state.rewards[s]
+            moves[i, player] += 1
+            if num_moves < log.shape[1]:
+                log[i, num_moves] = action
+            num_moves += 1
+            action = -1

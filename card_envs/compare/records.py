@@ -1,0 +1,74 @@
+"""Saving some games of a contest as game records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.compare.match import Contest, chunks, lineups
+from card_envs.engine.rng import table_keys
+from card_envs.engine.table import Table
+from card_envs.record import GameRecord
+
+LOG_SIZE = 1024
+
+
+def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
+    """Play the first portion of a contest once more, move for move the same, and save the games of its first pairs.
+
+    Args:
+        contest: who plays what.
+        pairs: as the contest was played.
+        limit: how many pairs to save, at most the first portion.
+        folder: made if missing.
+
+    Returns:
+        How many games were saved: as `<pair>-<policies>.json`, the policy of side 0 first.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = chunks(pairs)[0]
+    saved = 0
+    for lineup in lineups(contest.game, len(contest.names)):
+        played = contest.play_one(lineup, numbers, LOG_SIZE)
+        longest = int(played.moves.sum(axis=1).max())
+        if longest > LOG_SIZE:
+            played = contest.play_one(lineup, numbers, longest)
+        tables_a_pair = len(lineup)
+        for table in range(min(limit, len(numbers)) * tables_a_pair):
+            number = int(numbers[table // tables_a_pair])
+            there = lineup[::-1] if table % tables_a_pair else lineup
+            names = "-".join(f"{i + 1}_{_file_name(contest.names[i])}" for i in there)
+            moves = played.log[table][played.log[table] >= 0]
+            _record(contest, number, moves).save(folder / f"{number:04d}-{names}.json")
+            saved += 1
+    return saved
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in Path(name).name)
+
+
+def _record(contest: Contest, number: int, moves: NDArray[np.int16]) -> GameRecord:
+    """The record of the episode that these moves make of the first deals of a table."""
+    game = contest.game
+    options = game.validated(dict(contest.options))
+    table = Table(game, game.rules.new_state(options))
+    table.state.rng = table_keys(contest.seed, np.array([number]))[0]
+    packs, texts = [], []
+    for action in moves.tolist():
+        while table.needs_deal:
+            table.deal()
+            packs.append(game.view.dealt_pack(table.state))
+        texts.append(game.view.move_text(table.state, action))
+        table.play(action)
+    reason, scores = game.view.outcome(table.state)
+    return GameRecord(
+        game=game.name,
+        version=game.version,
+        options=options.model_dump(mode="json", exclude_none=True),
+        deal=game.view.deal_text(packs),
+        moves=texts,
+        outcome={"over": table.over, "reason": reason, "scores": scores},
+    )

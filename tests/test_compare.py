@@ -1,0 +1,334 @@
+"""Surveys and comparisons: known answers, agreement of compiled and asked players, processes, Ctrl-C, files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+from card_envs.__main__ import app, main
+from card_envs.compare.estimates import estimate, estimates, pairs_needed, wilson
+from card_envs.compare.match import Contest, chunks, join, play_contest, play_pairs, seating
+from card_envs.compare.ratings import bradley_terry, ratings
+from card_envs.compare.standings import standings
+from card_envs.compare.survey import survey, wins_of
+from card_envs.engine.batch import IllegalMove
+from card_envs.game import Game
+from card_envs.opponents import load_opponent
+from card_envs.opponents.policy import Turn
+from card_envs.record import GameRecord
+from tests.conftest import short_options
+from tests.tiny_game import GAME as HIGH_CARD
+
+HERE = "tests.test_compare"
+
+
+class Asked:
+    """`greedy` as a user's own policy would play it: asked for every decision."""
+
+    bot = "greedy"
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        assert (turn.mask.sum(axis=1) > 1).all()  # nobody is asked where there is no choice
+        return turn.bot_moves(self.bot)
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        return np.eye(turn.mask.shape[1], dtype=np.float32)[self.act(turn, np.random.default_rng())]
+
+
+class Impatient(Asked):
+    """Somebody presses Ctrl-C at its third decision."""
+
+    asked: ClassVar[int] = 0
+    patience: ClassVar[int] = 4
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        Impatient.asked += 1
+        if Impatient.asked > Impatient.patience:
+            raise KeyboardInterrupt
+        return super().act(turn, rng)
+
+
+class Cheat(Asked):
+    """Plays what is not legal."""
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        return turn.mask.argmin(axis=1)
+
+
+def run(*words: object) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+# Intervals and ratings by hand
+
+
+def test_intervals_by_hand() -> None:
+    assert (wilson(0, 10).low, round(wilson(0, 10).high, 4)) == (0, 0.2775)
+    assert (round(wilson(5, 10).low, 4), round(wilson(5, 10).high, 4)) == (0.2366, 0.7634)
+    values = np.random.default_rng(0).normal(3, 2, 400)
+    normal = 1.96 * values.std() / 20
+    found = estimate(values)
+    assert found.mean == pytest.approx(values.mean())
+    assert found.high - found.mean == pytest.approx(normal, rel=0.1)
+    assert found.mean - found.low == pytest.approx(normal, rel=0.1)
+    both = estimates(np.array([values, 5 - values]))  # the same columns are drawn for all rows
+    assert both[0].low == pytest.approx(found.low) and both[1].low == pytest.approx(5 - found.high)
+    assert pairs_needed(np.array([3.0, -1.0])) == 32  # (2.8016 * 2 / 1)^2 = 31.4
+    assert pairs_needed(np.array([1.0, -1.0])) is None
+
+
+def test_ratings_by_hand() -> None:
+    two = bradley_terry(np.array([[0.0, 3], [1, 0]]), anchor=1, draws=0)
+    assert two == pytest.approx([1000 + 400 * np.log10(3), 1000])
+    strength = np.array([1.0, 2, 4])  # results in exactly these proportions
+    wins = 100 * strength[:, None] / (strength[:, None] + strength[None])
+    three = bradley_terry(wins, draws=0)
+    step = 400 * np.log10(2)
+    assert three == pytest.approx([1000 - step, 1000, 1000 + step], abs=1e-4)
+    assert bradley_terry(np.array([wins, wins.T]), draws=0)[1] == pytest.approx(three[::-1], abs=1e-4)
+    spotless = bradley_terry(np.array([[0.0, 9], [0, 0]]), anchor=1)  # and one draw: 9.5 to 0.5
+    assert spotless[0] == pytest.approx(1000 + 400 * np.log10(19))
+
+
+def test_ratings_are_pinned_and_resampled() -> None:
+    wins = np.random.default_rng(1).binomial(2, [[0.7], [0.8], [0.6]], (3, 500)) / 2
+    better, pinned, worse = ratings(["a", "x/greedy", "b"], wins)
+    assert (pinned.mean, pinned.low, pinned.high) == (1000, 1000, 1000)
+    assert worse.low < worse.mean < worse.high < 1000 < better.low < better.mean < better.high
+    unpinned = ratings(["a", "c", "b"], wins)
+    assert sum(rating.mean for rating in unpinned) == pytest.approx(3000)
+    assert unpinned[0].mean - unpinned[2].mean == pytest.approx(better.mean - worse.mean)
+
+
+# Known answers
+
+
+def equal_within_interval(seeds: range) -> int:
+    player = load_opponent("random", HIGH_CARD)
+    margins = [play_pairs(HIGH_CARD, player, player, 200, seed).margin for seed in seeds]
+    return sum(margin.low <= 0 <= margin.high for margin in margins)
+
+
+def test_two_copies_of_a_player_are_equal() -> None:
+    assert equal_within_interval(range(20)) >= 17
+    greedy = load_opponent("greedy", HIGH_CARD)
+    assert not play_pairs(HIGH_CARD, greedy, greedy, 50).margins.any()  # nothing but the cards is left
+
+
+@pytest.mark.slow
+def test_two_copies_of_a_player_are_equal_for_93_of_100_seeds() -> None:
+    assert equal_within_interval(range(100)) >= 93
+
+
+def test_a_small_edge_is_found_with_the_predicted_number_of_pairs() -> None:
+    greedy, other = load_opponent("greedy", HIGH_CARD), load_opponent("random", HIGH_CARD)
+    needed = pairs_needed(play_pairs(HIGH_CARD, greedy, other, 5000, seed=99).margins)
+    assert needed is not None and needed > 15
+    found = [play_pairs(HIGH_CARD, greedy, other, needed, seed).margin.low > 0 for seed in range(40)]
+    assert 26 <= sum(found) <= 38  # of 40, with a chance of 0.8 each
+
+
+# Compiled players and asked ones
+
+
+def test_asked_players_play_the_same_games_as_compiled_ones(game: Game) -> None:
+    options = short_options(game)
+    trivial, greedy = load_opponent("trivial", game), load_opponent("greedy", game)
+    asked = play_pairs(game, Asked(game), trivial, 8, seed=5, options=options)
+    compiled = play_pairs(game, greedy, trivial, 8, seed=5, options=options)
+    assert np.array_equal(asked.margins, compiled.margins) and np.array_equal(asked.win_shares, compiled.win_shares)
+    assert asked.decisions[1] == compiled.decisions[1] and 0 < asked.decisions[0] <= compiled.decisions[0]
+    both = [survey(game, policy, 16, seed=5, options=options).as_dict() for policy in (Asked(game), greedy)]
+    for figures in both:
+        assert figures.pop("microseconds_a_decision") >= 0
+    assert both[0] == both[1]
+
+
+def test_survey(game: Game) -> None:
+    options = short_options(game)
+    policy = load_opponent("random", game)
+    found = survey(game, policy, 60, seed=1, options=options)
+    assert found.decisions.low <= found.decisions.mean <= found.decisions.high and found.decisions.mean > 1
+    assert sum(share.mean for share in found.endings.values()) == pytest.approx(1) and "" not in found.endings
+    assert (found.first_wins is None) == (max(game.rules.SIDES) == 0)
+    again = survey(game, policy, 60, seed=1, options=options)
+    assert again == dataclasses.replace(found, microseconds=again.microseconds)
+    other = survey(game, policy, 60, seed=2, options=options)
+    assert (other.decisions, other.score) != (found.decisions, found.score)
+    if game is HIGH_CARD:
+        assert found.decisions.low == found.decisions.high == 6
+
+
+def test_who_has_won() -> None:
+    scores = np.array([[2, 1], [1, 2], [1, 1]], float)
+    assert wins_of(HIGH_CARD, scores, np.array([0, 0, 1], np.int8)).tolist() == [1, 0, 0.5]
+
+
+def test_illegal_moves_are_named() -> None:
+    with pytest.raises(IllegalMove, match="policy Cheat: action"):
+        play_pairs(HIGH_CARD, Cheat(HIGH_CARD), load_opponent("random", HIGH_CARD), 2)
+
+
+def test_seating() -> None:
+    sides = (0, 1, 0, 1)
+    assert seating(sides, 2, False).tolist() == [[0, 1, 0, 1], [1, 0, 1, 0]]
+    assert seating(sides, 2, True).tolist() == [[0, 1, 2, 2], [1, 0, 2, 2]]
+    assert seating((0,), 1, False).tolist() == [[0]]
+
+
+# Contests
+
+
+def played(contest: Contest, pairs: int, processes: int = 1) -> Any:
+    return join(list(play_contest(contest, pairs, processes)))
+
+
+def test_standings_of_all_games(game: Game) -> None:
+    contest = Contest(game, ("greedy", "random", "trivial"), 3, tuple(short_options(game).items()))
+    part = played(contest, 20)
+    figures = json.loads(json.dumps(standings(contest, part)))
+    assert figures["pairs"] == 20 and [policy["name"] for policy in figures["policies"]] == list(contest.names)
+    assert len(figures["pairings"]) == 3 and figures["nearest"]["first"] in contest.names
+    means = {policy["name"]: policy["win_share"]["mean"] for policy in figures["policies"]}
+    pairing = figures["pairings"][0]
+    assert (pairing["first"], pairing["second"]) == ("greedy", "random")
+    if max(game.rules.SIDES) == 0:
+        assert pairing["wins_more"]["mean"] == pytest.approx(means["greedy"] - means["random"])
+        scores = [policy["score"]["mean"] for policy in figures["policies"]]
+        assert scores == pytest.approx(part.margins.mean(axis=1).tolist()) and scores[0] > scores[1]
+    else:
+        assert sum(means.values()) == pytest.approx(1.5)
+        assert figures["policies"][0]["rating"]["mean"] == 1000
+        # The same pairing by itself has the same games.
+        alone = played(Contest(game, contest.names[:2], 3, contest.options), 20)
+        assert np.array_equal(alone.margins[0], part.margins[0])
+
+
+def test_a_partner_sits_beside_each(game: Game) -> None:
+    contest = Contest(game, ("greedy", "trivial"), 3, tuple(short_options(game).items()), partner="greedy")
+    if len(set(game.rules.SIDES)) == game.rules.NUM_SEATS:
+        with pytest.raises(ValueError, match="partner"):
+            contest.check()
+        return
+    contest.check()
+    part = played(contest, 16)
+    assert part.margins.shape == (1, 16)
+    assert not played(Contest(game, ("greedy", "greedy"), 3, contest.options, partner="trivial"), 16).margins.any()
+
+
+def test_any_number_of_processes() -> None:
+    contest = Contest(HIGH_CARD, ("random", f"{HERE}:Asked", "trivial"), 4)
+    one, two = (played(contest, 40, processes) for processes in (1, 2))
+    assert len(chunks(40)) == 3
+    assert np.array_equal(one.margins, two.margins) and np.array_equal(one.wins, two.wins)
+    assert np.array_equal(one.decisions, two.decisions)
+
+
+def test_chunks() -> None:
+    for pairs in (1, 16, 17, 1000, 100_000):
+        assert np.array_equal(np.concatenate(chunks(pairs)), np.arange(pairs))
+        assert all(len(chunk) <= 1024 for chunk in chunks(pairs))
+        assert all(one[-1] < other[0] for one, other in pairwise(chunks(pairs)))
+
+
+# The commands
+
+
+def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
+    code, output = run(
+        "compare", "high_card", "greedy", "trivial", "--pairs", 30, "--seed", 6, "--json", tmp_path / "c.json",
+        "--records", tmp_path / "games", "--record-pairs", 3,
+    )  # fmt: skip
+    assert code == 0 and "rating" in output and "30 mirrored pairs" in output
+    figures = json.loads((tmp_path / "c.json").read_text())
+    assert not figures["stopped"] and figures["seed"] == 6 and figures["sampled"]
+    assert figures["policies"][0]["microseconds_a_move"] >= 0
+    part = played(Contest(HIGH_CARD, ("greedy", "trivial"), 6), 30)
+    assert figures["pairings"][0]["margin_an_episode"]["mean"] == pytest.approx(part.margins.mean())
+    files = sorted((tmp_path / "games").iterdir())
+    assert [file.name for file in files[:2]] == ["0000-1_greedy-2_trivial.json", "0000-2_trivial-1_greedy.json"]
+    assert len(files) == 6
+    for number in range(3):  # the games saved are those that were counted
+        pair = [GameRecord.load(file) for file in files[2 * number : 2 * number + 2]]
+        for record in pair:
+            record.verify()
+        margins = [scores[0] - scores[1] for scores in (record.outcome["scores"] for record in pair)]
+        assert (margins[0] - margins[1]) / 2 == part.margins[0, number]
+
+
+def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:
+    from card_envs.compare.records import save_records
+
+    contest = Contest(game, ("random", "greedy"), 2, tuple(short_options(game).items()))
+    assert save_records(contest, 2, 1, tmp_path) == 2
+    for file in tmp_path.iterdir():
+        GameRecord.load(file).verify()
+
+
+def test_pictures(game: Game, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from card_envs.compare.report import draw
+
+    contest = Contest(game, ("greedy", "random", "trivial"), 3, tuple(short_options(game).items()))
+    draw("title", standings(contest, played(contest, 16)), tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ctrl_c_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("compare", "high_card", f"{HERE}:Impatient", "trivial", "--pairs", 64, "--json", tmp_path / "c.json")
+    monkeypatch.setattr(Impatient, "asked", 0)
+    monkeypatch.setattr(Impatient, "patience", 5)
+    code, output = run(*words)
+    assert code == 130 and "stopped before 64" in output and "rating" in output
+    figures = json.loads((tmp_path / "c.json").read_text())
+    assert figures["stopped"] and 0 < figures["pairs"] < 64 and figures["pairs"] % 16 == 0
+    monkeypatch.setattr(Impatient, "asked", 10)
+    code, output = run(*words)
+    assert code == 130 and "before the first pairs" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("compare", "high_card", "greedy", "gredy"), "did you mean high_card/greedy"),
+        (("compare", "hi_card", "greedy", "trivial"), "did you mean high_card"),
+        (("compare", "high_card", "greedy"), "two or more players"),
+        (("compare", "high_card", "greedy", "trivial", "-o", "reward=gold"), "reward"),
+        (("compare", "high_card", "greedy", "trivial", "--partner", "random"), "nobody has a partner"),
+        (("survey", "high_card", "gredy"), "did you mean high_card/greedy"),
+        (("survey", "high_card", "-o", "fruit"), "expected name=value"),
+    ],
+)
+def test_wrong_words_end_in_one_line(
+    words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["card_envs", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    shown = capsys.readouterr().out
+    assert shown.startswith("error:") and said in shown and shown.count("\n") == 1
+
+
+def test_survey_command(game: Game, tmp_path: Path) -> None:
+    options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
+    code, output = run("survey", game.name, "--episodes", 20, "--json", tmp_path / "s.json", *options)
+    assert code == 0 and "decisions an episode" in output
+    figures = json.loads((tmp_path / "s.json").read_text())
+    assert list(figures["players"]) == ["random", "trivial", "greedy"] and figures["options"] == short_options(game)
+    for player in figures["players"].values():
+        assert player["episodes"] == 20 and player["decisions"]["mean"] > 0
