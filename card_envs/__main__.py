@@ -163,6 +163,37 @@ def survey(
 
 
 @app.command()
+def advise(
+    game_name: GameName,
+    position: Annotated[Path, typer.Argument(help="JSON: a view (`env.view`) of the seat to move")],
+    opponent: Annotated[str, typer.Option(help="who is asked: a name, folder or module:Class")] = "search-1024",
+    seed: Annotated[int, typer.Option(min=0, help="of the worlds that it draws")] = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Show what an opponent thinks of every legal move, from what one seat can see."""
+    from card_envs.opponents import load_opponent
+
+    game = get_game(game_name)
+    try:
+        view = json.loads(position.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{position}: no JSON: {error}") from None
+    with console.status("thinking"):
+        advices = load_opponent(opponent, game).evaluate(view, seed)
+    sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
+    searched = advices[0].margin is not None
+    columns = ("expected margin", "standard error", "worlds") if searched else ("probability",)
+    for column in ("move", *columns):
+        sheet.add_column(column, justify="left" if column == "move" else "right")
+    for one in advices:
+        cells = (f"{one.margin:.2f}", f"{one.error:.2f}", str(one.worlds)) if searched else (f"{one.probability:.3f}",)
+        sheet.add_row(one.move, *cells)
+    console.print(sheet)
+    figures = {"game": game.name, "opponent": opponent, "seed": seed, "moves": [one._asdict() for one in advices]}
+    write_json(figures, json_file)
+
+
+@app.command()
 def bench(
     game_name: Annotated[str | None, typer.Argument(help="only this game")] = None,
     seconds: Annotated[float, typer.Option(min=0.01, help="for each figure")] = 1.0,

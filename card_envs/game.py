@@ -244,6 +244,14 @@ def greedy(state: State) -> int:
     raise NotImplementedError
 
 
+def standing(state: State, seat: int) -> int:
+    """How far a seat's side is ahead in the episode, in points; in a game for one, how far it has come.
+
+    Search compares moves by what this is at the end of the deal; it does not depend on the option `reward`.
+    """
+    raise NotImplementedError
+
+
 def bot_move(state: State) -> int:
     """The move of the one of the two that a loop is bound to."""
     raise NotImplementedError

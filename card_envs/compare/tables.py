@@ -108,7 +108,7 @@ def play_out(
         for which in np.flatnonzero(kinds == ASK).tolist():
             tables = np.flatnonzero(waiting & (player == which))
             if len(tables):
-                turn = turn_of_states(game, states[tables])
+                turn = turn_of_states(game, states.take(tables))  # indexing copies field by field
                 start = time.perf_counter()
                 actions[tables] = policies[which].act(turn, rngs[which])
                 seconds[which] += time.perf_counter() - start

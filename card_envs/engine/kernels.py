@@ -21,6 +21,7 @@ from card_envs.game import (
     play,
     random_move,
     redeal_hidden,
+    standing,
     trivial,
 )
 
@@ -227,3 +228,78 @@ def play_on(
                 log[i, num_moves] = action
             num_moves += 1
             action = -1
+
+
+def search_tables(
+    states: Any, keys: UInt64s, num_worlds: int, doubt: float, scratch: Any, live: Int8s, sums: Any, squares: Any,
+    leads: Any, worlds: Any, chosen: Any, first: int, last: int,
+) -> None:  # fmt: skip
+    """Choose a move at each table by playing its deal out in worlds that fit what the seat to move knows.
+
+    Every move is tried in the same worlds; the bot that this loop is bound to plays on. The bot's own move stands
+    against all others: these lose their worse half in each of as many rounds as leave one of them
+    (sequential halving: Karnin, Koren & Somekh 2013), and that one is played if it is better beyond doubt.
+
+    Args:
+        states: [B]; they stay as they are.
+        keys: [B] streams of the worlds; they move on.
+        num_worlds: for the moves that stay to the end.
+        doubt: standard errors by which another move must be better than the bot's.
+        scratch: [2 B] States to work with.
+        live: [B, A] scratch.
+        sums, squares: [B, A] get the sum of each move's results (`standing` at the end of the deal) and their squares.
+        leads: [B, A] gets the sum of its squared leads over the bot's own move.
+        worlds: [B, A] gets how many worlds each move was tried in.
+        chosen: [B] gets the moves.
+    """
+    num_actions = live.shape[1]
+    for i in range(first, last):
+        sums[i, :] = 0
+        squares[i, :] = 0
+        leads[i, :] = 0
+        worlds[i, :] = 0
+        seat = states[i].seat
+        rivals = legal(states[i], live[i]) - 1
+        own = bot_move(states[i])
+        live[i, own] = 0
+        chosen[i] = own
+        rounds = 1
+        while (1 << rounds) < rivals:
+            rounds += 1
+        done = 0
+        for world in range(num_worlds if rivals > 0 else 0):
+            scratch[2 * i] = states[i]
+            redeal_hidden(scratch[2 * i], seat, keys[i : i + 1])
+            own_result = 0
+            for turn in range(num_actions + 1):
+                action = turn - 1 if turn else own
+                if turn and live[i, action] == 0:
+                    continue
+                scratch[2 * i + 1] = scratch[2 * i]
+                state = scratch[2 * i + 1]
+                play(state, action)
+                while not state.needs_deal:
+                    play(state, bot_move(state))
+                result = standing(state, seat)
+                if turn == 0:
+                    own_result = result
+                leads[i, action] += (result - own_result) ** 2
+                sums[i, action] += result
+                squares[i, action] += result * result
+                worlds[i, action] += 1
+            while done < rounds and (world + 1) * rounds >= num_worlds * (done + 1):
+                done += 1
+                for _ in range(rivals // 2):
+                    worst = -1
+                    for action in range(num_actions):
+                        if live[i, action] and (worst < 0 or sums[i, action] <= sums[i, worst]):
+                            worst = action
+                    live[i, worst] = 0
+                rivals -= rivals // 2
+        if rivals > 0:  # one, and like the bot's own it has been in all worlds
+            rival = 0
+            while live[i, rival] == 0:
+                rival += 1
+            lead = sums[i, rival] - sums[i, own]
+            if lead > 0 and lead * lead >= doubt * doubt * (leads[i, rival] - lead * lead / num_worlds):
+                chosen[i] = rival

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from pathlib import Path
 
 from card_envs.game import Game
@@ -11,14 +12,16 @@ from card_envs.games import GAMES, get_game
 from card_envs.opponents.checkpoint import load_network
 from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy
 
+SEARCHING = ("search-64", "search-1024")  # and any other number of worlds
 MODELS = Path(__file__).parent / "models"
 
 
 def opponent_names(game: Game) -> list[str]:
     """The opponents of a game that come with the package."""
     shipped = sorted(path.name for path in (MODELS / game.name).glob("*") if path.is_dir())
-    return ["random", "trivial", "greedy", *shipped]
+    return ["random", "trivial", "greedy", *SEARCHING, *shipped]
 
 
 def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
@@ -51,11 +54,14 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
         return Opponent(name, given, _users_own(name, given))
     if given is None:
         raise ValueError(_unknown(name, [f"{g.name}/{n}" for g in GAMES.values() for n in opponent_names(g)]))
-    if short not in opponent_names(given) or prefix not in ("", given.name):
+    worlds = re.fullmatch(r"search-([1-9]\d{0,6})", short)
+    if (short not in opponent_names(given) and not worlds) or prefix not in ("", given.name):
         raise ValueError(_unknown(name, [f"{given.name}/{n}" for n in opponent_names(given)]))
     policy: Policy
     if short == "random":
         policy = RandomPolicy()
+    elif worlds:
+        policy = SearchPolicy(given, int(worlds[1]))
     elif short in ("trivial", "greedy"):
         policy = ScriptedPolicy(short)
     else:

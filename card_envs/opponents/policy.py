@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,48 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True)
+class Evaluation:
+    """What moves are worth.
+
+    Attributes:
+        means: [n, A] expected points of the mover's side, nan for moves that were not tried.
+        errors: [n, A] their standard errors.
+        worlds: [n, A] in how many worlds each was tried.
+    """
+
+    means: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    worlds: NDArray[np.int64]
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """A policy that can say what moves are worth."""
+
+    def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation:
+        """What each legal move is worth."""
+        ...
+
+
+class Advice(NamedTuple):
+    """A legal move, and what an opponent thinks of it.
+
+    Attributes:
+        move: in the game's notation.
+        probability: of playing it.
+        margin: points that it is expected to bring by the end of the deal; None where the opponent doesn't say.
+        error: the standard error of the margin.
+        worlds: in which it was tried.
+    """
+
+    move: str
+    probability: float
+    margin: float | None = None
+    error: float | None = None
+    worlds: int = 0
+
+
+@dataclass(frozen=True)
 class Opponent:
     """A policy with the game it plays and a name."""
 
@@ -76,7 +118,21 @@ class Opponent:
         return self.policy.probabilities(turn)
 
     def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:
-        """The legal moves of the seat to move with their probabilities, best first, from a view (`env.view`).
+        """The legal moves of the seat to move with their probabilities, or expected margins where the opponent
+        searches, best first, from a view (`env.view`).
+
+        Raises:
+            ValueError: the view is malformed or contradictory, or it is another seat's turn.
+        """
+        advices = self.evaluate(view)
+        return [(one.move, one.probability if one.margin is None else one.margin) for one in advices]
+
+    def evaluate(self, view: dict[str, Any], seed: int = 0) -> list[Advice]:
+        """All that this opponent can say of the legal moves, best first, from a view (`env.view`).
+
+        Args:
+            view: of the seat to move.
+            seed: of the worlds that a searching opponent draws.
 
         Raises:
             ValueError: the view is malformed or contradictory, or it is another seat's turn.
@@ -85,10 +141,16 @@ class Opponent:
         if state.needs_deal or state.seat != view["seat"]:
             raise ValueError(f"view: to_move: it is not the turn of seat {view['seat']}")
         turn = turn_of_states(self.game, np.array([state], self.game.rules.STATE))
-        probabilities = self.probabilities(turn)[0]
-        actions = np.flatnonzero(turn.mask[0])
-        ranked = sorted(actions, key=lambda action: -probabilities[action])
-        return [(self.game.view.move_text(state, int(action)), float(probabilities[action])) for action in ranked]
+        texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(turn.mask[0])}
+        if not isinstance(self.policy, Evaluator) or len(texts) == 1:
+            shares = self.probabilities(turn)[0]
+            return [Advice(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
+        worth = self.policy.evaluate(turn, np.random.default_rng(seed))
+        means, errors, worlds = worth.means[0], worth.errors[0], worth.worlds[0]
+        ranked = sorted(texts, key=lambda a: (-worlds[a], -means[a]))  # what was dropped early comes last
+        return [
+            Advice(texts[a], float(a == ranked[0]), float(means[a]), float(errors[a]), int(worlds[a])) for a in ranked
+        ]
 
 
 def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:

@@ -155,3 +155,8 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
     other = 1 - int(seat)
     unseen = ALL_CARDS & ~(state.hands[int(seat)] | state.played[0] | state.played[1])
     state.hands[other] = draw(unseen, count(state.hands[other]), advance(stream))
+
+
+@rule
+def standing(state: State, seat: int) -> int:
+    return int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])

@@ -671,3 +671,8 @@ def split_first(
                         if target < 0:
                             return shares
     return shares
+
+
+@rule
+def standing(state: State, seat: int) -> int:
+    return int(state.scores[int(seat) & 1]) - int(state.scores[1 - (int(seat) & 1)])

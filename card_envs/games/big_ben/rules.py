@@ -646,3 +646,10 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
             i += 1
     num_left = PACK_SIZE - num_dealt
     shuffle(state.pack[num_dealt:], num_left, num_left, advance(stream))
+
+
+@rule
+def standing(state: State, seat: int) -> int:
+    """Cards placed; a won game counts twice."""
+    placed = int(state.num_placed)
+    return 2 * placed if placed == PACK_SIZE else placed

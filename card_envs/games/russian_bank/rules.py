@@ -743,3 +743,8 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
             state.reserves[owner, 1 + i] = pack[i]
         for i in range(num_cards - face_down):
             state.hands[owner, first + i] = pack[FIRST_HAND_CARD + first + i]
+
+
+@rule
+def standing(state: State, seat: int) -> int:
+    return int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])
