@@ -59,6 +59,8 @@ def test_commands_run(line: str, folder: Path) -> None:
         extra = SHORT
     if "compare" in words:
         extra = ["--pairs", "10"]
+    if "survey" in words:
+        extra = ["--episodes", "20"]
     if "bench" in words:
         extra = ["--seconds", "0.05"]
     run([sys.executable, *words[1:], *extra], folder, text="quit\n")

@@ -1,0 +1,99 @@
+"""`python -m training.speed --config configs/back_alley.toml`: decisions learned a second, and what each part costs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as Sheet
+
+from training.config import Config, load_config
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "as configured": {},
+    "2x128": {"hidden": [128, 128]},
+    "2x256": {"hidden": [256, 256]},
+    "2x256, one epoch": {"hidden": [256, 256], "epochs": 1},
+    "2x256, one epoch, slow copy": {"hidden": [256, 256], "epochs": 1, "kl": 0.05},
+    "2x256, one epoch, 51 value bins": {"hidden": [256, 256], "epochs": 1, "value_bins": 51},
+    "2x256, one epoch, small critic": {"hidden": [256, 256], "epochs": 1, "critic_hidden": [64]},
+    "2x256, one epoch, 16 bits": {"hidden": [256, 256], "epochs": 1, "bf16": True},
+}
+ITERATIONS = 3
+console = Console()
+
+
+def rate(settings: dict[str, Any], announce: bool = False) -> tuple[float, dict[str, float]]:
+    """Learned decisions a second over a few updates, and the seconds of each part of one."""
+    from training.trainer import Trainer
+
+    trainer = Trainer(Config(**settings))
+    trainer.iterate()  # compiles
+    before, start = trainer.decisions, time.perf_counter()
+    parts: dict[str, float] = {}
+    for _ in range(ITERATIONS):
+        entry = trainer.iterate()
+        parts = {name: entry[name] for name in entry if name.startswith("seconds_")}
+    found = (trainer.decisions - before) / (time.perf_counter() - start)
+    if announce and trainer.ranks.is_first:
+        print(f"together {found:.0f}", flush=True)
+    trainer.ranks.close()
+    return found, parts
+
+
+def matrix_speed() -> float:
+    """What the processor does at its best in one thread: a product of large matrices, in GFLOP/s."""
+    import torch
+
+    torch.set_num_threads(1)
+    one, other = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    best = 0.0
+    for _ in range(5):
+        start = time.perf_counter()
+        one @ other
+        best = max(best, 2 * 1024**3 / (time.perf_counter() - start) / 1e9)
+    return best
+
+
+def main(
+    config: Annotated[Path, typer.Option(help="the recipe that is measured")],
+    overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
+    together: Annotated[bool, typer.Option("--together", hidden=True)] = False,
+) -> None:
+    """Measure training: one process with parts switched, two that train one policy, two that don't know each other."""
+    base = load_config(config, overrides)
+    if together:
+        rate(base.model_dump(), announce=True)
+        return
+    sheet = Sheet(title=f"{base.game}: learned decisions a second; matrices at {matrix_speed():.0f} GFLOP/s")
+    for column in ("one process", "decisions/s", "playing", "values", "learning"):
+        sheet.add_column(column, justify="left" if column == "one process" else "right")
+    for name, change in VARIANTS.items():
+        found, parts = rate({**base.model_dump(), **change})
+        whole = sum(parts.values())
+        sheet.add_row(name, f"{found:,.0f}", *(f"{seconds / whole:.0%}" for seconds in parts.values()))
+    console.print(sheet)
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        apart = [found for found, _ in pool.map(rate, [base.model_dump()] * 2)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "-m", "training.speed"]
+    command += ["--config", str(config), *(overrides or []), "--together"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    joined = float(re.findall(r"together (\d+)", output)[0])
+    alone, _ = rate(base.model_dump())
+    console.print(
+        f"two processes, one policy: {joined:,.0f}/s, {joined / alone:.2f} times one ({alone:,.0f}/s), "
+        f"{joined / sum(apart):.2f} of two that don't know each other ({sum(apart):,.0f}/s)",
+        highlight=False,
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)
