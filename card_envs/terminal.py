@@ -251,11 +251,15 @@ class PersonsTable:
     def _hint(self, name: str) -> None:
         try:
             opponent = load_opponent(name or "greedy", self.env.game)
-            ranked = opponent.advise(self.env.view(self.person))
+            ranked = opponent.evaluate(self.env.view(self.person))
         except ValueError as error:
             self.say(str(error))
             return
-        likely = [f"{move}{TIED}({share:.0%})" for move, share in ranked if share >= 0.005]
+        if ranked[0].margin is not None:
+            worth = [f"{one.move}{TIED}({one.margin:+.1f}{TIED}±{TIED}{one.error:.1f})" for one in ranked]
+            self.show(lines_of(f"{opponent.name} expects, in points: " + "   ".join(worth), 4))
+            return
+        likely = [f"{one.move}{TIED}({one.probability:.0%})" for one in ranked if one.probability >= 0.005]
         rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
         self.show(lines_of(f"{opponent.name} would play: " + "   ".join(likely) + rest, 4))
 
