@@ -61,6 +61,9 @@ class Config(BaseModel):
     critic_hidden: list[Width] | None = Field(
         default=None, min_length=1, max_length=16, description="widths of the critic's layers (default: the actor's)"
     )
+    warm_start: str = Field(
+        default="", description="a trained opponent (name or folder) whose network the actor begins with"
+    )
     tables: int = Field(default=2048, ge=1, le=1 << 20, description="B: tables that each process plays at once")
     steps: int = Field(default=64, ge=2, le=1 << 16, description="T: decisions at each table between updates")
     skip_forced: bool = Field(

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from card_envs.game import Field, Int8s
-from card_envs.opponents.network import input_scale
+from card_envs.opponents.network import Weights, input_scale
 from training.sparse import SparseLinear, compress
 
 HEAD_GAIN = {"policy": 0.01, "value": 1.0}  # a small policy head begins near uniform play
@@ -38,6 +38,7 @@ class Network(nn.Module):
         super().__init__()
         self.scale = input_scale(fields)
         self.num_outputs = outputs
+        self.sizes = [*hidden, outputs]
         sizes = [len(self.scale), *hidden, outputs]
         layers = [nn.Linear(inputs, size) for inputs, size in pairwise(sizes)]
         for layer in layers:
@@ -65,6 +66,25 @@ class Network(nn.Module):
             assert isinstance(layer, nn.Linear)
             tensors |= {f"layer{i}.weight": layer.weight, f"layer{i}.bias": layer.bias}
         return {name: tensor.detach().contiguous().numpy().copy() for name, tensor in tensors.items()}
+
+    def set_weights(self, weights: Weights) -> None:
+        """Take over such weights, of a network with the same layers.
+
+        Raises:
+            ValueError: the layers differ.
+        """
+        own = self.weights()
+        if {name: weight.shape for name, weight in own.items()} != {name: w.shape for name, w in weights.items()}:
+            shapes = [weight.shape[0] for name, weight in weights.items() if name.endswith("bias")]
+            raise ValueError(f"warm_start: its layers have sizes {shapes}, those of this run {self.sizes}")
+        tensors = {name: torch.from_numpy(np.asarray(weight, np.float32)) for name, weight in weights.items()}
+        with torch.no_grad():
+            self.first_weight.copy_(tensors["layer0.weight"].t())
+            self.first_bias.copy_(tensors["layer0.bias"])
+            for i, layer in enumerate(self.rest, start=1):
+                assert isinstance(layer, nn.Linear)
+                layer.weight.copy_(tensors[f"layer{i}.weight"])
+                layer.bias.copy_(tensors[f"layer{i}.bias"])
 
 
 def processor_has_bf16() -> bool:

@@ -56,16 +56,16 @@ def train(config: Config, resume: bool) -> int:
     is_first = os.environ.get("RANK", "0") == "0"
     if is_first:
         run_folder.check_writable(config.runs, 50_000_000)
-        if not resume:
-            folder, aside = run_folder.prepare(config)
-            if aside:
-                say(f"{folder} was there: moved to {aside}")
     with console.status("compiling and dealing"):
         from training.trainer import Trainer  # torch takes seconds to import: not before the settings are right
 
         trainer = Trainer(config)
         if is_first:
             run_folder.check_writable(config.runs, trainer.bytes_on_disk())
+            if not resume:
+                folder, aside = run_folder.prepare(config)
+                if aside:
+                    say(f"{folder} was there: moved to {aside}")
         if resume:
             trainer.load_checkpoint(folder / run_folder.CHECKPOINT)
             say(f"resuming {folder} after {trainer.decisions:,} decisions")

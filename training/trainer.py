@@ -58,6 +58,11 @@ class Trainer:
         self.game = get_game(config.game)
         rules = self.game.rules
         self.actor = Network(input_fields(rules), config.hidden, rules.NUM_ACTIONS, HEAD_GAIN["policy"])
+        if config.warm_start:
+            first = load_opponent(config.warm_start, self.game).policy
+            if not isinstance(first, NetworkPolicy):
+                raise ValueError(f"warm_start = {config.warm_start!r}: expected a trained opponent")
+            self.actor.set_weights(first.weights)
         outputs = max(1, config.value_bins)
         self.critic = Network(rules.FULL_FIELDS, config.critic_hidden or config.hidden, outputs, HEAD_GAIN["value"])
         self.learner = Learner(self.actor, self.critic, config, rules.ACTION_FIELDS, self.ranks)

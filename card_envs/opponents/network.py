@@ -48,6 +48,7 @@ class NetworkPolicy:
         """
         self.game = game
         self.sampled = sampled
+        self.weights = weights
         self._layers = [
             (weights[f"layer{i}.weight"].astype(np.float32).T, weights[f"layer{i}.bias"].astype(np.float32))
             for i in range(len(weights) // 2)

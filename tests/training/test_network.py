@@ -86,3 +86,12 @@ def test_no_rows_give_no_answers() -> None:
     network = Network(GAME.rules.OBS_FIELDS, [4], 3, 1.0)
     obs = np.zeros((2, GAME.rules.OBS_SIZE), np.int8)
     assert evaluate_in_parts(network, obs, np.zeros(0, np.int64)).shape == (0, 3)
+
+
+def test_weights_can_be_taken_over() -> None:
+    rules = GAME.rules
+    one, other = (Network(input_fields(rules), [12, 8], rules.NUM_ACTIONS, 1.0) for _ in range(2))
+    other.set_weights(one.weights())
+    assert all(torch.equal(one.state_dict()[name], tensor) for name, tensor in other.state_dict().items())
+    with pytest.raises(ValueError, match=r"\[12, 8, 68\], those of this run \[12, 68\]"):
+        Network(input_fields(rules), [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())

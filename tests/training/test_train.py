@@ -52,6 +52,11 @@ def test_a_whole_run(tmp_path: Path) -> None:
     actions = opponent.act(turn, np.random.default_rng(0))
     assert turn.mask[np.arange(50), actions].all()
 
+    warm = CliRunner().invoke(app, arguments(tmp_path, "decisions=1", "name=warm", f"warm_start={folder / 'opponent'}"))
+    assert warm.exit_code == 0, warm.output
+    wrong = CliRunner().invoke(app, arguments(tmp_path, "decisions=1", "name=wrong", "warm_start=greedy"))
+    assert wrong.exit_code == 2 and "expected a trained opponent" in wrong.output
+
     again = CliRunner().invoke(app, arguments(tmp_path, "decisions=1"))
     assert again.exit_code == 0, again.output
     assert load_card(tmp_path / "tiny.1" / "opponent") == card  # nothing is lost
