@@ -38,3 +38,14 @@ class League:
             return None
         self._past.load_state_dict(self.snapshots[self.rng.integers(len(self.snapshots))])
         return self._past
+
+
+class FixedRival(League):
+    """A league of one: the same rival all the time, as a best response trains against it."""
+
+    def __init__(self, rival: Network) -> None:
+        super().__init__(rival, 0, [0])
+        self._past = rival
+
+    def draw(self) -> Network | None:
+        return self._past

@@ -68,7 +68,8 @@ def train(config: Config, resume: bool) -> int:
                     say(f"{folder} was there: moved to {aside}")
         if resume:
             trainer.load_checkpoint(folder / run_folder.CHECKPOINT)
-            say(f"resuming {folder} after {trainer.decisions:,} decisions")
+            if is_first:
+                say(f"resuming {folder} after {trainer.decisions:,} decisions")
     try:
         return Run(trainer, folder).go()
     finally:

@@ -50,7 +50,14 @@ class Trainer:
         last_batch: of the last update; what a run that diverged leaves behind.
     """
 
-    def __init__(self, config: Config, ranks: Ranks | None = None) -> None:
+    def __init__(self, config: Config, ranks: Ranks | None = None, league: League | None = None) -> None:
+        """Begin a run.
+
+        Args:
+            config: its settings.
+            ranks: the processes that share it (default: as torchrun says).
+            league: who sits at the tables for past selves (default: past selves).
+        """
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)  # the same first weights on all ranks
         self.config = config
@@ -66,7 +73,7 @@ class Trainer:
         outputs = max(1, config.value_bins)
         self.critic = Network(rules.FULL_FIELDS, config.critic_hidden or config.hidden, outputs, HEAD_GAIN["value"])
         self.learner = Learner(self.actor, self.critic, config, rules.ACTION_FIELDS, self.ranks)
-        self.league = League(self.actor, config.past_selves, [config.seed, 2, self.ranks.rank])
+        self.league = league or League(self.actor, config.past_selves, [config.seed, 2, self.ranks.rank])
         bf16 = processor_has_bf16() if config.bf16 is None else config.bf16
         for network in (self.actor, self.critic, self.learner.slow_copy):
             network.bf16 = bf16

@@ -1,0 +1,108 @@
+"""`python -m training.best_response --against OPPONENT --config configs/back_alley.toml --decisions 50M`
+
+Trains a policy against one that stays as it is. What it wins is a lower bound on how exploitable that one is
+(Timbers et al. 2020): a better learner would find more, a failed one proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+
+from training.config import Config, load_config
+
+console = Console()
+UNITS = {"": 1, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000}
+
+
+def number(text: str) -> int:
+    """A whole number such as 5000, 50k, 50M. Raises ValueError for anything else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kMB]?)", text)
+    if not found or float(found[1]) == 0:
+        raise ValueError(f"decisions {text!r}: expected a number such as 5000, 500k or 50M")
+    return round(float(found[1]) * UNITS[found[2]])
+
+
+def main(
+    against: Annotated[str, typer.Option(help="who is exploited: `greedy`, or a trained opponent (name or folder)")],
+    config: Annotated[Path, typer.Option(help="the recipe; its game is the opponent's")],
+    decisions: Annotated[str, typer.Option(help="to learn from, such as 500k or 50M")] = "50M",
+    overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="save the response as an opponent to this folder")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="write the figures to this file")] = None,
+) -> None:
+    """Train a best response and report its margin, a lower bound on how exploitable the opponent is."""
+    try:
+        settings = load_config(config, [*(overrides or []), f"decisions={number(decisions)}"])
+        figures = respond(settings, against, out)
+    except (ValueError, OSError) as error:
+        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+    share, margin = figures["win_share"], figures["margin_an_episode"]
+    console.print(
+        f"after {figures['decisions_learned']:,} decisions the response wins {share['mean']:.1%} "
+        f"({share['low']:.1%} to {share['high']:.1%}) against {against}, "
+        f"by {margin['mean']:+.3g} an episode ({margin['low']:+.3g} to {margin['high']:+.3g}): "
+        f"{against} can be exploited by at least {max(margin['low'], 0):.3g}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if json_file is not None:
+        json_file.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
+    """Train against the opponent, from its own weights where it has such layers, and measure on mirrored deals.
+
+    Raises:
+        ValueError: the opponent is neither `greedy` nor a trained network.
+    """
+    from card_envs.compare.match import play_pairs
+    from card_envs.games import get_game
+    from card_envs.opponents import load_opponent
+    from card_envs.opponents.network import NetworkPolicy, input_fields
+    from training.league import FixedRival
+    from training.network import HEAD_GAIN, Network
+    from training.trainer import FINAL_SEED, Trainer
+
+    game = get_game(config.game)
+    rival = load_opponent(against, game)
+    if max(game.rules.SIDES) == 0:
+        raise ValueError(f"{game.name}: there is nobody to exploit")
+    league = None
+    if isinstance(rival.policy, NetworkPolicy):
+        weights = rival.policy.weights
+        hidden = [len(weights[f"layer{i}.bias"]) for i in range(len(weights) // 2 - 1)]
+        network = Network(input_fields(game.rules), hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
+        network.set_weights(weights)
+        league = FixedRival(network)
+        shares: dict[str, Any] = {"past_share": 1.0, "greedy_share": 0.0, "past_selves": 0}
+        if hidden == config.hidden:
+            shares |= {"warm_start": against, "imitation": 0.0}
+    elif rival.name == "greedy":
+        shares = {"past_share": 0.0, "greedy_share": 1.0, "past_selves": 0}
+    else:
+        raise ValueError(f"against {against!r}: expected greedy or a trained opponent")
+    trainer = Trainer(Config(**{**config.model_dump(), "minutes": None, **shares}), league=league)
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(f"against {against}", total=1.0)
+        while trainer.progress < 1:
+            trainer.iterate()
+            progress.update(task, completed=trainer.progress)
+    response = NetworkPolicy(game, trainer.actor.weights())
+    result = play_pairs(game, response, rival, config.final_pairs, FINAL_SEED)
+    figures = {"against": against, "decisions_learned": trainer.decisions, "seed": FINAL_SEED, **result.as_dict()}
+    if out is not None:
+        trainer.save(out, [figures])
+    return figures
+
+
+if __name__ == "__main__":
+    typer.run(main)
