@@ -24,6 +24,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
+from card_envs.opponents import opponent_names
 from tests.tiny_game import GAME as TINY_GAME
 
 GAMES[TINY_GAME.name] = TINY_GAME
@@ -125,6 +126,11 @@ def positions(game: Game, num_tables: int = 256, steps: int = 1500, per_table: i
     states: NDArray[Any] = np.concatenate([env.states.copy(), *chosen])
     states.flags.writeable = False
     return states
+
+
+def quick_opponents(game: Game) -> list[str]:
+    """The game's opponents but for those that search; these have tests of their own."""
+    return [name for name in opponent_names(game) if not name.startswith("search-")]
 
 
 def some(states: NDArray[Any], number: int, seed: int = 0) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from card_envs.engine.compile import kernel
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, bounds, offsets
-from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents import load_opponent
 from card_envs.opponents.network import NetworkPolicy, weight_shapes
 from card_envs.opponents.policy import Policy, turn_of_states
 from tests.conftest import (
@@ -29,6 +29,7 @@ from tests.conftest import (
     observed_in_full,
     option_sets,
     positions,
+    quick_opponents,
     redealt,
     some,
     spelled_out_options,
@@ -132,14 +133,14 @@ def test_views_do_not_depend_on_hidden_cards(game: Game) -> None:
 
 def random_network(game: Game, seed: int = 0) -> NetworkPolicy:
     rng = np.random.default_rng(seed)
-    shapes = weight_shapes([game.rules.OBS_SIZE, 16, game.rules.NUM_ACTIONS])
+    shapes = weight_shapes([game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, 16, game.rules.NUM_ACTIONS])
     return NetworkPolicy(game, {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
 
 
 def test_opponents_do_not_depend_on_hidden_cards(game: Game) -> None:
     states = some(positions(game), 64)
     worlds = redealt(game, states, seats_of(game, states, 0), seed=1)
-    policies: dict[str, Policy] = {name: load_opponent(name, game) for name in opponent_names(game)}
+    policies: dict[str, Policy] = {name: load_opponent(name, game) for name in quick_opponents(game)}
     policies["a random network"] = random_network(game)
     for name, policy in policies.items():
         one, other = turn_of_states(game, states), turn_of_states(game, worlds)

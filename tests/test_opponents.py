@@ -22,7 +22,7 @@ from card_envs.opponents import checkpoint, load_opponent, opponent_names
 from card_envs.opponents.checkpoint import CARD_FILE, WEIGHTS_FILE, load_card, load_network, save_network
 from card_envs.opponents.network import NetworkPolicy, input_fields, input_scale, weight_shapes
 from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
-from tests.conftest import observed_in_full, play_randomly, positions, short_options, some
+from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
 Weights = dict[str, NDArray[np.float32]]
 HIDDEN = [24, 16]
@@ -71,7 +71,7 @@ def test_every_named_opponent_plays(game: Game) -> None:
     assert {"random", "trivial", "greedy"} <= set(opponent_names(game))
     turn = turn_of_states(game, some(positions(game), 100))
     rows = np.arange(100)
-    for short in opponent_names(game):
+    for short in quick_opponents(game):
         for name, given in ((f"{game.name}/{short}", None), (short, game), (short, game.name), (Path(short), game)):
             opponent = load_opponent(name, given)
             assert isinstance(opponent, Opponent) and isinstance(opponent.policy, Policy)
@@ -194,7 +194,7 @@ def test_networks_survive_the_disk(game: Game, tmp_path: Path) -> None:
 
 def test_advice(game: Game, tmp_path: Path) -> None:
     """The legal moves with their probabilities, best first, from what one seat sees."""
-    opponents = [load_opponent(name, game) for name in opponent_names(game)]
+    opponents = [load_opponent(name, game) for name in quick_opponents(game)]
     opponents.append(load_opponent(saved(game, tmp_path / "mine")))
     for state in some(positions(game), 60, seed=2):
         seen = json.loads(json.dumps(game.view.view(state, int(state.seat))))
