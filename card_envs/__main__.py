@@ -229,7 +229,7 @@ def play(
     resume: Annotated[Path | None, typer.Option(help="go on with the game saved in this file")] = None,
 ) -> None:
     """Play at the terminal; `help` at the prompt lists what can be typed."""
-    from card_envs.terminal import play_game
+    from card_envs.terminal.play import play_game
 
     options = parse_options(option)
     play_game(get_game(game_name), opponents.split(","), seat, seed, options, record, console, resume)
@@ -249,7 +249,7 @@ def watch(
     delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
 ) -> None:
     """Watch a game between opponents, or a saved one, move by move, forth and back."""
-    from card_envs.watch import watch_game, watch_record
+    from card_envs.terminal.watch import watch_game, watch_record
 
     if replay is not None:
         watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console)

@@ -23,14 +23,14 @@ LAYERS = (
     {"games"},
     {"envs", "opponents", "record"},
     {"compare"},
-    {"__init__", "__main__", "bench", "narration", "terminal", "watch"},  # and the `<game>_v0` modules
+    {"__init__", "__main__", "bench", "terminal"},  # and the `<game>_v0` modules
 )
 # Imports within functions that go up or sideways, with the reason.
 LAZY = {
     ("record", "envs"),  # records replay in an environment, environments write records
 }
 HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
-MAY_BE_HEAVY = {"__main__", "bench", "terminal", "watch", "report"}  # modules that only commands import
+MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "report"}  # modules that only commands import
 
 
 def sources(*folders: str) -> list[Path]:

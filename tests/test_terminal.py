@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from card_envs.__main__ import app
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from card_envs.narration import seat_names
 from card_envs.opponents import load_opponent
 from card_envs.record import GameRecord
-from card_envs.terminal import chosen_action, play_game
-from card_envs.watch import watch_game, watch_record
+from card_envs.terminal.narration import seat_names
+from card_envs.terminal.play import chosen_action, play_game
+from card_envs.terminal.watch import watch_game, watch_record
 from tests.conftest import short_options
 
 FILE = Path("game.json")

@@ -13,7 +13,10 @@ from rich.console import Console
 
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from card_envs.narration import (
+from card_envs.opponents import load_opponent
+from card_envs.opponents.policy import Opponent, turn_of_states
+from card_envs.record import GameRecord
+from card_envs.terminal.narration import (
     TIED,
     WIDTH,
     Event,
@@ -24,9 +27,6 @@ from card_envs.narration import (
     step,
     told,
 )
-from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, turn_of_states
-from card_envs.record import GameRecord
 
 HELP = """\
 Type a move as it is shown, in small or capital letters; its first letters will

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from card_envs.narration import WIDTH, Event, lines_of, result_text, step, told
 from card_envs.record import GameRecord
-from card_envs.terminal import ask, check_folder, chosen_action, load_opponents
+from card_envs.terminal.narration import WIDTH, Event, lines_of, result_text, step, told
+from card_envs.terminal.play import ask, check_folder, chosen_action, load_opponents
 
 PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
 Choose = Callable[[CardEnv], int | None]  # the next action, None where the game was left
