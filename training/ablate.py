@@ -1,6 +1,6 @@
-"""`python -m training.ablate --config configs/back_alley.toml --minutes 2`: which parts of the recipe earn their place.
+"""Which parts of a recipe earn their place: each is switched alone, with the same budget and seeds.
 
-Each part is switched off (or on) alone, with the same budget and seeds, and the result is measured against `greedy`.
+`python -m training.ablate --config configs/back_alley.toml --variants configs/ablation/back_alley.json minutes=2`
 """
 
 from __future__ import annotations
@@ -13,45 +13,27 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table as Sheet
 
+from training.command import command, console
 from training.config import Config, load_config
-
-# What changes in each variant; a variant that changes nothing in the config at hand is left out.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "as configured": {},
-    "no past selves": {"past_share": 0.0},
-    "no tables with greedy": {"greedy_share": 0.0},
-    "no imitation": {"imitation": 0.0},
-    "imitation": {"imitation": 1.0},
-    "slow copy (kl 0.05)": {"kl": 0.05},
-    "value in 51 bins": {"value_bins": 51},
-    "value as a number": {"value_bins": 0},
-    "entropy not by width": {"entropy_by_width": False},
-    "forced decisions learned": {"skip_forced": False},
-    "no stages": {"stages": []},
-    "rewards as points": {"options": {}},
-    "one epoch": {"epochs": 1},
-    "two epochs": {"epochs": 2},
-}
-console = Console()
 
 
 def main(
     config: Annotated[Path, typer.Option(help="the recipe that is varied")],
+    variants: Annotated[Path, typer.Option(help="JSON: the name of each variant, and the settings that it changes")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
-    variants: Annotated[Path | None, typer.Option(help="JSON: name of a variant to its changes")] = None,
     seeds: Annotated[int, typer.Option(min=2, help="runs of each variant")] = 2,
     processes: Annotated[int, typer.Option(min=1, help="runs at once, each on one core")] = 2,
     out: Annotated[Path | None, typer.Option(help="write the figures to this JSON file")] = None,
 ) -> None:
     """Train short runs of every variant and print how they compare. The budget is the config's: set `minutes=…`."""
     base = load_config(config, overrides)
-    changes = json.loads(variants.read_text()) if variants else VARIANTS
-    chosen = {name: change for name, change in changes.items() if not change or _differs(base, change)}
+    chosen: dict[str, dict[str, Any]] = json.loads(variants.read_text())
     jobs = [(name, seed) for seed in range(seeds) for name in chosen]
     settings = [{**base.model_dump(), **chosen[name], "seed": base.seed + seed} for name, seed in jobs]
+    for one in settings:
+        Config(**one)  # a wrong one is said before the first run
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for (name, seed), result in zip(jobs, pool.map(run, settings)):
@@ -60,10 +42,6 @@ def main(
     show(base, results)
     if out is not None:
         out.write_text(json.dumps(results, indent=1) + "\n")
-
-
-def _differs(config: Config, change: dict[str, Any]) -> bool:
-    return any(getattr(config, key) != value for key, value in change.items())
 
 
 def run(settings: dict[str, Any]) -> dict[str, Any]:
@@ -104,5 +82,7 @@ def show(base: Config, results: dict[str, list[dict[str, Any]]]) -> None:
     console.print(sheet)
 
 
+app = command(main)
+
 if __name__ == "__main__":
-    typer.run(main)
+    app()

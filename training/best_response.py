@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress
 
+from training.command import command, console
 from training.config import Config, load_config
 
-console = Console()
 UNITS = {"": 1, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 
@@ -39,12 +37,8 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="write the figures to this file")] = None,
 ) -> None:
     """Train a best response and report its margin, a lower bound on how exploitable the opponent is."""
-    try:
-        settings = load_config(config, [*(overrides or []), f"decisions={number(decisions)}"])
-        figures = respond(settings, against, out)
-    except (ValueError, OSError) as error:
-        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from None
+    settings = load_config(config, [*(overrides or []), f"decisions={number(decisions)}"])
+    figures = respond(settings, against, out)
     share, margin = figures["win_share"], figures["margin_an_episode"]
     console.print(
         f"after {figures['decisions_learned']:,} decisions the response wins {share['mean']:.1%} "
@@ -104,5 +98,7 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     return figures
 
 
+app = command(main)
+
 if __name__ == "__main__":
-    typer.run(main)
+    app()

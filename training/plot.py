@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from training.command import command
 from training.folder import read_log
 
 # What is drawn: title, the figures of the log (with their names in the legend), and the label of the axis.
@@ -79,5 +80,7 @@ def _smooth(values: list[float]) -> list[float]:
     return [sum(values[max(0, i - width + 1) : i + 1]) / min(width, i + 1) for i in range(len(values))]
 
 
+app = command(main)
+
 if __name__ == "__main__":
-    typer.run(main)
+    app()

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table as Sheet
 
+from training.command import command, console
 from training.config import Config, load_config
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -28,7 +28,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "2x256, one epoch, 16 bits": {"hidden": [256, 256], "epochs": 1, "bf16": True},
 }
 ITERATIONS = 3
-console = Console()
 
 
 def rate(settings: dict[str, Any], announce: bool = False) -> tuple[float, dict[str, float]]:
@@ -95,5 +94,7 @@ def main(
     )
 
 
+app = command(main)
+
 if __name__ == "__main__":
-    typer.run(main)
+    app()

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Sheet
 
 from training import folder as run_folder
+from training.command import command, complain, console
 from training.config import Config, load_config
 
 if TYPE_CHECKING:
@@ -23,27 +22,18 @@ if TYPE_CHECKING:
 
 ANCHORS = ("trivial", "greedy")
 CTRL_C, LOST = 130, 3  # exit codes: what shells expect after SIGINT; the run failed, its checkpoint is good
-console = Console()
-app = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
 
 
-@app.command()
 def main(
     config: Annotated[Path, typer.Option(help="a TOML file of what differs from the defaults")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on from the checkpoint of the run of this name")] = False,
-) -> None:
+) -> int:
     """Train a policy by self-play, measure it, and save it as an opponent. Ctrl-C saves and ends.
 
     Under `torchrun --nproc-per-node=K -m training.train …` K processes train one policy together.
     """
-    try:
-        settings = load_config(config, overrides)
-        code = train(settings, resume)
-    except (ValueError, OSError) as error:
-        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(2) from None
-    raise typer.Exit(code)
+    return train(load_config(config, overrides), resume)
 
 
 def train(config: Config, resume: bool) -> int:
@@ -125,7 +115,7 @@ class Run:
         """Say why a run ended and where it can go on."""
         checkpoint = self.folder / run_folder.CHECKPOINT
         rest = f"--resume goes on from {checkpoint}" if checkpoint.exists() else "there was no checkpoint yet"
-        console.print(f"[bold red]error:[/] {escape(why)}; {escape(rest)}", highlight=False, soft_wrap=True)
+        complain(f"{why}; {rest}")
         return code
 
     def learn(self, wished: Wish) -> bool:
@@ -217,6 +207,8 @@ def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
         )
     console.print(sheet)
 
+
+app = command(main)
 
 if __name__ == "__main__":
     app()

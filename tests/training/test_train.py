@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from card_envs import BatchEnv, get_game, load_opponent
@@ -128,16 +127,16 @@ def test_a_best_response_is_measured_against_its_victim(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments(tmp_path, "decisions=1000"))
     assert result.exit_code == 0, result.output
     victim = tmp_path / "tiny" / "opponent"
-    command = typer.Typer()
-    command.command()(best_response.main)
     common = ["--config", str(QUICKSTART), *TINY, "--decisions", "2k", "--json", str(tmp_path / "figures.json")]
     for against in (str(victim), "greedy"):
-        result = CliRunner().invoke(command, ["--against", against, "--out", str(tmp_path / "response"), *common])
+        result = CliRunner().invoke(
+            best_response.app, ["--against", against, "--out", str(tmp_path / "response"), *common]
+        )
         assert result.exit_code == 0, result.output
         figures = json.loads((tmp_path / "figures.json").read_text())
         assert figures["against"] == against and figures["decisions_learned"] >= 2000
         assert "can be exploited by at least" in result.output.replace("\n", " ")
         assert load_card(tmp_path / "response").strength[0]["against"] == against
     for wrong, said in (("trivial", "expected greedy or a trained opponent"), ("nobody", "unknown opponent")):
-        result = CliRunner().invoke(command, ["--against", wrong, *common])
+        result = CliRunner().invoke(best_response.app, ["--against", wrong, *common])
         assert result.exit_code == 2 and said in result.output.replace("\n", " ")

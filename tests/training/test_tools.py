@@ -1,0 +1,48 @@
+"""Curves, ablations, speed: the tools around training, on tiny runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from training import ablate, plot, speed, train
+from training.config import load_config
+
+QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.toml"
+TINY = ["tables=32", "steps=16", "hidden=[16]", "minibatch=64", "final_pairs=2", "quick_pairs=1", "decisions=1500"]
+
+
+@pytest.mark.parametrize("more", [[], ["--hours"]])
+def test_curves(tmp_path: Path, more: list[str]) -> None:
+    arguments = ["--config", str(QUICKSTART), f"runs={tmp_path}", "name=tiny", "strength_minutes=1e-6", *TINY]
+    assert CliRunner().invoke(train.app, arguments).exit_code == 0
+    picture = tmp_path / "curves.png"
+    result = CliRunner().invoke(plot.app, [str(tmp_path / "tiny"), "--out", str(picture), *more])
+    assert result.exit_code == 0, result.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    wrong = CliRunner().invoke(plot.app, [str(tmp_path), "--out", str(picture)])
+    assert wrong.exit_code == 2 and "no folder of a run" in wrong.output.replace("\n", " ")
+
+
+def test_ablation(tmp_path: Path) -> None:
+    variants = tmp_path / "variants.json"
+    variants.write_text(json.dumps({"as configured": {}, "no copying": {"imitation": 0.0}}))
+    out = tmp_path / "figures.json"
+    common = ["--config", str(QUICKSTART), "--variants", str(variants), "--processes", "1", "--out", str(out), *TINY]
+    result = CliRunner().invoke(ablate.app, common)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(out.read_text())
+    assert list(figures) == ["as configured", "no copying"]
+    assert all(len(runs) == 2 and runs[0] != runs[1] for runs in figures.values())
+    variants.write_text(json.dumps({"wrong": {"lr": 7}}))
+    wrong = CliRunner().invoke(ablate.app, common)
+    assert wrong.exit_code == 2 and "lr" in wrong.output
+
+
+def test_speed_counts_decisions() -> None:
+    found, parts = speed.rate(load_config(QUICKSTART, TINY).model_dump())
+    assert found > 0
+    assert list(parts) == ["seconds_playing", "seconds_valuing", "seconds_updating"]
