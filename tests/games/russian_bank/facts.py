@@ -18,7 +18,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"start": "high_reserve", "reward": "penalty"}, {}, {"reward": "win"}, {"reward": "penalty"}, {"start": "random"},
     {}, {"match": True, "reward": "penalty", "start": "high_reserve"}, {}, {},
 ]  # fmt: skip
-EPISODES = {"random": 1024, "greedy": 1000}  # more than 2,000 games each, as some are matches
+EPISODES = {"random": 1024, "greedy": 1600}  # more than 2,000 games each, as some are matches
 SHORT_EPISODES = {"random": 10, "greedy": 7}
 
 STACKS = {f"RB-17 stack k={k} size={size}" for k in range(1, 8) for size in range(2, min(2**k, 12) + 1)}
