@@ -19,10 +19,11 @@ SHORT = ["minutes=0.05", "tables=64", "steps=16", "quick_pairs=2", "final_pairs=
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the README's trained opponent in it, and the repository's configs."""
+    """A folder with the README's trained opponent and saved game in it, so that its commands can run in any order."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "configs").symlink_to(ROOT / "configs")
     run([sys.executable, "-m", "training.train", "--config", "configs/quickstart.toml", *SHORT], folder)
+    run([sys.executable, "-m", "card_envs", "play", "back_alley", "--record", "game.json"], folder, text="quit\n")
     return folder
 
 
