@@ -146,8 +146,13 @@ class Game:
 
     @property
     def id(self) -> str:
-        """PettingZoo's id; Gymnasium's has the title without spaces."""
+        """PettingZoo's id."""
         return f"card_envs/{self.name}-v{self.version}"
+
+    @property
+    def gymnasium_id(self) -> str:
+        """Gymnasium's id: the title without spaces."""
+        return f"card_envs/{self.title.replace(' ', '')}-v{self.version}"
 
     @cached_property
     def rules(self) -> Any:

@@ -21,8 +21,9 @@ ROLLOUT, EPOCHS, MINIBATCHES, GAMMA, LAMBDA, CLIP = 32, 2, 4, 1.0, 0.95, 0.2
 
 torch.manual_seed(0)
 game = card_envs.get_game(args.game)
-name = f"card_envs/{game.title.replace(' ', '')}-v{game.version}"
-envs = gymnasium.make_vec(name, args.tables, "vector_entry_point", opponents="greedy")  # same-step autoreset
+envs = gymnasium.make_vec(
+    game.gymnasium_id, args.tables, "vector_entry_point", opponents="greedy"
+)  # same-step autoreset
 obs_size, num_actions = envs.single_observation_space.shape[0], envs.single_action_space.n
 scale = 1 / max(1.0, abs(game.rules.WORST_SCORE))  # points to about [-1, 1]
 

@@ -17,12 +17,11 @@ parser.add_argument("--steps", type=int, default=1024, help="decisions in all")
 args = parser.parse_args()
 
 game = card_envs.get_game(args.game)
-name = f"card_envs/{game.title.replace(' ', '')}-v{game.version}"
-tables = DummyVecEnv([lambda: gymnasium.make(name, opponents="greedy")] * 4)
+tables = DummyVecEnv([lambda: gymnasium.make(game.gymnasium_id, opponents="greedy")] * 4)
 model = MaskablePPO("MlpPolicy", tables, n_steps=32, batch_size=64, gamma=1.0, seed=0, verbose=1, device="cpu")
 model.learn(args.steps)
 
-env = gymnasium.make(name, opponents="greedy")
+env = gymnasium.make(game.gymnasium_id, opponents="greedy")
 obs, info = env.reset(seed=1)
 over, total = False, 0.0
 while not over:

@@ -46,18 +46,14 @@ def main(
 
 def run(settings: dict[str, Any]) -> dict[str, Any]:
     """Train one run and measure it against `greedy` on the deals that are kept for that."""
-    from card_envs.compare.match import play_pairs
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.network import NetworkPolicy
-    from training.trainer import FINAL_SEED, Trainer
+    from training.trainer import Trainer
 
     trainer = Trainer(Config(**settings))
     entropy = 0.0
     while trainer.progress < 1:
         entropy = trainer.iterate()["entropy"]
-    policy = NetworkPolicy(trainer.game, trainer.actor.weights())
-    rival = load_opponent("greedy", trainer.game)
-    result = play_pairs(trainer.game, policy, rival, trainer.config.final_pairs, FINAL_SEED)
+    result = trainer.strength(load_opponent("greedy", trainer.game), trainer.config.final_pairs)
     return {
         "decisions": trainer.decisions,
         "win_share": round(result.win_share.mean, 4),

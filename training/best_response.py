@@ -58,7 +58,6 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     Raises:
         ValueError: the opponent is neither `greedy` nor a trained network.
     """
-    from card_envs.compare.match import play_pairs
     from card_envs.games import get_game
     from card_envs.opponents import load_opponent
     from card_envs.opponents.network import NetworkPolicy, input_fields
@@ -90,8 +89,7 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
         while trainer.progress < 1:
             trainer.iterate()
             progress.update(task, completed=trainer.progress)
-    response = NetworkPolicy(game, trainer.actor.weights())
-    result = play_pairs(game, response, rival, config.final_pairs, FINAL_SEED)
+    result = trainer.strength(rival, config.final_pairs)
     figures = {"against": against, "decisions_learned": trainer.decisions, "seed": FINAL_SEED, **result.as_dict()}
     if out is not None:
         trainer.save(out, [figures])

@@ -15,6 +15,7 @@ from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.checkpoint import save_network
 from card_envs.opponents.network import NetworkPolicy, input_fields
+from card_envs.opponents.policy import Policy
 from training import checkpoint
 from training.config import Config
 from training.gae import advantages
@@ -262,8 +263,11 @@ class Trainer:
 
     def quick_strength(self, rival: str) -> PairResult:
         """A rough measurement of the network as it is."""
-        policy = NetworkPolicy(self.game, self.actor.weights())
-        return play_pairs(self.game, policy, load_opponent(rival, self.game), self.config.quick_pairs, QUICK_SEED)
+        return self.strength(load_opponent(rival, self.game), self.config.quick_pairs, QUICK_SEED)
+
+    def strength(self, rival: Policy, pairs: int, seed: int = FINAL_SEED) -> PairResult:
+        """What the network as it is makes of a rival on mirrored deals."""
+        return play_pairs(self.game, NetworkPolicy(self.game, self.actor.weights()), rival, pairs, seed)
 
     def final_strength(self, folder: Path, rival: str) -> dict[str, Any]:
         """What the opponent in this folder, as it was saved, makes of a rival over the game's default episode."""

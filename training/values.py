@@ -23,14 +23,13 @@ class Values:
             limit: the outermost bins; returns beyond them count as these.
             huber_delta: without bins, the error beyond which the loss is linear.
         """
-        self.num_outputs = max(1, num_bins)
         self.huber_delta = huber_delta
         ends = np.log1p(limit)
         steps = np.linspace(-ends, ends, num_bins)
         self.centres = (np.sign(steps) * np.expm1(np.abs(steps))).astype(np.float32)
 
     def decode(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """[n] values of outputs [n, num_outputs]."""
+        """[n] values of outputs [n, one or a bin each]."""
         if not len(self.centres):
             return outputs[:, 0]
         weights = np.exp(outputs - outputs.max(axis=1, keepdims=True))
@@ -38,7 +37,7 @@ class Values:
         return values
 
     def loss(self, outputs: torch.Tensor, returns: NDArray[np.float32]) -> torch.Tensor:
-        """The mean error of outputs [n, num_outputs] for returns [n]."""
+        """The mean error of outputs [n, one or a bin each] for returns [n]."""
         if not len(self.centres):
             return functional.huber_loss(outputs[:, 0], torch.from_numpy(returns), delta=self.huber_delta)
         inside = np.clip(returns, self.centres[0], self.centres[-1])

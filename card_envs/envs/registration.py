@@ -13,10 +13,9 @@ def register_all() -> None:
     for game in GAMES.values():
         if hasattr(pettingzoo, "register") and game.id not in pettingzoo.aec_registry:
             pettingzoo.register("aec", game.id, entry_point="card_envs.envs.aec:CardEnv", kwargs={"game": game})
-        gymnasium_id = f"card_envs/{game.title.replace(' ', '')}-v{game.version}"
-        if gymnasium_id not in gymnasium.registry:
+        if game.gymnasium_id not in gymnasium.registry:
             gymnasium.register(
-                gymnasium_id,
+                game.gymnasium_id,
                 entry_point="card_envs.envs.single_agent:SingleSeatEnv",
                 vector_entry_point="card_envs.envs.vector:VectorSeatEnv",
                 kwargs={"game": game.name},
