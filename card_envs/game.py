@@ -49,9 +49,10 @@ def bounds(fields: tuple[Field, ...]) -> tuple[Int8s, Int8s]:
     return low, np.repeat(np.array([field.high for field in fields], np.int8), sizes)
 
 
-def layout_digest(rules: Rules) -> str:
-    """Hash of the declared layout of observations and actions, which trained networks depend on."""
-    layout = [[field[:4] for field in fields] for fields in (rules.OBS_FIELDS, rules.ACTION_FIELDS)]
+def layout_digest(rules: Rules, full: bool = False) -> str:
+    """Hash of the declared layout of observations (or full states) and actions, which trained networks depend on."""
+    seen = rules.FULL_FIELDS if full else rules.OBS_FIELDS
+    layout = [[field[:4] for field in fields] for fields in (seen, rules.ACTION_FIELDS)]
     return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16]
 
 

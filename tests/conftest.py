@@ -130,7 +130,7 @@ def positions(game: Game, num_tables: int = 256, steps: int = 1500, per_table: i
 
 def quick_opponents(game: Game) -> list[str]:
     """The game's opponents but for those that search; these have tests of their own."""
-    return [name for name in opponent_names(game) if not name.startswith("search-")]
+    return [name for name in opponent_names(game) if not name.startswith("search")]
 
 
 def some(states: NDArray[Any], number: int, seed: int = 0) -> NDArray[Any]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from card_envs.engine.value import value_of
 from card_envs.game import (
     Int8s,
     UInt64s,
@@ -27,6 +30,10 @@ from card_envs.game import (
 
 # Who plays a seat in `play_on`: a caller with a policy of its own, or compiled code.
 ASK, RANDOM, TRIVIAL, GREEDY = range(4)
+
+# Search: the first count of worlds after which moves are judged, the standard errors that decide then, and the worlds
+# in which a move must have had the same results as another to count as the same.
+FIRST_LOOK, CLEARLY, ALIKE = 8, 3.0, 32
 
 
 def reset_tables(states: Any, keys: UInt64s, first: int, last: int) -> None:
@@ -230,64 +237,101 @@ def play_on(
             action = -1
 
 
-def search_tables(
-    states: Any, keys: UInt64s, num_worlds: int, doubt: float, scratch: Any, live: Int8s, sums: Any, squares: Any,
-    leads: Any, worlds: Any, chosen: Any, first: int, last: int,
-) -> None:  # fmt: skip
-    """Choose a move at each table by playing its deal out in worlds that fit what the seat to move knows.
+def finish_tables(states: Any, seats: Int8s, gained: Any, first: int, last: int) -> None:
+    """Let the bot that this loop is bound to play each deal to its end: what that gains `seats` [B] in `standing`."""
+    for i in range(first, last):
+        state = states[i]
+        before = standing(state, seats[i])
+        while not state.needs_deal:
+            play(state, bot_move(state))
+        gained[i] = standing(state, seats[i]) - before
 
-    Every move is tried in the same worlds; the bot that this loop is bound to plays on. The bot's own move stands
-    against all others: these lose their worse half in each of as many rounds as leave one of them
-    (sequential halving: Karnin, Koren & Somekh 2013), and that one is played if it is better beyond doubt.
+
+def search_tables(
+    states: Any, keys: UInt64s, num_worlds: int, doubt: float, own: Any, live: Int8s, horizon: int, net: Any,
+    scratch: Any, sums: Any, squares: Any, worlds: Any, chosen: Any, first: int, last: int,
+) -> int:  # fmt: skip
+    """Choose a move at each table by trying moves in worlds that fit what the seat to move knows.
+
+    Every move is tried in the same worlds; the bot that this loop is bound to plays on, to the end of the deal or for
+    `horizon` moves, after which a network says what the position is worth. The own move stands against all others:
+    these lose their worse half in each of as many rounds as leave one of them (sequential halving: Karnin, Koren &
+    Somekh 2013), whoever is clearly behind leaves earlier (racing: Maron & Moore 1994), and the last one is played if
+    it is better beyond doubt. Returns how many moves were made in all these worlds.
 
     Args:
         states: [B]; they stay as they are.
         keys: [B] streams of the worlds; they move on.
         num_worlds: for the moves that stay to the end.
-        doubt: standard errors by which another move must be better than the bot's.
-        scratch: [2 B] States to work with.
-        live: [B, A] scratch.
-        sums, squares: [B, A] get the sum of each move's results (`standing` at the end of the deal) and their squares.
-        leads: [B, A] gets the sum of its squared leads over the bot's own move.
+        doubt: standard errors by which another move must be better than the own one.
+        own: [B] the moves that need no reason.
+        live: [B, A] the moves to try, the own one among them; those that fell behind are taken out.
+        horizon: moves after the first that are played out at most.
+        net: the arrays of `value_of`.
+        scratch: [2] States to work with.
+        sums, squares: [B, A] get the sum of each move's results (`standing` of the mover) and of their squares.
         worlds: [B, A] gets how many worlds each move was tried in.
         chosen: [B] gets the moves.
     """
     num_actions = live.shape[1]
+    weights, second, last_weights = net
+    full = np.zeros(weights.shape[0] - 1, np.int8)
+    layers = np.zeros((2, max(second.shape[0], second.shape[1])), np.float32)
+    leads = np.zeros(num_actions)  # sums of squared leads over the own move
+    moves = 0
     for i in range(first, last):
-        sums[i, :] = 0
-        squares[i, :] = 0
-        leads[i, :] = 0
-        worlds[i, :] = 0
         seat = states[i].seat
-        rivals = legal(states[i], live[i]) - 1
-        own = bot_move(states[i])
-        live[i, own] = 0
-        chosen[i] = own
+        best = own[i]
+        chosen[i] = best
+        live[i, best] = 0
+        leads[:] = 0
+        rivals = 0
+        for action in range(num_actions):
+            rivals += live[i, action]
         rounds = 1
         while (1 << rounds) < rivals:
             rounds += 1
         done = 0
-        for world in range(num_worlds if rivals > 0 else 0):
-            scratch[2 * i] = states[i]
-            redeal_hidden(scratch[2 * i], seat, keys[i : i + 1])
-            own_result = 0
+        for world in range(1, num_worlds + 1 if rivals > 0 else 0):
+            scratch[0] = states[i]
+            redeal_hidden(scratch[0], seat, keys[i : i + 1])
+            own_result = 0.0
             for turn in range(num_actions + 1):
-                action = turn - 1 if turn else own
+                action = turn - 1 if turn else best
                 if turn and live[i, action] == 0:
                     continue
-                scratch[2 * i + 1] = scratch[2 * i]
-                state = scratch[2 * i + 1]
+                scratch[1] = scratch[0]
+                state = scratch[1]
                 play(state, action)
-                while not state.needs_deal:
+                left = horizon
+                while left > 0 and not state.needs_deal:
                     play(state, bot_move(state))
-                result = standing(state, seat)
+                    left -= 1
+                moves += horizon - left + 1
+                result = float(standing(state, seat))
+                if not state.needs_deal:
+                    observe_all(state, seat, full)
+                    result += value_of(full, weights, second, last_weights, layers)
                 if turn == 0:
                     own_result = result
-                leads[i, action] += (result - own_result) ** 2
                 sums[i, action] += result
                 squares[i, action] += result * result
+                leads[action] += (result - own_result) ** 2
                 worlds[i, action] += 1
-            while done < rounds and (world + 1) * rounds >= num_worlds * (done + 1):
+            if world >= FIRST_LOOK and world & (world - 1) == 0:  # 8, 16, 32 …
+                decided = False
+                for action in range(num_actions):
+                    if live[i, action]:
+                        lead = sums[i, action] - sums[i, best]
+                        clear = lead * lead >= CLEARLY * CLEARLY * (leads[action] - lead * lead / world)
+                        if lead > 0:
+                            decided |= clear and rivals == 1
+                        elif clear and (lead < 0 or world >= ALIKE):
+                            live[i, action] = 0
+                            rivals -= 1
+                if decided or rivals == 0:
+                    break
+            while done < rounds and world * rounds >= num_worlds * (done + 1):
                 done += 1
                 for _ in range(rivals // 2):
                     worst = -1
@@ -296,10 +340,9 @@ def search_tables(
                             worst = action
                     live[i, worst] = 0
                 rivals -= rivals // 2
-        if rivals > 0:  # one, and like the bot's own it has been in all worlds
-            rival = 0
-            while live[i, rival] == 0:
-                rival += 1
-            lead = sums[i, rival] - sums[i, own]
-            if lead > 0 and lead * lead >= doubt * doubt * (leads[i, rival] - lead * lead / num_worlds):
-                chosen[i] = rival
+        for action in range(num_actions):  # at most one, and like the own move it has been in all worlds
+            if live[i, action]:
+                lead = sums[i, action] - sums[i, best]
+                if lead > 0 and lead * lead >= doubt * doubt * (leads[action] - lead * lead / worlds[i, action]):
+                    chosen[i] = action
+    return moves

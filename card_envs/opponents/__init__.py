@@ -9,27 +9,31 @@ from pathlib import Path
 
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
-from card_envs.opponents.checkpoint import load_network
+from card_envs.opponents.checkpoint import VALUE_FOLDER, load_network, load_value
 from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.opponents.search import SearchPolicy
+from card_envs.opponents.search import Guide, SearchPolicy
 
 SEARCHING = ("search-64", "search-1024")  # and any other number of worlds
+GUIDED = re.compile(r"(?:([a-z_]+)/)?search:(.+)-([1-9]\d{0,6})")
 MODELS = Path(__file__).parent / "models"
 
 
 def opponent_names(game: Game) -> list[str]:
     """The opponents of a game that come with the package."""
-    shipped = sorted(path.name for path in (MODELS / game.name).glob("*") if path.is_dir())
-    return ["random", "trivial", "greedy", *SEARCHING, *shipped]
+    folders = [path.name for path in (MODELS / game.name).glob("*") if path.is_dir()]
+    shipped = sorted(name for name in folders if name != VALUE_FOLDER)
+    guided = [f"search:{name}-64" for name in ("greedy", *shipped)] if VALUE_FOLDER in folders else []
+    return ["random", "trivial", "greedy", *SEARCHING, *guided, *shipped]
 
 
 def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
     """An opponent, from a name, a folder, or a class of yours.
 
     Args:
-        name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote; or
-            `"module:Class"`: a `Policy`, made by calling it with the `Game`.
+        name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote;
+            `"search:POLICY-N"`: a search with N worlds guided by one of these; or `"module:Class"`: a `Policy`, made
+            by calling it with the `Game`.
         game: needed for short names and classes; otherwise checked.
         sampled: a trained network draws its moves from its probabilities; False: it plays the likeliest.
 
@@ -38,13 +42,16 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     """
     name = str(name)
     given = get_game(game) if isinstance(game, str) else game
-    prefix, _, short = name.rpartition("/")
+    guided = GUIDED.fullmatch(name)
+    prefix, _, short = (guided[1] or "", "", name) if guided else name.rpartition("/")
     if prefix in GAMES:
         if given is not None and given.name != prefix:
             raise ValueError(f"opponent {name!r} plays {prefix}, not {given.name}")
         given = GAMES[prefix]
     elif not prefix:
         short = name
+    if guided:
+        return _guided(name, guided[2], int(guided[3]), given)
     if Path(name).is_dir():
         network = load_network(Path(name), given, sampled)
         return Opponent(Path(name).name, network.game, network)
@@ -67,6 +74,17 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     else:
         policy = load_network(MODELS / given.name / short, given, sampled)
     return Opponent(short, given, policy)
+
+
+def _guided(name: str, policy: str, worlds: int, game: Game | None) -> Opponent:
+    """A search that a policy guides, with the value network in its folder, or else the game's own."""
+    proposer = load_opponent(policy, game, sampled=False)
+    game = proposer.game
+    places = [Path(policy) / VALUE_FOLDER, MODELS / game.name / VALUE_FOLDER]
+    folder = next((place for place in places if place.is_dir()), None)
+    if folder is None:
+        raise ValueError(f"opponent {name!r}: no value network in {places[0]}: see python -m training.fit_value")
+    return Opponent(name, game, SearchPolicy(game, worlds, guide=Guide(proposer, load_value(folder, game))))
 
 
 def _users_own(name: str, game: Game) -> Policy:

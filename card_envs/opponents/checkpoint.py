@@ -1,4 +1,7 @@
-"""Opponents on disk: a folder with `weights.safetensors` and a JSON card, checked before anything is used."""
+"""Networks on disk: a folder with `weights.safetensors` and a JSON card, checked before anything is used.
+
+An opponent's folder holds its policy; a folder `value` within it may hold what search asks about positions.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import hashlib
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +20,30 @@ from safetensors.numpy import load, save
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
 from card_envs.opponents.network import NetworkPolicy, Weights, weight_shapes
+from card_envs.opponents.value import ValueNetwork
 
 CARD_FILE = "opponent.json"
 WEIGHTS_FILE = "weights.safetensors"
 MAX_BYTES = 64 << 20
-GOLDEN = ("golden.obs", "golden.mask", "golden.logits")
+VALUE_FOLDER = "value"
+Kind: TypeAlias = Literal["policy", "value"]
+GOLDEN = {  # rows stored to be replayed on loading, the results last
+    "policy": ("golden.obs", "golden.mask", "golden.logits"),
+    "value": ("golden.full", "golden.values"),
+}
 GOLDEN_TOLERANCE = 1e-3
 
 
 class Card(BaseModel):
-    """What is known of a trained opponent."""
+    """What is known of a trained network."""
 
     model_config = ConfigDict(extra="forbid")
 
     format: Literal[1] = 1
     game: str
     version: int  # of the game's rules
-    layout: str  # digest of the observation and action layout
+    layout: str  # digest of the layout of what it reads, and of the actions
+    kind: Kind = "policy"
     architecture: Literal["mlp-relu"] = "mlp-relu"
     hidden: list[int] = Field(min_length=1, max_length=16)
     weights_sha256: str = ""
@@ -60,17 +70,51 @@ def save_network(
         training: how it was trained, for people.
         strength: measured results, for people.
     """
+    half = _half(folder, weights)
+    logits = NetworkPolicy(game, half).logits(*golden)
+    _save(folder, game, "policy", half, (*golden, logits), training, strength)
+
+
+def save_value(
+    folder: Path, game: Game, weights: Weights, golden: NDArray[np.int8], *, training: dict[str, Any]
+) -> None:
+    """Write a value network's folder in one step.
+
+    Args:
+        folder: its place, `VALUE_FOLDER` within an opponent's folder.
+        game: what it judges.
+        weights: as `ValueNetwork` takes them; stored as float16.
+        golden: full states [n, FULL_SIZE] whose values are stored to be replayed on loading.
+        training: how it was fitted, for people.
+    """
+    half = _half(folder, weights)
+    values = ValueNetwork(game, half).values(golden)[:, None]
+    _save(folder, game, "value", half, (golden, values), training, [])
+
+
+def _half(folder: Path, weights: Weights) -> dict[str, NDArray[np.float16]]:
     half = {name: np.asarray(weight).astype(np.float16) for name, weight in weights.items()}
     if not all(np.isfinite(weight).all() for weight in half.values()):
         raise ValueError(f"{folder}: not saved: the weights must be finite and below float16's 65,504")
-    obs, mask = golden
-    logits = NetworkPolicy(game, half).logits(obs, mask)
-    tensors = {**half, **dict(zip(GOLDEN, (obs, mask, logits)))}
+    return half
+
+
+def _save(
+    folder: Path,
+    game: Game,
+    kind: Kind,
+    half: Weights,
+    golden: tuple[NDArray[Any], ...],
+    training: dict[str, Any],
+    strength: list[dict[str, Any]],
+) -> None:
+    tensors = {**half, **dict(zip(GOLDEN[kind], golden))}
     data = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
     card = Card(
         game=game.name,
         version=game.version,
-        layout=layout_digest(game.rules),
+        layout=layout_digest(game.rules, kind == "value"),
+        kind=kind,
         hidden=[len(half[f"layer{i}.bias"]) for i in range(len(half) // 2 - 1)],
         weights_sha256=hashlib.sha256(data).hexdigest(),
         training=training,
@@ -117,41 +161,54 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
         ValueError: a missing, truncated, tampered or oversized file; another game, rules version or layout; golden
             rows that come out differently.
     """
+    game, tensors, (obs, mask, logits) = _load(folder, game, "policy")
+    policy = NetworkPolicy(game, tensors, sampled)
+    _compare(folder, policy.logits(obs, mask), logits)
+    return policy
+
+
+def load_value(folder: Path, game: Game) -> ValueNetwork:
+    """The value network of a folder, after the same checks. Raises ValueError as `load_network` does."""
+    game, tensors, (full, values) = _load(folder, game, "value")
+    network = ValueNetwork(game, tensors)
+    _compare(folder, network.values(full)[:, None], values)
+    return network
+
+
+def _load(folder: Path, game: Game | None, kind: Kind) -> tuple[Game, dict[str, NDArray[Any]], list[NDArray[Any]]]:
+    """The game, weights and golden rows of a folder, each of the right shape."""
     card = load_card(folder)
+    if card.kind != kind:
+        raise ValueError(f"{folder}: holds a {card.kind} network; expected a {kind} network")
     if game is not None and card.game != game.name:
         raise ValueError(f"{folder}: this opponent plays {card.game}, not {game.name}")
     game = get_game(card.game)
+    rules = game.rules
     if card.version != game.version:
         raise ValueError(f"{folder}: trained for version {card.version} of {game.name}; this is {game.version}")
-    if card.layout != layout_digest(game.rules):
+    if card.layout != layout_digest(rules, kind == "value"):
         raise ValueError(
             f"{folder}: trained for layout {card.layout} of observations and actions; {game.name} has "
-            f"{layout_digest(game.rules)}: train it anew"
+            f"{layout_digest(rules, kind == 'value')}: train it anew"
         )
     tensors = _read_tensors(folder / WEIGHTS_FILE, card)
-    golden = [tensors.pop(name, None) for name in GOLDEN]
-    shapes = weight_shapes([game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, *card.hidden, game.rules.NUM_ACTIONS])
+    golden = [tensors.pop(name, np.zeros(0)) for name in GOLDEN[kind]]
+    widths = (rules.OBS_SIZE, rules.NUM_ACTIONS, rules.NUM_ACTIONS) if kind == "policy" else (rules.FULL_SIZE, 1)
+    shapes = weight_shapes([sum(widths[:-1]), *card.hidden, widths[-1]])
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != shapes:
         differing = sorted(set(found.items()) ^ set(shapes.items()))
         raise ValueError(f"{folder}: {WEIGHTS_FILE} does not hold the network of the card: see {differing[0][0]}")
     if not all(tensor.dtype in (np.float16, np.float32) and np.isfinite(tensor).all() for tensor in tensors.values()):
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: weights must be finite float16 or float32")
-    policy = NetworkPolicy(game, tensors, sampled)
-    obs, mask, logits = golden
-    sizes = (game.rules.OBS_SIZE, game.rules.NUM_ACTIONS, game.rules.NUM_ACTIONS)
-    rows = -1 if obs is None else len(obs)
-    if (
-        obs is None
-        or mask is None
-        or logits is None
-        or [getattr(rows_of, "shape", None) for rows_of in golden] != [(rows, n) for n in sizes]
-    ):
+    if [rows.shape for rows in golden] != [(len(golden[0]), width) for width in widths]:
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing or misshapen")
-    replayed = policy.logits(obs, mask)
-    if not np.allclose(replayed, logits, rtol=GOLDEN_TOLERANCE, atol=GOLDEN_TOLERANCE):
-        raise ValueError(f"{folder}: golden rows differ by {np.abs(replayed - logits).max():.2g}: not the same network")
-    return policy
+    return game, tensors, golden
+
+
+def _compare(folder: Path, replayed: NDArray[np.float32], stored: NDArray[np.float32]) -> None:
+    if not np.allclose(replayed, stored, rtol=GOLDEN_TOLERANCE, atol=GOLDEN_TOLERANCE):
+        raise ValueError(f"{folder}: golden rows differ by {np.abs(replayed - stored).max():.2g}: not the same network")
 
 
 def _read_tensors(path: Path, card: Card) -> dict[str, NDArray[Any]]:

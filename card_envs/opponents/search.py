@@ -1,4 +1,4 @@
-"""Searching opponents: every legal move is tried in worlds that fit what the seat knows, played out by `greedy`.
+"""Searching opponents: moves are tried in worlds that fit what the seat knows, played out by `greedy`.
 
 Perfect-information Monte Carlo (Ginsberg 2001), with the same worlds for all moves of a decision.
 """
@@ -7,39 +7,79 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.compile import kernel
-from card_envs.game import Game
-from card_envs.opponents.policy import Evaluation, Turn
+from card_envs.game import Game, Int8s
+from card_envs.opponents.policy import Evaluation, Policy, Turn
+from card_envs.opponents.value import NO_NET, ValueNetwork
 
 PLAYER = "greedy"  # who plays the worlds out
 # Standard errors by which another move must be better than the player's own. Without doubt, noise decides between
 # moves of equal worth; 1 was the best of 0, 0.5, 1, 2 in Big Ben, and 1 and 2 the best in Back Alley.
 DOUBT = 1.0
+TO_THE_END = 1 << 40  # moves: no deal is as long
+HORIZON = 60  # moves that are played out before a value network is asked
+LEAST_PROBABILITY = 0.01  # moves that a trained guide thinks less likely are not tried
+
+
+@dataclass(frozen=True)
+class Guide:
+    """Who helps a search.
+
+    Attributes:
+        policy: its likeliest move is the one to beat; of a trained one, moves that it hardly ever plays are not tried.
+        value: what positions are worth.
+        horizon: moves that are played out before `value` is asked.
+    """
+
+    policy: Policy
+    value: ValueNetwork
+    horizon: int = HORIZON
+
+
+class Search(NamedTuple):
+    """What a search found out.
+
+    Attributes:
+        chosen: [n] the moves.
+        sums, squares: [n, A] of each move's results and of their squares.
+        worlds: [n, A] in how many worlds each was tried.
+        moves: made in all these worlds.
+    """
+
+    chosen: NDArray[np.int64]
+    sums: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    worlds: NDArray[np.int64]
+    moves: int
 
 
 class SearchPolicy:
     """Plays the move that is best on the mean of sampled worlds, in compiled code, on all cores where tables allow."""
 
-    def __init__(self, game: Game, num_worlds: int, num_threads: int | None = None) -> None:
+    def __init__(self, game: Game, num_worlds: int, num_threads: int | None = None, guide: Guide | None = None) -> None:
         """Search with a budget.
 
         Args:
             game: what it plays.
             num_worlds: for the moves that stay in the running; moves that fall behind are dropped earlier.
             num_threads: that share the tables of a turn (default: one for each core); the moves are the same.
+            guide: proposes moves and cuts playouts short; None: all moves, played out to the end of the deal.
         """
         if num_worlds < 1:
             raise ValueError(f"search: expected at least one world, got {num_worlds}")
         self.game = game
         self.num_worlds = num_worlds
         self.num_threads = num_threads or os.cpu_count() or 1
+        self.guide = guide
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self._search(turn, rng)[0]
+        return self.search(turn, rng).chosen
 
     def probabilities(self, turn: Turn) -> NDArray[np.float32]:
         chosen = self.act(turn, np.random.default_rng(0))
@@ -47,30 +87,42 @@ class SearchPolicy:
 
     def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation:
         """What each move brings in points by the end of the deal; nan where it was not tried."""
-        _, sums, squares, worlds = self._search(turn, rng)
+        _, sums, squares, worlds, _ = self.search(turn, rng)
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.where(worlds > 0, sums / worlds, np.nan)
             variances = np.maximum(squares / worlds - means**2, 0) * worlds / (worlds - 1)
             return Evaluation(means, np.sqrt(variances / worlds), worlds)
 
-    def _search(
-        self, turn: Turn, rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    def _proposals(self, turn: Turn) -> tuple[NDArray[np.int64], Int8s]:
+        """[n] the moves to beat, and [n, A] those to try."""
+        if self.guide is None:
+            return turn.bot_moves(PLAYER), turn.mask.copy()
+        probabilities = self.guide.policy.probabilities(turn)
+        certain = probabilities.max(axis=1, keepdims=True) == 1  # such as scripted players, who rank no other moves
+        likely = np.where(certain, turn.mask, probabilities >= LEAST_PROBABILITY)
+        return probabilities.argmax(axis=1), likely.astype(np.int8)
+
+    def search(self, turn: Turn, rng: np.random.Generator) -> Search:
+        """Try the moves at all tables."""
         states = turn.worlds(rng, 1)[:, 0].copy()
-        n, num_actions = turn.mask.shape
+        n = len(turn)
         keys = rng.integers(0, 1 << 64, n, np.uint64)
-        sums, squares, leads = (np.zeros((n, num_actions)) for _ in range(3))
-        worlds = np.zeros((n, num_actions), np.int64)
-        chosen = np.zeros(n, np.int64)
-        search = kernel("search_tables", self.game, PLAYER)
-        scratch, live = np.zeros(2 * n, states.dtype), np.zeros((n, num_actions), np.int8)
-        arguments = states, keys, self.num_worlds, DOUBT, scratch, live, sums, squares, leads, worlds, chosen
+        sums, squares = np.zeros((2, *turn.mask.shape))
+        worlds, chosen = np.zeros(turn.mask.shape, np.int64), np.zeros(n, np.int64)
+        loop = kernel("search_tables", self.game, PLAYER)
+        horizon, net = (TO_THE_END, NO_NET) if self.guide is None else (self.guide.horizon, self.guide.value.net)
+        budget = self.num_worlds, DOUBT, *self._proposals(turn), horizon, net
+
+        def work(first: int, last: int) -> int:
+            scratch = np.zeros(2, states.dtype)
+            return int(loop(states, keys, *budget, scratch, sums, squares, worlds, chosen, first, last))
+
         threads = min(self.num_threads, n)
-        search(*arguments, 0, 0)  # compile
         bounds = [n * i // threads for i in range(threads + 1)]
+        work(0, 0)  # compile
         if threads == 1:
-            search(*arguments, 0, n)
+            moves = work(0, n)
         else:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(lambda i: search(*arguments, bounds[i], bounds[i + 1]), range(threads)))
-        return chosen, sums, squares, worlds
+                moves = sum(pool.map(work, bounds[:-1], bounds[1:]))
+        return Search(chosen, sums, squares, worlds, moves)
