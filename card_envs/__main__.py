@@ -88,7 +88,7 @@ def compare(
     """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows what is known so far."""
     from card_envs.compare.match import Contest, join, play_contest
     from card_envs.compare.records import save_records
-    from card_envs.compare.report import comparison_sheets, draw
+    from card_envs.compare.report import comparison_sheets, draw, figures_sheet
     from card_envs.compare.standings import standings
 
     if len(players) < 2:
@@ -116,6 +116,7 @@ def compare(
     title += f", stopped before {pairs:,}" if stopped else ""
     for sheet in comparison_sheets(title, figures):
         console.print(sheet)
+    console.print(figures_sheet(contest.game, {policy["name"]: policy["figures"] for policy in figures["policies"]}))
     write_json({**figures, "stopped": stopped}, json_file)
     if picture is not None:
         draw(title, figures, picture)
@@ -143,7 +144,7 @@ def survey(
     json_file: JsonFile = None,
 ) -> None:
     """Show what a game is like when one player sits in all seats: length, endings, scores, moving first."""
-    from card_envs.compare.report import survey_sheet
+    from card_envs.compare.report import figures_sheet, survey_sheet
     from card_envs.compare.survey import survey as play_survey
     from card_envs.opponents import load_opponent
 
@@ -158,6 +159,7 @@ def survey(
             surveys[name] = play_survey(game, policy, episodes, seed, options=options, progress=advance)
     title = f"{game.title}{described(options.items())}: {episodes:,} episodes each, seed {seed}"
     console.print(survey_sheet(title, surveys))
+    console.print(figures_sheet(game, {name: part.figures for name, part in surveys.items()}))
     figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}
     write_json({**figures, "players": {name: part.as_dict() for name, part in surveys.items()}}, json_file)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,13 +15,14 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app, main
-from card_envs.compare.estimates import estimate, estimates, pairs_needed, wilson
+from card_envs.compare.estimates import estimate, estimates, normal_interval, pairs_needed, wilson
 from card_envs.compare.match import Contest, chunks, join, play_contest, play_pairs, seating
 from card_envs.compare.ratings import bradley_terry, ratings
 from card_envs.compare.standings import standings
 from card_envs.compare.survey import survey, wins_of
+from card_envs.compare.tallies import estimated
 from card_envs.engine.batch import IllegalMove
-from card_envs.game import Game
+from card_envs.game import Game, Ratio
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Turn
 from card_envs.record import GameRecord
@@ -228,6 +230,58 @@ def test_a_partner_sits_beside_each(game: Game) -> None:
     part = played(contest, 16)
     assert part.margins.shape == (1, 16)
     assert not played(Contest(game, ("greedy", "greedy"), 3, contest.options, partner="trivial"), 16).margins.any()
+
+
+def recount_high_card(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[Any, tuple[int, int]]:
+    own, others = view["scores"][seat], view["scores"][1 - seat]
+    return {("won", "a deal"): (int(own > others), 1), ("tricks", "a deal"): (own, 1)}
+
+
+def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> None:
+    from card_envs.compare.records import save_records
+
+    facts = None if game is HIGH_CARD else import_module(f"tests.games.{game.name}.facts")
+    recount = facts.recount if facts else recount_high_card
+    contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
+    save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
+    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.view.RATIOS}
+    for file in tmp_path.iterdir():
+        record = GameRecord.load(file)
+        env = record.replay(0)
+        movers = []
+        for move in record.moves:
+            movers.append(env.agents.index(env.agent_selection))
+            env.step(env.parse_move(move))
+        policies = [int(label[0]) - 1 for label in file.stem.split("-")[1:]]  # by side
+        for seat, side in enumerate(game.rules.SIDES):
+            found = recount(env.view(f"player_{seat}"), env.outcome()["reason"], movers, seat)
+            for key, figure in found.items():
+                expected[key][policies[side]] += figure
+    sums = contest.play(chunks(1024)[0]).tallies[:, :, :2]
+    for number, key in enumerate(expected):
+        assert sums[:, number].tolist() == expected[key].tolist(), key
+    assert (sums[:, :, 1] > 0).any(axis=1).all()
+
+
+def test_intervals_of_ratios_by_hand() -> None:
+    def sums(x: Any, y: Any) -> NDArray[np.float64]:
+        return np.array([np.sum(values) for values in (x, y, x * x, x * y, y * y)])
+
+    ratio = Ratio("", "", 0, 0)
+    values = np.random.default_rng(0).normal(3, 2, 400)
+    mean = estimated(ratio, sums(values, np.ones(400)), 400)
+    assert mean is not None and vars(mean) == pytest.approx(vars(normal_interval(values)))
+    deals = np.random.default_rng(1)
+    size = deals.integers(1, 30, 400)  # what is counted comes in clusters: a deal is the unit
+    hits = np.where(deals.random(400) < 0.5, size, 0)
+    found = estimated(ratio, sums(hits, size), 400)
+    drawn = deals.integers(0, 400, (2000, 400))
+    low, high = np.percentile(hits[drawn].sum(axis=1) / size[drawn].sum(axis=1), [2.5, 97.5])
+    assert found is not None and found.mean == pytest.approx(hits.sum() / size.sum())
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.01) and high - low > 0.1
+    assert estimated(ratio, np.zeros(5), 400) is None
+    share = estimated(Ratio("", "", 0, 0, percent=True), np.array([0.0, 10, 0, 0, 10]), 10)
+    assert share == wilson(0, 10)
 
 
 def test_any_number_of_processes() -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare.estimates import Estimate, estimate
 from card_envs.compare.tables import Played, new_tables, play_out
+from card_envs.compare.tallies import sums_of
 from card_envs.game import Game, Int8s
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Policy
@@ -138,6 +139,7 @@ class Part:
         wins: [rows, N] its share of the pair's episodes, draws counting one half; for one: 1 if it won.
         seconds: [P] thinking time.
         decisions: [P] in that time.
+        tallies: [P, R, SUMS] sums behind the game's `RATIOS`.
     """
 
     first: int
@@ -145,6 +147,7 @@ class Part:
     wins: NDArray[np.float64]
     seconds: NDArray[np.float64]
     decisions: NDArray[np.int64]
+    tallies: NDArray[np.float64]
 
 
 def join(parts: Sequence[Part]) -> Part:
@@ -156,6 +159,7 @@ def join(parts: Sequence[Part]) -> Part:
         np.concatenate([part.wins for part in parts], axis=1),
         np.sum([part.seconds for part in parts], axis=0),
         np.sum([part.decisions for part in parts], axis=0),
+        np.sum([part.tallies for part in parts], axis=0),
     )
 
 
@@ -256,14 +260,17 @@ def play_part(
     rows = []
     seconds = np.zeros(len(policies))
     decisions = np.zeros(len(policies), np.int64)
+    counts: list[Any] = [0] * len(policies)
     for lineup in lineups(game, len(policies)):
         played = play_lineup(game, policies, partner, lineup, numbers, seed, options)
         rows.append((_figures_alone if len(lineup) == 1 else _pair_figures)(game, played))
         for which, i in enumerate(lineup):
             seconds[i] += played.seconds[which]
             decisions[i] += played.decisions[which]
+            counts[i] = counts[i] + played.counts[:, which]
     margins, wins = (np.array([row[k] for row in rows]) for k in range(2))
-    return Part(int(numbers[0]), margins, wins, seconds, decisions)
+    tallies = np.array([sums_of(game, of_policy) for of_policy in counts])
+    return Part(int(numbers[0]), margins, wins, seconds, decisions, tallies)
 
 
 def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
@@ -294,7 +301,7 @@ def play_lineup(
     rngs = [np.random.default_rng([seed, int(numbers[0]), stream]) for stream in streams]
     states = new_tables(game, options, seed, np.repeat(numbers, len(lineup)))
     players = np.tile(seating(game.rules.SIDES, len(lineup), partner is not None), (len(numbers), 1))
-    return play_out(game, states, everyone, players, rngs, log_size)
+    return play_out(game, states, everyone, players, rngs, tables_a_deal=len(lineup), log_size=log_size)
 
 
 def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8s:
@@ -306,10 +313,9 @@ def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8
 
 def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Margins and win shares of the first policy, one for each pair, from the rewards."""
-    tables = np.arange(len(played.rewards))
-    margins = played.rewards[tables, [game.rules.SIDES.index(swapped) for swapped in tables % 2]]
+    margins = np.array([played.rewards[side::2, game.rules.SIDES.index(side)] for side in range(2)])
     wins = (np.sign(margins) + 1) / 2
-    return (margins[0::2] + margins[1::2]) / 2, (wins[0::2] + wins[1::2]) / 2
+    return margins.mean(axis=0), wins.mean(axis=0)
 
 
 def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -9,13 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, State
+from card_envs.game import Int8s, Ratio, State
 from tests.tiny_game import GAME, rules
 from tests.tiny_game.options import Options
 
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
+RATIOS = (
+    Ratio("won", "a deal", rules.WINS, rules.DEALS, percent=True),
+    Ratio("tricks", "a deal", rules.TRICKS, rules.DEALS),
+)
 
 
 def card_texts(cards: int) -> list[str]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import ACE_HIGH, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, State
+from card_envs.game import Int8s, Ratio, State
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
 from card_envs.games.back_alley.rules import BID, LITTLE_BLOOPER, NUM_CARDS
@@ -19,6 +19,23 @@ CARDS = (*deck(ACE_HIGH), "LB", "BB")
 CODES = {card: code for code, card in enumerate(CARDS)}
 BIDS = ("pass", *map(str, range(1, 13)), "board")
 SEAT_NAMES = ("you", "left", "partner", "right")
+RATIOS = (
+    *(
+        ratio
+        for bid, name in enumerate(BIDS)
+        for ratio in (
+            Ratio(name, "of hands", rules.BIDS_MADE + bid, rules.HANDS, percent=True),
+            Ratio(name, "contract made", rules.CONTRACTS_MADE + bid, rules.BIDS_MADE + bid, percent=True),
+            # Own tricks beyond the own bid; a board is the side's, which has all tricks to take.
+            Ratio(name, "tricks - bid", rules.TRICKS_OVER + bid, rules.BIDS_MADE + bid),
+        )
+    ),
+    Ratio("second board or later (BA-8)", "of hands", rules.RAISED, rules.HANDS, percent=True),
+    Ratio("passed out (BA-9)", "of hands", rules.PASSED_OUT, rules.HANDS, percent=True),
+    Ratio("no trumps (BA-5)", "of hands", rules.NO_TRUMPS, rules.HANDS, percent=True),
+    Ratio("Blooper laid aside (BA-5)", "of hands", rules.LAID_ASIDE, rules.HANDS, percent=True),
+    Ratio("Blooper led (BA-13)", "of hands", rules.BLOOPER_LEADS, rules.HANDS, percent=True),
+)
 
 
 def true_card(state: State, card: int) -> int:

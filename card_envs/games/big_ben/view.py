@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import ACE_LOW, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, State
+from card_envs.game import Int8s, Ratio, State
 from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.rules import (
@@ -29,6 +29,11 @@ from card_envs.games.big_ben.rules import (
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
+RATIOS = (
+    Ratio("cards placed", "a lost deal", rules.PLACED_IN_LOST, rules.LOST),
+    Ratio("foundations complete", "a lost deal", rules.COMPLETE_IN_LOST, rules.LOST),
+    Ratio("cards left in the waste", "a lost deal", rules.WASTE_IN_LOST, rules.LOST),
+)
 HOURS = ("12", *map(str, range(1, 12)))
 PILES = tuple(f"T{hour}" for hour in HOURS)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import ACE_LOW, SUITS, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, State
+from card_envs.game import Int8s, Ratio, State
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
 from card_envs.games.russian_bank.rules import ADVANCE, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
@@ -26,6 +26,14 @@ TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHE
 MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" where it is an advance
 ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ADVANCE}
 REASONS = ("", "win", "stalemate", "no_progress")
+RATIOS = (
+    Ratio("own turns", "a game", rules.TURNS, rules.GAMES),
+    Ratio("end: win", "a game", rules.ENDS + rules.WON, rules.GAMES, percent=True),
+    Ratio("end: stalemate (RB-19)", "a game", rules.ENDS + rules.STALEMATE, rules.GAMES, percent=True),
+    Ratio("end: no progress (RB-20)", "a game", rules.ENDS + rules.NO_PROGRESS, rules.GAMES, percent=True),
+    Ratio("own cards left", "a game", rules.CARDS_LEFT, rules.GAMES),
+    Ratio("of these in the reserve", "a game", rules.RESERVE_LEFT, rules.GAMES),
+)
 
 
 def card_texts(cards: int) -> list[str]:
