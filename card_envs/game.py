@@ -110,6 +110,7 @@ class View(Protocol):
     SCHEMA: dict[str, Any]  # JSON schema of `view`
     SEAT_NAMES: tuple[str, ...]  # what a seat calls itself and the others, clockwise
     RATIOS: tuple[Ratio, ...]  # what is shown of the counts of `tally`
+    PHASES: dict[str, range]  # kinds of decisions by the actions that are legal there; empty if there is only one kind
 
     def move_text(self, state: State, action: int) -> str:
         """An action in the notation of RULES.md."""

@@ -23,6 +23,7 @@ from card_envs.compare.survey import survey, wins_of
 from card_envs.compare.tallies import estimated
 from card_envs.engine.batch import IllegalMove
 from card_envs.game import Game, Ratio
+from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Turn
 from card_envs.record import GameRecord
@@ -342,6 +343,27 @@ def test_pictures(game: Game, tmp_path: Path) -> None:
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("game", [game for game in GAMES.values() if game.view.PHASES], ids=lambda game: game.name)
+def test_a_phase_apart(game: Game, tmp_path: Path) -> None:
+    phase, rest = game.view.PHASES
+    options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
+    words = ("compare", game.name, "greedy", "trivial", "--pairs", 40, "--apart", phase, "--with", "trivial")
+    code, output = run(*words, *options, "--json", tmp_path / "a.json", "--records", tmp_path / "games")
+    assert code == 0 and f"{phase}=NAME+trivial" in output and f"{phase}=trivial+NAME" in output
+    figures = json.loads((tmp_path / "a.json").read_text())
+    assert (figures["apart"], figures["with"], list(figures["contests"])) == (phase, "trivial", [phase, rest])
+    trivial = load_opponent("trivial", game)
+    for label, name in ((phase, f"{phase}=greedy+trivial"), (rest, f"{phase}=trivial+greedy")):
+        margin = play_pairs(game, load_opponent(name, game), trivial, 40, options=short_options(game)).margin
+        found = figures["contests"][label]
+        assert found["pairings"][0]["margin_an_episode"]["mean"] == pytest.approx(margin.mean)
+        assert {policy["name"]: policy["rating"]["mean"] for policy in found["policies"]}["greedy"] == 1000
+        assert len(list((tmp_path / "games" / label).iterdir())) == 20
+    whole = play_pairs(game, load_opponent(f"{phase}=greedy+greedy", game), trivial, 20, options=short_options(game))
+    compiled = play_pairs(game, load_opponent("greedy", game), trivial, 20, options=short_options(game))
+    assert np.array_equal(whole.margins, compiled.margins)
+
+
 def test_ctrl_c_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("compare", "high_card", f"{HERE}:Impatient", "trivial", "--pairs", 64, "--json", tmp_path / "c.json")
     monkeypatch.setattr(Impatient, "asked", 0)
@@ -363,6 +385,7 @@ def test_ctrl_c_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (("compare", "high_card", "greedy"), "two or more players"),
         (("compare", "high_card", "greedy", "trivial", "-o", "reward=gold"), "reward"),
         (("compare", "high_card", "greedy", "trivial", "--partner", "random"), "nobody has a partner"),
+        (("compare", "high_card", "greedy", "trivial", "--apart", "bidding"), "no phase 'bidding': it has none"),
         (("survey", "high_card", "gredy"), "did you mean high_card/greedy"),
         (("survey", "high_card", "-o", "fruit"), "expected name=value"),
     ],

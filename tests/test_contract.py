@@ -376,6 +376,17 @@ def test_looking_changes_nothing(game: Game) -> None:
     assert states.tobytes() == kept
 
 
+def test_every_decision_is_of_one_phase(game: Game) -> None:
+    phases = game.view.PHASES
+    assert sum(len(actions) for actions in phases.values()) in (0, game.rules.NUM_ACTIONS)
+    if not phases:
+        return
+    legal = turn_of_states(game, positions(game).copy()).mask != 0
+    inside = np.array([legal[:, actions].any(axis=1) for actions in phases.values()])
+    assert (inside.sum(axis=0) == 1).all()
+    assert inside.any(axis=1).all()
+
+
 def test_bots_and_random_moves_are_legal(game: Game) -> None:
     states = positions(game).copy()
     rows = np.arange(len(states))

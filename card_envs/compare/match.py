@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from multiprocessing import active_children, get_context
@@ -23,6 +23,7 @@ from card_envs.compare.tables import Played, new_tables, play_out
 from card_envs.compare.tallies import sums_of
 from card_envs.game import Game, Int8s
 from card_envs.opponents import load_opponent
+from card_envs.opponents.phased import phase_actions
 from card_envs.opponents.policy import Policy
 
 PAIRS_AT_ONCE = 1024
@@ -87,6 +88,8 @@ class Contest:
         options: of the game, as sorted items.
         sampled: networks draw their moves; False: they play the likeliest.
         partner: the policy in all seats of a side but its first; empty: a policy has its own kind beside it.
+        frame: what `load_opponent` is given before and after each name: with `("bidding=", "+greedy")` they differ in
+            their bidding only.
     """
 
     game: Game
@@ -95,6 +98,7 @@ class Contest:
     options: tuple[tuple[str, Any], ...] = ()
     sampled: bool = True
     partner: str = ""
+    frame: tuple[str, str] = ("", "")
 
     def check(self) -> None:
         """Raise ValueError for a game, name or option that does not fit, before anything is played."""
@@ -117,7 +121,7 @@ class Contest:
 
     def _loaded(self) -> tuple[list[Policy], Policy | None]:
         partner = self._load(self.partner) if self.partner else None
-        return [self._load(name) for name in self.names], partner
+        return [self._load(name.join(self.frame)) for name in self.names], partner
 
     def _load(self, name: str) -> Policy:
         # Users' own classes are made anew: should they remember anything, the result still is the part's alone.
@@ -125,6 +129,28 @@ class Contest:
 
 
 _load_once = cache(load_opponent)
+
+
+def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
+    """Two contests: in one the players differ in a phase only, in the other everywhere else only.
+
+    Args:
+        contest: of the players as they are.
+        phase: of the game (`PHASES` of its view).
+        other: who decides the other part for all of them.
+
+    Raises:
+        ValueError: the game has no such phase, or a player is made of two already.
+    """
+    phase_actions(contest.game, phase)
+    for name in contest.names:
+        if "+" in name:
+            raise ValueError(f"{name}: a player made of two can't be taken apart")
+    rest = " and ".join(name for name in contest.game.view.PHASES if name != phase)
+    return {
+        phase: replace(contest, frame=(f"{phase}=", f"+{other}")),
+        rest: replace(contest, frame=(f"{phase}={other}+", "")),
+    }
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 from rich.table import Table as Sheet
 
 from card_envs.compare.estimates import Estimate
@@ -110,8 +111,18 @@ def plus_minus(figure: dict[str, float] | None, percent: bool) -> str:
     scale = 100 if percent else 1
     mean, low, high = (scale * figure[name] for name in ("mean", "low", "high"))
     half = max(high - mean, mean - low)
-    digits = min(max(-floor(log10(half)), 0), 4) if 0 < half < inf else 1
-    return f"{mean:.{digits}f} ±{half:.{digits}f}{' %' if percent else ''}"
+    unit = " %" if percent else ""
+    if not 0 < half < inf:  # seen in one deal
+        return f"{mean:.3g}{unit}"
+    digits = min(max(-floor(log10(half)), 0), 4)
+    return f"{mean:.{digits}f} ±{half:.{digits}f}{unit}"
+
+
+def show_comparison(console: Console, title: str, game: Game, figures: Figures) -> None:
+    """All of a contest's tables."""
+    for sheet in comparison_sheets(title, figures):
+        console.print(sheet)
+    console.print(figures_sheet(game, {policy["name"]: policy["figures"] for policy in figures["policies"]}))
 
 
 def whole(figure: Estimate) -> str:

@@ -40,6 +40,7 @@ def standings(contest: Contest, part: Part) -> Figures:
         "seed": contest.seed,
         "sampled": contest.sampled,
         "partner": contest.partner or None,
+        "frame": list(contest.frame),
         "pairs": deals,
         "deals_an_episode": num_deals(game, options),
         "policies": policies,

@@ -16,6 +16,7 @@ from tests.tiny_game.options import Options
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
+PHASES: dict[str, range] = {}
 RATIOS = (
     Ratio("won", "a deal", rules.WINS, rules.DEALS, percent=True),
     Ratio("tricks", "a deal", rules.TRICKS, rules.DEALS),

@@ -19,6 +19,7 @@ CARDS = (*deck(ACE_HIGH), "LB", "BB")
 CODES = {card: code for code, card in enumerate(CARDS)}
 BIDS = ("pass", *map(str, range(1, 13)), "board")
 SEAT_NAMES = ("you", "left", "partner", "right")
+PHASES = {"bidding": range(BID, rules.NUM_ACTIONS), "play": range(BID)}
 RATIOS = (
     *(
         ratio

@@ -29,6 +29,7 @@ from card_envs.games.big_ben.rules import (
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
+PHASES: dict[str, range] = {}
 RATIOS = (
     Ratio("cards placed", "a lost deal", rules.PLACED_IN_LOST, rules.LOST),
     Ratio("foundations complete", "a lost deal", rules.COMPLETE_IN_LOST, rules.LOST),

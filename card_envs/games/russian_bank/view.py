@@ -26,6 +26,7 @@ TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHE
 MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" where it is an advance
 ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ADVANCE}
 REASONS = ("", "win", "stalemate", "no_progress")
+PHASES: dict[str, range] = {}
 RATIOS = (
     Ratio("own turns", "a game", rules.TURNS, rules.GAMES),
     Ratio("end: win", "a game", rules.ENDS + rules.WON, rules.GAMES, percent=True),
