@@ -139,6 +139,9 @@ class View(Protocol):
         A game for one says "won" of an episode that is.
         """
 
+    def outcomes(self, states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+        """The same for [B] states at once, in NumPy: reasons [B] and scores [B, S]."""
+
     def view(self, state: State, seat: int) -> dict[str, Any]:
         """All that a seat sees, ready for JSON."""
 

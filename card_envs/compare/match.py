@@ -346,6 +346,5 @@ def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDAr
 
 def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores and wins of a policy, from the outcomes."""
-    outcomes = [game.view.outcome(state) for state in played.states]
-    scores = np.array([score[0] for _, score in outcomes], np.float64)
-    return scores, np.array([reason == WON for reason, _ in outcomes], np.float64)
+    reasons, scores = game.view.outcomes(played.states)
+    return scores[:, 0].astype(np.float64), (reasons == WON).astype(np.float64)

@@ -87,9 +87,9 @@ def survey(
         first_seats = states["seat"].copy()
         players = np.zeros((len(states), game.rules.NUM_SEATS), np.int8)
         played = play_out(game, states, [policy], players, [np.random.default_rng([seed, start])])
-        outcomes = [game.view.outcome(state) for state in states]
-        reasons.update(reason for reason, _ in outcomes)
-        scored = np.array([score for _, score in outcomes], np.float64)
+        ended, points = game.view.outcomes(states)
+        reasons.update(ended.tolist())
+        scored = points.astype(np.float64)
         lengths.append(played.moves.sum(axis=1))
         scores.append(scored[:, 0])
         first_won.append(wins_of(game, scored, first_seats))

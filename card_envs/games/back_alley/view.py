@@ -6,11 +6,12 @@ from itertools import combinations
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import ACE_HIGH, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, Ratio, State
+from card_envs.game import Int8s, Int64s, Ratio, State
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
 from card_envs.games.back_alley.rules import BID, LITTLE_BLOOPER, NUM_CARDS
@@ -128,6 +129,10 @@ def num_deals(state: State) -> int:
 def outcome(state: State) -> tuple[str, list[int]]:
     """The reason of the end ("" while it runs) and each seat's team points so far."""
     return "played" if state.over else "", [int(state.scores[seat & 1]) for seat in range(4)]
+
+
+def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+    return np.where(states["over"], "played", ""), states["scores"][:, rules.SIDES].astype(np.int64)
 
 
 Card = Literal[CARDS]  # type: ignore[valid-type]
