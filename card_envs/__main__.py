@@ -89,6 +89,9 @@ def compare(
         "greedy"
     ),
     processes: Annotated[int, typer.Option(min=1, help="that share the work; the result is the same")] = 1,
+    ray: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="of a Ray cluster that shares the work; local: start one here")
+    ] = "",
     json_file: JsonFile = None,
     picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
@@ -109,7 +112,7 @@ def compare(
         part.check()
     figures = {}
     for label, contest in contests.items():
-        found = play_shown(contest, pairs, processes, label)
+        found = play_shown(contest, pairs, label, processes, ray)
         if found is None:
             break
         figures[label] = found
@@ -130,7 +133,7 @@ def compare(
         raise typer.Exit(130)
 
 
-def play_shown(contest: Contest, pairs: int, processes: int, label: str) -> dict[str, Any] | None:
+def play_shown(contest: Contest, pairs: int, label: str, processes: int, ray: str) -> dict[str, Any] | None:
     """The standings of a contest played with a progress bar; None if Ctrl-C came before there was anything."""
     from card_envs.compare.match import join, play_contest
     from card_envs.compare.standings import standings
@@ -140,7 +143,7 @@ def play_shown(contest: Contest, pairs: int, processes: int, label: str) -> dict
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(" ".join([label, *contest.names]), total=pairs)
         try:
-            for part in play_contest(contest, pairs, processes):
+            for part in play_contest(contest, pairs, processes, ray):
                 parts.append(part)
                 progress.advance(task, part.wins.shape[1])
         except KeyboardInterrupt:

@@ -6,19 +6,17 @@ they give to the other as well, so only play is left in the difference. In a gam
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
-from multiprocessing import active_children, get_context
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.estimates import Estimate, estimate
+from card_envs.compare.spread import spread
 from card_envs.compare.tables import Played, new_tables, play_out
 from card_envs.compare.tallies import sums_of
 from card_envs.game import Game, Int8s
@@ -197,35 +195,16 @@ def chunks(pairs: int) -> list[NDArray[np.int64]]:
     return [np.arange(start, min(start + size, pairs)) for start in range(0, pairs, size)]
 
 
-def play_contest(contest: Contest, pairs: int, processes: int = 1) -> Iterator[Part]:
+def play_contest(contest: Contest, pairs: int, processes: int = 1, ray_address: str = "") -> Iterator[Part]:
     """Play all pairings on the same deals, part by part as they are finished.
 
     Args:
         contest: who plays what.
         pairs: how many deals; between two sides, each is played twice.
         processes: that share the work; the parts do not depend on it, their order does.
+        ray_address: of a Ray cluster that does the work instead (see `spread`).
     """
-    if processes < 1:
-        raise ValueError(f"processes: expected at least 1, got {processes}")
-    if processes == 1:
-        yield from map(contest.play, chunks(pairs))
-        return
-    others = set(active_children())
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_ctrl_c_alone)
-    try:
-        for future in as_completed([pool.submit(contest.play, numbers) for numbers in chunks(pairs)]):
-            yield future.result()
-    except BaseException:
-        for worker in set(active_children()) - others:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _leave_ctrl_c_alone() -> None:
-    """Ctrl-C reaches all processes of a command; the first one ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return spread(contest.play, chunks(pairs), processes, ray_address)
 
 
 def play_pairs(
