@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pickle
 import sys
 from importlib import import_module
 from itertools import pairwise
@@ -328,6 +329,14 @@ def test_any_number_of_processes() -> None:
     assert len(chunks(40)) == 3
     assert np.array_equal(one.margins, two.margins) and np.array_equal(one.wins, two.wins)
     assert np.array_equal(one.decisions, two.decisions)
+
+
+def test_a_part_keeps_16_bytes_a_pair(game: Game) -> None:
+    contest = Contest(game, ("greedy", "trivial"), 0, tuple(short_options(game).items()))
+    few, many = (contest.play(np.arange(pairs)) for pairs in (16, 216))
+    assert len(pickle.dumps(many)) - len(pickle.dumps(few)) == pytest.approx(16 * few.wins.shape[0] * 200, abs=100)
+    joined = join([few, few])
+    assert joined.tallies.shape == few.tallies.shape and np.array_equal(joined.tallies, 2 * few.tallies)
 
 
 def test_lost_workers_of_a_cluster_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
