@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.progress import Progress
 from rich.table import Table as Sheet
 
 from card_envs.games import GAMES, get_game
+
+if TYPE_CHECKING:
+    from card_envs.compare.match import Contest
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
 console = Console()
@@ -79,52 +82,84 @@ def compare(
     partner: Annotated[
         str, typer.Option(help="who plays beside each of them, where a side has more seats than one")
     ] = "",
+    apart: Annotated[
+        str, typer.Option(help="compare what they do in this phase of the game, and apart from it all the rest")
+    ] = "",
+    with_player: Annotated[str, typer.Option("--with", help="who decides the other part for all, with --apart")] = (
+        "greedy"
+    ),
     processes: Annotated[int, typer.Option(min=1, help="that share the work; the result is the same")] = 1,
+    ray: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="of a Ray cluster that shares the work; local: start one here")
+    ] = "",
     json_file: JsonFile = None,
     picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
     record_pairs: Annotated[int, typer.Option(min=1, help="how many pairs of each pairing to save")] = 10,
 ) -> None:
     """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows what is known so far."""
-    from card_envs.compare.match import Contest, join, play_contest
+    from card_envs.compare.match import Contest, taken_apart
     from card_envs.compare.records import save_records
-    from card_envs.compare.report import comparison_sheets, draw
-    from card_envs.compare.standings import standings
+    from card_envs.compare.report import draw, show_comparison
 
     if len(players) < 2:
         raise ValueError(f"compare: expected two or more players, got {', '.join(players)}")
     contest = Contest(
         get_game(game_name), tuple(players), seed, tuple(parse_options(option).items()), not best, partner
     )
-    contest.check()
+    contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
+    for part in contests.values():
+        part.check()
+    figures = {}
+    for label, contest in contests.items():
+        found = play_shown(contest, pairs, label, processes, ray)
+        if found is None:
+            break
+        figures[label] = found
+        title = comparison_title(contest, found, pairs, label)
+        show_comparison(console, title, contest.game, found)
+        if picture is not None:
+            path = picture.with_stem(f"{picture.stem}-{label}") if label else picture
+            draw(title, found, path)
+            console.print(f"drawn to {path}")
+        if found["stopped"]:
+            break
+        if records is not None:
+            saved = save_records(contest, pairs, record_pairs, records / label)
+            console.print(f"{saved} games saved to {records / label}")
+    if figures:
+        write_json({"apart": apart, "with": with_player, "contests": figures} if apart else figures[""], json_file)
+    if len(figures) < len(contests) or any(found["stopped"] for found in figures.values()):
+        raise typer.Exit(130)
+
+
+def play_shown(contest: Contest, pairs: int, label: str, processes: int, ray: str) -> dict[str, Any] | None:
+    """The standings of a contest played with a progress bar; None if Ctrl-C came before there was anything."""
+    from card_envs.compare.match import join, play_contest
+    from card_envs.compare.standings import standings
+
     parts = []
     stopped = False
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(" ".join(players), total=pairs)
+        task = progress.add_task(" ".join([label, *contest.names]), total=pairs)
         try:
-            for part in play_contest(contest, pairs, processes):
+            for part in play_contest(contest, pairs, processes, ray):
                 parts.append(part)
                 progress.advance(task, part.wins.shape[1])
         except KeyboardInterrupt:
             stopped = True
     if not parts:
         console.print("stopped before the first pairs were finished")
-        raise typer.Exit(130)
-    figures = standings(contest, join(parts))
+        return None
+    return {**standings(contest, join(parts)), "stopped": stopped}
+
+
+def comparison_title(contest: Contest, figures: dict[str, Any], pairs: int, label: str) -> str:
+    """What was played."""
     unit = "mirrored pairs" if "rating" in figures["policies"][0] else "deals"
-    title = f"{contest.game.title}{described(contest.options)}: {figures['pairs']:,} {unit}, seed {seed}"
-    title += f", stopped before {pairs:,}" if stopped else ""
-    for sheet in comparison_sheets(title, figures):
-        console.print(sheet)
-    write_json({**figures, "stopped": stopped}, json_file)
-    if picture is not None:
-        draw(title, figures, picture)
-        console.print(f"drawn to {picture}")
-    if stopped:
-        raise typer.Exit(130)
-    if records is not None:
-        saved = save_records(contest, pairs, record_pairs, records)
-        console.print(f"{saved} games saved to {records}")
+    title = f"{contest.game.title}{described(contest.options)}: {figures['pairs']:,} {unit}, seed {contest.seed}"
+    title += f", stopped before {pairs:,}" if figures["stopped"] else ""
+    return title + (f"\n{label} of each; all else by one player: {'NAME'.join(contest.frame)}" if label else "")
 
 
 def described(options: Iterable[tuple[str, Any]]) -> str:
@@ -143,7 +178,7 @@ def survey(
     json_file: JsonFile = None,
 ) -> None:
     """Show what a game is like when one player sits in all seats: length, endings, scores, moving first."""
-    from card_envs.compare.report import survey_sheet
+    from card_envs.compare.report import figures_sheet, survey_sheet
     from card_envs.compare.survey import survey as play_survey
     from card_envs.opponents import load_opponent
 
@@ -158,6 +193,7 @@ def survey(
             surveys[name] = play_survey(game, policy, episodes, seed, options=options, progress=advance)
     title = f"{game.title}{described(options.items())}: {episodes:,} episodes each, seed {seed}"
     console.print(survey_sheet(title, surveys))
+    console.print(figures_sheet(game, {name: part.figures for name, part in surveys.items()}))
     figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}
     write_json({**figures, "players": {name: part.as_dict() for name, part in surveys.items()}}, json_file)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from card_envs.compare.match import Contest
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
@@ -71,6 +72,13 @@ def bot_rate(game: Game, bot: str, seconds: float) -> float:
         return TABLES * DECISIONS
 
     return rate(playout, seconds)
+
+
+def compare_rate(game: Game, seconds: float) -> float:
+    """Decisions a second of `compare` with two greedy players: deals, play, results and tallies."""
+    contest = Contest(game, ("greedy", "greedy"))
+    numbers = np.arange(TABLES)
+    return rate(lambda: int(contest.play(numbers).decisions.sum()), seconds)
 
 
 def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> float:
@@ -141,13 +149,15 @@ def _run_python(code: str, cold: bool = False) -> float:
 
 def measure_game(game: Game, seconds: float) -> dict[str, float]:
     """Every figure of a game."""
+    greedy = bot_rate(game, "greedy", seconds)
     one_thread = step_rate(game, MANY_TABLES, 1, seconds)
     two_threads = step_rate(game, MANY_TABLES, 2, seconds)
     two_processes = two_process_rate(game, seconds)
     return {
         "random playouts, M/s": random_rate(game, seconds) / 1e6,
         "BatchEnv.step, 1,024 tables, M/s": step_rate(game, TABLES, 1, seconds) / 1e6,
-        "greedy playouts, M/s": bot_rate(game, "greedy", seconds) / 1e6,
+        "greedy playouts, M/s": greedy / 1e6,
+        "compare greedy greedy / greedy playouts": compare_rate(game, seconds) / greedy,
         "trivial playouts, M/s": bot_rate(game, "trivial", seconds) / 1e6,
         "AEC last + step, k/s": aec_rate(game, seconds) / 1e3,
         "step, 65,536 tables, one thread, M/s": one_thread / 1e6,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Any  # one record of a game's STATE dtype
 Int8s: TypeAlias = NDArray[np.int8]
+Int64s: TypeAlias = NDArray[np.int64]
 UInt64s: TypeAlias = NDArray[np.uint64]
 
 
@@ -74,6 +75,16 @@ def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
     return np.dtype((np.record, np.dtype(shared + fields, align=True)))
 
 
+class Ratio(NamedTuple):
+    """A figure of a policy beside its score, shown by comparisons and surveys: one count of `tally` for each `per`."""
+
+    row: str  # "bid 3"
+    column: str  # "made"
+    counted: int  # index of a count
+    per: int  # index of the count that it is divided by
+    percent: bool = False
+
+
 class Rules(Protocol):
     """What a `rules.py` offers besides the compiled functions below."""
 
@@ -87,6 +98,7 @@ class Rules(Protocol):
     FULL_FIELDS: tuple[Field, ...]
     OBS_SIZE: int
     FULL_SIZE: int
+    NUM_COUNTS: int  # what `tally` counts
     WORST_SCORE: float  # the worst reward that one deal can bring (what an illegal move costs)
 
     def new_state(self, options: Any) -> State:
@@ -98,6 +110,8 @@ class View(Protocol):
 
     SCHEMA: dict[str, Any]  # JSON schema of `view`
     SEAT_NAMES: tuple[str, ...]  # what a seat calls itself and the others, clockwise
+    RATIOS: tuple[Ratio, ...]  # what is shown of the counts of `tally`
+    PHASES: dict[str, range]  # kinds of decisions by the actions that are legal there; empty if there is only one kind
 
     def move_text(self, state: State, action: int) -> str:
         """An action in the notation of RULES.md."""
@@ -125,6 +139,9 @@ class View(Protocol):
 
         A game for one says "won" of an episode that is.
         """
+
+    def outcomes(self, states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+        """The same for [B] states at once, in NumPy: reasons [B] and scores [B, S]."""
 
     def view(self, state: State, seat: int) -> dict[str, Any]:
         """All that a seat sees, ready for JSON."""
@@ -254,6 +271,14 @@ def standing(state: State, seat: int) -> int:
     """How far a seat's side is ahead in the episode, in points; in a game for one, how far it has come.
 
     Search compares moves by what this is at the end of the deal; it does not depend on the option `reward`.
+    """
+    raise NotImplementedError
+
+
+def tally(state: State, seat: int, counts: Int64s) -> None:
+    """Add what a deal that has just ended was like for a seat to `int64 [NUM_COUNTS]`.
+
+    Called for each seat at the end of each deal, before the next.
     """
     raise NotImplementedError
 

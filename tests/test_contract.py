@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from card_envs.compare.tables import new_tables, play_out
 from card_envs.engine.compile import kernel
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
@@ -376,6 +377,17 @@ def test_looking_changes_nothing(game: Game) -> None:
     assert states.tobytes() == kept
 
 
+def test_every_decision_is_of_one_phase(game: Game) -> None:
+    phases = game.view.PHASES
+    assert sum(len(actions) for actions in phases.values()) in (0, game.rules.NUM_ACTIONS)
+    if not phases:
+        return
+    legal = turn_of_states(game, positions(game).copy()).mask != 0
+    inside = np.array([legal[:, actions].any(axis=1) for actions in phases.values()])
+    assert (inside.sum(axis=0) == 1).all()
+    assert inside.any(axis=1).all()
+
+
 def test_bots_and_random_moves_are_legal(game: Game) -> None:
     states = positions(game).copy()
     rows = np.arange(len(states))
@@ -465,6 +477,20 @@ def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
         margin = scores[int(np.argmax(sides == 0))] - scores[int(np.argmax(sides == 1))]
         assert all(scores[seat] == scores[int(np.argmax(sides == sides[seat]))] for seat in range(rules.NUM_SEATS))
         assert totals[0] == (np.sign(margin) if wins else margin)
+
+
+def test_outcomes_of_many_are_those_of_each(game: Game) -> None:
+    trivial, players = load_opponent("trivial", game), np.zeros((24, game.rules.NUM_SEATS), np.int8)
+    parts = [some(positions(game), 200)]
+    for options in spelled_out_options(game):
+        tables = new_tables(game, options, 95, np.arange(24))
+        parts.append(play_out(game, tables, [trivial], players, [np.random.default_rng(0)]).states)
+    states = np.concatenate(parts)
+    reasons, scores = game.view.outcomes(states)
+    assert [(reason, points) for reason, points in zip(reasons.tolist(), scores.tolist())] == [
+        game.view.outcome(state) for state in states
+    ]
+    assert "" in reasons and len(set(reasons.tolist())) > 1
 
 
 def test_deals_do_not_depend_on_earlier_play(game: Game) -> None:

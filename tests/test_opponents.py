@@ -120,6 +120,49 @@ def test_a_class_of_the_users_own(game: Game) -> None:
 # What a policy sees
 
 
+WITH_PHASES = [(game, phase) for game in GAMES.values() for phase in game.view.PHASES]
+
+
+@pytest.mark.parametrize(("game", "phase"), WITH_PHASES, ids=lambda value: getattr(value, "name", value))
+def test_a_player_made_of_two(game: Game, phase: str) -> None:
+    states = some(positions(game), 200)
+    turn = turn_of_states(game, states.copy())
+    greedy, trivial = load_opponent("greedy", game), load_opponent("trivial", game)
+    both = load_opponent(f"{game.name}/{phase}=greedy+trivial")
+    assert both.game is game
+    rng = np.random.default_rng(0)
+    inside = (turn.mask[:, game.view.PHASES[phase]] != 0).any(axis=1)
+    assert 0 < inside.sum() < len(states)
+    expected = np.where(inside, greedy.act(turn, rng), trivial.act(turn, rng))
+    assert not np.array_equal(expected, greedy.act(turn, rng))
+    assert np.array_equal(both.act(turn, rng), expected)
+    assert np.array_equal(both.probabilities(turn).argmax(axis=1), expected)
+    search = load_opponent(f"{phase}=search-4+{__name__}:Stubborn", game)
+    chosen = search.act(turn, rng)
+    assert (turn.mask[np.arange(len(states)), chosen] == 1).all()
+    assert np.array_equal(chosen[~inside], (turn.mask != 0).argmax(axis=1)[~inside])
+    one = turn.at(np.flatnonzero(inside)[:1])
+    assert len(one) == 1 and np.array_equal(one.worlds(rng, 2)["seat"], [[one.seat[0]] * 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("bluffing=greedy+trivial", "no phase 'bluffing': its phases are"),
+        ("bidding=gredy+trivial", "did you mean back_alley/greedy"),
+        ("bidding=greedy+", "unknown opponent"),
+        ("bidding=greedy", "unknown opponent"),
+    ],
+)
+def test_wrong_players_made_of_two(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        load_opponent(name, "back_alley")
+    with pytest.raises(ValueError, match="it has none"):
+        load_opponent("big_ben/bidding=greedy+trivial")
+    with pytest.raises(ValueError, match="say which game"):
+        load_opponent("bidding=greedy+trivial")
+
+
 def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     """Whatever a Turn shows in public is known to the seat: hidden cards lie otherwise in its worlds."""
     states = positions(game)[:256]

@@ -6,22 +6,22 @@ they give to the other as well, so only play is left in the difference. In a gam
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
-from multiprocessing import active_children, get_context
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.estimates import Estimate, estimate
+from card_envs.compare.spread import spread
 from card_envs.compare.tables import Played, new_tables, play_out
+from card_envs.compare.tallies import sums_of
 from card_envs.game import Game, Int8s
 from card_envs.opponents import load_opponent
+from card_envs.opponents.phased import phase_actions
 from card_envs.opponents.policy import Policy
 
 PAIRS_AT_ONCE = 1024
@@ -86,6 +86,8 @@ class Contest:
         options: of the game, as sorted items.
         sampled: networks draw their moves; False: they play the likeliest.
         partner: the policy in all seats of a side but its first; empty: a policy has its own kind beside it.
+        frame: what `load_opponent` is given before and after each name: with `("bidding=", "+greedy")` they differ in
+            their bidding only.
     """
 
     game: Game
@@ -94,6 +96,7 @@ class Contest:
     options: tuple[tuple[str, Any], ...] = ()
     sampled: bool = True
     partner: str = ""
+    frame: tuple[str, str] = ("", "")
 
     def check(self) -> None:
         """Raise ValueError for a game, name or option that does not fit, before anything is played."""
@@ -116,7 +119,7 @@ class Contest:
 
     def _loaded(self) -> tuple[list[Policy], Policy | None]:
         partner = self._load(self.partner) if self.partner else None
-        return [self._load(name) for name in self.names], partner
+        return [self._load(name.join(self.frame)) for name in self.names], partner
 
     def _load(self, name: str) -> Policy:
         # Users' own classes are made anew: should they remember anything, the result still is the part's alone.
@@ -124,6 +127,28 @@ class Contest:
 
 
 _load_once = cache(load_opponent)
+
+
+def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
+    """Two contests: in one the players differ in a phase only, in the other everywhere else only.
+
+    Args:
+        contest: of the players as they are.
+        phase: of the game (`PHASES` of its view).
+        other: who decides the other part for all of them.
+
+    Raises:
+        ValueError: the game has no such phase, or a player is made of two already.
+    """
+    phase_actions(contest.game, phase)
+    for name in contest.names:
+        if "+" in name:
+            raise ValueError(f"{name}: a player made of two can't be taken apart")
+    rest = " and ".join(name for name in contest.game.view.PHASES if name != phase)
+    return {
+        phase: replace(contest, frame=(f"{phase}=", f"+{other}")),
+        rest: replace(contest, frame=(f"{phase}={other}+", "")),
+    }
 
 
 @dataclass(frozen=True)
@@ -138,6 +163,7 @@ class Part:
         wins: [rows, N] its share of the pair's episodes, draws counting one half; for one: 1 if it won.
         seconds: [P] thinking time.
         decisions: [P] in that time.
+        tallies: [P, R, SUMS] sums behind the game's `RATIOS`.
     """
 
     first: int
@@ -145,6 +171,7 @@ class Part:
     wins: NDArray[np.float64]
     seconds: NDArray[np.float64]
     decisions: NDArray[np.int64]
+    tallies: NDArray[np.float64]
 
 
 def join(parts: Sequence[Part]) -> Part:
@@ -156,6 +183,7 @@ def join(parts: Sequence[Part]) -> Part:
         np.concatenate([part.wins for part in parts], axis=1),
         np.sum([part.seconds for part in parts], axis=0),
         np.sum([part.decisions for part in parts], axis=0),
+        np.sum([part.tallies for part in parts], axis=0),
     )
 
 
@@ -167,35 +195,16 @@ def chunks(pairs: int) -> list[NDArray[np.int64]]:
     return [np.arange(start, min(start + size, pairs)) for start in range(0, pairs, size)]
 
 
-def play_contest(contest: Contest, pairs: int, processes: int = 1) -> Iterator[Part]:
+def play_contest(contest: Contest, pairs: int, processes: int = 1, ray_address: str = "") -> Iterator[Part]:
     """Play all pairings on the same deals, part by part as they are finished.
 
     Args:
         contest: who plays what.
         pairs: how many deals; between two sides, each is played twice.
         processes: that share the work; the parts do not depend on it, their order does.
+        ray_address: of a Ray cluster that does the work instead (see `spread`).
     """
-    if processes < 1:
-        raise ValueError(f"processes: expected at least 1, got {processes}")
-    if processes == 1:
-        yield from map(contest.play, chunks(pairs))
-        return
-    others = set(active_children())
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_ctrl_c_alone)
-    try:
-        for future in as_completed([pool.submit(contest.play, numbers) for numbers in chunks(pairs)]):
-            yield future.result()
-    except BaseException:
-        for worker in set(active_children()) - others:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _leave_ctrl_c_alone() -> None:
-    """Ctrl-C reaches all processes of a command; the first one ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return spread(contest.play, chunks(pairs), processes, ray_address)
 
 
 def play_pairs(
@@ -256,14 +265,17 @@ def play_part(
     rows = []
     seconds = np.zeros(len(policies))
     decisions = np.zeros(len(policies), np.int64)
+    counts: list[Any] = [0] * len(policies)
     for lineup in lineups(game, len(policies)):
         played = play_lineup(game, policies, partner, lineup, numbers, seed, options)
         rows.append((_figures_alone if len(lineup) == 1 else _pair_figures)(game, played))
         for which, i in enumerate(lineup):
             seconds[i] += played.seconds[which]
             decisions[i] += played.decisions[which]
+            counts[i] = counts[i] + played.counts[:, which]
     margins, wins = (np.array([row[k] for row in rows]) for k in range(2))
-    return Part(int(numbers[0]), margins, wins, seconds, decisions)
+    tallies = np.array([sums_of(game, of_policy) for of_policy in counts])
+    return Part(int(numbers[0]), margins, wins, seconds, decisions, tallies)
 
 
 def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
@@ -294,7 +306,7 @@ def play_lineup(
     rngs = [np.random.default_rng([seed, int(numbers[0]), stream]) for stream in streams]
     states = new_tables(game, options, seed, np.repeat(numbers, len(lineup)))
     players = np.tile(seating(game.rules.SIDES, len(lineup), partner is not None), (len(numbers), 1))
-    return play_out(game, states, everyone, players, rngs, log_size)
+    return play_out(game, states, everyone, players, rngs, tables_a_deal=len(lineup), log_size=log_size)
 
 
 def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8s:
@@ -306,14 +318,12 @@ def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8
 
 def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Margins and win shares of the first policy, one for each pair, from the rewards."""
-    tables = np.arange(len(played.rewards))
-    margins = played.rewards[tables, [game.rules.SIDES.index(swapped) for swapped in tables % 2]]
+    margins = np.array([played.rewards[side::2, game.rules.SIDES.index(side)] for side in range(2)])
     wins = (np.sign(margins) + 1) / 2
-    return (margins[0::2] + margins[1::2]) / 2, (wins[0::2] + wins[1::2]) / 2
+    return margins.mean(axis=0), wins.mean(axis=0)
 
 
 def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores and wins of a policy, from the outcomes."""
-    outcomes = [game.view.outcome(state) for state in played.states]
-    scores = np.array([score[0] for _, score in outcomes], np.float64)
-    return scores, np.array([reason == WON for reason, _ in outcomes], np.float64)
+    reasons, scores = game.view.outcomes(played.states)
+    return scores[:, 0].astype(np.float64), (reasons == WON).astype(np.float64)

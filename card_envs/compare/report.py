@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import floor, inf, log10
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 from rich.table import Table as Sheet
 
 from card_envs.compare.estimates import Estimate
 from card_envs.compare.standings import Figures
 from card_envs.compare.survey import Survey
+from card_envs.game import Game
 
 
 def interval(figure: Estimate) -> str:
@@ -79,6 +82,47 @@ def comparison_sheets(title: str, figures: Figures) -> list[Sheet]:
         f"the nearest two are {nearest['first']} and {nearest['second']}"
     )
     return [sheet, pairs]
+
+
+def figures_sheet(game: Game, by_policy: dict[str, Any]) -> Sheet:
+    """The game's own figures: its rows, each for every policy; what never occurred is left out."""
+    ratios = game.view.RATIOS
+    columns = list(dict.fromkeys(ratio.column for ratio in ratios))
+    in_percent = {(ratio.row, ratio.column) for ratio in ratios if ratio.percent}
+    sheet = Sheet(title="beside the score (± half of the 95 % interval)")
+    for column in ("", "", *columns):
+        sheet.add_column(column, justify="right" if column else "left")
+    for row in dict.fromkeys(ratio.row for ratio in ratios):
+        shown = {
+            name: figures[row]
+            for name, figures in by_policy.items()
+            if any(figure and figure["mean"] for figure in figures[row].values())
+        }
+        for number, (name, of) in enumerate(shown.items()):
+            cells = [plus_minus(of.get(column), (row, column) in in_percent) for column in columns]
+            sheet.add_row("" if number else row, name, *cells, end_section=number == len(shown) - 1)
+    return sheet
+
+
+def plus_minus(figure: dict[str, float] | None, percent: bool) -> str:
+    """On one line, to the first digit of its interval."""
+    if figure is None:
+        return ""
+    scale = 100 if percent else 1
+    mean, low, high = (scale * figure[name] for name in ("mean", "low", "high"))
+    half = max(high - mean, mean - low)
+    unit = " %" if percent else ""
+    if not 0 < half < inf:  # seen in one deal
+        return f"{mean:.3g}{unit}"
+    digits = min(max(-floor(log10(half)), 0), 4)
+    return f"{mean:.{digits}f} ±{half:.{digits}f}{unit}"
+
+
+def show_comparison(console: Console, title: str, game: Game, figures: Figures) -> None:
+    """All of a contest's tables."""
+    for sheet in comparison_sheets(title, figures):
+        console.print(sheet)
+    console.print(figures_sheet(game, {policy["name"]: policy["figures"] for policy in figures["policies"]}))
 
 
 def whole(figure: Estimate) -> str:

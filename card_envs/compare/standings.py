@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from card_envs.compare.estimates import estimates, normal_interval, pairs_needed, wilson
 from card_envs.compare.match import Contest, Part, num_deals
 from card_envs.compare.ratings import ratings
+from card_envs.compare.tallies import tallied
 
 Figures = dict[str, Any]  # ready for JSON; a figure with an interval is {"mean", "low", "high"}
 
@@ -24,8 +25,10 @@ def standings(contest: Contest, part: Part) -> Figures:
     alone = max(game.rules.SIDES) == 0
     policies, pairings = (_alone if alone else _between_sides)(contest, part)
     seconds = part.seconds / np.maximum(part.decisions, 1)
-    for policy, each, count in zip(policies, seconds.tolist(), part.decisions.tolist()):
-        policy |= {"microseconds_a_move": round(1e6 * each, 3), "decisions": count}
+    deals = part.wins.shape[1]
+    for i, policy in enumerate(policies):
+        policy |= {"microseconds_a_move": round(1e6 * float(seconds[i]), 3), "decisions": int(part.decisions[i])}
+        policy["figures"] = tallied(game, part.tallies[i], deals)
     key = "win_share" if alone else "rating"
     order = sorted(range(len(policies)), key=lambda i: -policies[i][key]["mean"])
     nearest = min(pairwise(order), key=lambda two: policies[two[0]][key]["mean"] - policies[two[1]][key]["mean"])
@@ -37,7 +40,8 @@ def standings(contest: Contest, part: Part) -> Figures:
         "seed": contest.seed,
         "sampled": contest.sampled,
         "partner": contest.partner or None,
-        "pairs": part.wins.shape[1],
+        "frame": list(contest.frame),
+        "pairs": deals,
         "deals_an_episode": num_deals(game, options),
         "policies": policies,
         "pairings": pairings,

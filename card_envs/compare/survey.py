@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare.estimates import Estimate, normal_interval, wilson
 from card_envs.compare.tables import new_tables, play_out
+from card_envs.compare.tallies import sums_of, tallied
 from card_envs.game import Game
 from card_envs.opponents.policy import Policy
 
@@ -30,6 +31,7 @@ class Survey:
             one.
         score: of seat 0.
         microseconds: a decision; where compiled code plays, with the game's own work.
+        figures: the game's own, by row and column (`RATIOS` of its view).
     """
 
     episodes: int
@@ -38,6 +40,7 @@ class Survey:
     first_wins: Estimate | None
     score: Estimate
     microseconds: float
+    figures: dict[str, dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
         """The figures for JSON."""
@@ -48,6 +51,7 @@ class Survey:
             "first_side_wins": vars(self.first_wins) if self.first_wins else None,
             "score_of_seat_0": vars(self.score),
             "microseconds_a_decision": round(self.microseconds, 4),
+            "figures": self.figures,
         }
 
 
@@ -76,20 +80,22 @@ def survey(
     lengths, scores, first_won = [], [], []
     seconds = 0.0
     decisions = 0
+    tallies: Any = 0
     for start in range(0, episodes, TABLES_AT_ONCE):
         numbers = np.arange(start, min(start + TABLES_AT_ONCE, episodes))
         states = new_tables(game, options or {}, seed, numbers)
         first_seats = states["seat"].copy()
         players = np.zeros((len(states), game.rules.NUM_SEATS), np.int8)
         played = play_out(game, states, [policy], players, [np.random.default_rng([seed, start])])
-        outcomes = [game.view.outcome(state) for state in states]
-        reasons.update(reason for reason, _ in outcomes)
-        scored = np.array([score for _, score in outcomes], np.float64)
+        ended, points = game.view.outcomes(states)
+        reasons.update(ended.tolist())
+        scored = points.astype(np.float64)
         lengths.append(played.moves.sum(axis=1))
         scores.append(scored[:, 0])
         first_won.append(wins_of(game, scored, first_seats))
         seconds += float(played.seconds.sum())
         decisions += int(played.decisions.sum())
+        tallies += sums_of(game, played.counts[:, 0])
         if progress is not None:
             progress(len(numbers))
     return Survey(
@@ -99,6 +105,7 @@ def survey(
         wilson(float(np.concatenate(first_won).sum()), episodes) if max(game.rules.SIDES) else None,
         normal_interval(np.concatenate(scores)),
         1e6 * seconds / max(decisions, 1),
+        tallied(game, tallies, episodes),
     )
 
 

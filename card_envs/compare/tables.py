@@ -14,7 +14,7 @@ from card_envs.engine.batch import IllegalMove
 from card_envs.engine.compile import kernel
 from card_envs.engine.kernels import ASK, GREEDY, RANDOM, TRIVIAL
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s
+from card_envs.game import Game, Int8s, Int64s
 from card_envs.opponents.policy import Opponent, Policy, turn_of_states
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
@@ -32,6 +32,7 @@ class Played:
         seconds: [P] time for all decisions of each policy; where compiled code plays, with the game's own work.
         decisions: [P] how many these were: moves with a choice, or all where compiled code plays.
         log: [B, L] the first L moves of each episode, -1 after its end.
+        counts: [N, P, NUM_COUNTS] what the game's `tally` and the loop have counted of each policy.
     """
 
     states: NDArray[Any]
@@ -40,12 +41,13 @@ class Played:
     seconds: NDArray[np.float64]
     decisions: NDArray[np.int64]
     log: NDArray[np.int16]
+    counts: Int64s
 
 
 def new_tables(game: Game, options: dict[str, Any], seed: int, numbers: NDArray[np.int64]) -> NDArray[Any]:
     """[B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
-    states = np.zeros(len(numbers), game.rules.STATE)
-    states[:] = game.rules.new_state(game.validated(options))
+    one = np.array([game.rules.new_state(game.validated(options))], game.rules.STATE)
+    states: NDArray[Any] = one.repeat(len(numbers))  # assigning it to all copies field by field
     kernel("reset_tables", game)(states, table_keys(seed, numbers), 0, len(states))
     return states
 
@@ -65,6 +67,8 @@ def play_out(
     policies: Sequence[Policy],
     players: Int8s,
     rngs: Sequence[np.random.Generator],
+    *,
+    tables_a_deal: int = 1,
     log_size: int = 0,
 ) -> Played:
     """Play each table to the end of its episode.
@@ -75,6 +79,7 @@ def play_out(
         policies: P of them.
         players: [B, S] int8, which of them sits where.
         rngs: [P] one for each policy.
+        tables_a_deal: B / N, how many tables in a row have the same deals; they are counted together.
         log_size: L, how many moves of each episode to keep.
 
     Raises:
@@ -89,10 +94,11 @@ def play_out(
     moves = np.zeros((num_tables, len(policies)), np.int64)
     rewards = np.zeros((num_tables, game.rules.NUM_SEATS))
     log = np.full((num_tables, log_size), -1, np.int16)
+    counts = np.zeros((num_tables // tables_a_deal, len(policies), game.rules.NUM_COUNTS), np.int64)
     seconds = np.zeros(len(policies))
     decisions = np.zeros(len(policies), np.int64)
     play_on = kernel("play_on", game)
-    arguments = states, actions, players, kinds, streams, mask, moves, rewards, log
+    arguments = states, actions, players, kinds, streams, mask, moves, rewards, log, counts
     play_on(*arguments, 0, 0)  # compile
     compiled_seconds = 0.0
     rows = np.arange(num_tables)
@@ -116,7 +122,7 @@ def play_out(
                 _check_legal(policies[which], turn.mask, actions[tables])
     decisions[compiled] = moves[:, compiled].sum(axis=0)
     seconds[compiled] = compiled_seconds * decisions[compiled] / max(decisions[compiled].sum(), 1)
-    return Played(states, rewards, moves, seconds, decisions, log)
+    return Played(states, rewards, moves, seconds, decisions, log, counts)
 
 
 def _check_legal(policy: Policy, mask: Int8s, actions: NDArray[np.int64]) -> None:

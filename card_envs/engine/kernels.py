@@ -13,6 +13,7 @@ import numpy as np
 from card_envs.engine.value import value_of
 from card_envs.game import (
     Int8s,
+    Int64s,
     UInt64s,
     arrange,
     bot_move,
@@ -25,6 +26,7 @@ from card_envs.game import (
     random_move,
     redeal_hidden,
     standing,
+    tally,
     trivial,
 )
 
@@ -187,7 +189,7 @@ def bot_playout(states: Any, decisions: int, first: int, last: int) -> int:
 
 def play_on(
     states: Any, actions: Any, players: Int8s, kinds: Int8s, streams: UInt64s, mask: Int8s, moves: Any, rewards: Any,
-    log: Any, first: int, last: int,
+    log: Any, counts: Int64s, first: int, last: int,
 ) -> None:  # fmt: skip
     """Play each table to the end of its episode, or to the next decision of a player that must be asked.
 
@@ -203,10 +205,14 @@ def play_on(
         moves: [B, P] grows by the moves that each player made.
         rewards: [B, S] grows by the rewards.
         log: [B, any] the episode's moves are entered, as far as there is room.
+        counts: [N, P, NUM_COUNTS] grow by the `tally` of each player's seats at the end of each deal; B / N tables
+            in a row share a row.
     """
+    tables_a_row = states.shape[0] // counts.shape[0]
     for i in range(first, last):
         state = states[i]
         stream = streams[i : i + 1]
+        row = i // tables_a_row
         num_moves = moves[i].sum()
         action = actions[i]
         while True:
@@ -234,7 +240,29 @@ def play_on(
             if num_moves < log.shape[1]:
                 log[i, num_moves] = action
             num_moves += 1
+            if state.needs_deal:
+                for s in range(rewards.shape[1]):
+                    tally(state, s, counts[row, players[i, s]])
             action = -1
+
+
+def sum_counts(counts: Int64s, numerators: Any, denominators: Any, sums: Any) -> None:
+    """Add up what estimates of ratios need (`compare/tallies.py`).
+
+    Args:
+        counts: [N, NUM_COUNTS].
+        numerators, denominators: [R] which counts are x and y of each ratio.
+        sums: [R, 5] of x, y, xx, xy, yy.
+    """
+    for i in range(counts.shape[0]):
+        for r in range(len(sums)):
+            x = counts[i, numerators[r]]
+            y = counts[i, denominators[r]]
+            sums[r, 0] += x
+            sums[r, 1] += y
+            sums[r, 2] += x * x
+            sums[r, 3] += x * y
+            sums[r, 4] += y * y
 
 
 def finish_tables(states: Any, seats: Int8s, gained: Any, first: int, last: int) -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.checkpoint import VALUE_FOLDER, load_network, load_value
+from card_envs.opponents.phased import NAME, PhasedPolicy, phase_actions
 from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 
 SEARCHING = ("search-64", "search-1024")  # and any other number of worlds
-GUIDED = re.compile(r"(?:([a-z_]+)/)?search:(.+)-([1-9]\d{0,6})")
+GUIDED = re.compile(r"search:(.+)-([1-9]\d{0,6})")
 MODELS = Path(__file__).parent / "models"
 
 
@@ -32,8 +33,9 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
 
     Args:
         name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote;
-            `"search:POLICY-N"`: a search with N worlds guided by one of these; or `"module:Class"`: a `Policy`, made
-            by calling it with the `Game`.
+            `"module:Class"`: a `Policy`, made by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds
+            that one of these guides; or two of these as one player: `"bidding=ppo+greedy"` bids like `ppo` and does
+            everything else like `greedy`.
         game: needed for short names and classes; otherwise checked.
         sampled: a trained network draws its moves from its probabilities; False: it plays the likeliest.
 
@@ -42,27 +44,32 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     """
     name = str(name)
     given = get_game(game) if isinstance(game, str) else game
-    guided = GUIDED.fullmatch(name)
-    prefix, _, short = (guided[1] or "", "", name) if guided else name.rpartition("/")
-    if prefix in GAMES:
-        if given is not None and given.name != prefix:
-            raise ValueError(f"opponent {name!r} plays {prefix}, not {given.name}")
-        given = GAMES[prefix]
-    elif not prefix:
+    game_name, _, short = name.partition("/")
+    if game_name not in GAMES:
         short = name
+    elif given is not None and given.name != game_name:
+        raise ValueError(f"opponent {name!r} plays {game_name}, not {given.name}")
+    else:
+        given = GAMES[game_name]
+    guided = GUIDED.fullmatch(short)
     if guided:
-        return _guided(name, guided[2], int(guided[3]), given)
+        return _guided(name, guided[1], int(guided[2]), given)
     if Path(name).is_dir():
         network = load_network(Path(name), given, sampled)
         return Opponent(Path(name).name, network.game, network)
-    if ":" in name:
-        if given is None:
-            raise ValueError(f"opponent {name!r}: say which game it plays: load_opponent({name!r}, game=…)")
+    two = NAME.fullmatch(short)
+    if (two or ":" in name) and given is None:
+        raise ValueError(f"opponent {name!r}: say which game it plays: load_opponent({name!r}, game=…)")
+    if given is not None and two:
+        actions = phase_actions(given, two[1])
+        inside, outside = (load_opponent(part, given, sampled) for part in two.groups()[1:])
+        return Opponent(short, given, PhasedPolicy(actions, inside, outside))
+    if given is not None and ":" in name:
         return Opponent(name, given, _users_own(name, given))
     if given is None:
         raise ValueError(_unknown(name, [f"{g.name}/{n}" for g in GAMES.values() for n in opponent_names(g)]))
     worlds = re.fullmatch(r"search-([1-9]\d{0,6})", short)
-    if (short not in opponent_names(given) and not worlds) or prefix not in ("", given.name):
+    if short not in opponent_names(given) and not worlds:
         raise ValueError(_unknown(name, [f"{given.name}/{n}" for n in opponent_names(given)]))
     policy: Policy
     if short == "random":

@@ -32,6 +32,10 @@ class Turn:
     def __len__(self) -> int:
         return len(self.seat)
 
+    def at(self, rows: NDArray[np.intp]) -> Turn:
+        """The decisions at some of the tables."""
+        return Turn(self.game, self.__states.take(rows), self.obs[rows], self.mask[rows], self.seat[rows])
+
     def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
         """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
         worlds = np.repeat(self.__states, k)

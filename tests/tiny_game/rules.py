@@ -15,6 +15,7 @@ NUM_SEATS = 2
 SIDES = (0, 1)  # which seats win and lose together
 NUM_ACTIONS = PACK_SIZE = 12  # one action for each card
 HAND_SIZE = 3
+DEALS, WINS, TRICKS, NUM_COUNTS = range(4)  # counts of `tally`
 WORST_SCORE = -3.0  # every trick lost
 ALL_CARDS = np.uint64((1 << PACK_SIZE) - 1)
 ACTION_FIELDS = (Field("card", 12, 1, meaning="play the card"),)
@@ -160,3 +161,10 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
 @rule
 def standing(state: State, seat: int) -> int:
     return int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])
+
+
+@rule
+def tally(state: State, seat: int, counts: Any) -> None:
+    counts[DEALS] += 1
+    counts[WINS] += state.scores[seat] > state.scores[1 - seat]
+    counts[TRICKS] += state.scores[seat]

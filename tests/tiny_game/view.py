@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, State
+from card_envs.game import Int8s, Int64s, Ratio, State
 from tests.tiny_game import GAME, rules
 from tests.tiny_game.options import Options
 
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
+PHASES: dict[str, range] = {}
+RATIOS = (
+    Ratio("won", "a deal", rules.WINS, rules.DEALS, percent=True),
+    Ratio("tricks", "a deal", rules.TRICKS, rules.DEALS),
+)
 
 
 def card_texts(cards: int) -> list[str]:
@@ -57,6 +63,10 @@ def num_deals(state: State) -> int:
 
 def outcome(state: State) -> tuple[str, list[int]]:
     return "played" if state.over else "", [int(score) for score in state.scores]
+
+
+def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+    return np.where(states["over"], "played", ""), states["scores"].astype(np.int64)
 
 
 Seat = Annotated[int, Field(ge=0, le=1)]

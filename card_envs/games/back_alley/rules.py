@@ -36,6 +36,10 @@ ACTION_FIELDS = (
 )
 NUM_ACTIONS = offsets(ACTION_FIELDS)[-1]
 SIDES = (0, 1, 0, 1)  # which seats win and lose together
+# Counts of `tally`; for each bid: how often it was played, how often its side's contract was made, tricks beyond it.
+HANDS, PASSED_OUT, NO_TRUMPS, LAID_ASIDE, RAISED, BLOOPER_LEADS, BIDS_MADE, CONTRACTS_MADE, TRICKS_OVER, NUM_COUNTS = (
+    0, 1, 2, 3, 4, 5, 6, 20, 34, 48,
+)  # fmt: skip
 WORST_SCORE = -70.0 * MAX_SIZE  # a quadruple board failed against a triple board made
 
 ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
@@ -676,3 +680,27 @@ def split_first(
 @rule
 def standing(state: State, seat: int) -> int:
     return int(state.scores[int(seat) & 1]) - int(state.scores[1 - (int(seat) & 1)])
+
+
+@rule
+def tally(state: State, seat: int, counts: Any) -> None:
+    counts[HANDS] += 1
+    counts[NO_TRUMPS] += state.trumps == EMPTY
+    counts[LAID_ASIDE] += state.laid_aside_by == seat
+    counts[RAISED] += state.levels[seat] > 1
+    num_tricks = int(state.num_played) >> 2
+    if num_tricks == 0:
+        counts[PASSED_OUT] += 1
+        return
+    taken = 1 if state.leader == seat else 0  # the last one
+    bloopers = 0
+    for trick in range(num_tricks):
+        leads = state.leaders[trick] == seat
+        taken += leads & (trick > 0)
+        bloopers += leads & (state.history[4 * trick] >= LITTLE_BLOOPER)
+    counts[BLOOPER_LEADS] += bloopers
+    bid = int(state.bids[seat])
+    over = int(state.tricks[seat & 1]) - int(state.contracts[seat & 1])
+    counts[BIDS_MADE + bid] += 1
+    counts[CONTRACTS_MADE + bid] += over >= 0
+    counts[TRICKS_OVER + bid] += over if bid == BOARD else taken - bid

@@ -6,11 +6,12 @@ from itertools import combinations
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import ACE_HIGH, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, State
+from card_envs.game import Int8s, Int64s, Ratio, State
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
 from card_envs.games.back_alley.rules import BID, LITTLE_BLOOPER, NUM_CARDS
@@ -19,6 +20,24 @@ CARDS = (*deck(ACE_HIGH), "LB", "BB")
 CODES = {card: code for code, card in enumerate(CARDS)}
 BIDS = ("pass", *map(str, range(1, 13)), "board")
 SEAT_NAMES = ("you", "left", "partner", "right")
+PHASES = {"bidding": range(BID, rules.NUM_ACTIONS), "play": range(BID)}
+RATIOS = (
+    *(
+        ratio
+        for bid, name in enumerate(BIDS)
+        for ratio in (
+            Ratio(name, "of hands", rules.BIDS_MADE + bid, rules.HANDS, percent=True),
+            Ratio(name, "contract made", rules.CONTRACTS_MADE + bid, rules.BIDS_MADE + bid, percent=True),
+            # Own tricks beyond the own bid; a board is the side's, which has all tricks to take.
+            Ratio(name, "tricks - bid", rules.TRICKS_OVER + bid, rules.BIDS_MADE + bid),
+        )
+    ),
+    Ratio("second board or later (BA-8)", "of hands", rules.RAISED, rules.HANDS, percent=True),
+    Ratio("passed out (BA-9)", "of hands", rules.PASSED_OUT, rules.HANDS, percent=True),
+    Ratio("no trumps (BA-5)", "of hands", rules.NO_TRUMPS, rules.HANDS, percent=True),
+    Ratio("Blooper laid aside (BA-5)", "of hands", rules.LAID_ASIDE, rules.HANDS, percent=True),
+    Ratio("Blooper led (BA-13)", "of hands", rules.BLOOPER_LEADS, rules.HANDS, percent=True),
+)
 
 
 def true_card(state: State, card: int) -> int:
@@ -110,6 +129,10 @@ def num_deals(state: State) -> int:
 def outcome(state: State) -> tuple[str, list[int]]:
     """The reason of the end ("" while it runs) and each seat's team points so far."""
     return "played" if state.over else "", [int(state.scores[seat & 1]) for seat in range(4)]
+
+
+def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+    return np.where(states["over"], "played", ""), states["scores"][:, rules.SIDES].astype(np.int64)
 
 
 Card = Literal[CARDS]  # type: ignore[valid-type]

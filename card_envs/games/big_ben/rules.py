@@ -39,6 +39,7 @@ ACTION_FIELDS = (
     Field("deal", 1, 1, meaning="fill the gaps if there are any (BB-7), else deal one card to the waste (BB-8)"),
 )
 WASTE, DEAL, NUM_ACTIONS = offsets(ACTION_FIELDS)[NUM_HOURS:]  # the first action of the waste, the deal
+LOST, PLACED_IN_LOST, COMPLETE_IN_LOST, WASTE_IN_LOST, NUM_COUNTS = range(5)  # counts of `tally`
 WORST_SCORE = 0.0  # no reward is negative: a lost game brings 0, with `cards` one in which no card is placed
 CARD_REWARD = np.float32(1 / PACK_SIZE)  # BB-12
 
@@ -653,3 +654,14 @@ def standing(state: State, seat: int) -> int:
     """Cards placed; a won game counts twice."""
     placed = int(state.num_placed)
     return 2 * placed if placed == PACK_SIZE else placed
+
+
+@rule
+def tally(state: State, seat: int, counts: Any) -> None:
+    if state.num_placed == PACK_SIZE:
+        return
+    counts[LOST] += 1
+    counts[PLACED_IN_LOST] += state.num_placed
+    counts[WASTE_IN_LOST] += state.num_waste
+    for hour in range(NUM_HOURS):
+        counts[COMPLETE_IN_LOST] += state.to_come[hour] == 0

@@ -6,11 +6,12 @@ from collections import Counter
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import ACE_LOW, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, State
+from card_envs.game import Int8s, Int64s, Ratio, State
 from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.rules import (
@@ -29,6 +30,12 @@ from card_envs.games.big_ben.rules import (
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
+PHASES: dict[str, range] = {}
+RATIOS = (
+    Ratio("cards placed", "a lost deal", rules.PLACED_IN_LOST, rules.LOST),
+    Ratio("foundations complete", "a lost deal", rules.COMPLETE_IN_LOST, rules.LOST),
+    Ratio("cards left in the waste", "a lost deal", rules.WASTE_IN_LOST, rules.LOST),
+)
 HOURS = ("12", *map(str, range(1, 12)))
 PILES = tuple(f"T{hour}" for hour in HOURS)
 
@@ -108,6 +115,11 @@ def outcome(state: State) -> tuple[str, list[int]]:
     """The reason of the end ("" while it runs) and the number of cards placed so far."""
     placed = int(state.num_placed)
     return ("won" if placed == PACK_SIZE else "lost") if state.over else "", [placed]
+
+
+def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+    placed = states["num_placed"].astype(np.int64)
+    return np.where(states["over"], np.where(placed == PACK_SIZE, "won", "lost"), ""), placed[:, None]
 
 
 Card = Literal[CARDS]  # type: ignore[valid-type]

@@ -40,6 +40,7 @@ MAX_HOUSE_MOVES = 16  # RB-18
 MAX_IDLE = 200  # RB-20
 WIN_POINTS = 30  # RB-21
 MATCH_POINTS, MATCH_GAMES = 150, 50  # RB-22
+GAMES, TURNS, ENDS, CARDS_LEFT, RESERVE_LEFT, NUM_COUNTS = 0, 1, 1, 5, 6, 7  # of `tally`; ENDS + `game_end`
 WORST_SCORE = -(2.0 * NUM_BOTH + WIN_POINTS)  # a bound: a game lost with all cards in the own reserve
 
 # Actions: RULES.md explains them. The first 31 stand in the order of the trivial player's list.
@@ -105,6 +106,7 @@ STATE = state_dtype(
         ("house_moves", np.int8),  # RB-18: in a row
         ("progress", np.bool_),  # RB-20: in this turn
         ("idle", np.int16),  # RB-20
+        ("turns", np.int16, 2),  # ended ones
         ("stale", np.int8, 2),  # RB-19
         ("lowest_reserves", np.int8, 2),  # RB-20; below the card that was top then, all others were never seen
         ("foundations", np.int8, 8),  # heights, two for each suit, the higher first
@@ -248,7 +250,7 @@ def lay_out(state: State, starts: int) -> None:
         state.unseen[owner] = hidden
         state.reserve_sizes[owner] = state.lowest_reserves[owner] = RESERVE_SIZE
         state.hand_sizes[owner] = HAND_SIZE
-        state.hand_next[owner] = state.waste_sizes[owner] = state.stale[owner] = 0
+        state.hand_next[owner] = state.waste_sizes[owner] = state.stale[owner] = state.turns[owner] = 0
         state.first_pass[owner] = True
         state.rewards[owner] = np.float32(0)
     for i in range(8):
@@ -420,6 +422,7 @@ def play(state: State, action: int) -> None:
         state.stale[0] = state.stale[1] = 0  # RB-19
         seat = int(state.seat)
         if int(state.reserve_sizes[seat]) + int(state.hand_sizes[seat]) + int(state.waste_sizes[seat]) == 0:
+            state.turns[seat] += 1
             end_game(state, WON)  # RB-5
 
 
@@ -534,6 +537,7 @@ def end_turn(state: State) -> None:
     seat = int(state.seat)
     state.seat = 1 - seat
     state.stale[seat] += 1
+    state.turns[seat] += 1
     state.idle = 0 if state.progress else int(state.idle) + 1
     state.progress = False
     stalemate = True
@@ -748,3 +752,12 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
 @rule
 def standing(state: State, seat: int) -> int:
     return int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])
+
+
+@rule
+def tally(state: State, seat: int, counts: Any) -> None:
+    counts[GAMES] += 1
+    counts[TURNS] += state.turns[seat]
+    counts[ENDS + int(state.game_end)] += 1
+    counts[RESERVE_LEFT] += state.reserve_sizes[seat]
+    counts[CARDS_LEFT] += penalty_points(state, seat) - int(state.reserve_sizes[seat])

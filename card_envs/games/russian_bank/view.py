@@ -8,11 +8,12 @@ from textwrap import wrap
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.cards import ACE_LOW, SUITS, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, State
+from card_envs.game import Int8s, Int64s, Ratio, State
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
 from card_envs.games.russian_bank.rules import ADVANCE, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
@@ -26,6 +27,15 @@ TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHE
 MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" where it is an advance
 ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ADVANCE}
 REASONS = ("", "win", "stalemate", "no_progress")
+PHASES: dict[str, range] = {}
+RATIOS = (
+    Ratio("own turns", "a game", rules.TURNS, rules.GAMES),
+    Ratio("end: win", "a game", rules.ENDS + rules.WON, rules.GAMES, percent=True),
+    Ratio("end: stalemate (RB-19)", "a game", rules.ENDS + rules.STALEMATE, rules.GAMES, percent=True),
+    Ratio("end: no progress (RB-20)", "a game", rules.ENDS + rules.NO_PROGRESS, rules.GAMES, percent=True),
+    Ratio("own cards left", "a game", rules.CARDS_LEFT, rules.GAMES),
+    Ratio("of these in the reserve", "a game", rules.RESERVE_LEFT, rules.GAMES),
+)
 
 
 def card_texts(cards: int) -> list[str]:
@@ -121,6 +131,11 @@ def outcome(state: State) -> tuple[str, list[int]]:
     """The reason of the end ("" while it runs) and each player's points so far."""
     reason = "" if not state.over else "match" if state.match else REASONS[state.game_end]
     return reason, [int(score) for score in state.scores]
+
+
+def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+    reasons = np.where(states["match"], "match", np.array(REASONS)[states["game_end"]])
+    return np.where(states["over"], reasons, ""), states["scores"].astype(np.int64)
 
 
 Card = Literal[CARDS]  # type: ignore[valid-type]

@@ -136,3 +136,42 @@ def seen(view: dict[str, Any]) -> dict[str, Any]:
     """A view with the legal moves in alphabetical order."""
     view["legal"].sort()
     return view
+
+
+def recount(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[tuple[str, str], tuple[int, int]]:
+    """The figures of a finished deal for a seat, as count and what it is divided by, from its last view."""
+    bids = dict(zip(((view["dealer"] + 1 + k) % 4 for k in range(4)), view["bids"]))
+    own, side, trump = bids[seat], seat % 2, view["trump"]
+    leads = [trick["leader"] for trick in view["tricks"]]
+    over = view["tricks_taken"][side] - view["contracts"][side]
+    boards = [bidder for bidder in bids if bids[bidder] == "board"]
+    found = {
+        ("second board or later (BA-8)", "of hands"): (int(seat in boards[1:]), 1),
+        ("passed out (BA-9)", "of hands"): (int(not leads), 1),
+        ("no trumps (BA-5)", "of hands"): (int(trump is None), 1),
+        ("Blooper laid aside (BA-5)", "of hands"): (int((view["laid_aside"] or {"seat": -1})["seat"] == seat), 1),
+        ("Blooper led (BA-13)", "of hands"): (
+            sum(trick["leader"] == seat and trick["cards"][0] in BLOOPERS for trick in view["tricks"]),
+            1,
+        ),
+    }
+    if leads:
+        beyond = over
+        if own != "board":
+            beyond = [*leads[1:], _winner(view["tricks"][-1], trump)].count(seat) - bid_value(own)
+        found[own, "of hands"] = (1, 1)
+        found[own, "contract made"] = (int(over >= 0), 1)
+        found[own, "tricks - bid"] = (beyond, 1)
+    for bid in ("pass", *map(str, range(1, 13)), "board"):
+        found.setdefault((bid, "of hands"), (0, 1))
+    return found
+
+
+def _winner(trick: dict[str, Any], trump: str | None) -> int:
+    def value(card: str) -> tuple[int, int]:
+        if card in BLOOPERS:
+            return 3, BLOOPERS.index(card)
+        return (2 if card[1] == trump else card[1] == trick["cards"][0][1]), "23456789TJQKA".index(card[0])
+
+    best = max(trick["cards"], key=value)
+    return int(trick["leader"] + trick["cards"].index(best)) % 4

@@ -119,3 +119,14 @@ def seen(view: dict[str, Any]) -> dict[str, Any]:
     view["stock"].sort()
     view["legal"].sort()
     return view
+
+
+def recount(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[tuple[str, str], tuple[int, int]]:
+    """The figures of a finished deal, as count and what it is divided by, from its last view."""
+    lost = int(reason == "lost")
+    found = {
+        "cards placed": lost * view["placed"],
+        "foundations complete": lost * sum(view["foundations"][str(hour)] == last for hour, (_, last) in HOURS.items()),
+        "cards left in the waste": lost * len(view["waste"]),
+    }
+    return {(row, "a lost deal"): (count, lost) for row, count in found.items()}

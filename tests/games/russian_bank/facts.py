@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from random import Random
 from typing import Any
 
@@ -167,3 +168,17 @@ def seen(view: dict[str, Any]) -> dict[str, Any]:
             player["hand"]["cards"] = [turned] if turned else []
     view["legal"].sort()
     return view
+
+
+def recount(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[tuple[str, str], tuple[int, int]]:
+    """The figures of a finished game for a seat, as count and what it is divided by, from its last view."""
+    player = view["players"][seat]
+    reserve = player["reserve"]["face_down"] + len(player["reserve"]["cards"])
+    ends = {"win": "end: win", "stalemate": "end: stalemate (RB-19)", "no_progress": "end: no progress (RB-20)"}
+    found = {
+        "own turns": [mover for mover, _ in groupby(movers)].count(seat),
+        **{row: int(how == reason) for how, row in ends.items()},
+        "own cards left": reserve + player["hand"]["size"] + len(player["waste"]),
+        "of these in the reserve": reserve,
+    }
+    return {(row, "a game"): (count, 1) for row, count in found.items()}

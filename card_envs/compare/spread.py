@@ -1,0 +1,87 @@
+"""Spreading the portions of a contest: in this process, over processes here, or over a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import active_children, get_context
+from typing import TypeVar
+
+Portion = TypeVar("Portion")
+Result = TypeVar("Result")
+
+RETRIES = 3  # of a portion whose worker was lost
+
+
+def spread(
+    play: Callable[[Portion], Result], portions: Sequence[Portion], processes: int = 1, ray_address: str = ""
+) -> Iterator[Result]:
+    """What `play` makes of each portion, as they are finished.
+
+    Args:
+        play: can be pickled, and depends on its portion alone: lost portions are played again.
+        portions: of the work.
+        processes: on this machine.
+        ray_address: of a Ray cluster instead, as `ray.init` takes it; "local" starts one here.
+
+    Raises:
+        ValueError: both are asked for, fewer than one process, or Ray is missing.
+        OSError: the cluster can't be reached, or lost a portion again and again.
+    """
+    if processes < 1:
+        raise ValueError(f"processes: expected at least 1, got {processes}")
+    if processes > 1 and ray_address:
+        raise ValueError("processes and a Ray cluster: expected one of them, got both")
+    if ray_address:
+        return _over_cluster(play, portions, ray_address)
+    return map(play, portions) if processes == 1 else _over_processes(play, portions, processes)
+
+
+def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portion], processes: int) -> Iterator[Result]:
+    others = set(active_children())
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_ctrl_c_alone)
+    try:
+        for future in as_completed([pool.submit(play, portion) for portion in portions]):
+            yield future.result()
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_ctrl_c_alone() -> None:
+    """Ctrl-C reaches all processes of a command; the first one ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion], address: str) -> Iterator[Result]:
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("a Ray cluster needs Ray: pip install 'card_envs[ray]'") from None
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():  # Ray itself would try for many minutes
+        socket.create_connection((host, int(port)), timeout=10).close()
+    ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        task = ray.remote(max_retries=RETRIES)(_play)
+        shared = ray.put(play)
+        waiting = [task.remote(shared, portion) for portion in portions]
+        while waiting:
+            done, waiting = ray.wait(waiting)
+            yield ray.get(done[0])
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None  # as it would have been raised here
+    except ray.exceptions.RayError as error:
+        raise OSError(f"Ray cluster {address}: {str(error).splitlines()[0]}") from None
+    finally:
+        ray.shutdown()  # also ends what is still running
+
+
+def _play(play: Callable[[Portion], Result], portion: Portion) -> Result:
+    return play(portion)

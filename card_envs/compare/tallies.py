@@ -1,0 +1,49 @@
+"""Figures of a game beside its score: ratios of what its `tally` counts, with intervals over independent deals."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.compare.estimates import Z_95, Estimate, wilson
+from card_envs.engine.compile import kernel
+from card_envs.game import Game, Int64s, Ratio
+
+
+def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
+    """[R, 5] sums of x, y, xx, xy, yy over the [N, NUM_COUNTS] counts of independent deals.
+
+    R are the game's `RATIOS`, x the count of each, y what it is divided by. Sums of parts add up.
+    """
+    x, y = np.array([(ratio.counted, ratio.per) for ratio in game.view.RATIOS]).T
+    sums = np.zeros((len(x), 5))
+    kernel("sum_counts", game)(counts, x, y, sums)
+    return sums
+
+
+def estimated(ratio: Ratio, sums: NDArray[np.float64], deals: int) -> Estimate | None:
+    """A ratio from its sums over that many deals, with its normal interval (Cochran 1977, 6.4); None if it is 0/0.
+
+    A share that is 0 or 1 has no spread to be seen: it gets Wilson's interval.
+    """
+    x, y, xx, xy, yy = sums.tolist()
+    if y == 0:
+        return None
+    if ratio.percent and x in (0, y):
+        return wilson(x, int(y))
+    mean = x / y
+    squares = max(xx - 2 * mean * xy + mean * mean * yy, 0.0)
+    half = Z_95 * sqrt(squares * deals / (deals - 1)) / y if deals > 1 else float("inf")
+    return Estimate(mean, mean - half, mean + half)
+
+
+def tallied(game: Game, sums: NDArray[np.float64], deals: int) -> dict[str, dict[str, Any]]:
+    """All ratios by row and column, ready for JSON; null where there was nothing to divide by."""
+    figures: dict[str, dict[str, Any]] = {ratio.row: {} for ratio in game.view.RATIOS}
+    for ratio, of_ratio in zip(game.view.RATIOS, sums):
+        found = estimated(ratio, of_ratio, deals)
+        figures[ratio.row][ratio.column] = vars(found) if found else None
+    return figures

@@ -1,0 +1,55 @@
+"""Players made of two: one decides in a phase of the game (such as the bidding), another in all others."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.game import Game
+from card_envs.opponents.policy import Policy, Turn
+
+NAME = re.compile(r"(\w+)=([^+]+)\+(.+)")  # phase=inside+outside
+
+
+def phase_actions(game: Game, phase: str) -> range:
+    """The actions of a phase. Raises ValueError saying which phases there are."""
+    phases: dict[str, range] = game.view.PHASES
+    if phase not in phases:
+        known = f"its phases are {', '.join(phases)}" if phases else "it has none"
+        raise ValueError(f"{game.name}: no phase {phase!r}: {known}")
+    return phases[phase]
+
+
+class PhasedPolicy:
+    """Plays like one policy where the legal actions are those of a phase, else like another."""
+
+    def __init__(self, actions: range, inside: Policy, outside: Policy) -> None:
+        """Put two policies together.
+
+        Args:
+            actions: of the phase (`PHASES` of the game's view).
+            inside: who decides there.
+            outside: who decides everywhere else.
+        """
+        self.actions = actions
+        self.inside = inside
+        self.outside = outside
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        actions = np.empty(len(turn), np.int64)
+        for policy, rows in self._split(turn):
+            actions[rows] = policy.act(turn.at(rows), rng)
+        return actions
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        probabilities = np.empty(turn.mask.shape, np.float32)
+        for policy, rows in self._split(turn):
+            probabilities[rows] = policy.probabilities(turn.at(rows))
+        return probabilities
+
+    def _split(self, turn: Turn) -> list[tuple[Policy, NDArray[np.intp]]]:
+        inside = turn.mask[:, self.actions.start : self.actions.stop].any(axis=1)
+        parts = ((self.inside, np.flatnonzero(inside)), (self.outside, np.flatnonzero(~inside)))
+        return [(policy, rows) for policy, rows in parts if len(rows)]
