@@ -1,0 +1,212 @@
+"""Beam search for a win, layer by layer of moves, in a deal whose stock is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from card_envs.engine.jit import rule
+from card_envs.engine.sets import ONE, bit, highest
+from card_envs.games.big_ben.position import key_of, list_moves, move_on
+from card_envs.games.big_ben.proof import safe_move
+from card_envs.games.big_ben.rules import FULL_PILE, LASTS, NEXT_CARD, NUM_CARDS, NUM_HOURS, UP
+
+MAX_SCORE = 1 << 15
+NEVER = 99
+MAX_MARKS = 512
+CANDIDATE = np.dtype((np.record, [("score", np.int32), ("parent", np.int32), ("action", np.int16)]))
+STEP = np.dtype((np.record, [("parent", np.int32), ("action", np.int16)]))
+FAR = 11
+NUM_AHEAD = 5
+_sizes = (2, 9 * NUM_AHEAD, 12, 36, 243, 72, 81, FAR + 5, FAR + 5)
+AHEAD, HEIGHT, COVERED, PAIR, SUNK, UNDER, FIRST, SECOND, NUM_WEIGHTS = (sum(_sizes[:i + 1]) for i in range(len(_sizes)))
+
+
+@rule
+def note_needs(node: Any, needs: Any) -> None:
+    """For each card, after how many others of its suit the foundations take it (1: now); NEVER: they do not."""
+    for card in range(NUM_CARDS):
+        needs[card] = NEVER
+    for hour in range(NUM_HOURS):
+        left = int(node.to_come[hour])
+        last = int(LASTS[hour])
+        first = last // 13 * 13
+        rank = last - first - left
+        if rank < -1:
+            rank += 13
+        for steps in range(1, left + 1):
+            rank += 1
+            if rank == 13:
+                rank = 0
+            if steps < needs[first + rank]:
+                needs[first + rank] = steps
+
+
+@rule
+def marks_of(node: Any, info: Any, needs: Any, depths: Any, marks: Any) -> int:
+    """Write which entries of the weights count for a position into `marks`, and return how many."""
+    for card in range(NUM_CARDS):
+        depths[card] = FAR
+    num = 0
+    for place in range(int(info.size) - 1, int(node.dealt) - 1, -1):
+        ahead = place - int(node.dealt)
+        card = int(info.deck[place])
+        depths[card] = FAR + 1 + (0 if ahead < 4 else 1 if ahead < 10 else 2 if ahead < 22 else 3)
+        if ahead < NUM_AHEAD:
+            marks[num] = AHEAD + 9 * ahead + needs[card]
+            num += 1
+    for pile in range(NUM_HOURS):
+        height = int(node.heights[pile])
+        marks[num] = HEIGHT + min(height, 11)
+        num += 1
+        if height == 0:
+            continue
+        card = int(node.tops[pile])
+        depths[card] = 0
+        for over in range(1, height - FULL_PILE):
+            card = int(UP[card])
+            depths[card] = min(int(depths[card]), over, FAR)
+        kept = min(height, FULL_PILE)
+        for k in range(kept):
+            card = int(node.low[pile, k])
+            need = int(needs[card])
+            over = height - 1 - k
+            depths[card] = min(int(depths[card]), over, FAR)
+            marks[num] = COVERED + 9 * min(over, 3) + need
+            num += 1
+            for i in range(k):
+                lower = int(node.low[pile, i])
+                case = 0 if lower // 13 != card // 13 else 1 if UP[card] == lower and i == k - 1 else 2
+                marks[num] = PAIR + 81 * case + 9 * int(needs[lower]) + need
+                num += 1
+    latest = 0
+    depth = 0
+    waste = node.waste
+    while waste:
+        place = highest(waste)
+        waste &= ~bit(place)
+        card = int(info.deck[place])
+        need = int(needs[card])
+        depths[card] = min(int(depths[card]), depth, FAR)
+        marks[num] = SUNK + 9 * min(depth, 7) + need
+        marks[num + 1] = UNDER + 9 * latest + need
+        num += 2
+        latest = max(latest, need)
+        depth += 1
+    for hour in range(NUM_HOURS):
+        left = int(node.to_come[hour])
+        if left > 0:
+            card = int(NEXT_CARD[hour, left])
+            marks[num] = FIRST + int(depths[card])
+            num += 1
+            if left > 1:
+                marks[num] = SECOND + int(depths[int(UP[card])])
+                num += 1
+    return num
+
+
+@rule
+def score_of(node: Any, info: Any, needs: Any, depths: Any, marks: Any, weights: Any) -> int:
+    score = int(weights[0]) * int(node.left) + int(weights[1]) * int(node.dealt)
+    num = marks_of(node, info, needs, depths, marks)
+    for k in range(num):
+        score += int(weights[marks[k]])
+    return min(max(score + MAX_SCORE, 0), 2 * MAX_SCORE - 1)
+
+
+def expand(
+    parents: Any, first: int, last: int, scratch: Any, infos: Any, weights: Any, seen: Any, moves: Any, needs: Any,
+    depths: Any, marks: Any, candidates: Any, progress: Any,
+) -> int:  # fmt: skip
+    """Score what is new among the children of the parents first <= i < last.
+
+    Args:
+        parents: [W] nodes.
+        scratch: [1] a node.
+        infos: [1] the deal.
+        weights: [NUM_WEIGHTS].
+        seen: [a power of two] keys of positions, the older ones forgotten when room is short.
+        moves, needs, depths, marks: [MAX_MOVES], [52], [52], [MAX_MARKS] scratch.
+        candidates: [C] CANDIDATE; gets what was found as long as there is room.
+        progress: [2] grows by the number of candidates and of new positions.
+
+    Returns:
+        1 if the last candidate entered is a won position, else 0.
+    """
+    info, child = infos[0], scratch[0]
+    num, positions = int(progress[0]), int(progress[1])
+    slots = np.uint64(len(seen) - 1)
+    won = 0
+    for i in range(first, last):
+        move = safe_move(parents[i], info)
+        if move >= 0:
+            moves[0] = move
+            num_moves = 1
+        else:
+            num_moves = list_moves(parents[i], info, moves)
+        for k in range(num_moves):
+            scratch[0] = parents[i]
+            move_on(child, info, int(moves[k]))
+            key = key_of(child, info)
+            slot = key & slots
+            if seen[slot] == key or seen[slot ^ ONE] == key:
+                continue
+            seen[slot ^ ONE] = seen[slot]
+            seen[slot] = key
+            positions += 1
+            if child.left == 0 and num == len(candidates):
+                num -= 1
+            if num < len(candidates):
+                note_needs(child, needs)
+                candidates[num].score = score_of(child, info, needs, depths, marks, weights)
+                candidates[num].parent = i
+                candidates[num].action = moves[k]
+                num += 1
+            if child.left == 0:
+                won = 1
+                break
+        if won:
+            break
+    progress[0], progress[1] = num, positions
+    return won
+
+
+def keep_best(parents: Any, children: Any, infos: Any, candidates: Any, num: int, tally: Any, trail: Any) -> int:
+    """Make nodes of the best candidates, as many as `children` [W] takes.
+
+    Args:
+        parents, children: [W] nodes.
+        infos: [1] the deal.
+        candidates: [C] CANDIDATE, of which the first `num` count.
+        num: how many.
+        tally: [2 MAX_SCORE] scratch.
+        trail: [W] STEP, gets how each child was made.
+
+    Returns:
+        how many were kept.
+    """
+    tally[:] = 0
+    for j in range(num):
+        tally[candidates[j].score] += 1
+    above = 0  # candidates with a better score than the bar's
+    bar = len(tally) - 1
+    while bar > 0 and above + tally[bar] < len(children):
+        above += tally[bar]
+        bar -= 1
+    at_bar = len(children) - above  # how many of those with the bar's score have room
+    size = 0
+    for j in range(num):
+        score = int(candidates[j].score)
+        if score < bar:
+            continue
+        if score == bar:
+            if at_bar == 0:
+                continue
+            at_bar -= 1
+        children[size] = parents[candidates[j].parent]
+        move_on(children[size], infos[0], int(candidates[j].action))
+        trail[size].parent = candidates[j].parent
+        trail[size].action = candidates[j].action
+        size += 1
+    return size
