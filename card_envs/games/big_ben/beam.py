@@ -2,60 +2,88 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import ONE, bit, highest
 from card_envs.games.big_ben.position import key_of, list_moves, move_on
 from card_envs.games.big_ben.proof import safe_move
-from card_envs.games.big_ben.rules import FULL_PILE, LASTS, NEXT_CARD, NUM_CARDS, NUM_HOURS, UP
+from card_envs.games.big_ben.rules import (
+    FIRST_HOUR,
+    FULL_PILE,
+    LASTS,
+    MAX_TO_COME,
+    NEXT_CARD,
+    NUM_CARDS,
+    NUM_HOURS,
+    STOCK_SIZE,
+    UP,
+)
 
 MAX_SCORE = 1 << 15
-NEVER = 99
 MAX_MARKS = 512
-CANDIDATE = np.dtype((np.record, [("score", np.int32), ("parent", np.int32), ("action", np.int16)]))
-STEP = np.dtype((np.record, [("parent", np.int32), ("action", np.int16)]))
+CANDIDATE = np.dtype(
+    (np.record, np.dtype([("score", np.int32), ("parent", np.int32), ("action", np.int16)], align=True))
+)
+STEP = np.dtype((np.record, np.dtype([("parent", np.int32), ("action", np.int16)], align=True)))
 FAR = 11
 NUM_AHEAD = 5
 _sizes = (2, 9 * NUM_AHEAD, 12, 36, 243, 72, 81, FAR + 5, FAR + 5)
-AHEAD, HEIGHT, COVERED, PAIR, SUNK, UNDER, FIRST, SECOND, NUM_WEIGHTS = (sum(_sizes[:i + 1]) for i in range(len(_sizes)))
+AHEAD, HEIGHT, COVERED, PAIR, SUNK, UNDER, FIRST, SECOND, NUM_WEIGHTS = (
+    sum(_sizes[: i + 1]) for i in range(len(_sizes))
+)
+
+
+def _needs() -> Any:
+    """By suit, cards to come on its foundations and rank: after how many others that card is wanted (1: now)."""
+    needs = np.zeros((4, *3 * [MAX_TO_COME + 1], 13), np.int8)
+    for suit, hour in enumerate(FIRST_HOUR.tolist()):
+        for lefts in product(range(MAX_TO_COME + 1), repeat=3):
+            for k, left in enumerate(lefts):
+                last = int(LASTS[hour + 4 * k])
+                for steps in range(left):
+                    rank = (last - left + 1 + steps) % 13
+                    known = int(needs[(suit, *lefts, rank)])
+                    needs[(suit, *lefts, rank)] = min(known, steps + 1) if known else steps + 1
+    return needs
+
+
+NEEDS = _needs()
 
 
 @rule
 def note_needs(node: Any, needs: Any) -> None:
-    """For each card, after how many others of its suit the foundations take it (1: now); NEVER: they do not."""
-    for card in range(NUM_CARDS):
-        needs[card] = NEVER
-    for hour in range(NUM_HOURS):
-        left = int(node.to_come[hour])
-        last = int(LASTS[hour])
-        first = last // 13 * 13
-        rank = last - first - left
-        if rank < -1:
-            rank += 13
-        for steps in range(1, left + 1):
-            rank += 1
-            if rank == 13:
-                rank = 0
-            if steps < needs[first + rank]:
-                needs[first + rank] = steps
+    """For each card, after how many others of its suit the foundations take it (1: now; 0: no more)."""
+    for suit in range(4):
+        hour = int(FIRST_HOUR[suit])
+        left, left_4, left_8 = int(node.to_come[hour]), int(node.to_come[hour + 4]), int(node.to_come[hour + 8])
+        for rank in range(13):
+            needs[13 * suit + rank] = NEEDS[suit, left, left_4, left_8, rank]
+
+
+def stock_distances(info: Any) -> NDArray[np.int8]:
+    """[dealt, 52] how far each card is when so many cards of the deck have been dealt, as far as the stock goes."""
+    distances = np.full((STOCK_SIZE + 1, NUM_CARDS), FAR, np.int8)
+    for dealt in range(int(info.size)):
+        for place in range(int(info.size) - 1, dealt - 1, -1):
+            distances[dealt, info.deck[place]] = FAR + 1 + sum(place - dealt >= limit for limit in (4, 10, 22))
+    return distances
 
 
 @rule
-def marks_of(node: Any, info: Any, needs: Any, depths: Any, marks: Any) -> int:
+def marks_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, marks: Any) -> int:
     """Write which entries of the weights count for a position into `marks`, and return how many."""
-    for card in range(NUM_CARDS):
-        depths[card] = FAR
     num = 0
-    for place in range(int(info.size) - 1, int(node.dealt) - 1, -1):
-        ahead = place - int(node.dealt)
-        card = int(info.deck[place])
-        depths[card] = FAR + 1 + (0 if ahead < 4 else 1 if ahead < 10 else 2 if ahead < 22 else 3)
-        if ahead < NUM_AHEAD:
-            marks[num] = AHEAD + 9 * ahead + needs[card]
-            num += 1
+    dealt = int(node.dealt)
+    for card in range(NUM_CARDS):
+        depths[card] = distances[dealt, card]
+    for ahead in range(min(NUM_AHEAD, int(info.size) - dealt)):
+        marks[num] = AHEAD + 9 * ahead + needs[int(info.deck[dealt + ahead])]
+        num += 1
     for pile in range(NUM_HOURS):
         height = int(node.heights[pile])
         marks[num] = HEIGHT + min(height, 11)
@@ -107,17 +135,17 @@ def marks_of(node: Any, info: Any, needs: Any, depths: Any, marks: Any) -> int:
 
 
 @rule
-def score_of(node: Any, info: Any, needs: Any, depths: Any, marks: Any, weights: Any) -> int:
+def score_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, marks: Any, weights: Any) -> int:
     score = int(weights[0]) * int(node.left) + int(weights[1]) * int(node.dealt)
-    num = marks_of(node, info, needs, depths, marks)
+    num = marks_of(node, info, distances, needs, depths, marks)
     for k in range(num):
         score += int(weights[marks[k]])
     return min(max(score + MAX_SCORE, 0), 2 * MAX_SCORE - 1)
 
 
 def expand(
-    parents: Any, first: int, last: int, scratch: Any, infos: Any, weights: Any, seen: Any, moves: Any, needs: Any,
-    depths: Any, marks: Any, candidates: Any, progress: Any,
+    parents: Any, first: int, last: int, scratch: Any, infos: Any, distances: Any, weights: Any, seen: Any, moves: Any,
+    needs: Any, depths: Any, marks: Any, candidates: Any, progress: Any,
 ) -> int:  # fmt: skip
     """Score what is new among the children of the parents first <= i < last.
 
@@ -125,6 +153,7 @@ def expand(
         parents: [W] nodes.
         scratch: [1] a node.
         infos: [1] the deal.
+        distances: of `stock_distances`.
         weights: [NUM_WEIGHTS].
         seen: [a power of two] keys of positions, the older ones forgotten when room is short.
         moves, needs, depths, marks: [MAX_MOVES], [52], [52], [MAX_MARKS] scratch.
@@ -159,7 +188,7 @@ def expand(
                 num -= 1
             if num < len(candidates):
                 note_needs(child, needs)
-                candidates[num].score = score_of(child, info, needs, depths, marks, weights)
+                candidates[num].score = score_of(child, info, distances, needs, depths, marks, weights)
                 candidates[num].parent = i
                 candidates[num].action = moves[k]
                 num += 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import GOLDEN, mix
-from card_envs.engine.sets import EMPTY, ONE, bit, highest, lowest
+from card_envs.engine.sets import EMPTY, bit, highest
 from card_envs.game import State
 from card_envs.games.big_ben.rules import (
     DEAL,

@@ -8,8 +8,13 @@ import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import bit
-from card_envs.games.big_ben.position import key_of, list_moves, move_on, waste_card, wanted_cards
-from card_envs.games.big_ben.rules import ALL_TO_COME, BASES, FULL_PILE, NUM_CARDS, NUM_HOURS, UP, WASTE, FIRST_HOUR, NEXT_CARD
+from card_envs.games.big_ben.position import key_of, list_moves, move_on, wanted_cards, waste_card
+from card_envs.games.big_ben.rules import (
+    FIRST_HOUR,
+    FULL_PILE,
+    NEXT_CARD,
+    NUM_HOURS,
+)
 
 GOING, FOUND, NONE_LEFT, FULL = range(4)
 MAX_DEPTH = 2048
@@ -61,9 +66,7 @@ def safe_move(node: Any, info: Any) -> int:
     return -1
 
 
-def search_all(
-    frames: Any, info_row: Any, moves: Any, sizes: Any, seen: Any, progress: Any, budget: int
-) -> int:
+def search_all(frames: Any, info_row: Any, moves: Any, sizes: Any, seen: Any, progress: Any, budget: int) -> int:
     """Go on with the search for some positions.
 
     Args:

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.compile import own_kernel
 from card_envs.engine.table import Table
-from card_envs.game import State
+from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, beam, proof, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, read_state
 from card_envs.games.big_ben.rules import MAX_HOPS, NUM_CARDS, PACK_SIZE
-
-Verdict = Literal["won", "lost", "unknown"]
 
 FIRST_WIDTH = 256
 GROWTH = 4  # of the width from beam to beam
@@ -41,29 +38,12 @@ POSITIONS_AT_ONCE = 65536  # between looks at the clock
 MIN_MEMORY_MB = 4
 
 
-@dataclass(frozen=True)
-class Solution:
-    """What is known of a deal.
-
-    Attributes:
-        verdict: "won": `moves` wins; "lost": no line does; "unknown".
-        moves: actions from the state to the end, replayed by the rules; empty unless won.
-        positions: different ones that were looked at, counted anew by each of the searches.
-        seconds: that it took.
-    """
-
-    verdict: Verdict
-    moves: list[int]
-    positions: int
-    seconds: float
-
-
 def solve(state: State, seconds: float = 10.0, memory_mb: int = 512, max_positions: int | None = None) -> Solution:
     """Find a win from a state whose stock is known, or prove that there is none.
 
     Args:
         state: a State of the rules in which a decision is due.
-        seconds: to stop after; the answer depends on the machine through nothing else.
+        seconds: of processor time, to stop after; the answer depends on the machine through nothing else.
         memory_mb: for tables, in MiB. Less of it makes the widest beam narrower and the longest proof shorter.
         max_positions: to stop after, about; what is found is then the same everywhere, given seconds enough.
 
@@ -90,7 +70,7 @@ class Limits:
     """What may still be spent."""
 
     def __init__(self, seconds: float, max_positions: int | None) -> None:
-        self.start = time.perf_counter()
+        self.start = time.thread_time()
         self.seconds = seconds
         self.max_positions = max_positions
         self.positions = 0
@@ -102,7 +82,7 @@ class Limits:
         return positions if self.max_positions is None else min(positions, self.max_positions - self.positions)
 
     def elapsed(self) -> float:
-        return time.perf_counter() - self.start
+        return time.thread_time() - self.start
 
     def reached(self) -> bool:
         return self.elapsed() > self.seconds or (
@@ -128,7 +108,8 @@ def _search(state: State, limits: Limits, memory: int) -> tuple[Verdict, list[in
         if limits.reached() or width == widest or growth < MIN_GROWTH:
             break
         width = min(int(width * growth), widest)
-    return proof_search.go_on(limits, ALL), []
+    verdict = proof_search.go_on(limits, ALL)
+    return verdict, proof_search.line() if verdict == "won" else []
 
 
 class _Beam:
@@ -140,6 +121,7 @@ class _Beam:
         self.layers = np.zeros((2, width), NODE)
         self.infos = np.zeros(1, INFO)
         read_state(state, self.layers[0], self.infos)
+        self.distances = beam.stock_distances(self.infos[0])
         self.seen = np.zeros(1 << (KEYS * width // 2).bit_length(), np.uint64)
         self.candidates = np.zeros(CHILDREN * width, beam.CANDIDATE)
         self.trail = np.zeros(LAYERS * width, beam.STEP)
@@ -164,8 +146,8 @@ class _Beam:
                 last = min(first + PARENTS_AT_ONCE, size)
                 looked_at = progress[1]
                 won = expand(
-                    parents, first, last, child, self.infos, weights(), self.seen, *self.scratch, self.candidates,
-                    progress,
+                    parents, first, last, child, self.infos, self.distances, weights(), self.seen, *self.scratch,
+                    self.candidates, progress,
                 )  # fmt: skip
                 limits.positions += int(progress[1] - looked_at)
                 if won:
@@ -213,9 +195,7 @@ class _Proof:
         while positions > 0 and self.status == proof.GOING and not limits.reached():
             before = int(self.progress[1])
             budget = min(positions, POSITIONS_AT_ONCE)
-            self.status = search_all(
-                self.frames, self.infos, self.moves, self.sizes, self.seen, self.progress, budget
-            )
+            self.status = search_all(self.frames, self.infos, self.moves, self.sizes, self.seen, self.progress, budget)
             limits.positions += int(self.progress[1]) - before
             positions -= budget
         if self.status == proof.NONE_LEFT:
@@ -244,7 +224,8 @@ def _check(state: State, moves: list[int]) -> None:
 @cache
 def weights() -> NDArray[np.int64]:
     """[NUM_WEIGHTS] the tables that positions are scored with."""
-    return np.array(sum(json.loads((Path(__file__).parent / "solver_weights.json").read_text()).values(), []))
+    tables = json.loads((Path(__file__).parent / "solver_weights.json").read_text())
+    return np.concatenate(list(tables.values()))
 
 
 @cache
@@ -255,3 +236,4 @@ def _compile() -> None:
     table.deal()
     _Beam(table.state, 2).run(Limits(3600, None))
     _Proof(table.state, 1024).go_on(Limits(3600, None), 1)
+    table.play(int(table.legal().argmax()))
