@@ -68,8 +68,8 @@ def note_needs(node: Any, needs: Any) -> None:
 def stock_distances(info: Any) -> NDArray[np.int8]:
     """[dealt, 52] how far each card is when so many cards of the deck have been dealt, as far as the stock goes."""
     distances = np.full((STOCK_SIZE + 1, NUM_CARDS), FAR, np.int8)
-    for dealt in range(int(info.size)):
-        for place in range(int(info.size) - 1, dealt - 1, -1):
+    for dealt in range(int(info.in_deck)):
+        for place in range(int(info.in_deck) - 1, dealt - 1, -1):
             distances[dealt, info.deck[place]] = FAR + 1 + sum(place - dealt >= limit for limit in (4, 10, 22))
     return distances
 
@@ -81,7 +81,7 @@ def marks_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, mark
     dealt = int(node.dealt)
     for card in range(NUM_CARDS):
         depths[card] = distances[dealt, card]
-    for ahead in range(min(NUM_AHEAD, int(info.size) - dealt)):
+    for ahead in range(min(NUM_AHEAD, int(info.in_deck) - dealt)):
         marks[num] = AHEAD + 9 * ahead + needs[int(info.deck[dealt + ahead])]
         num += 1
     for pile in range(NUM_HOURS):

@@ -53,7 +53,7 @@ INFO = np.dtype(
         np.dtype(
             [
                 ("deck", np.int8, STOCK_SIZE),
-                ("size", np.int16),  # cards in it
+                ("in_deck", np.int16),  # cards in the deck
                 ("pile_by_pile", np.bool_),  # BB-7
                 ("when_stuck", np.bool_),  # BB-8
                 ("endless_hops", np.bool_),  # BB-10 does not hold: for proofs
@@ -72,7 +72,7 @@ def read_state(state: State, nodes: Any, infos: Any) -> None:
     num_waste, num_dealt = int(state.num_waste), int(state.num_dealt)
     deck = [*state.waste[:num_waste].tolist(), *state.pack[num_dealt:].tolist()]
     info.deck[: len(deck)] = deck
-    info.size = len(deck)
+    info.in_deck = len(deck)
     info.pile_by_pile = state.pile_by_pile
     info.when_stuck = state.when_stuck
     node.waste = np.uint64((1 << num_waste) - 1)
@@ -188,7 +188,7 @@ def fill(node: Any, info: Any) -> None:
     for _ in range(rounds):
         for pile in range(NUM_HOURS):
             for _ in range(at_once):
-                if node.heights[pile] < FULL_PILE and node.dealt < info.size:
+                if node.heights[pile] < FULL_PILE and node.dealt < info.in_deck:
                     lay_on(node, pile, int(info.deck[int(node.dealt)]))
                     node.dealt += 1
 
@@ -240,7 +240,7 @@ def list_moves(node: Any, info: Any, moves: Any) -> int:
                 num_moves += 1
                 if hop:
                     num_hops += 1
-    if node.dealt < info.size:
+    if node.dealt < info.in_deck:
         waits_for = num_moves - num_hops if info.endless_hops else num_moves
         if gap or not info.when_stuck or waits_for == 0:
             moves[num_moves] = DEAL
@@ -252,7 +252,7 @@ def list_moves(node: Any, info: Any, moves: Any) -> int:
 def key_of(node: Any, info: Any) -> Any:
     """A hash of the position without its hops; where no gap will be filled any more, piles have no order."""
     key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN)
-    ordered = np.uint64(1) if node.dealt < info.size else EMPTY
+    ordered = np.uint64(1) if node.dealt < info.in_deck else EMPTY
     for pile in range(NUM_HOURS):
         packed = (
             np.uint64(node.low[pile, 0]) | np.uint64(node.low[pile, 1]) << SHIFT_8

@@ -47,7 +47,7 @@ def safe_move(node: Any, info: Any) -> int:
     catch a card that was to be dealt to the waste), or the stock is empty. Only a deal that waits until the player
     is stuck (BB-8) may wait longer: there the stock has to be empty.
     """
-    done = node.dealt == info.size
+    done = node.dealt == info.in_deck
     if info.when_stuck and not done:
         return -1
     wanted = wanted_cards(node)
