@@ -1,8 +1,11 @@
-"""Beam search for a win, layer by layer of moves, in a deal whose stock is known."""
+"""One layer of a beam search: what can be reached with one more move, and the best of it.
+
+Positions are scored by tables of weights (`solver_weights.json`, fitted by `fit.py`).
+"""
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
@@ -25,17 +28,26 @@ from card_envs.games.big_ben.rules import (
 )
 
 MAX_SCORE = 1 << 15
-MAX_MARKS = 512
+MAX_MARKS = 256  # 5 of the stock, 7 for a pile, 2 for a card of the waste, 2 for a foundation
 CANDIDATE = np.dtype(
     (np.record, np.dtype([("score", np.int32), ("parent", np.int32), ("action", np.int16)], align=True))
 )
 STEP = np.dtype((np.record, np.dtype([("parent", np.int32), ("action", np.int16)], align=True)))
-FAR = 11
+# What a position is scored by: tables of weights, one after the other. Needs (`note_needs`) go from 1 to 8.
+FAR = 11  # cards above a card, at most; then come four classes of places in the stock
 NUM_AHEAD = 5
-_sizes = (2, 9 * NUM_AHEAD, 12, 36, 243, 72, 81, FAR + 5, FAR + 5)
-AHEAD, HEIGHT, COVERED, PAIR, SUNK, UNDER, FIRST, SECOND, NUM_WEIGHTS = (
-    sum(_sizes[: i + 1]) for i in range(len(_sizes))
-)
+TABLES = {
+    "totals": 2,  # for each card still to be placed, for each card dealt
+    "ahead": 9 * NUM_AHEAD,  # the next cards of the stock: place, need
+    "height": 12,  # of a pile
+    "covered": 4 * 9,  # the lowest three cards of a pile: cards above, need
+    "pair": 3 * 81,  # two of these: other suits, one built on the other, else; need of the lower and of the upper one
+    "sunk": 8 * 9,  # cards of the waste: cards above, need
+    "under": 81,  # the same: the latest need above, own need
+    "first": FAR + 5,  # the next card of each foundation: cards above its easier copy
+    "second": FAR + 5,  # the next but one
+}
+_, AHEAD, HEIGHT, COVERED, PAIR, SUNK, UNDER, FIRST, SECOND, NUM_WEIGHTS = accumulate(TABLES.values(), initial=0)
 
 
 def _needs() -> Any:
@@ -76,7 +88,16 @@ def stock_distances(info: Any) -> NDArray[np.int8]:
 
 @rule
 def marks_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, marks: Any) -> int:
-    """Write which entries of the weights count for a position into `marks`, and return how many."""
+    """Write which weights count for a position, besides the totals, into `marks`, and return how many.
+
+    Args:
+        node: the position.
+        info: the deal.
+        distances: of `stock_distances`.
+        needs: [52] of `note_needs`.
+        depths: [52] scratch: how many cards lie above the easiest copy of each card.
+        marks: [MAX_MARKS].
+    """
     num = 0
     dealt = int(node.dealt)
     for card in range(NUM_CARDS):

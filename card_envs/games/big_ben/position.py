@@ -176,7 +176,7 @@ def move_on(node: Any, info: Any, action: int) -> None:
             if target <= source:
                 target -= 1
             if is_hop(node, source):
-                hops = int(node.hops) + 1
+                hops = min(int(node.hops) + 1, MAX_HOPS + 1)  # without end only in proofs
             lay_on(node, target, lift_off(node, source))
     node.hops = hops
 

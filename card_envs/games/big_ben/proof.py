@@ -67,7 +67,7 @@ def safe_move(node: Any, info: Any) -> int:
 
 
 def search_all(frames: Any, info_row: Any, moves: Any, sizes: Any, seen: Any, progress: Any, budget: int) -> int:
-    """Go on with the search for some positions.
+    """Go on with the search for some positions: GOING, FOUND, NONE_LEFT, or FULL where the tables are.
 
     Args:
         frames: [MAX_DEPTH] nodes on the way to the present one, the first being the root.
@@ -102,6 +102,7 @@ def search_all(frames: Any, info_row: Any, moves: Any, sizes: Any, seen: Any, pr
             continue
         sizes[depth] -= 1
         if depth + 1 == len(frames) or visited == room:
+            progress[1] = visited
             return FULL
         frames[depth + 1] = node
         child = frames[depth + 1]

@@ -12,7 +12,6 @@ import json
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +77,7 @@ class Limits:
     def left(self) -> float:
         """About how many more positions."""
         elapsed = self.elapsed()
-        positions = self.positions * max(self.seconds - elapsed, 0) / elapsed
+        positions = self.positions * max(self.seconds - elapsed, 0) / max(elapsed, 1e-9)
         return positions if self.max_positions is None else min(positions, self.max_positions - self.positions)
 
     def elapsed(self) -> float:
@@ -92,13 +91,12 @@ class Limits:
 
 def _search(state: State, limits: Limits, memory: int) -> tuple[Verdict, list[int]]:
     """Beams of growing width; after each of them the proof goes on for a share of the time."""
-    proof_search = _Proof(state, memory // 4)
-    widest = max((memory - memory // 4) // _Beam.BYTES, 1)
+    proof_search = Proof(state, memory // 4)
+    widest = max((memory - memory // 4) // Beam.BYTES, 1)
     width = min(FIRST_WIDTH, widest)
     while True:
-        search = _Beam(state, width)
         before = limits.positions
-        if moves := search.run(limits):
+        if moves := Beam(state, width, shipped_weights()).run(limits):
             return "won", moves
         spent = limits.positions - before
         verdict = proof_search.go_on(limits, int(PROOF_SHARE * spent))
@@ -112,12 +110,13 @@ def _search(state: State, limits: Limits, memory: int) -> tuple[Verdict, list[in
     return verdict, proof_search.line() if verdict == "won" else []
 
 
-class _Beam:
+class Beam:
     """One beam: its arrays, and its loop over layers."""
 
     BYTES = 2 * NODE.itemsize + CHILDREN * beam.CANDIDATE.itemsize + KEYS * 8 + LAYERS * beam.STEP.itemsize
 
-    def __init__(self, state: State, width: int) -> None:
+    def __init__(self, state: State, width: int, weights: NDArray[np.int64]) -> None:
+        self.weights = weights
         self.layers = np.zeros((2, width), NODE)
         self.infos = np.zeros(1, INFO)
         read_state(state, self.layers[0], self.infos)
@@ -146,12 +145,14 @@ class _Beam:
                 last = min(first + PARENTS_AT_ONCE, size)
                 looked_at = progress[1]
                 won = expand(
-                    parents, first, last, child, self.infos, self.distances, weights(), self.seen, *self.scratch,
+                    parents, first, last, child, self.infos, self.distances, self.weights, self.seen, *self.scratch,
                     self.candidates, progress,
                 )  # fmt: skip
                 limits.positions += int(progress[1] - looked_at)
                 if won:
-                    return self.line(self.candidates[int(progress[0]) - 1])
+                    last_step = self.candidates[int(progress[0]) - 1]
+                    way = self.way_to(len(self.starts) - 2, int(last_step["parent"])) if len(self.starts) > 1 else []
+                    return [*way, int(last_step["action"])]
                 if limits.reached():
                     return []
             start = self.starts[-1]
@@ -164,18 +165,17 @@ class _Beam:
             self.layers = self.layers[::-1]
         return []
 
-    def line(self, last: Any) -> list[int]:
-        """The moves that led to a candidate."""
-        moves = [int(last["action"])]
-        at = int(last["parent"])
-        for start in self.starts[-2::-1]:
+    def way_to(self, layer: int, at: int) -> list[int]:
+        """The moves that led to a node of a layer; 0 is the layer after the first move."""
+        moves = []
+        for start in self.starts[layer::-1]:
             step = self.trail[start + at]
             moves.append(int(step["action"]))
             at = int(step["parent"])
         return moves[::-1]
 
 
-class _Proof:
+class Proof:
     """The depth-first search, in parts."""
 
     def __init__(self, state: State, memory: int) -> None:
@@ -222,10 +222,10 @@ def _check(state: State, moves: list[int]) -> None:
 
 
 @cache
-def weights() -> NDArray[np.int64]:
+def shipped_weights() -> NDArray[np.int64]:
     """[NUM_WEIGHTS] the tables that positions are scored with."""
     tables = json.loads((Path(__file__).parent / "solver_weights.json").read_text())
-    return np.concatenate(list(tables.values()))
+    return np.concatenate([tables[name] for name in beam.TABLES])
 
 
 @cache
@@ -234,6 +234,6 @@ def _compile() -> None:
     table = Table(GAME, rules.new_state(Options()))
     table.seed(0)
     table.deal()
-    _Beam(table.state, 2).run(Limits(3600, None))
-    _Proof(table.state, 1024).go_on(Limits(3600, None), 1)
+    Beam(table.state, 2, shipped_weights()).run(Limits(3600, None))
+    Proof(table.state, 1024).go_on(Limits(3600, None), 1)
     table.play(int(table.legal().argmax()))

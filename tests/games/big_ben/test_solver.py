@@ -93,7 +93,7 @@ def test_positions_are_those_of_the_rules(options: dict[str, Any]) -> None:
     """Node and State are played side by side: same table, same legal moves."""
     moves = np.zeros(MAX_MOVES, np.int16)
     at_the_cap = 0
-    for number in range(25):
+    for number in range(6):
         nodes, infos = np.zeros(1, NODE), np.zeros(1, INFO)
         for table, move in walk(options, number):
             if table.state.num_dealt == rules.NUM_LAID_OUT:
@@ -107,7 +107,7 @@ def test_positions_are_those_of_the_rules(options: dict[str, Any]) -> None:
             infos["endless_hops"] = False
             at_the_cap += int(table.state.hops) == rules.MAX_HOPS
             play_node(nodes, infos, move)
-    assert at_the_cap > 5
+    assert at_the_cap > 3
 
 
 def test_keys_tell_positions_apart() -> None:
@@ -190,15 +190,14 @@ def endings(options: dict[str, Any], games: int, seed: int) -> Iterator[State]:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_verdicts_are_those_of_an_exhaustive_search(options: dict[str, Any]) -> None:
     verdicts: Counter[str] = Counter()
-    for state in endings(options, 20, seed=5):
-        winnable = can_win(referee_of(state), limit=60)
+    for state in endings(options, 24, seed=5):
+        winnable = can_win(referee_of(state), limit=100)
         if winnable is None:
             continue
         solution = solver.solve(state, seconds=60, memory_mb=8, max_positions=100_000)
         assert solution.verdict == ("won" if winnable else "lost")
         verdicts[solution.verdict] += 1
-    print(options, verdicts)
-    assert verdicts["lost"] > 4
+    assert verdicts["lost"] > 3
 
 
 @pytest.mark.parametrize(("pile", "verdict"), [("TS JS", "lost"), ("JS TS", "won")])
