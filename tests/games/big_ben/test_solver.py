@@ -204,7 +204,7 @@ def test_verdicts_are_those_of_an_exhaustive_search(options: dict[str, Any]) -> 
 def test_the_last_three_cards(pile: str, verdict: str) -> None:
     """9S comes from the stock; TS can follow it unless it lies under JS, which nothing can free."""
     foundations = {hour: run[-1] for hour, run in zip(view.HOURS, view.RUNS)} | {"11": "8S"}
-    piles = {name: [] for name in view.PILES} | {"T5": pile.split()}
+    piles: dict[str, list[str]] = {name: [] for name in view.PILES} | {"T5": pile.split()}
     state = view.from_view(
         {"game": "big_ben", "options": {}, "seat": 0, "foundations": foundations, "piles": piles, "waste": []}
     )
