@@ -1,4 +1,4 @@
-"""`python -m card_envs`: games, survey, compare, bench, play, watch."""
+"""`python -m card_envs`: games, survey, compare, solve, bench, play, watch."""
 
 from __future__ import annotations
 
@@ -196,6 +196,62 @@ def survey(
     console.print(figures_sheet(game, {name: part.figures for name, part in surveys.items()}))
     figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}
     write_json({**figures, "players": {name: part.as_dict() for name, part in surveys.items()}}, json_file)
+
+
+@app.command()
+def solve(
+    game_name: GameName,
+    packs: Annotated[int, typer.Option(min=1, help="how many deals, those that compare plays")] = 100,
+    seconds: Annotated[float, typer.Option(help="of processor time for each deal")] = 10.0,
+    seed: Annotated[int, typer.Option(min=0, help="of the deals")] = 0,
+    option: Options = None,
+    deal: Annotated[Path | None, typer.Option(help="solve this one instead: JSON, as reset takes a deal")] = None,
+    memory: Annotated[int, typer.Option(help="MiB for each deal")] = 512,
+    positions: Annotated[int | None, typer.Option(help="stop a deal after about so many: the same everywhere")] = None,
+    processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """Find out which deals can be won when all cards are known; Ctrl-C shows what is known so far."""
+    from card_envs.compare.solving import Search, given_deal, line_text, solve_packs, solving_figures, solving_rows
+
+    options = parse_options(option)
+    search = Search(get_game(game_name), seed, tuple(options.items()), seconds, memory, positions)
+    if deal is not None:
+        try:
+            state = given_deal(search.game, options, json.loads(deal.read_text()))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{deal}: no JSON: {error}") from None
+        with console.status("solving"):
+            solution = search.solve(state)
+        line = line_text(search.game, state, solution.moves)
+        console.print(f"{solution.verdict}: {solution.positions:,} positions in {solution.seconds:.2f} s")
+        if line:
+            console.print(" ".join(line), highlight=False)
+        write_json({**vars(solution), "moves": line}, json_file)
+        return
+    solved = []
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("solving", total=packs)
+        try:
+            for pair in solve_packs(search, packs, processes):
+                solved.append(pair)
+                known = sum(solution.verdict != "unknown" for _, solution in solved)
+                progress.update(task, advance=1, description=f"{known} of {len(solved)} decided")
+        except KeyboardInterrupt:
+            console.print(f"stopped before {packs:,} packs")
+    if not solved:
+        raise typer.Exit(130)
+    figures = solving_figures(search, solved)
+    title = f"{search.game.title}{described(search.options)}: {len(solved):,} packs, seed {seed}, {seconds:g} s each"
+    sheet = Sheet("", "packs", "share", "95 % interval", title=title)
+    for row in solving_rows(figures):
+        sheet.add_row(*row)
+    console.print(sheet)
+    times = ", ".join(f"{share} {took:.2f} s" for share, took in figures["seconds"].items())
+    console.print(f"processor time: {times}; {figures['positions_a_second']:,} positions a second")
+    write_json({**figures, "stopped": len(solved) < packs}, json_file)
+    if len(solved) < packs:
+        raise typer.Exit(130)
 
 
 @app.command()

@@ -14,7 +14,8 @@ import importlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +154,39 @@ class View(Protocol):
         """A view as text of at most 80 columns."""
 
 
+Verdict: TypeAlias = Literal["won", "lost", "unknown"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found out about a state.
+
+    Attributes:
+        verdict: "won": `moves` wins; "lost": nothing does, which is proved; "unknown".
+        moves: actions from the state to the end, replayed by the rules; empty unless won.
+        positions: that were looked at.
+        seconds: of processor time.
+    """
+
+    verdict: Verdict
+    moves: list[int]
+    positions: int
+    seconds: float
+
+
+class Solver(Protocol):
+    """What a `solver.py` offers, in a game for one that has one."""
+
+    def solve(
+        self, state: State, seconds: float = 10.0, memory_mb: int = 512, max_positions: int | None = None
+    ) -> Solution:
+        """Find a win from a state whose hidden cards are taken as they lie, or prove that there is none.
+
+        Raises ValueError where no decision is due, or a bound is out of range.
+        """
+
+
 @dataclass(frozen=True)
 class Game:
     """A game by name; its modules are imported when first used, so that a `Game` costs nothing."""
@@ -183,6 +217,12 @@ class Game:
     @cached_property
     def view(self) -> Any:
         return importlib.import_module(f"{self.package}.view")
+
+    @cached_property
+    def solver(self) -> Any:
+        """The game's `Solver`, or None."""
+        name = f"{self.package}.solver"
+        return importlib.import_module(name) if find_spec(name) else None
 
     @cached_property
     def options(self) -> type[BaseModel]:

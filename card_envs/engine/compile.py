@@ -48,7 +48,18 @@ def kernel(loop_name: str, game: Game, bot: str = "") -> Any:
     functions = {rule: getattr(module, bot if rule == "bot_move" else rule) for rule, module in rules.items()}
     if "greedy" in functions and not jit.INTERPRETED:  # a loop that has all players
         functions = {rule: jit.apart(function) for rule, function in functions.items()}
-    names = {**vars(kernels), **functions}
+    return _bound(loop, {**vars(kernels), **functions}, stem, name)
+
+
+@cache
+def own_kernel(loop: FunctionType, game: Game) -> Any:
+    """A loop that stands in the game's own folder, compiled and cached like those of `kernels.py`."""
+    stem = f"{loop.__name__}_{game.name}_own_"
+    return _bound(loop, loop.__globals__, stem, stem + source_digest(game.rules.__file__))
+
+
+def _bound(loop: Any, names: dict[str, Any], stem: str, name: str) -> Any:
+    """The loop with these globals under a name of its own."""
     bound = FunctionType(loop.__code__, names, name)
     bound.__qualname__ = name
     if jit.INTERPRETED:

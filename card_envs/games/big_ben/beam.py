@@ -1,0 +1,262 @@
+"""One layer of a beam search: what can be reached with one more move, and the best of it.
+
+Positions are scored by tables of weights (`solver_weights.json`, fitted by `fit.py`).
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.jit import rule
+from card_envs.engine.sets import ONE, bit, highest
+from card_envs.games.big_ben.position import key_of, list_moves, move_on
+from card_envs.games.big_ben.proof import safe_move
+from card_envs.games.big_ben.rules import (
+    FIRST_HOUR,
+    FULL_PILE,
+    LASTS,
+    MAX_TO_COME,
+    NEXT_CARD,
+    NUM_CARDS,
+    NUM_HOURS,
+    STOCK_SIZE,
+    UP,
+)
+
+MAX_SCORE = 1 << 15
+MAX_MARKS = 256  # 5 of the stock, 7 for a pile, 2 for a card of the waste, 2 for a foundation
+CANDIDATE = np.dtype(
+    (np.record, np.dtype([("score", np.int32), ("parent", np.int32), ("action", np.int16)], align=True))
+)
+STEP = np.dtype((np.record, np.dtype([("parent", np.int32), ("action", np.int16)], align=True)))
+# What a position is scored by: tables of weights, one after the other. Needs (`note_needs`) go from 1 to 8.
+FAR = 11  # cards above a card, at most; then come four classes of places in the stock
+NUM_AHEAD = 5
+TABLES = {
+    "totals": 2,  # for each card still to be placed, for each card dealt
+    "ahead": 9 * NUM_AHEAD,  # the next cards of the stock: place, need
+    "height": 12,  # of a pile
+    "covered": 4 * 9,  # the lowest three cards of a pile: cards above, need
+    "pair": 3 * 81,  # two of these: other suits, one built on the other, else; need of the lower and of the upper one
+    "sunk": 8 * 9,  # cards of the waste: cards above, need
+    "under": 81,  # the same: the latest need above, own need
+    "first": FAR + 5,  # the next card of each foundation: cards above its easier copy
+    "second": FAR + 5,  # the next but one
+}
+_, AHEAD, HEIGHT, COVERED, PAIR, SUNK, UNDER, FIRST, SECOND, NUM_WEIGHTS = accumulate(TABLES.values(), initial=0)
+
+
+def _needs() -> Any:
+    """By suit, cards to come on its foundations and rank: after how many others that card is wanted (1: now)."""
+    needs = np.zeros((4, *3 * [MAX_TO_COME + 1], 13), np.int8)
+    for suit, hour in enumerate(FIRST_HOUR.tolist()):
+        for lefts in product(range(MAX_TO_COME + 1), repeat=3):
+            for k, left in enumerate(lefts):
+                last = int(LASTS[hour + 4 * k])
+                for steps in range(left):
+                    rank = (last - left + 1 + steps) % 13
+                    known = int(needs[(suit, *lefts, rank)])
+                    needs[(suit, *lefts, rank)] = min(known, steps + 1) if known else steps + 1
+    return needs
+
+
+NEEDS = _needs()
+
+
+@rule
+def note_needs(node: Any, needs: Any) -> None:
+    """For each card, after how many others of its suit the foundations take it (1: now; 0: no more)."""
+    for suit in range(4):
+        hour = int(FIRST_HOUR[suit])
+        left, left_4, left_8 = int(node.to_come[hour]), int(node.to_come[hour + 4]), int(node.to_come[hour + 8])
+        for rank in range(13):
+            needs[13 * suit + rank] = NEEDS[suit, left, left_4, left_8, rank]
+
+
+def stock_distances(info: Any) -> NDArray[np.int8]:
+    """[dealt, 52] how far each card is when so many cards of the deck have been dealt, as far as the stock goes."""
+    distances = np.full((STOCK_SIZE + 1, NUM_CARDS), FAR, np.int8)
+    for dealt in range(int(info.in_deck)):
+        for place in range(int(info.in_deck) - 1, dealt - 1, -1):
+            distances[dealt, info.deck[place]] = FAR + 1 + sum(place - dealt >= limit for limit in (4, 10, 22))
+    return distances
+
+
+@rule
+def marks_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, marks: Any) -> int:
+    """Write which weights count for a position, besides the totals, into `marks`, and return how many.
+
+    Args:
+        node: the position.
+        info: the deal.
+        distances: of `stock_distances`.
+        needs: [52] of `note_needs`.
+        depths: [52] scratch: how many cards lie above the easiest copy of each card.
+        marks: [MAX_MARKS].
+    """
+    num = 0
+    dealt = int(node.dealt)
+    for card in range(NUM_CARDS):
+        depths[card] = distances[dealt, card]
+    for ahead in range(min(NUM_AHEAD, int(info.in_deck) - dealt)):
+        marks[num] = AHEAD + 9 * ahead + needs[int(info.deck[dealt + ahead])]
+        num += 1
+    for pile in range(NUM_HOURS):
+        height = int(node.heights[pile])
+        marks[num] = HEIGHT + min(height, 11)
+        num += 1
+        if height == 0:
+            continue
+        card = int(node.tops[pile])
+        depths[card] = 0
+        for over in range(1, height - FULL_PILE):
+            card = int(UP[card])
+            depths[card] = min(int(depths[card]), over, FAR)
+        kept = min(height, FULL_PILE)
+        for k in range(kept):
+            card = int(node.low[pile, k])
+            need = int(needs[card])
+            over = height - 1 - k
+            depths[card] = min(int(depths[card]), over, FAR)
+            marks[num] = COVERED + 9 * min(over, 3) + need
+            num += 1
+            for i in range(k):
+                lower = int(node.low[pile, i])
+                case = 0 if lower // 13 != card // 13 else 1 if UP[card] == lower and i == k - 1 else 2
+                marks[num] = PAIR + 81 * case + 9 * int(needs[lower]) + need
+                num += 1
+    latest = 0
+    depth = 0
+    waste = node.waste
+    while waste:
+        place = highest(waste)
+        waste &= ~bit(place)
+        card = int(info.deck[place])
+        need = int(needs[card])
+        depths[card] = min(int(depths[card]), depth, FAR)
+        marks[num] = SUNK + 9 * min(depth, 7) + need
+        marks[num + 1] = UNDER + 9 * latest + need
+        num += 2
+        latest = max(latest, need)
+        depth += 1
+    for hour in range(NUM_HOURS):
+        left = int(node.to_come[hour])
+        if left > 0:
+            card = int(NEXT_CARD[hour, left])
+            marks[num] = FIRST + int(depths[card])
+            num += 1
+            if left > 1:
+                marks[num] = SECOND + int(depths[int(UP[card])])
+                num += 1
+    return num
+
+
+@rule
+def score_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, marks: Any, weights: Any) -> int:
+    score = int(weights[0]) * int(node.left) + int(weights[1]) * int(node.dealt)
+    num = marks_of(node, info, distances, needs, depths, marks)
+    for k in range(num):
+        score += int(weights[marks[k]])
+    return min(max(score + MAX_SCORE, 0), 2 * MAX_SCORE - 1)
+
+
+def expand(
+    parents: Any, first: int, last: int, scratch: Any, infos: Any, distances: Any, weights: Any, seen: Any, moves: Any,
+    needs: Any, depths: Any, marks: Any, candidates: Any, progress: Any,
+) -> int:  # fmt: skip
+    """Score what is new among the children of the parents first <= i < last.
+
+    Args:
+        parents: [W] nodes.
+        scratch: [1] a node.
+        infos: [1] the deal.
+        distances: of `stock_distances`.
+        weights: [NUM_WEIGHTS].
+        seen: [a power of two] keys of positions, the older ones forgotten when room is short.
+        moves, needs, depths, marks: [MAX_MOVES], [52], [52], [MAX_MARKS] scratch.
+        candidates: [C] CANDIDATE; gets what was found as long as there is room.
+        progress: [2] grows by the number of candidates and of new positions.
+
+    Returns:
+        1 if the last candidate entered is a won position, else 0.
+    """
+    info, child = infos[0], scratch[0]
+    num, positions = int(progress[0]), int(progress[1])
+    slots = np.uint64(len(seen) - 1)
+    won = 0
+    for i in range(first, last):
+        move = safe_move(parents[i], info)
+        if move >= 0:
+            moves[0] = move
+            num_moves = 1
+        else:
+            num_moves = list_moves(parents[i], info, moves)
+        for k in range(num_moves):
+            scratch[0] = parents[i]
+            move_on(child, info, int(moves[k]))
+            key = key_of(child, info)
+            slot = key & slots
+            if seen[slot] == key or seen[slot ^ ONE] == key:
+                continue
+            seen[slot ^ ONE] = seen[slot]
+            seen[slot] = key
+            positions += 1
+            if child.left == 0 and num == len(candidates):
+                num -= 1
+            if num < len(candidates):
+                note_needs(child, needs)
+                candidates[num].score = score_of(child, info, distances, needs, depths, marks, weights)
+                candidates[num].parent = i
+                candidates[num].action = moves[k]
+                num += 1
+            if child.left == 0:
+                won = 1
+                break
+        if won:
+            break
+    progress[0], progress[1] = num, positions
+    return won
+
+
+def keep_best(parents: Any, children: Any, infos: Any, candidates: Any, num: int, tally: Any, trail: Any) -> int:
+    """Make nodes of the best candidates, as many as `children` [W] takes.
+
+    Args:
+        parents, children: [W] nodes.
+        infos: [1] the deal.
+        candidates: [C] CANDIDATE, of which the first `num` count.
+        num: how many.
+        tally: [2 MAX_SCORE] scratch.
+        trail: [W] STEP, gets how each child was made.
+
+    Returns:
+        how many were kept.
+    """
+    tally[:] = 0
+    for j in range(num):
+        tally[candidates[j].score] += 1
+    above = 0  # candidates with a better score than the bar's
+    bar = len(tally) - 1
+    while bar > 0 and above + tally[bar] < len(children):
+        above += tally[bar]
+        bar -= 1
+    at_bar = len(children) - above  # how many of those with the bar's score have room
+    size = 0
+    for j in range(num):
+        score = int(candidates[j].score)
+        if score < bar:
+            continue
+        if score == bar:
+            if at_bar == 0:
+                continue
+            at_bar -= 1
+        children[size] = parents[candidates[j].parent]
+        move_on(children[size], infos[0], int(candidates[j].action))
+        trail[size].parent = candidates[j].parent
+        trail[size].action = candidates[j].action
+        size += 1
+    return size

@@ -1,0 +1,270 @@
+"""The compact positions that the solver searches: what the rules' State says of a deal whose stock is known.
+
+A node is a seventh of a State and is played on several times faster. Its moves have the rules' numbers, and tests play
+both side by side. All cards that are not on the table at first come from the *deck*: the waste as it lay at the start
+of the search, then the stock; so the waste is a set of places in the deck, of which the last lies on top.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from card_envs.engine.jit import rule
+from card_envs.engine.rng import GOLDEN, mix
+from card_envs.engine.sets import EMPTY, bit, highest
+from card_envs.game import State
+from card_envs.games.big_ben.rules import (
+    DEAL,
+    FIRST_HOUR,
+    FULL_PILE,
+    MAX_HOPS,
+    NEXT_CARD,
+    NUM_HOURS,
+    PACK_SIZE,
+    STOCK_SIZE,
+    UP,
+    WASTE,
+    move_action,
+)
+
+NODE = np.dtype(
+    (
+        np.record,
+        np.dtype(
+            [
+                ("waste", np.uint64),  # places in the deck
+                ("dealt", np.int16),  # cards of the deck that have been dealt
+                ("hops", np.int8),  # BB-10: in a row
+                ("left", np.int8),  # cards still to be placed
+                ("heights", np.int8, NUM_HOURS),
+                ("tops", np.int8, NUM_HOURS),  # -1: none
+                ("low", np.int8, (NUM_HOURS, FULL_PILE)),  # the lowest three; 0 where there is none
+                ("to_come", np.int8, NUM_HOURS),
+            ],
+            align=True,
+        ),
+    )
+)
+INFO = np.dtype(
+    (
+        np.record,
+        np.dtype(
+            [
+                ("deck", np.int8, STOCK_SIZE),
+                ("in_deck", np.int16),  # cards in the deck
+                ("pile_by_pile", np.bool_),  # BB-7
+                ("when_stuck", np.bool_),  # BB-8
+                ("endless_hops", np.bool_),  # BB-10 does not hold: for proofs
+            ],
+            align=True,
+        ),
+    )
+)
+MAX_MOVES = NUM_HOURS * NUM_HOURS + NUM_HOURS + 2
+SHIFT_8, SHIFT_16, SHIFT_24, SHIFT_32, SHIFT_56 = (np.uint64(shift) for shift in (8, 16, 24, 32, 56))
+
+
+def read_state(state: State, nodes: Any, infos: Any) -> None:
+    """Enter a State of the rules as the first of some nodes, and its deck, in plain Python."""
+    node, info = nodes[0], infos[0]
+    num_waste, num_dealt = int(state.num_waste), int(state.num_dealt)
+    deck = [*state.waste[:num_waste].tolist(), *state.pack[num_dealt:].tolist()]
+    info.deck[: len(deck)] = deck
+    info.in_deck = len(deck)
+    info.pile_by_pile = state.pile_by_pile
+    info.when_stuck = state.when_stuck
+    node.waste = np.uint64((1 << num_waste) - 1)
+    node.dealt = num_waste
+    node.hops = state.hops
+    node.left = PACK_SIZE - int(state.num_placed)
+    node.to_come[:] = state.to_come
+    node.heights[:] = state.heights
+    for pile, height in enumerate(state.heights.tolist()):
+        kept = min(height, FULL_PILE)
+        node.low[pile, :kept] = state.piles[pile, :kept]
+        node.tops[pile] = state.piles[pile, height - 1] if height else -1
+
+
+# What follows is one rule after the other as in rules.py.
+
+
+@rule
+def waste_card(node: Any, info: Any) -> int:
+    """The top card of the waste, or -1."""
+    return int(info.deck[highest(node.waste)]) if node.waste else -1
+
+
+@rule
+def lay_on(node: Any, pile: int, card: int) -> None:
+    height = int(node.heights[pile])
+    if height < FULL_PILE:
+        node.low[pile, height] = card
+    node.heights[pile] = height + 1
+    node.tops[pile] = card
+
+
+@rule
+def lift_off(node: Any, pile: int) -> int:
+    card = int(node.tops[pile])
+    height = int(node.heights[pile]) - 1
+    node.heights[pile] = height
+    if height >= FULL_PILE:
+        node.tops[pile] = UP[card]
+    else:
+        node.low[pile, height] = 0
+        node.tops[pile] = node.low[pile, height - 1] if height > 0 else -1
+    return card
+
+
+@rule
+def put_home(node: Any, card: int) -> None:
+    """BB-4, BB-6."""
+    hour = int(FIRST_HOUR[card // 13])
+    taker = 0
+    most = 0
+    for k in range(3):
+        left = int(node.to_come[hour + 4 * k])
+        if NEXT_CARD[hour + 4 * k, left] == card and left > most:
+            taker = hour + 4 * k
+            most = left
+    node.to_come[taker] = most - 1
+    node.left -= 1
+
+
+@rule
+def is_hop(node: Any, pile: int) -> bool:
+    """BB-10: the top card lies on the next higher of its suit, so that another pile to build on has its other copy."""
+    height = int(node.heights[pile])
+    if height > FULL_PILE:
+        return True
+    return height >= 2 and node.low[pile, height - 2] == UP[int(node.tops[pile])]
+
+
+@rule
+def has_gap(node: Any) -> bool:
+    gap = False
+    for pile in range(NUM_HOURS):
+        gap |= node.heights[pile] < FULL_PILE
+    return gap
+
+
+@rule
+def move_on(node: Any, info: Any, action: int) -> None:
+    """`play` of the rules."""
+    hops = 0
+    if action == DEAL:
+        if has_gap(node):
+            fill(node, info)
+        else:
+            node.waste |= bit(int(node.dealt))
+            node.dealt += 1
+    elif action >= WASTE:
+        card = waste_card(node, info)
+        node.waste &= ~bit(highest(node.waste))
+        if action == WASTE:
+            put_home(node, card)
+        else:
+            lay_on(node, action - WASTE - 1, card)
+    else:
+        source = action // NUM_HOURS
+        target = action - NUM_HOURS * source
+        if target == 0:
+            put_home(node, lift_off(node, source))
+        else:
+            if target <= source:
+                target -= 1
+            if is_hop(node, source):
+                hops = min(int(node.hops) + 1, MAX_HOPS + 1)  # without end only in proofs
+            lay_on(node, target, lift_off(node, source))
+    node.hops = hops
+
+
+@rule
+def fill(node: Any, info: Any) -> None:
+    """BB-7."""
+    rounds, at_once = (1, FULL_PILE) if info.pile_by_pile else (FULL_PILE, 1)
+    for _ in range(rounds):
+        for pile in range(NUM_HOURS):
+            for _ in range(at_once):
+                if node.heights[pile] < FULL_PILE and node.dealt < info.in_deck:
+                    lay_on(node, pile, int(info.deck[int(node.dealt)]))
+                    node.dealt += 1
+
+
+@rule
+def wanted_cards(node: Any) -> Any:
+    """The set of cards that foundations take."""
+    wanted = EMPTY
+    for hour in range(NUM_HOURS):
+        left = int(node.to_come[hour])
+        if left > 0:
+            wanted |= bit(int(NEXT_CARD[hour, left]))
+    return wanted
+
+
+@rule
+def list_moves(node: Any, info: Any, moves: Any) -> int:
+    """Write the legal actions into `moves` [MAX_MOVES] and return how many there are.
+
+    With `endless_hops`, a deal that waits until the player is stuck waits for hops no more: then all that is legal
+    under BB-10 is legal here as well.
+    """
+    num_moves = 0
+    num_hops = 0
+    wanted = wanted_cards(node)
+    open_cards = EMPTY
+    gap = False
+    for pile in range(NUM_HOURS):
+        if node.heights[pile] >= FULL_PILE:
+            open_cards |= bit(int(node.tops[pile]))
+        else:
+            gap = True
+    for source in range(NUM_HOURS + 1):
+        card = waste_card(node, info) if source == NUM_HOURS else int(node.tops[source])
+        if card < 0:
+            continue
+        if wanted & bit(card):
+            moves[num_moves] = NUM_HOURS * source
+            num_moves += 1
+        under = int(UP[card])
+        if not open_cards & bit(under):
+            continue
+        hop = source < NUM_HOURS and is_hop(node, source)
+        if hop and node.hops == MAX_HOPS and not info.endless_hops:
+            continue
+        for target in range(NUM_HOURS):
+            if node.tops[target] == under and node.heights[target] >= FULL_PILE:
+                moves[num_moves] = move_action(source, target) if source < NUM_HOURS else WASTE + 1 + target
+                num_moves += 1
+                if hop:
+                    num_hops += 1
+    if node.dealt < info.in_deck:
+        waits_for = num_moves - num_hops if info.endless_hops else num_moves
+        if gap or not info.when_stuck or waits_for == 0:
+            moves[num_moves] = DEAL
+            num_moves += 1
+    return num_moves
+
+
+@rule
+def key_of(node: Any, info: Any) -> Any:
+    """A hash of the position without its hops; where no gap will be filled any more, piles have no order."""
+    key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN)
+    ordered = np.uint64(1) if node.dealt < info.in_deck else EMPTY
+    for pile in range(NUM_HOURS):
+        packed = (
+            np.uint64(node.low[pile, 0]) | np.uint64(node.low[pile, 1]) << SHIFT_8
+            | np.uint64(node.low[pile, 2]) << SHIFT_16 | np.uint64(node.heights[pile]) << SHIFT_24
+            | (np.uint64(pile + 1) * ordered) << SHIFT_32
+        )  # fmt: skip
+        key += mix(packed + GOLDEN)
+    for suit in range(4):
+        hour = int(FIRST_HOUR[suit])
+        packed = (
+            np.uint64(node.to_come[hour]) | np.uint64(node.to_come[hour + 4]) << SHIFT_8
+            | np.uint64(node.to_come[hour + 8]) << SHIFT_16 | np.uint64(suit + 1) << SHIFT_56
+        )  # fmt: skip
+        key += mix(packed)
+    return key

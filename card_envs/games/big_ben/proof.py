@@ -1,0 +1,126 @@
+"""Depth-first search of all that can be reached: where it ends without a win, the deal is proved lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from card_envs.engine.jit import rule
+from card_envs.engine.sets import bit
+from card_envs.games.big_ben.position import key_of, list_moves, move_on, wanted_cards, waste_card
+from card_envs.games.big_ben.rules import (
+    FIRST_HOUR,
+    FULL_PILE,
+    NEXT_CARD,
+    NUM_HOURS,
+)
+
+GOING, FOUND, NONE_LEFT, FULL = range(4)
+MAX_DEPTH = 2048
+
+
+@rule
+def still_needed(node: Any, card: int) -> tuple[int, int]:
+    """How many foundations still need a card, and how many want it now."""
+    hour = int(FIRST_HOUR[card // 13])
+    needing = wanting = 0
+    for k in range(3):
+        left = int(node.to_come[hour + 4 * k])
+        if left > 0:
+            steps = (card - int(NEXT_CARD[hour + 4 * k, left])) % 13
+            if steps < left:
+                needing += 1
+            if steps == 0:
+                wanting += 1
+    return needing, wanting
+
+
+@rule
+def safe_move(node: Any, info: Any) -> int:
+    """A move that need not be weighed against others, or -1: if a win is left, one is left after it.
+
+    It places a card X when no card is left that could be built on X, and when every foundation that still needs an X
+    wants it now, so that the other copy has its place as well. Take any way to win and place X at the start instead:
+    the moves of X fall away, and no other move misses X. What lies under X is free earlier, which allows more moves
+    and forbids none, for X is above the third card of its pile or in the waste (so that no gap appears that would
+    catch a card that was to be dealt to the waste), or the stock is empty. Only a deal that waits until the player
+    is stuck (BB-8) may wait longer: there the stock has to be empty.
+    """
+    done = node.dealt == info.in_deck
+    if info.when_stuck and not done:
+        return -1
+    wanted = wanted_cards(node)
+    for source in range(NUM_HOURS + 1):
+        card = waste_card(node, info) if source == NUM_HOURS else int(node.tops[source])
+        if card < 0 or not wanted & bit(card):
+            continue
+        if source < NUM_HOURS and not done and node.heights[source] <= FULL_PILE:
+            continue
+        needing, wanting = still_needed(node, card)
+        if needing > wanting:
+            continue
+        lower = card - 1 if card % 13 > 0 else card + 12
+        if still_needed(node, lower)[0] == 0:
+            return NUM_HOURS * source
+    return -1
+
+
+def search_all(frames: Any, info_row: Any, moves: Any, sizes: Any, seen: Any, progress: Any, budget: int) -> int:
+    """Go on with the search for some positions: GOING, FOUND, NONE_LEFT, or FULL where the tables are.
+
+    Args:
+        frames: [MAX_DEPTH] nodes on the way to the present one, the first being the root.
+        info_row: [1] the deal.
+        moves: [MAX_DEPTH, MAX_MOVES] the moves of each that are still to be tried; the one just tried follows them.
+        sizes: [MAX_DEPTH] how many these are; -1: not listed yet.
+        seen: [a power of two] keys of what was visited.
+        progress: [2] depth and positions visited so far.
+        budget: positions.
+    """
+    info = info_row[0]
+    depth = int(progress[0])
+    visited = int(progress[1])
+    slots = np.uint64(len(seen) - 1)
+    room = len(seen) // 4 * 3
+    last = visited + budget
+    while visited < last:
+        node = frames[depth]
+        if sizes[depth] < 0:
+            move = safe_move(node, info)
+            if move >= 0:
+                moves[depth, 0] = move
+                sizes[depth] = 1
+            else:
+                sizes[depth] = list_moves(node, info, moves[depth])
+        if sizes[depth] == 0:
+            if depth == 0:
+                progress[0] = depth
+                progress[1] = visited
+                return NONE_LEFT
+            depth -= 1
+            continue
+        sizes[depth] -= 1
+        if depth + 1 == len(frames) or visited == room:
+            progress[1] = visited
+            return FULL
+        frames[depth + 1] = node
+        child = frames[depth + 1]
+        move_on(child, info, int(moves[depth, sizes[depth]]))
+        if child.left == 0:
+            progress[0] = depth + 1
+            progress[1] = visited
+            return FOUND
+        key = key_of(child, info) | np.uint64(1)
+        slot = key >> np.uint64(20) & slots
+        while seen[slot] != 0 and seen[slot] != key:
+            slot = (slot + np.uint64(1)) & slots
+        if seen[slot] == key:
+            continue
+        seen[slot] = key
+        visited += 1
+        depth += 1
+        sizes[depth] = -1
+    progress[0] = depth
+    progress[1] = visited
+    return GOING
