@@ -92,6 +92,10 @@ def compare(
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="of a Ray cluster that shares the work; local: start one here")
     ] = "",
+    solve: Annotated[
+        float | None,
+        typer.Option(help="seconds for each deal: show who won how many of the deals that the game's solver wins"),
+    ] = None,
     json_file: JsonFile = None,
     picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
@@ -101,6 +105,7 @@ def compare(
     from card_envs.compare.match import Contest, taken_apart
     from card_envs.compare.records import save_records
     from card_envs.compare.report import draw, show_comparison
+    from card_envs.compare.solving import solver_of
 
     if len(players) < 2:
         raise ValueError(f"compare: expected two or more players, got {', '.join(players)}")
@@ -110,9 +115,11 @@ def compare(
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
     for part in contests.values():
         part.check()
+    if solve is not None:
+        solver_of(contest.game)
     figures = {}
     for label, contest in contests.items():
-        found = play_shown(contest, pairs, label, processes, ray)
+        found = play_shown(contest, pairs, label, processes, ray, solve)
         if found is None:
             break
         figures[label] = found
@@ -133,12 +140,15 @@ def compare(
         raise typer.Exit(130)
 
 
-def play_shown(contest: Contest, pairs: int, label: str, processes: int, ray: str) -> dict[str, Any] | None:
+def play_shown(
+    contest: Contest, pairs: int, label: str, processes: int, ray: str, solve: float | None
+) -> dict[str, Any] | None:
     """The standings of a contest played with a progress bar; None if Ctrl-C came before there was anything."""
     from card_envs.compare.match import join, play_contest
+    from card_envs.compare.solving import Search, solve_deals, won_of_winnable
     from card_envs.compare.standings import standings
 
-    parts = []
+    parts, solved = [], []
     stopped = False
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(" ".join([label, *contest.names]), total=pairs)
@@ -146,12 +156,23 @@ def play_shown(contest: Contest, pairs: int, label: str, processes: int, ray: st
             for part in play_contest(contest, pairs, processes, ray):
                 parts.append(part)
                 progress.advance(task, part.wins.shape[1])
+            if solve is not None:
+                search = Search(contest.game, contest.seed, contest.options, solve)
+                task = progress.add_task("solving", total=pairs)
+                for pair in solve_deals(search, range(pairs), processes, ray):
+                    solved.append(pair)
+                    progress.advance(task)
         except KeyboardInterrupt:
             stopped = True
     if not parts:
         console.print("stopped before the first pairs were finished")
         return None
-    return {**standings(contest, join(parts)), "stopped": stopped}
+    played = join(parts)
+    found = {**standings(contest, played), "stopped": stopped}
+    if len(solved) == pairs:
+        for policy, share in zip(found["policies"], won_of_winnable(played.wins, solved)):
+            policy["won_of_winnable"] = share
+    return found
 
 
 def comparison_title(contest: Contest, figures: dict[str, Any], pairs: int, label: str) -> str:
@@ -212,7 +233,7 @@ def solve(
     json_file: JsonFile = None,
 ) -> None:
     """Find out which deals can be won when all cards are known; Ctrl-C shows what is known so far."""
-    from card_envs.compare.solving import Search, given_deal, line_text, solve_packs, solving_figures, solving_rows
+    from card_envs.compare.solving import Search, given_deal, line_text, solve_deals, solving_figures, solving_rows
 
     options = parse_options(option)
     search = Search(get_game(game_name), seed, tuple(options.items()), seconds, memory, positions)
@@ -233,7 +254,7 @@ def solve(
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("solving", total=packs)
         try:
-            for pair in solve_packs(search, packs, processes):
+            for pair in solve_deals(search, range(packs), processes):
                 solved.append(pair)
                 known = sum(solution.verdict != "unknown" for _, solution in solved)
                 progress.update(task, advance=1, description=f"{known} of {len(solved)} decided")

@@ -15,14 +15,25 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 import card_envs
+from card_envs.engine.value import value_of
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES
 from card_envs.opponents import checkpoint, load_opponent, opponent_names
-from card_envs.opponents.checkpoint import CARD_FILE, WEIGHTS_FILE, load_card, load_network, save_network
+from card_envs.opponents.checkpoint import (
+    CARD_FILE,
+    VALUE_FOLDER,
+    WEIGHTS_FILE,
+    load_card,
+    load_network,
+    load_value,
+    save_network,
+    save_value,
+)
 from card_envs.opponents.network import NetworkPolicy, input_fields, input_scale, weight_shapes
 from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
+from tests.tiny_game import GAME as HIGH_CARD
 
 Weights = dict[str, NDArray[np.float32]]
 HIDDEN = [24, 16]
@@ -450,3 +461,48 @@ def test_saving_refuses_what_loading_would(game: Game, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="finite"), np.errstate(over="ignore", invalid="ignore"):
             save_network(tmp_path / "mine", game, weights, golden_rows(game), training={}, strength=[])
     assert not (tmp_path / "mine").exists()
+
+
+def saved_value(game: Game, folder: Path) -> Path:
+    """A value network of no sense."""
+    states = some(positions(game), 32)
+    rng = np.random.default_rng(3)
+    shapes = weight_shapes([game.rules.FULL_SIZE, 12, 5, 1])
+    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    save_value(folder, game, weights, observed_in_full(game, states, states["seat"]), training={})
+    return folder
+
+
+def test_value_networks_are_checked_as_policies_are(game: Game, tmp_path: Path) -> None:
+    folder = saved_value(game, tmp_path / VALUE_FOLDER)
+    states = some(positions(game), 8, seed=1)
+    full = observed_in_full(game, states, states["seat"])
+    network = load_value(folder, game)
+    padded = np.zeros((len(full), -(-full.shape[1] // 8) * 8), np.int8)
+    padded[:, : full.shape[1]] = full
+    compiled = [value_of(row, *network.net, np.zeros((2, 12), np.float32)) for row in padded]
+    np.testing.assert_allclose(compiled, network.values(full), rtol=1e-4, atol=1e-3)
+    with pytest.raises(ValueError, match="holds a value network"):
+        load_network(folder, game)
+    with pytest.raises(ValueError, match="holds a policy network"):
+        load_value(saved(game, tmp_path / "mine"), game)
+    edit_tensors(lambda tensors: tensors.pop("golden.values"))(folder)
+    with pytest.raises(ValueError, match="golden"):
+        load_value(folder, game)
+
+
+def test_a_search_guided_by_a_trained_policy(game: Game, tmp_path: Path) -> None:
+    """The value network beside the policy is taken; the search plays no move that the policy thinks impossible."""
+    folder = saved(game, tmp_path / "mine")
+    if game is HIGH_CARD:
+        with pytest.raises(ValueError, match=r"no value network in .*mine/value"):
+            load_opponent(f"search:{folder}-3", game)
+    saved_value(game, folder / VALUE_FOLDER)
+    search = load_opponent(f"{game.name}/search:{folder}-3")
+    turn = turn_of_states(game, some(positions(game), 20))
+    probabilities = load_network(folder, game, sampled=False).probabilities(turn)
+    rows = np.arange(len(turn))
+    actions = search.act(turn, np.random.default_rng(0))
+    assert (turn.mask[rows, actions] == 1).all() and (probabilities[rows, actions] >= 0.01).all()
+    with pytest.raises(ValueError, match="unknown opponent"):
+        load_opponent("search:nobody-3", game)

@@ -58,6 +58,8 @@ def comparison_sheets(title: str, figures: Figures) -> list[Sheet]:
     columns = {"win_share": percent, "score": interval} if alone else {"rating": whole, "win_share": percent}
     if not alone:
         columns["margin_an_episode"] = interval
+    if "won_of_winnable" in policies[0]:
+        columns["won_of_winnable"] = percent
     sheet = Sheet(title=title, show_lines=True)
     for column in ("", *(key.replace("_", " ") for key in columns), "us a move"):
         sheet.add_column(column, justify="right" if column else "left")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import partial
-from multiprocessing import active_children, get_context
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from card_envs.compare.estimates import wilson
+from card_envs.compare.spread import spread
 from card_envs.compare.tables import new_tables
 from card_envs.engine.table import Table
 from card_envs.game import VERDICTS, Game, Solution, Solver, State
@@ -57,27 +55,31 @@ def solver_of(game: Game) -> Solver:
     return game.solver
 
 
-def solve_packs(search: Search, packs: int, processes: int = 1) -> Iterator[tuple[int, Solution]]:
-    """The deals 0 .. packs - 1, each as it is solved, with its number; the order depends on the processes."""
-    for name, value in (("packs", packs), ("processes", processes)):
-        if value < 1:
-            raise ValueError(f"{name}: expected at least 1, got {value}")
+def solve_deals(
+    search: Search, numbers: Sequence[int], processes: int = 1, ray_address: str = ""
+) -> Iterator[tuple[int, Solution]]:
+    """The deals with these numbers, each as it is solved, with its number.
+
+    Args:
+        search: what to solve them with.
+        numbers: as `compare` counts its deals.
+        processes, ray_address: who shares the work (see `spread`); the order depends on it.
+    """
     solver_of(search.game)
     search.game.validated(dict(search.options))
-    if processes == 1:
-        yield from map(search.solve_number, range(packs))
-        return
-    others = set(active_children())
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), partial(signal.signal, signal.SIGINT, signal.SIG_IGN))
-    try:
-        for future in as_completed([pool.submit(search.solve_number, number) for number in range(packs)]):
-            yield future.result()
-    except BaseException:
-        for worker in set(active_children()) - others:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return spread(search.solve_number, numbers, processes, ray_address)
+
+
+def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[tuple[int, Solution]]) -> list[dict[str, float]]:
+    """Of the deals that the solver won, the share that each policy won, with its interval.
+
+    Args:
+        wins: [P, N] 1 where a policy won.
+        solved: these N deals.
+    """
+    winnable = np.array([solution.verdict == "won" for _, solution in sorted(solved, key=lambda pair: pair[0])])
+    number = int(winnable.sum())
+    return [vars(wilson(float(row[winnable].sum()), number)) for row in wins] if number else []
 
 
 def given_deal(game: Game, options: dict[str, Any], deal: object) -> State:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from training import ablate, plot, speed, train
+from card_envs.opponents.checkpoint import load_card, load_value
+from tests.tiny_game import GAME as HIGH_CARD
+from training import ablate, fit_value, plot, speed, train
 from training.config import load_config
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.toml"
@@ -46,3 +48,15 @@ def test_speed_counts_decisions() -> None:
     found, parts = speed.rate(load_config(QUICKSTART, TINY).model_dump())
     assert found > 0
     assert list(parts) == ["seconds_playing", "seconds_valuing", "seconds_updating"]
+
+
+def test_a_value_network_learns_what_positions_are_worth(tmp_path: Path) -> None:
+    out = tmp_path / "value"
+    words = [HIGH_CARD.name, "--out", str(out), "--minutes", "0.05", "--hidden"]
+    result = CliRunner().invoke(fit_value.app, [*words, "16", "8"])
+    assert result.exit_code == 0, result.output
+    figures = load_card(out).training
+    assert figures["explained"] > 0.3 and figures["error"] < figures["standard_deviation"]
+    load_value(out, HIGH_CARD)
+    wrong = CliRunner().invoke(fit_value.app, [*words, "0", "8"])
+    assert wrong.exit_code == 2 and "hidden" in wrong.output

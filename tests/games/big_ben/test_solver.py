@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 from card_envs import big_ben_v0
 from card_envs.__main__ import app
-from card_envs.compare.solving import Search, solve_packs, solving_figures, solving_rows
+from card_envs.compare.solving import Search, solve_deals, solving_figures, solving_rows, won_of_winnable
 from card_envs.compare.tables import new_tables
 from card_envs.engine.table import Table
-from card_envs.game import State
+from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, rules, solver, view
 from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, key_of, list_moves, move_on, read_state
 from card_envs.games.big_ben.rules import FULL_PILE, NUM_HOURS, PACK_SIZE
@@ -263,7 +263,7 @@ def test_wrong_bounds_are_refused() -> None:
 
 def test_packs_are_those_that_are_compared() -> None:
     search = Search(GAME, seed=6, seconds=600, memory_mb=64, max_positions=40_000)
-    solved = dict(solve_packs(search, 3))
+    solved = dict(solve_deals(search, range(3)))
     states = new_tables(GAME, {}, 6, np.arange(3))
     for number, solution in solved.items():
         assert solution.moves == search.solve(states[number]).moves
@@ -285,6 +285,33 @@ def test_the_command(tmp_path: Path) -> None:
     assert code == 0 and "winnable at least" in shown
     figures = json.loads(file.read_text())
     assert figures["packs"] == 2 == len(figures["deals"]) and not figures["stopped"]
+
+
+def test_compare_counts_wins_of_winnable_deals(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    words = [
+        "compare",
+        "big_ben",
+        "trivial",
+        "greedy",
+        "--pairs",
+        "16",
+        "--seed",
+        "5",
+        "--solve",
+        "0.3",
+        "--json",
+        str(file),
+    ]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0 and "won of winnable" in done.output, done.output
+    figures = json.loads(file.read_text())
+    for policy in figures["policies"]:  # whatever a player won can be won, and some deals that nobody won too
+        assert policy["won_of_winnable"]["mean"] >= policy["win_share"]["mean"]
+    wins = np.array([[1.0, 0, 1, 0], [0, 0, 1, 1]])
+    verdicts: list[Verdict] = ["won", "lost", "won", "unknown"]
+    solved = [(number, Solution(verdict, [], 1, 0.1)) for number, verdict in enumerate(verdicts)]
+    assert [share["mean"] for share in won_of_winnable(wins, solved[::-1])] == [1.0, 0.5]
 
 
 def test_the_command_for_one_deal(tmp_path: Path) -> None:
