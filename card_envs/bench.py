@@ -19,9 +19,12 @@ from card_envs.compare.match import Contest
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
+from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.search import SearchPolicy
 
 TABLES = 1024
 MANY_TABLES = 65536
+SEARCHED = 64  # tables
 DECISIONS = 200  # a table between looks at the clock
 REPEATS = 3  # the best counts: other work on the machine only ever slows down
 
@@ -79,6 +82,19 @@ def compare_rate(game: Game, seconds: float) -> float:
     contest = Contest(game, ("greedy", "greedy"))
     numbers = np.arange(TABLES)
     return rate(lambda: int(contest.play(numbers).decisions.sum()), seconds)
+
+
+def search_rate(game: Game, seconds: float) -> float:
+    """Moves a second that `search-64` plays out for 64 tables, on one core."""
+    env = BatchEnv(game, SEARCHED)
+    search = SearchPolicy(game, 64, num_threads=1)
+    rng = np.random.default_rng(0)
+
+    def think() -> int:
+        env.bot_playout("greedy", 5)
+        return search.search(turn_of_states(game, env.states), rng).moves
+
+    return rate(think, seconds)
 
 
 def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> float:
@@ -158,6 +174,7 @@ def measure_game(game: Game, seconds: float) -> dict[str, float]:
         "BatchEnv.step, 1,024 tables, M/s": step_rate(game, TABLES, 1, seconds) / 1e6,
         "greedy playouts, M/s": greedy / 1e6,
         "compare greedy greedy / greedy playouts": compare_rate(game, seconds) / greedy,
+        "search-64 / greedy playouts": search_rate(game, seconds) / greedy,
         "trivial playouts, M/s": bot_rate(game, "trivial", seconds) / 1e6,
         "AEC last + step, k/s": aec_rate(game, seconds) / 1e3,
         "step, 65,536 tables, one thread, M/s": one_thread / 1e6,

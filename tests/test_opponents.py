@@ -179,7 +179,7 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     states = positions(game)[:256]
     turn = turn_of_states(game, states)
     public = {name for name in dir(turn) if not name.startswith("_")}
-    assert public == {"game", "obs", "mask", "seat", "worlds", "bot_moves"}
+    assert public == {"game", "obs", "mask", "seat", "at", "worlds", "bot_moves"}
     assert len(turn) == 256
     worlds = turn.worlds(np.random.default_rng(0), 3)
     assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE

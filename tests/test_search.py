@@ -131,13 +131,7 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
 
 
 def test_search_plays_where_every_move_is_forced(game: Game) -> None:
-    env = BatchEnv(game, 200, 1)
-    for _ in range(300):
-        forced = env.mask.sum(axis=1, dtype=int) == 1
-        if forced.any():
-            break
-        env.step(env.mask.argmax(axis=1))
-    else:
-        pytest.skip("no forced move met")
-    turn = turn_of_states(game, env.states[forced][:3])
+    turn = turn_of_states(game, positions(game))
+    turn = turn.at(np.flatnonzero(turn.mask.sum(axis=1, dtype=int) == 1)[:50])
+    assert len(turn) == 50
     assert np.array_equal(SearchPolicy(game, 2).act(turn, np.random.default_rng(0)), turn.mask.argmax(axis=1))
