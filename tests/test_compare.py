@@ -109,6 +109,13 @@ def test_intervals_by_hand() -> None:
     assert pairs_needed(np.array([1.0, -1.0])) is None
 
 
+def test_intervals_of_very_many_values() -> None:
+    values = np.random.default_rng(1).exponential(1.0, 54_321)
+    found, expected = estimate(values), normal_interval(values)
+    assert found.mean == expected.mean
+    assert (found.high - found.low) / (expected.high - expected.low) == pytest.approx(1, abs=0.1)
+
+
 def test_ratings_by_hand() -> None:
     two = bradley_terry(np.array([[0.0, 3], [1, 0]]), anchor=1, draws=0)
     assert two == pytest.approx([1000 + 400 * np.log10(3), 1000])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLES = 2000
+MOST_DRAWN = 10_000  # columns
 Z_95 = 1.959964  # of a two-sided 95 % interval
 Z_80 = 0.841621  # of 80 % power
 
@@ -38,11 +39,16 @@ def estimates(values: NDArray[np.float64], seed: int = 0) -> list[Estimate]:
 
 
 def resampled_means(values: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
-    """[RESAMPLES, K] the means of the rows of [K, N] values over columns drawn anew, the same for all rows."""
+    """[RESAMPLES, K] the means of the rows of [K, N] values over columns drawn anew, the same for all rows.
+
+    Of many columns, neighbours are drawn together: they are independent, so that changes no interval.
+    """
     rng = np.random.default_rng(seed)
-    size = values.shape[1]
+    starts = np.arange(0, values.shape[1], ceil(values.shape[1] / MOST_DRAWN))
+    sums, sizes = np.add.reduceat(values, starts, axis=1), np.diff(starts, append=values.shape[1])
+    size = len(starts)
     drawn = (np.bincount(rng.integers(0, size, size), minlength=size) for _ in range(RESAMPLES))
-    return np.array([values @ times for times in drawn]) / size
+    return np.array([sums @ times / (sizes @ times) for times in drawn])
 
 
 def normal_interval(values: NDArray[np.float64]) -> Estimate:
