@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from card_envs import load_opponent
 from card_envs.__main__ import app
 from card_envs.compare.match import play_pairs
-from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import kernel
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
