@@ -60,6 +60,8 @@ def test_commands_run(line: str, folder: Path) -> None:
         extra = SHORT
     if "compare" in words:
         extra = ["--pairs", "10"]
+    if "solve" in words:
+        extra = ["--packs", "2"]
     if "survey" in words:
         extra = ["--episodes", "20"]
     if "bench" in words:
