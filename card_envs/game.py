@@ -323,6 +323,15 @@ def tally(state: State, seat: int, counts: Int64s) -> None:
     raise NotImplementedError
 
 
+def plausibility(state: State, seat: int) -> float:
+    """How well the cards that a seat can't see explain what the others did, between 0 and 1; in `bot.py`.
+
+    Search keeps a world with this probability; the others are taken to play much like `greedy`. It may write to the
+    state, and leaves it as it was.
+    """
+    raise NotImplementedError
+
+
 def bot_move(state: State) -> int:
     """The move of the one of the two that a loop is bound to."""
     raise NotImplementedError

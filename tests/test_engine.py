@@ -24,7 +24,17 @@ from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, State
 from card_envs.games import get_game
-from tests.conftest import bots_moves, differing_fields, field_bytes, mixed_batch, observed_in_full, redealt, walk
+from tests.conftest import (
+    bots_moves,
+    differing_fields,
+    field_bytes,
+    mixed_batch,
+    observed_in_full,
+    positions,
+    redealt,
+    some,
+    walk,
+)
 
 ROOT = Path(__file__).parents[1]
 BUFFERS = ("obs", "mask", "seat", "rewards", "done")
@@ -246,6 +256,14 @@ def test_playouts_are_steps(game: Game) -> None:
             ended += int(stepped.done.sum())
         assert fused.bot_playout(bot, 300) == ended
         assert differing_fields(fused.states, stepped.states) == []
+
+
+def test_plausibility_is_a_share_and_changes_nothing(game: Game) -> None:
+    states = some(positions(game), 300)
+    before = states.copy()
+    shares = [game.bot.plausibility(state, state.seat) for state in states]
+    assert min(shares) > 0 and max(shares) == 1
+    assert differing_fields(states, before) == []
 
 
 def test_torch_shares_the_memory(game: Game) -> None:

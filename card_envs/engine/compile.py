@@ -43,8 +43,8 @@ def kernel(loop_name: str, game: Game, bot: str = "") -> Any:
     name = stem + source_digest(game.rules.__file__)
     # Of the game, only the functions of the contract: its constants may be named like those of `kernels.py`.
     rules = {rule: game.rules for rule in loop.__code__.co_names if hasattr(contract, rule)}
-    for player in rules.keys() & {"trivial", "greedy", "bot_move"}:
-        rules[player] = game.bot
+    for name_in_bot in rules.keys() & {"trivial", "greedy", "bot_move", "plausibility"}:
+        rules[name_in_bot] = game.bot
     functions = {rule: getattr(module, bot if rule == "bot_move" else rule) for rule, module in rules.items()}
     if "greedy" in functions and not jit.INTERPRETED:  # a loop that has all players
         functions = {rule: jit.apart(function) for rule, function in functions.items()}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from card_envs.engine.rng import uniform
 from card_envs.engine.value import value_of
 from card_envs.game import (
     Int8s,
@@ -22,6 +23,7 @@ from card_envs.game import (
     legal,
     observe,
     observe_all,
+    plausibility,
     play,
     random_move,
     redeal_hidden,
@@ -36,6 +38,7 @@ ASK, RANDOM, TRIVIAL, GREEDY = range(4)
 # Search: the first count of worlds after which moves are judged, the standard errors that decide then, and the worlds
 # in which a move must have had the same results as another to count as the same.
 FIRST_LOOK, CLEARLY, ALIKE = 8, 3.0, 32
+MOST_DRAWS = 32  # for a world that explains what the others did
 
 
 def reset_tables(states: Any, keys: UInt64s, first: int, last: int) -> None:
@@ -281,8 +284,9 @@ def search_tables(
 ) -> int:  # fmt: skip
     """Choose a move at each table by trying moves in worlds that fit what the seat to move knows.
 
-    Every move is tried in the same worlds; the bot that this loop is bound to plays on, to the end of the deal or for
-    `horizon` moves, after which a network says what the position is worth. The own move stands against all others:
+    Every move is tried in the same worlds, drawn the more often the better they explain what the others did; the bot
+    that this loop is bound to plays on, to the end of the deal or for `horizon` moves, after which a network says what
+    the position is worth. The own move stands against all others:
     these lose their worse half in each of as many rounds as leave one of them (sequential halving: Karnin, Koren &
     Somekh 2013), whoever is clearly behind leaves earlier (racing: Maron & Moore 1994), and the last one is played if
     it is better beyond doubt. Returns how many moves were made in all these worlds.
@@ -321,8 +325,12 @@ def search_tables(
             rounds += 1
         done = 0
         for world in range(1, num_worlds + 1 if rivals > 0 else 0):
-            scratch[0] = states[i]
-            redeal_hidden(scratch[0], seat, keys[i : i + 1])
+            for _ in range(MOST_DRAWS):
+                scratch[0] = states[i]
+                redeal_hidden(scratch[0], seat, keys[i : i + 1])
+                likely = plausibility(scratch[0], seat)
+                if likely == 1 or uniform(keys[i : i + 1]) < likely:
+                    break
             own_result = 0.0
             for turn in range(num_actions + 1):
                 action = turn - 1 if turn else best

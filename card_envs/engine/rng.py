@@ -43,6 +43,12 @@ def advance(stream: Any) -> Any:
 
 
 @rule
+def uniform(stream: Any) -> float:
+    """A float in [0, 1)."""
+    return np.float64(np.int64(advance(stream) >> np.uint64(11))) * 2.0**-53
+
+
+@rule
 def below(bits: Any, bound: int) -> Any:
     """A whole number in [0, bound), exactly uniform, from 64 random bits; `bound` under 2**32.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.rng import GOLDEN, advance, below, derive, mix, shuffle
+from card_envs.engine.rng import GOLDEN, advance, below, derive, mix, shuffle, uniform
 from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, count, highest, lowest, nth
 from card_envs.game import Field, State, offsets, state_dtype
 
@@ -612,12 +612,6 @@ def rewrite_pack(state: State) -> None:
         state.pack[position] = lowest(rest)
         position += 1
         rest &= rest - ONE
-
-
-@rule
-def uniform(stream: Any) -> float:
-    """A float in [0, 1)."""
-    return np.float64(np.int64(advance(stream) >> np.uint64(11))) * 2.0**-53
 
 
 @rule

@@ -101,3 +101,9 @@ def use_of_uncovering(state: State, cards: Any, loadable: Any, may_move: bool) -
         steps += 1
         cards &= cards - ONE
     return 48 - steps
+
+
+@rule
+def plausibility(state: State, seat: int) -> float:
+    """Nobody has seen what is hidden: moves say nothing of it."""
+    return 1.0

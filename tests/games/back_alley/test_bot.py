@@ -1,0 +1,39 @@
+"""What Back Alley's players make of hidden hands."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from card_envs.engine.batch import BatchEnv
+from card_envs.games.back_alley import GAME
+from card_envs.opponents.policy import turn_of_states
+
+
+def test_bids_tell_about_hidden_hands() -> None:
+    """Where all bid like `greedy`, the true hands explain it fully, at every stage; hands drawn anew mostly don't."""
+    env = BatchEnv(GAME, 100, seed=5, options={"deals": "single"})
+    told = []
+    for _ in range(30):
+        env.bot_playout("greedy", 1)
+        turn = turn_of_states(GAME, env.states)
+        assert all(GAME.bot.plausibility(state, state.seat) == 1 for state in env.states.copy())
+        for state, world in zip(env.states, turn.worlds(np.random.default_rng(0), 1)[:, 0]):
+            if state.num_bids == 4 and state.hand_size > 1:
+                told.append(GAME.bot.plausibility(world, state.seat))
+    assert len(told) > 1000 and np.mean(told) < 0.5
+
+
+def test_what_bids_say_is_a_matter_of_distance() -> None:
+    """A bid is the less likely the farther it is from greedy's, and a board for a number is unlikely."""
+    env = BatchEnv(GAME, 200, seed=6, options={"deals": [7]})
+    env.bot_playout("greedy", 1)
+    for state in env.states:
+        bidder, bid = (int(state.dealer) + 1) & 3, int(state.bids[(int(state.dealer) + 1) & 3])
+        shares = []
+        for other in (bid, bid + 1, bid + 2, bid + 3):
+            state.bids[bidder] = other
+            shares.append(GAME.bot.plausibility(state, state.seat))
+        assert shares == [1.0, 0.25, 0.05, 0.02]
+        state.bids[bidder] = 13  # a board
+        assert GAME.bot.plausibility(state, state.seat) == 0.03
+        assert GAME.bot.plausibility(state, bidder) == 1  # who bid knows its own hand
