@@ -145,7 +145,7 @@ def play_shown(
 ) -> dict[str, Any] | None:
     """The standings of a contest played with a progress bar; None if Ctrl-C came before there was anything."""
     from card_envs.compare.match import join, play_contest
-    from card_envs.compare.solving import Search, solve_deals, won_of_winnable
+    from card_envs.compare.solving import Search, count_verdicts, solve_deals, won_of_winnable
     from card_envs.compare.standings import standings
 
     parts, solved = [], []
@@ -170,6 +170,7 @@ def play_shown(
     played = join(parts)
     found = {**standings(contest, played), "stopped": stopped}
     if len(solved) == pairs:
+        found["solved"] = count_verdicts(solved)
         for policy, share in zip(found["policies"], won_of_winnable(played.wins, solved)):
             policy["won_of_winnable"] = share
     return found

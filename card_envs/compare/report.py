@@ -66,6 +66,8 @@ def comparison_sheets(title: str, figures: Figures) -> list[Sheet]:
     for policy in sorted(policies, key=lambda policy: -policy[next(iter(columns))]["mean"]):
         cells = [show(Estimate(**policy[key])) for key, show in columns.items()]
         sheet.add_row(policy["name"], *cells, f"{policy['microseconds_a_move']:.3g}")
+    if "solved" in figures:
+        sheet.caption = f"winnable: the {figures['solved']['won']:,} deals that the solver won"
     rows = {"win_share": percent, "margin_an_episode": interval, "margin_a_deal": interval}
     if alone:
         rows = {"wins_more": percent, "score_more": interval}

@@ -82,6 +82,12 @@ def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[tuple[int, Solut
     return [vars(wilson(float(row[winnable].sum()), number)) for row in wins] if number else []
 
 
+def count_verdicts(solved: Sequence[tuple[int, Solution]]) -> dict[str, int]:
+    """How many deals were won, lost, left open."""
+    counts = Counter(solution.verdict for _, solution in solved)
+    return {verdict: counts[verdict] for verdict in VERDICTS}
+
+
 def given_deal(game: Game, options: dict[str, Any], deal: object) -> State:
     """A state dealt from a custom deal (`reset(options={"deal": …})`). Raises ValueError saying what is wrong."""
     table = Table(game, game.rules.new_state(game.validated(options)))
@@ -96,7 +102,7 @@ def solving_figures(search: Search, solved: Sequence[tuple[int, Solution]]) -> F
     """
     solved = sorted(solved, key=lambda pair: pair[0])
     packs = len(solved)
-    times = Counter(solution.verdict for _, solution in solved)
+    times = count_verdicts(solved)
     seconds = np.array([solution.seconds for _, solution in solved])
     took = {f"{share:.0%}": float(np.quantile(seconds, share)) for share in QUANTILES} | {"mean": float(seconds.mean())}
     return {

@@ -306,8 +306,11 @@ def test_compare_counts_wins_of_winnable_deals(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0 and "won of winnable" in done.output, done.output
     figures = json.loads(file.read_text())
-    for policy in figures["policies"]:  # whatever a player won can be won, and some deals that nobody won too
-        assert policy["won_of_winnable"]["mean"] >= policy["win_share"]["mean"]
+    winnable = figures["solved"]["won"]
+    assert sum(figures["solved"].values()) == 16 and winnable > 0
+    for policy in figures["policies"]:
+        won = policy["won_of_winnable"]["mean"] * winnable
+        assert won == pytest.approx(round(won)) and won <= round(policy["win_share"]["mean"] * 16)
     wins = np.array([[1.0, 0, 1, 0], [0, 0, 1, 1]])
     verdicts: list[Verdict] = ["won", "lost", "won", "unknown"]
     solved = [(number, Solution(verdict, [], 1, 0.1)) for number, verdict in enumerate(verdicts)]
