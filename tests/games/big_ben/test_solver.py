@@ -22,6 +22,7 @@ from card_envs.compare.tables import new_tables
 from card_envs.engine.table import Table
 from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, rules, solver, view
+from card_envs.games.big_ben.fit import fit, rough_weights
 from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, key_of, list_moves, move_on, read_state
 from card_envs.games.big_ben.rules import FULL_PILE, NUM_HOURS, PACK_SIZE
 from tests.conftest import spelled_out_options, table_of
@@ -339,3 +340,9 @@ def test_the_command_refuses_wrong_input(tmp_path: Path) -> None:
     ):  # fmt: skip
         code, shown = run(*words)
         assert code != 0 and problem in shown
+
+
+def test_weights_are_fitted() -> None:
+    fitted = fit(rounds=1, deals=4, width=150, seed=1)
+    assert fitted.shape == rough_weights().shape and fitted.dtype == np.int64
+    assert not np.array_equal(fitted, rough_weights())
