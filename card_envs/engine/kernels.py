@@ -38,7 +38,7 @@ ASK, RANDOM, TRIVIAL, GREEDY = range(4)
 # Search: the first count of worlds after which moves are judged, the standard errors that decide then, and the worlds
 # in which a move must have had the same results as another to count as the same.
 FIRST_LOOK, CLEARLY, ALIKE = 8, 3.0, 32
-MOST_DRAWS = 32  # for a world that explains what the others did
+MOST_DRAWS = 12  # for a world that explains what the others did
 
 
 def reset_tables(states: Any, keys: UInt64s, first: int, last: int) -> None:
