@@ -521,15 +521,14 @@ def unseen_by(state: State, seat: int) -> Any:
 
 @rule
 def draw_cards(cards: Any, number: int, stream: Any) -> Any:
-    """A uniform subset of that many cards."""
-    drawn = EMPTY
+    """A uniform subset of that many cards; the smaller part is drawn, be it what is taken or what is left."""
+    rest = cards
     left = count(cards)
-    for _ in range(number):
-        card = bit(nth(cards, below(advance(stream), left)))
-        drawn |= card
-        cards &= ~card
+    fewer = min(number, left - number)
+    for _ in range(fewer):
+        rest &= ~bit(nth(rest, below(advance(stream), left)))
         left -= 1
-    return drawn
+    return cards & ~rest if fewer == number else rest
 
 
 @rule
