@@ -286,10 +286,10 @@ def search_tables(
 
     Every move is tried in the same worlds, drawn the more often the better they explain what the others did; the bot
     that this loop is bound to plays on, to the end of the deal or for `horizon` moves, after which a network says what
-    the position is worth. The own move stands against all others:
-    these lose their worse half in each of as many rounds as leave one of them (sequential halving: Karnin, Koren &
-    Somekh 2013), whoever is clearly behind leaves earlier (racing: Maron & Moore 1994), and the last one is played if
-    it is better beyond doubt. Returns how many moves were made in all these worlds.
+    the position is worth. The own move stands against all others: these lose their worse half in each of as many
+    rounds as leave one of them (sequential halving: Karnin, Koren & Somekh 2013), whoever is clearly behind leaves
+    earlier (racing: Maron & Moore 1994), and the last one is played if it is better beyond doubt. Returns how many
+    moves were made in all these worlds.
 
     Args:
         states: [B]; they stay as they are.

@@ -1,6 +1,7 @@
 """Searching opponents: moves are tried in worlds that fit what the seat knows, played out by `greedy`.
 
-Perfect-information Monte Carlo (Ginsberg 2001), with the same worlds for all moves of a decision.
+Perfect-information Monte Carlo (Ginsberg 2001), with the same worlds for all moves of a decision. Worlds that don't
+explain what the other seats did are drawn less often: in Back Alley search believes the bids that it heard.
 """
 
 from __future__ import annotations
