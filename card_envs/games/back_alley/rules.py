@@ -544,13 +544,13 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
     for_first = unseen & ~state.lacks[first]
     for_second = unseen & ~state.lacks[second]
     for_third = unseen & ~state.lacks[third]
-    size_first, size_second, size_third = (
-        count(state.hands[first]), count(state.hands[second]), count(state.hands[third]),
-    )  # fmt: skip
     if for_first == unseen and for_second == unseen and for_third == unseen:
         deal_anew(state, unseen, first, second, third, stream)
         rewrite_pack(state)
         return
+    size_first, size_second, size_third = (
+        count(state.hands[first]), count(state.hands[second]), count(state.hands[third]),
+    )  # fmt: skip
     shares = split_first(for_first, for_second, for_third, size_first, size_second, size_third, stream)
     both, with_second, with_third = shares & 15, (shares >> 4) & 15, shares >> 8
     hand = (
@@ -587,21 +587,23 @@ def deal_anew(state: State, unseen: Any, first: int, second: int, third: int, st
     One pass over the cards: each goes to a hand with a chance in proportion to the places left there (selection
     sampling: Knuth, TAOCP 2, 3.4.2). Without branches, which could not be predicted.
     """
-    for_first, for_second, for_third = count(state.hands[first]), count(state.hands[second]), count(state.hands[third])
+    up_to_first = count(state.hands[first])  # places left in this hand and those before it
+    up_to_second = up_to_first + count(state.hands[second])
+    up_to_third = up_to_second + count(state.hands[third])
     left = count(unseen)
     hand_first = hand_second = hand_third = EMPTY
-    while for_first + for_second + for_third > 0:
+    while up_to_third > 0:
         card = unseen & ~(unseen - ONE)
         unseen ^= card
         place = int(below(advance(stream), left))
         left -= 1
-        to_first = int(place < for_first)
-        to_second = int(place < for_first + for_second) - to_first
-        to_third = int(place < for_first + for_second + for_third) - to_first - to_second
-        hand_first |= card * np.uint64(to_first)
-        hand_second |= card * np.uint64(to_second)
-        hand_third |= card * np.uint64(to_third)
-        for_first, for_second, for_third = for_first - to_first, for_second - to_second, for_third - to_third
+        in_first, in_second, in_third = int(place < up_to_first), int(place < up_to_second), int(place < up_to_third)
+        hand_first |= card * np.uint64(in_first)
+        hand_second |= card * np.uint64(in_second - in_first)
+        hand_third |= card * np.uint64(in_third - in_second)
+        up_to_first -= in_first
+        up_to_second -= in_second
+        up_to_third -= in_third
     state.hands[first], state.hands[second], state.hands[third] = hand_first, hand_second, hand_third
 
 

@@ -28,12 +28,13 @@ def test_what_bids_say_is_a_matter_of_distance() -> None:
     env = BatchEnv(GAME, 200, seed=6, options={"deals": [7]})
     env.bot_playout("greedy", 1)
     for state in env.states:
-        bidder, bid = (int(state.dealer) + 1) & 3, int(state.bids[(int(state.dealer) + 1) & 3])
+        bidder = (int(state.dealer) + 1) & 3
+        bid = int(state.bids[bidder])
         shares = []
         for other in (bid, bid + 1, bid + 2, bid + 3):
             state.bids[bidder] = other
             shares.append(GAME.bot.plausibility(state, state.seat))
         assert shares == [1.0, 0.25, 0.05, 0.02]
-        state.bids[bidder] = 13  # a board
+        state.bids[bidder] = GAME.rules.BOARD
         assert GAME.bot.plausibility(state, state.seat) == 0.03
         assert GAME.bot.plausibility(state, bidder) == 1  # who bid knows its own hand
