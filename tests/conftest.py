@@ -25,7 +25,7 @@ from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
-from tests.tiny_game import GAME as TINY_GAME
+from card_envs.scaffold.high_card import GAME as TINY_GAME
 
 GAMES[TINY_GAME.name] = TINY_GAME
 register_all()

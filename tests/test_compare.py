@@ -31,8 +31,8 @@ from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Turn
 from card_envs.record import GameRecord
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import short_options
-from tests.tiny_game import GAME as HIGH_CARD
 
 HERE = "tests.test_compare"
 

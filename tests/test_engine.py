@@ -37,6 +37,7 @@ from tests.conftest import (
 )
 
 ROOT = Path(__file__).parents[1]
+TEMPLATE = ROOT / "card_envs" / "scaffold" / "high_card"
 BUFFERS = ("obs", "mask", "seat", "rewards", "done")
 
 # What 64 tables with seed 0 show in 300 random moves. They change with the rules and the observation layout, and so
@@ -452,9 +453,11 @@ def test_the_cache_notices_edits(tmp_path: Path) -> None:
     The game is somebody else's, outside the package.
     """
     package, cache = tmp_path / "someones_game", tmp_path / "cache"
-    shutil.copytree(ROOT / "tests" / "tiny_game", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "card_envs" / "scaffold" / "high_card", package, ignore=shutil.ignore_patterns("__pycache__")
+    )
     for file in package.glob("*.py"):
-        file.write_text(file.read_text().replace("tests.tiny_game", "someones_game"))
+        file.write_text(file.read_text().replace("card_envs.scaffold.high_card", "someones_game"))
     started = [play_someones_game(tmp_path) for _ in range(3)]
     found = [json.loads(process.communicate()[0]) for process in started]
     assert [process.returncode for process in started] == [0, 0, 0]
@@ -477,7 +480,7 @@ def test_the_cache_notices_edits(tmp_path: Path) -> None:
 def test_the_digest_covers_every_source(tmp_path: Path) -> None:
     """A game's folder, cards, the contract and the engine: an edit in any of them makes another name."""
     shutil.copytree(ROOT / "card_envs", tmp_path / "card_envs", ignore=shutil.ignore_patterns("__pycache__", "models"))
-    shutil.copytree(ROOT / "tests" / "tiny_game", tmp_path / "someones_game")
+    shutil.copytree(TEMPLATE, tmp_path / "someones_game")
     edited = [
         "someones_game/rules.py", "someones_game/bot.py", "card_envs/cards.py", "card_envs/game.py",
         *(f"card_envs/engine/{name}.py" for name in ("jit", "rng", "sets", "kernels")),

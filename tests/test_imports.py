@@ -23,7 +23,7 @@ LAYERS = (
     {"games"},
     {"envs", "opponents", "record"},
     {"compare"},
-    {"__init__", "__main__", "bench", "terminal"},  # and the `<game>_v0` modules
+    {"__init__", "__main__", "bench", "scaffold", "terminal"},  # and the `<game>_v0` modules
 )
 # Imports within functions that go up or sideways, with the reason.
 LAZY = {
@@ -142,7 +142,7 @@ def code_without_docstrings(file: Path) -> list[str]:
 
 def test_a_games_name_appears_in_its_own_places_only(game: Game) -> None:
     """Its folder, its registry line, its `_v0.py`, its config and its tests."""
-    if not game.package.startswith("card_envs."):
+    if not game.package.startswith("card_envs.games."):
         pytest.skip("a game outside the package")
     own = ROOT / "card_envs" / "games" / game.name
     places = {ROOT / "card_envs" / "games" / "__init__.py", ROOT / "card_envs" / f"{game.name}_v{game.version}.py"}
@@ -158,4 +158,4 @@ def test_a_games_name_appears_in_its_own_places_only(game: Game) -> None:
 
 def test_every_folder_of_games_is_registered() -> None:
     folders = {file.parent.name for file in (ROOT / "card_envs" / "games").glob("*/rules.py")}
-    assert folders == {game.name for game in GAMES.values() if game.package.startswith("card_envs.")}
+    assert folders == {game.name for game in GAMES.values() if game.package.startswith("card_envs.games.")}

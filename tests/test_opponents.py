@@ -32,8 +32,8 @@ from card_envs.opponents.checkpoint import (
 )
 from card_envs.opponents.network import NetworkPolicy, input_fields, input_scale, weight_shapes
 from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
-from tests.tiny_game import GAME as HIGH_CARD
 
 Weights = dict[str, NDArray[np.float32]]
 HIDDEN = [24, 16]

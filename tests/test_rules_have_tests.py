@@ -19,7 +19,7 @@ def numbered_rules(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "game", [game for game in GAMES.values() if game.package.startswith("card_envs.")], ids=lambda game: game.name
+    "game", [game for game in GAMES.values() if game.package.startswith("card_envs.games.")], ids=lambda game: game.name
 )
 def test_every_rule_has_a_test(game: Game) -> None:
     rules = numbered_rules((Path(game.rules.__file__).parent / "RULES.md").read_text())

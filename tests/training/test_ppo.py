@@ -12,7 +12,7 @@ from card_envs import load_opponent
 from card_envs.compare.match import play_pairs
 from card_envs.game import Field
 from card_envs.opponents.network import NetworkPolicy
-from tests.tiny_game import GAME as HIGH_CARD
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from training.config import Config
 from training.network import Network
 from training.ppo import Batch, Diverged, Learner, Weights

@@ -25,9 +25,9 @@ from card_envs.games.big_ben import GAME, rules, solver, view
 from card_envs.games.big_ben.fit import fit, rough_weights
 from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, key_of, list_moves, move_on, read_state
 from card_envs.games.big_ben.rules import FULL_PILE, NUM_HOURS, PACK_SIZE
+from card_envs.scaffold.high_card import GAME as TINY_GAME
 from tests.conftest import spelled_out_options, table_of
 from tests.games.big_ben.referee import CLOCKWISE, Referee
-from tests.tiny_game import GAME as TINY_GAME
 
 OPTIONS = [options for options in spelled_out_options(GAME) if "reward" not in options]
 

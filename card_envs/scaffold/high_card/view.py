@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from card_envs.cards import parse_pack
 from card_envs.engine.table import Table
 from card_envs.game import Int8s, Int64s, Ratio, State
-from tests.tiny_game import GAME, rules
-from tests.tiny_game.options import Options
+from card_envs.scaffold.high_card import GAME, rules
+from card_envs.scaffold.high_card.options import Options
 
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
