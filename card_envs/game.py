@@ -230,6 +230,48 @@ class Game:
         options: type[BaseModel] = importlib.import_module(f"{self.package}.options").Options
         return options
 
+    # What a game may leave out, with what holds then.
+
+    @cached_property
+    def sides(self) -> tuple[int, ...]:
+        """By seat: seats with the same number win and lose together (default: everybody plays alone)."""
+        sides: tuple[int, ...] = getattr(self.rules, "SIDES", tuple(range(self.rules.NUM_SEATS)))
+        return sides
+
+    @property
+    def num_sides(self) -> int:
+        """How many sides there are."""
+        return len(set(self.sides))
+
+    @property
+    def is_solitaire(self) -> bool:
+        """Whether there is nobody to play against."""
+        return self.num_sides == 1
+
+    @property
+    def phases(self) -> dict[str, range]:
+        """Kinds of decisions by the actions that are legal there; empty where there is only one kind."""
+        phases: dict[str, range] = getattr(self.view, "PHASES", {})
+        return phases
+
+    @property
+    def ratios(self) -> tuple[Ratio, ...]:
+        """What comparisons show of the counts of `tally`."""
+        ratios: tuple[Ratio, ...] = getattr(self.view, "RATIOS", ())
+        return ratios
+
+    def num_deals(self, state: State) -> int:
+        """How many scored deals an episode has, 1 where that is open."""
+        return int(self.view.num_deals(state)) if hasattr(self.view, "num_deals") else 1
+
+    def outcomes(self, states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+        """Why the episodes of [B] states ended: reasons [B] and scores [B, S]."""
+        if hasattr(self.view, "outcomes"):
+            reasons, scores = self.view.outcomes(states)
+        else:
+            reasons, scores = zip(*(self.view.outcome(state) for state in states))
+        return np.array(reasons), np.array(scores, np.int64)
+
     def validated(self, options: dict[str, Any]) -> Any:
         """The options as the game's model. Raises ValueError that says what is wrong and what there is."""
         from pydantic import ValidationError
