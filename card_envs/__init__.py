@@ -15,7 +15,8 @@ from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 
 if TYPE_CHECKING:
-    from card_envs.engine.batch import BatchEnv, IllegalMove
+    from card_envs.engine.batch import BatchEnv
+    from card_envs.engine.legality import IllegalMove
     from card_envs.opponents import load_opponent
     from card_envs.opponents.policy import Opponent, Policy, Turn
     from card_envs.record import GameRecord
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 # Imported when first used: they bring Numba along, which `import card_envs` leaves out.
 _LAZY = {
     "BatchEnv": "card_envs.engine.batch",
-    "IllegalMove": "card_envs.engine.batch",
+    "IllegalMove": "card_envs.engine.legality",
     "load_opponent": "card_envs.opponents",
     "Opponent": "card_envs.opponents.policy",
     "Policy": "card_envs.opponents.policy",

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import kernel
+from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -89,7 +90,7 @@ def mixed_batch(game: Game, num_tables: int, seed: int, options: tuple[Options, 
     env = BatchEnv(game, num_tables, seed)
     for i in range(num_tables):
         env.states[i] = game.rules.new_state(game.validated(sets[i % len(sets)]))
-    kernel("reset_tables", game)(env.states, table_keys(seed, np.arange(num_tables)), 0, num_tables)
+    bind(kernels.reset_tables, game)(0, num_tables, env.states, table_keys(seed, np.arange(num_tables)))
     env.look()
     return env
 
@@ -143,13 +144,13 @@ def redealt(game: Game, states: NDArray[Any], seats: NDArray[np.int8], seed: int
     """Copies in which what each seat can't know is drawn anew."""
     worlds: NDArray[Any] = states.copy()
     keys = np.random.default_rng(seed).integers(0, 1 << 64, len(worlds), np.uint64)
-    kernel("redeal_tables", game)(worlds, seats, keys, 0, len(worlds))
+    bind(kernels.redeal_tables, game)(0, len(worlds), worlds, seats, keys)
     return worlds
 
 
 def observed(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.int8]:
     """[n, D] what each of these seats sees."""
-    observe = kernel("observe_table", game)
+    observe = bind(kernels.observe_table, game)
     obs = np.full((len(states), game.rules.OBS_SIZE), 99, np.int8)
     for i, seat in enumerate(seats.tolist()):
         observe(states, i, seat, obs[i])
@@ -159,7 +160,7 @@ def observed(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArr
 def observed_in_full(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.int8]:
     """[n, FULL_SIZE] the full states seen from these seats."""
     full = np.full((len(states), game.rules.FULL_SIZE), 99, np.int8)
-    kernel("observe_all_tables", game)(states, seats, full, 0, len(states))
+    bind(kernels.observe_all_tables, game)(0, len(states), states, seats, full)
     return full
 
 
@@ -167,7 +168,7 @@ def bots_moves(game: Game, states: NDArray[Any]) -> NDArray[np.int32]:
     """[2, n] what `trivial` and `greedy` play."""
     moves = np.zeros((2, len(states)), np.int32)
     for bot, row in zip(("trivial", "greedy"), moves):
-        kernel("bot_actions", game, bot)(states, row, 0, len(states))
+        bind(kernels.bot_actions, game, bot)(0, len(states), states, row)
     return moves
 
 

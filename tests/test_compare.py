@@ -25,7 +25,7 @@ from card_envs.compare.ratings import bradley_terry, ratings
 from card_envs.compare.standings import standings
 from card_envs.compare.survey import survey, wins_of
 from card_envs.compare.tallies import estimated
-from card_envs.engine.batch import IllegalMove
+from card_envs.engine.legality import IllegalMove
 from card_envs.game import Game, Ratio
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from card_envs.compare.tables import new_tables, play_out
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, bounds, offsets
@@ -117,7 +118,7 @@ def test_nothing_depends_on_hidden_cards(game: Game) -> None:
     keys = np.random.default_rng(3).integers(0, 1 << 64, len(states), np.uint64)
     moves = np.zeros((2, len(states)), np.int32)
     for row, tables in zip(moves, (states.copy(), worlds)):
-        kernel("random_actions", game)(tables, keys.copy(), row, 0, len(states))
+        bind(kernels.random_actions, game)(0, len(states), tables, keys.copy(), row)
     assert np.array_equal(*moves)
 
 
@@ -212,7 +213,7 @@ def test_fresh_worlds_are_distributed_like_deals(game: Game) -> None:
 
 def test_a_given_pack_deals_the_same(game: Game) -> None:
     """`dealt_pack` gives what `arrange` needs for this deal, and for a world drawn anew."""
-    arrange = kernel("arrange_table", game)
+    arrange = bind(kernels.arrange_table, game)
     env = mixed_batch(game, 96, seed=51)
     before = env.states.copy()
     before["over"] = before["needs_deal"] = True  # so that an episode begins
@@ -338,7 +339,7 @@ def test_masks_and_observations_are_in_bounds(game: Game) -> None:
     assert set(np.unique(turn.mask)) <= {0, 1}
     assert turn.mask.any(axis=1).all()
     assert np.array_equal(turn.seat, states["seat"])
-    legal = kernel("legal_table", game)
+    legal = bind(kernels.legal_table, game)
     mask = np.full(game.rules.NUM_ACTIONS, 99, np.int8)
     for i in range(len(states)):
         assert legal(states, i, mask) == turn.mask[i].sum()
@@ -369,7 +370,7 @@ def test_looking_changes_nothing(game: Game) -> None:
     observed(game, states, states["seat"])
     observed_in_full(game, states, states["seat"].copy())
     actions = np.zeros(len(states), np.int32)
-    kernel("random_actions", game)(states, np.arange(len(states), dtype=np.uint64), actions, 0, len(states))
+    bind(kernels.random_actions, game)(0, len(states), states, np.arange(len(states), dtype=np.uint64), actions)
     for state in states[:50]:
         game.view.picture(game.view.view(state, int(state.seat)))
         game.view.dealt_pack(state)
@@ -395,7 +396,7 @@ def test_bots_and_random_moves_are_legal(game: Game) -> None:
     drawn = np.zeros(len(states), np.int32)
     for seed in range(4):
         keys = np.random.default_rng(seed).integers(0, 1 << 64, len(states), np.uint64)
-        kernel("random_actions", game)(states, keys, drawn, 0, len(states))
+        bind(kernels.random_actions, game)(0, len(states), states, keys, drawn)
         assert mask[rows, drawn].all()
     for moves in bots_moves(game, states):
         assert mask[rows, moves].all()
@@ -410,7 +411,7 @@ def test_random_moves_are_uniform(game: Game) -> None:
     keys = np.random.default_rng(72).integers(0, 1 << 64, draws, np.uint64)
     for i in chosen:
         moves = np.zeros(draws, np.int32)
-        kernel("random_actions", game)(np.repeat(states[i : i + 1], draws), keys, moves, 0, draws)
+        bind(kernels.random_actions, game)(0, draws, np.repeat(states[i : i + 1], draws), keys, moves)
         counts = np.bincount(moves, minlength=game.rules.NUM_ACTIONS)
         assert not counts[mask[i] == 0].any()
         freedom = int(mask[i].sum()) - 1
@@ -426,7 +427,7 @@ def test_streams_move_on(game: Game) -> None:
     keys = np.random.default_rng(73).integers(0, 1 << 64, len(states), np.uint64)
     moves = np.zeros((2, len(states)), np.int32)
     for row in moves:
-        kernel("random_actions", game)(states, keys, row, 0, len(states))
+        bind(kernels.random_actions, game)(0, len(states), states, keys, row)
     assert (moves[0] != moves[1]).mean() > 0.2
 
 
@@ -456,7 +457,7 @@ def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
                 table.deal()
                 of_deal[:] = 0
             if player == "random":
-                kernel("random_actions", game)(table.states, stream, action, 0, 1)
+                bind(kernels.random_actions, game)(0, 1, table.states, stream, action)
             else:
                 action[0] = table.bot_move(player)
             table.play(int(action[0]))

@@ -9,6 +9,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.engine import batch, sets
-from card_envs.engine.batch import BatchEnv, IllegalMove
-from card_envs.engine.compile import kernel
+from card_envs.engine import batch, kernels, sets
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.compile import bind
+from card_envs.engine.jit import INTERPRETED, rule
+from card_envs.engine.legality import IllegalMove
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
 from card_envs.engine.table import Table
-from card_envs.game import Game, State
+from card_envs.game import Game, State, greedy
 from card_envs.games import get_game
 from tests.conftest import (
     bots_moves,
@@ -45,7 +48,7 @@ BUFFERS = ("obs", "mask", "seat", "rewards", "done")
 GOLDEN = {
     ("back_alley", 0): "bac5df96c91fe025",
     ("big_ben", 0): "79044433d7f8fb4b",
-    ("high_card", 0): "186e420c7153b4d6",
+    ("high_card", 0): "f06cde388ab4581a",
     ("russian_bank", 0): "c5364f134787a4f5",
 }
 
@@ -421,16 +424,17 @@ def test_interpreted_rules_get_the_same_bytes(games: list[Game]) -> None:
 PLAY_SOMEONES_GAME = """
 import hashlib, json
 import numpy as np
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
 from someones_game import GAME
 
 options = GAME.options()
 states = np.array([GAME.rules.new_state(options)] * 16, GAME.rules.STATE)
-deal, playout = (kernel(name, GAME) for name in ("deal_table", "random_playout"))
+deal, playout = bind(kernels.deal_table, GAME), bind(kernels.random_playout, GAME)
 for i in range(16):
     states[i].rng = i
     deal(states, i)
-playout(states, np.arange(16, dtype=np.uint64), 100, 0, 16)
+playout(0, 16, states, np.arange(16, dtype=np.uint64), 100)
 scores = states["scores"].tobytes() + states["hands"].tobytes() + states["history"].tobytes()
 hits = sum(sum(loop.stats.cache_hits.values()) for loop in (deal, playout))
 misses = sum(sum(loop.stats.cache_misses.values()) for loop in (deal, playout))
@@ -477,30 +481,127 @@ def test_the_cache_notices_edits(tmp_path: Path) -> None:
     assert len(after) == 4 and not after & before  # what was outdated is gone
 
 
-def test_the_digest_covers_every_source(tmp_path: Path) -> None:
-    """A game's folder, cards, the contract and the engine: an edit in any of them makes another name."""
-    shutil.copytree(ROOT / "card_envs", tmp_path / "card_envs", ignore=shutil.ignore_patterns("__pycache__", "models"))
-    shutil.copytree(TEMPLATE, tmp_path / "someones_game")
-    edited = [
-        "someones_game/rules.py", "someones_game/bot.py", "card_envs/cards.py", "card_envs/game.py",
-        *(f"card_envs/engine/{name}.py" for name in ("jit", "rng", "sets", "kernels")),
-    ]  # fmt: skip
-    code = f"""
+DIGEST_OF_SOMEONES_GAME = """
 from pathlib import Path
 import card_envs.engine.compile as compile
-assert compile.__file__.startswith({str(tmp_path)!r})
-digest = lambda: compile.source_digest.__wrapped__("someones_game/rules.py")
-seen = [digest(), digest()]
+from card_envs.engine import kernels
+from card_envs.engine.legality import find_illegal
+from someones_game import GAME
+
+assert compile.__file__.startswith({folder!r})
+bound = compile._bound.__wrapped__
+names = lambda: [
+    loop.__qualname__ for loop in (
+        bound(kernels.step_tables, GAME, "", True), bound(kernels.bot_actions, GAME, "greedy", True),
+        bound(find_illegal, None, "", True),
+    )
+]
+before = names()
+assert names() == before
 for file in {edited!r}:
     with Path(file).open("a") as source:
         source.write("# edited" + chr(10))
-    seen.append(digest())
-print(*seen)
+    compile._file_digest.cache_clear()
+    after = names()
+    print(file, *(one != other for one, other in zip(before, after)))
+    before = after
 """
-    same, again, *others = run_python(code, tmp_path).split()
-    assert same == again
-    unnoticed = [file for file, before, after in zip(edited, [again, *others], others) if before == after]
-    assert unnoticed == []
+
+
+def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
+    """An edit makes another name of the loops that use the file, and of no others."""
+    shutil.copytree(ROOT / "card_envs", tmp_path / "card_envs", ignore=shutil.ignore_patterns("__pycache__", "models"))
+    shutil.copytree(TEMPLATE, tmp_path / "someones_game")
+    for file in (tmp_path / "someones_game").glob("*.py"):
+        file.write_text(file.read_text().replace("card_envs.scaffold.high_card", "someones_game"))
+    expected = {  # step_tables, bot_actions, find_illegal
+        "someones_game/rules.py": "True False False",
+        "someones_game/bot.py": "False True False",
+        "someones_game/view.py": "False False False",
+        "card_envs/engine/rng.py": "True False False",
+        "card_envs/engine/sets.py": "True True False",
+        "card_envs/engine/dealing.py": "True False False",
+        "card_envs/engine/kernels.py": "True True False",
+        "card_envs/engine/legality.py": "False False True",
+        "card_envs/engine/jit.py": "True True True",
+        "card_envs/engine/compile.py": "True True True",
+    }
+    code = DIGEST_OF_SOMEONES_GAME.format(folder=str(tmp_path), edited=list(expected))
+    found = dict(line.split(" ", 1) for line in run_python(code, tmp_path).splitlines())
+    assert found == expected
+
+
+USE_A_DIVIDED_LOOP = """
+from card_envs.engine.compile import bind
+from loop import total
+
+print(bind(total)(3), sum(bind(total).stats.cache_hits.values()))
+"""
+
+
+def test_edited_helpers_and_constants_are_noticed(tmp_path: Path) -> None:
+    """Of a loop with a plain helper and a constant in other files."""
+    files = {
+        "loop.py": """
+            from helper import doubled
+            from numbers_of_it import LIMIT
+
+            def total(number):
+                return doubled(number) + LIMIT
+        """,
+        "helper.py": """
+            def doubled(number):
+                return 2 * number
+        """,
+        "numbers_of_it.py": "LIMIT = 10",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(textwrap.dedent(text))
+    runs = []
+    for edit in (None, None, ("helper.py", "2 *", "3 *"), ("numbers_of_it.py", "10", "20")):
+        if edit:
+            name, old, new = edit
+            (tmp_path / name).write_text((tmp_path / name).read_text().replace(old, new))
+            shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        runs.append(run_python(USE_A_DIVIDED_LOOP, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache")).split())
+    assert [int(result) for result, _ in runs] == [16, 16, 19, 29]
+    assert [bool(int(hits)) for _, hits in runs] == [False, True, False, False]
+
+
+def sum_of_moves(states: Any) -> int:
+    return next_move(states[0])
+
+
+@rule
+def next_move(state: State) -> int:
+    return greedy(state)
+
+
+def test_wrong_loops_are_refused() -> None:
+    with pytest.raises(TypeError, match="step_tables calls play: bind it to a game"):
+        bind(kernels.step_tables)
+    with pytest.raises(TypeError, match="bot_actions calls bot_move: bind it to a bot"):
+        bind(kernels.bot_actions, get_game("big_ben"))
+    with pytest.raises(TypeError, match="big_ben has no function nobody"):
+        bind(kernels.bot_actions, get_game("big_ben"), "nobody")
+    if not INTERPRETED:
+        with pytest.raises(TypeError, match="next_move calls the stub greedy"):
+            bind(sum_of_moves, get_game("big_ben"))
+
+
+def test_editors_see_what_a_bound_loop_is(tmp_path: Path) -> None:
+    """For type checkers `bind` gives the loop's own type, from `BatchEnv.step` down to `play`."""
+    source = tmp_path / "asked.py"
+    source.write_text(
+        "from card_envs.engine import kernels\n"
+        "from card_envs.engine.compile import bind\n"
+        "from card_envs.games import get_game\n"
+        "reveal_type(bind(kernels.play_table, get_game('big_ben')))\n"
+        "bind(kernels.play_table, get_game('big_ben'))('no states', 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "mypy", source], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "def (states: Any, i: int, action: int)" in done.stdout
+    assert 'Missing positional argument "action"' in done.stdout or "Too few arguments" in done.stdout
 
 
 # What the compiler made of the rules
@@ -532,7 +633,7 @@ def bounds_and_types(game_name: str) -> None:
             worlds = redealt(game, env.states, env.seat, step)
             for seat in range(game.rules.NUM_SEATS):
                 observed_in_full(game, worlds, np.full(48, seat, np.int8))
-    arrange = kernel("arrange_table", game)
+    arrange = bind(kernels.arrange_table, game)
     fresh = mixed_batch(game, 48, seed=38)
     again = fresh.states.copy()
     again["over"] = again["needs_deal"] = True
@@ -648,20 +749,24 @@ def test_rules_compile_for_cuda(game: Game, monkeypatch: pytest.MonkeyPatch) -> 
         compute_capability = (9, 0)
 
     monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", Device)  # asked for while rules are compiled
-    loops = ("step_tables", "random_actions", "observe_all_tables", "redeal_tables")
-    step, draw, observe_all, redeal = (cuda.jit(device=True)(kernel(name, game).py_func) for name in loops)
-    greedy = cuda.jit(device=True)(kernel("bot_actions", game, "greedy").py_func)
+
+    def for_device(loop: Any, bot: str = "") -> Any:
+        return cuda.jit(device=True)(bind(loop, game, bot).py_func)
+
+    step, draw = for_device(kernels.step_tables), for_device(kernels.random_actions)
+    observe_all, redeal = for_device(kernels.observe_all_tables), for_device(kernels.redeal_tables)
+    greedy = for_device(kernels.bot_actions, "greedy")
 
     def turn(
         states: Any, actions: Any, obs: Any, mask: Any, seat: Any, rewards: Any, done: Any, full: Any, keys: Any
     ) -> None:
         i = cuda.grid(1)
         if i < len(states):
-            step(states, actions, obs, mask, seat, rewards, done, True, i, i + 1)
-            observe_all(states, seat, full, i, i + 1)
-            redeal(states, seat, keys, i, i + 1)
-            draw(states, keys, actions, i, i + 1)
-            greedy(states, actions, i, i + 1)
+            step(i, i + 1, states, actions, obs, mask, seat, rewards, done, True)
+            observe_all(i, i + 1, states, seat, full)
+            redeal(i, i + 1, states, seat, keys)
+            draw(i, i + 1, states, keys, actions)
+            greedy(i, i + 1, states, actions)
 
     int8s, rows = numba.int8[::1], numba.int8[:, ::1]
     arguments = (

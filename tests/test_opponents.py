@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 import card_envs
-from card_envs.engine.value import value_of
+from card_envs.engine.compile import bind
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES
@@ -32,6 +32,7 @@ from card_envs.opponents.checkpoint import (
 )
 from card_envs.opponents.network import NetworkPolicy, input_fields, input_scale, weight_shapes
 from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
+from card_envs.opponents.value import value_of
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
@@ -480,7 +481,7 @@ def test_value_networks_are_checked_as_policies_are(game: Game, tmp_path: Path) 
     network = load_value(folder, game)
     padded = np.zeros((len(full), -(-full.shape[1] // 8) * 8), np.int8)
     padded[:, : full.shape[1]] = full
-    compiled = [value_of(row, *network.net, np.zeros((2, 12), np.float32)) for row in padded]
+    compiled = [bind(value_of)(row, network.net, np.zeros((2, 12), np.float32)) for row in padded]
     np.testing.assert_allclose(compiled, network.values(full), rtol=1e-4, atol=1e-3)
     with pytest.raises(ValueError, match="holds a value network"):
         load_network(folder, game)

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from card_envs import load_opponent
 from card_envs.__main__ import app
 from card_envs.compare.match import play_pairs
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
@@ -64,7 +65,7 @@ def test_means_are_those_of_playouts_in_the_worlds_drawn(game: Game, guided: boo
     results: dict[int, list[float]] = {int(action): [] for action in np.flatnonzero(turn.mask[0])}
     for _ in range(num_worlds):
         world = Table(game, base)
-        kernel("redeal_tables", game)(world.states, turn.seat, stream, 0, 1)
+        bind(kernels.redeal_tables, game)(0, 1, world.states, turn.seat, stream)
         for action, gained in results.items():
             table = world.copy()
             table.play(action)

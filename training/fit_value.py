@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.progress import Progress
 
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import kernel
+from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s
+from card_envs.game import Game, Int8s, bot_move, play, standing
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.checkpoint import save_value
 from training.command import command, console
@@ -36,6 +37,16 @@ GOLDEN_ROWS = 32
 TEST_SEED = 1 << 40  # its deals are not those that are learned from
 
 
+def finish_tables(first: int, last: int, states: NDArray[Any], seats: Int8s, gained: NDArray[np.float64]) -> None:
+    """Let the bot that this loop is bound to play each deal to its end: what that gains `seats` [B] in `standing`."""
+    for i in range(first, last):
+        state = states[i]
+        before = standing(state, seats[i])
+        while not state.needs_deal:
+            play(state, bot_move(state))
+        gained[i] = standing(state, seats[i]) - before
+
+
 class Positions:
     """Tables of `greedy` against itself, at any stage of their deals."""
 
@@ -46,7 +57,7 @@ class Positions:
         self.full = np.zeros((TABLES, game.rules.FULL_SIZE), np.int8)
         self.gained = np.zeros(TABLES)
         for table, moves in enumerate(self.rng.integers(0, 1000, TABLES)):  # at different stages from the start
-            kernel("bot_playout", game, PLAYER)(self.env.states, moves, table, table + 1)
+            bind(kernels.bot_playout, game, PLAYER)(table, table + 1, self.env.states, moves)
         self.env.look()
 
     def draw(self) -> tuple[Int8s, NDArray[np.float64]]:
@@ -59,8 +70,8 @@ class Positions:
             env.step(np.where(self.rng.random(TABLES) < NOISE, random, own))
         states = env.states.copy()
         seats = self.rng.integers(0, game.rules.NUM_SEATS, TABLES).astype(np.int8)
-        kernel("observe_all_tables", game)(states, seats, self.full, 0, TABLES)
-        kernel("finish_tables", game, PLAYER)(states, seats, self.gained, 0, TABLES)
+        bind(kernels.observe_all_tables, game)(0, TABLES, states, seats, self.full)
+        bind(finish_tables, game, PLAYER)(0, TABLES, states, seats, self.gained)
         return self.full, self.gained
 
 

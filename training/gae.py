@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.jit import loop
+from card_envs.engine.compile import bind
 
 
-@loop
 def _backward(
     seat: Any, learned: Any, rewards: Any, done: Any, values: Any, last_values: Any, decay: Any, out: Any
 ) -> None:
@@ -59,5 +58,5 @@ def advantages(
         decay: lambda.
     """
     out = np.zeros(seat.shape, np.float32)
-    _backward(seat, learned, rewards, done, values, last_values, np.float32(decay), out)
+    bind(_backward)(seat, learned, rewards, done, values, last_values, np.float32(decay), out)
     return out

@@ -8,15 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import kernel
-from card_envs.engine.jit import loop
+from card_envs.engine.compile import bind
 from card_envs.game import Game
 from training.config import Config
 from training.network import Network
 
 
-@loop
 def _draw_actions(logits: Any, mask: Any, tables: Any, draws: Any, actions: Any, log_probabilities: Any) -> None:
     """A legal action for each of these tables from its softmax, by the inverse of its distribution function."""
     for i in range(len(tables)):
@@ -41,7 +40,7 @@ def _draw_actions(logits: Any, mask: Any, tables: Any, draws: Any, actions: Any,
         log_probabilities[table] = logits[i, chosen] - highest - np.log(total)
 
 
-CURRENT, PAST, GREEDY = range(3)  # who sits in a seat
+CURRENT, PAST, SCRIPTED = range(3)  # who sits in a seat
 
 
 class Rollout:
@@ -56,7 +55,7 @@ class Rollout:
         seat, actions, log_probabilities, learned: [T, B].
         teacher: [T, B] what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
-        sitting: [B, S] CURRENT, PAST or GREEDY.
+        sitting: [B, S] CURRENT, PAST or SCRIPTED.
     """
 
     def __init__(self, game: Game, config: Config, options: dict[str, Any], seed: list[int]) -> None:
@@ -121,7 +120,7 @@ class Rollout:
         with torch.no_grad():
             logits = network(self.seen[t], tables).numpy()
         draws = self.rng.random(len(tables), np.float32)
-        _draw_actions(logits, self.env.mask, tables, draws, self.actions[t], self.log_probabilities[t])
+        bind(_draw_actions)(logits, self.env.mask, tables, draws, self.actions[t], self.log_probabilities[t])
 
     def last_full(self) -> NDArray[np.int8]:
         """[B * S, FULL_SIZE] the full state of each table now, seen from each of its seats."""
@@ -131,12 +130,12 @@ class Rollout:
         for seat in range(num_seats):
             seats = np.full(env.num_tables, seat, np.int8)
             view = np.zeros_like(full[:, seat])
-            kernel("observe_all_tables", self.game)(env.states, seats, view, 0, env.num_tables)
+            bind(kernels.observe_all_tables, self.game)(0, env.num_tables, env.states, seats, view)
             full[:, seat] = view
         return full.reshape(-1, self.game.rules.FULL_SIZE)
 
     def margin_over(self, who: int) -> float:
-        """Points an episode that the current network took from PAST or GREEDY, or nan where none ended."""
+        """Points an episode that the current network took from PAST or SCRIPTED, or nan where none ended."""
         tables = np.flatnonzero((self.sitting == who).any(axis=1))
         episodes = int(self.done[:, tables].sum())
         if not episodes:
@@ -165,5 +164,5 @@ def _sitting(game: Game, config: Config) -> NDArray[np.int8]:
         num_greedy = round(config.greedy_share * config.tables)
         other_side = sides == (numbers % num_sides)[:, None]  # [B, S]
         sitting[other_side & (numbers < num_past)[:, None]] = PAST
-        sitting[other_side & ((numbers >= num_past) & (numbers < num_past + num_greedy))[:, None]] = GREEDY
+        sitting[other_side & ((numbers >= num_past) & (numbers < num_past + num_greedy))[:, None]] = SCRIPTED
     return sitting

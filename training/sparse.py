@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from card_envs.engine.jit import loop
+from card_envs.engine.compile import bind
 from card_envs.engine.sets import lowest
 from card_envs.game import Int8s
 
@@ -27,7 +27,6 @@ class SparseRows(NamedTuple):
     value: Floats  # scaled
 
 
-@loop
 def _compress(obs: Any, rows: Any, scale: Any) -> Any:
     """What is not zero in these rows; eight bytes at a time are skipped where they are."""
     size = obs.shape[1]
@@ -58,7 +57,6 @@ def _compress(obs: Any, rows: Any, scale: Any) -> Any:
     return starts, entry, value
 
 
-@loop
 def _sum_weights(starts: Any, entry: Any, value: Any, weight: Any, bias: Any, out: Any) -> None:
     """out = rows @ weight + bias; four weight rows at a time keep `out` in registers longer."""
     width = weight.shape[1]
@@ -81,7 +79,6 @@ def _sum_weights(starts: Any, entry: Any, value: Any, weight: Any, bias: Any, ou
             k += 1
 
 
-@loop
 def _scatter_gradient(starts: Any, entry: Any, value: Any, gradient: Any, out: Any) -> None:
     """out += rows.T @ gradient."""
     width = gradient.shape[1]
@@ -104,7 +101,7 @@ def compress(obs: Int8s, rows: NDArray[np.int64], scale: Floats) -> SparseRows:
     """
     if rows.min(initial=0) < 0 or rows.max(initial=-1) >= len(obs):  # the loop would read out of bounds in silence
         raise IndexError(f"rows from {rows.min()} to {rows.max()} of {len(obs)} observations")
-    return SparseRows(*_compress(obs, rows, scale))
+    return SparseRows(*bind(_compress)(obs, rows, scale))
 
 
 class SparseLinear(torch.autograd.Function):
@@ -115,12 +112,12 @@ class SparseLinear(torch.autograd.Function):
         ctx.rows = rows
         ctx.shape = weight.shape
         out = np.empty((len(rows.starts) - 1, weight.shape[1]), np.float32)
-        _sum_weights(*rows, weight.detach().numpy(), bias.detach().numpy(), out)
+        bind(_sum_weights)(*rows, weight.detach().numpy(), bias.detach().numpy(), out)
         return torch.from_numpy(out)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         gradient = gradients[0].contiguous()
         out = np.zeros(ctx.shape, np.float32)
-        _scatter_gradient(ctx.rows.starts, ctx.rows.entry, ctx.rows.value, gradient.numpy(), out)
+        bind(_scatter_gradient)(ctx.rows.starts, ctx.rows.entry, ctx.rows.value, gradient.numpy(), out)
         return torch.from_numpy(out), gradient.sum(0), None

@@ -23,7 +23,7 @@ from training.league import League
 from training.network import HEAD_GAIN, Network, evaluate_in_parts, processor_has_bf16
 from training.ppo import Batch, Diverged, Learner, Weights
 from training.ranks import Ranks
-from training.rollout import GREEDY, PAST, Rollout
+from training.rollout import PAST, SCRIPTED, Rollout
 
 GOLDEN_ROWS = 32
 # Deals of the quick measurements and of the last one: what is watched during training is not what is reported.
@@ -129,7 +129,7 @@ class Trainer:
             **figures,
             **self._calibration(batch),
             "margin_over_past": rollout.margin_over(PAST),
-            "margin_over_greedy": rollout.margin_over(GREEDY),
+            "margin_over_greedy": rollout.margin_over(SCRIPTED),
             "past_selves": len(self.league.snapshots),
             "stage": self.stage,
             "lr": weights.lr,

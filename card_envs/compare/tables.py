@@ -5,20 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.batch import IllegalMove
-from card_envs.engine.compile import kernel
-from card_envs.engine.kernels import ASK, GREEDY, RANDOM, TRIVIAL
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
+from card_envs.engine.dealing import deal_next
+from card_envs.engine.legality import first_illegal, illegal_move
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s, Int64s
+from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, tally, trivial
 from card_envs.opponents.policy import Opponent, Policy, turn_of_states
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
-SCRIPTED = {"trivial": TRIVIAL, "greedy": GREEDY}
+# How a player's moves are found: by asking its policy, or in compiled code.
+ASKED, AT_RANDOM, BY_TRIVIAL, BY_GREEDY = range(4)
+SCRIPTED = {"trivial": BY_TRIVIAL, "greedy": BY_GREEDY}
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,95 @@ def new_tables(game: Game, options: dict[str, Any], seed: int, numbers: NDArray[
     """[B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
     one = np.array([game.rules.new_state(game.validated(options))], game.rules.STATE)
     states: NDArray[Any] = one.repeat(len(numbers))  # assigning it to all copies field by field
-    kernel("reset_tables", game)(states, table_keys(seed, numbers), 0, len(states))
+    bind(kernels.reset_tables, game)(0, len(states), states, table_keys(seed, numbers))
     return states
+
+
+class Players(NamedTuple):
+    """Who plays: P players at B tables.
+
+    Attributes:
+        seats: [B, S] who sits where.
+        kinds: [P] `ASKED`, `AT_RANDOM`, `BY_TRIVIAL` or `BY_GREEDY`.
+        streams: [B] for random moves; they move on.
+    """
+
+    seats: Int8s
+    kinds: Int8s
+    streams: UInt64s
+
+
+class Ledger(NamedTuple):
+    """What is written down while tables are played.
+
+    Attributes:
+        moves: [B, P] grows by the moves that each player made.
+        rewards: [B, S] grows by the rewards.
+        log: [B, L] the moves of an episode are entered, as far as there is room.
+        counts: [N, P, NUM_COUNTS] grow by the `tally` of each player's seats at the end of each deal; B / N tables in
+            a row share a row.
+    """
+
+    moves: Int64s
+    rewards: NDArray[np.float64]
+    log: NDArray[np.int16]
+    counts: Int64s
+
+
+def play_on(
+    first: int, last: int, states: NDArray[Any], actions: Int64s, players: Players, ledger: Ledger, mask: Int8s
+) -> None:
+    """Play each table to the end of its episode, or to the next decision of a player that must be asked.
+
+    Deals on within the episode, never after it: an ended table keeps its last state.
+
+    Args:
+        first, last: which tables.
+        states: [B].
+        actions: [B] the answer to the decision that the table waits for, or -1.
+        players: who is `ASKED` is not asked where one action is legal.
+        ledger: grows.
+        mask: [A] scratch.
+    """
+    tables_per_row = states.shape[0] // ledger.counts.shape[0]
+    for i in range(first, last):
+        state = states[i]
+        num_moves = ledger.moves[i].sum()
+        action = actions[i]
+        while True:
+            while state.needs_deal and not state.over:
+                deal_next(state)
+            if state.over:
+                break
+            player = players.seats[i, state.seat]
+            if action < 0:
+                action = found_move(state, players.kinds[player], players.streams[i : i + 1], mask)
+                if action < 0:
+                    break
+            play(state, action)
+            for s in range(ledger.rewards.shape[1]):
+                ledger.rewards[i, s] += state.rewards[s]
+            ledger.moves[i, player] += 1
+            if num_moves < ledger.log.shape[1]:
+                ledger.log[i, num_moves] = action
+            num_moves += 1
+            if state.needs_deal:
+                for s in range(ledger.rewards.shape[1]):
+                    tally(state, s, ledger.counts[i // tables_per_row, players.seats[i, s]])
+            action = -1
+
+
+def found_move(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
+    """The move of a player of that kind; -1 where it must be asked."""
+    if kind == BY_GREEDY:
+        return greedy(state)
+    if kind == BY_TRIVIAL:
+        return trivial(state)
+    if kind == AT_RANDOM:
+        return random_move(state, stream)
+    if legal(state, mask) > 1:
+        return -1
+    return int(mask.argmax())
 
 
 def compiled_kind(policy: Policy) -> int:
@@ -57,8 +147,8 @@ def compiled_kind(policy: Policy) -> int:
     if isinstance(policy, Opponent):
         return compiled_kind(policy.policy)
     if type(policy) is RandomPolicy:
-        return RANDOM
-    return SCRIPTED[policy.bot] if type(policy) is ScriptedPolicy else ASK
+        return AT_RANDOM
+    return SCRIPTED[policy.bot] if type(policy) is ScriptedPolicy else ASKED
 
 
 def play_out(
@@ -87,31 +177,33 @@ def play_out(
     """
     num_tables = len(states)
     kinds = np.array([compiled_kind(policy) for policy in policies], np.int8)
-    compiled = np.flatnonzero(kinds != ASK)
+    compiled = np.flatnonzero(kinds != ASKED)
     streams = rngs[int(compiled[0]) if len(compiled) else 0].integers(0, 1 << 64, num_tables, np.uint64)
     actions = np.full(num_tables, -1)
     mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
-    moves = np.zeros((num_tables, len(policies)), np.int64)
-    rewards = np.zeros((num_tables, game.rules.NUM_SEATS))
-    log = np.full((num_tables, log_size), -1, np.int16)
-    counts = np.zeros((num_tables // tables_a_deal, len(policies), game.rules.NUM_COUNTS), np.int64)
+    ledger = Ledger(
+        np.zeros((num_tables, len(policies)), np.int64),
+        np.zeros((num_tables, game.rules.NUM_SEATS)),
+        np.full((num_tables, log_size), -1, np.int16),
+        np.zeros((num_tables // tables_a_deal, len(policies), game.rules.NUM_COUNTS), np.int64),
+    )
     seconds = np.zeros(len(policies))
     decisions = np.zeros(len(policies), np.int64)
-    play_on = kernel("play_on", game)
-    arguments = states, actions, players, kinds, streams, mask, moves, rewards, log, counts
-    play_on(*arguments, 0, 0)  # compile
+    loop = bind(play_on, game, inline=False)
+    arguments = states, actions, Players(players, kinds, streams), ledger, mask
+    loop(0, 0, *arguments)  # compile
     compiled_seconds = 0.0
     rows = np.arange(num_tables)
     while True:
         start = time.perf_counter()
-        play_on(*arguments, 0, num_tables)
+        loop(0, num_tables, *arguments)
         compiled_seconds += time.perf_counter() - start
         actions[:] = -1
         waiting = ~states["over"]
         if not waiting.any():
             break
         player = players[rows, states["seat"]]
-        for which in np.flatnonzero(kinds == ASK).tolist():
+        for which in np.flatnonzero(kinds == ASKED).tolist():
             tables = np.flatnonzero(waiting & (player == which))
             if len(tables):
                 turn = turn_of_states(game, states.take(tables))  # indexing copies field by field
@@ -119,17 +211,14 @@ def play_out(
                 actions[tables] = policies[which].act(turn, rngs[which])
                 seconds[which] += time.perf_counter() - start
                 decisions[which] += len(tables)
-                _check_legal(policies[which], turn.mask, actions[tables])
-    decisions[compiled] = moves[:, compiled].sum(axis=0)
+                _check_legal(game, policies[which], turn.mask, actions[tables])
+    decisions[compiled] = ledger.moves[:, compiled].sum(axis=0)
     seconds[compiled] = compiled_seconds * decisions[compiled] / max(decisions[compiled].sum(), 1)
-    return Played(states, rewards, moves, seconds, decisions, log, counts)
+    return Played(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
 
 
-def _check_legal(policy: Policy, mask: Int8s, actions: NDArray[np.int64]) -> None:
-    inside = (actions >= 0) & (actions < mask.shape[1])
-    wrong = ~inside | (mask[np.arange(len(mask)), np.where(inside, actions, 0)] == 0)
-    if wrong.any():
-        row = int(wrong.argmax())
-        legal = ", ".join(map(str, np.flatnonzero(mask[row])))
+def _check_legal(game: Game, policy: Policy, mask: Int8s, actions: Int64s) -> None:
+    row = first_illegal(mask, actions)
+    if row >= 0:
         name = policy.name if isinstance(policy, Opponent) else type(policy).__name__
-        raise IllegalMove(f"policy {name}: action {actions[row]} is illegal; legal: {legal}")
+        raise illegal_move(game, int(actions[row]), mask[row], f"policy {name}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.estimates import Z_95, Estimate, wilson
-from card_envs.engine.compile import kernel
+from card_envs.engine.compile import bind
 from card_envs.game import Game, Int64s, Ratio
 
 
@@ -20,8 +20,27 @@ def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
     """
     x, y = np.array([(ratio.counted, ratio.per) for ratio in game.view.RATIOS]).T
     sums = np.zeros((len(x), 5))
-    kernel("sum_counts", game)(counts, x, y, sums)
+    bind(sum_counts)(counts, x, y, sums)
     return sums
+
+
+def sum_counts(counts: Int64s, numerators: Int64s, denominators: Int64s, sums: NDArray[np.float64]) -> None:
+    """Add up x, y, xx, xy, yy of each ratio into `sums` [R, 5].
+
+    Args:
+        counts: [N, NUM_COUNTS].
+        numerators, denominators: [R] which counts are x and y of each ratio.
+        sums: [R, 5].
+    """
+    for i in range(counts.shape[0]):
+        for r in range(len(sums)):
+            x = counts[i, numerators[r]]
+            y = counts[i, denominators[r]]
+            sums[r, 0] += x
+            sums[r, 1] += y
+            sums[r, 2] += x * x
+            sums[r, 3] += x * y
+            sums[r, 4] += y * y
 
 
 def estimated(ratio: Ratio, sums: NDArray[np.float64], deals: int) -> Estimate | None:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
+from card_envs.engine.legality import find_illegal, illegal_move, whole_numbers
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
 # Handing work to threads costs about 50 microseconds; below this many tables for each it does not pay.
 MIN_TABLES_A_THREAD = 4096
-
-
-class IllegalMove(ValueError):
-    """An action that the rules forbid; nothing was played."""
 
 
 class BatchEnv:
@@ -77,13 +78,13 @@ class BatchEnv:
         self.rewards = np.zeros((num_tables, rules.NUM_SEATS), np.float32)
         self.done = np.zeros(num_tables, np.bool_)
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
-        self._step = kernel("step_tables", game)
-        self._run(kernel("reset_tables", game), self.states, table_keys(seed, numbers))
+        self._step = bind(kernels.step_tables, game)
+        self._run(bind(kernels.reset_tables, game), self.states, table_keys(seed, numbers))
         self.look()
 
     def look(self) -> None:
         """Write `obs`, `mask` and `seat` anew, after `states` were set from outside."""
-        self._run(kernel("look_tables", self.game), self.states, self.obs, self.mask, self.seat)
+        self._run(bind(kernels.look_tables, self.game), self.states, self.obs, self.mask, self.seat)
 
     def step(self, actions: NDArray[Any]) -> None:
         """Play one action at every table and write all buffers; ended episodes are followed by the next.
@@ -94,54 +95,51 @@ class BatchEnv:
         Raises:
             IllegalMove: naming the first table with an action that its mask forbids; no table has moved then.
         """
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_tables,) or actions.dtype.kind not in "iu":
-            raise ValueError(
-                f"actions: expected {self.num_tables} whole numbers, got {actions.dtype} of shape {actions.shape}"
-            )
-        actions = actions.astype(np.int64, copy=False)
-        illegal = [i for i in self._run(kernel("find_illegal", self.game), self.mask, actions) if i >= 0]
+        actions = whole_numbers(actions, self.num_tables)
+        illegal = [i for i in self._run(bind(find_illegal), self.mask, actions) if i >= 0]
         if illegal:
             i = illegal[0]
-            moves = ", ".join(str(action) for action in np.flatnonzero(self.mask[i]))
-            raise IllegalMove(
-                f"{self.game.name}: action {actions[i]} of seat {self.seat[i]} at table {i} is illegal; legal: {moves}"
-            )
+            raise illegal_move(self.game, int(actions[i]), self.mask[i], f"seat {self.seat[i]} at table {i}")
         self._run(
             self._step, self.states, actions, self.obs, self.mask, self.seat, self.rewards, self.done, self.skip_forced
         )
 
     def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
         """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on."""
-        self._run(kernel("random_actions", self.game), self.states, streams, actions)
+        self._run(bind(kernels.random_actions, self.game), self.states, streams, actions)
 
     def bot_actions(self, bot: str, actions: NDArray[np.int64]) -> None:
         """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B]."""
-        self._run(kernel("bot_actions", self.game, bot), self.states, actions)
+        self._run(bind(kernels.bot_actions, self.game, bot), self.states, actions)
 
     def observe_all(self, full: NDArray[np.int8]) -> None:
         """Write the full state seen from the seat to move into `full` [B, FULL_SIZE], for critics."""
-        self._run(kernel("observe_all_tables", self.game), self.states, self.seat, full)
+        self._run(bind(kernels.observe_all_tables, self.game), self.states, self.seat, full)
 
     def random_playout(self, streams: NDArray[np.uint64], decisions: int) -> int:
         """Play that many random moves at each table, without looking; returns how many episodes ended."""
-        return sum(self._run(kernel("random_playout", self.game), self.states, streams, decisions))
+        return sum(self._run(bind(kernels.random_playout, self.game), self.states, streams, decisions))
 
     def bot_playout(self, bot: str, decisions: int) -> int:
         """Play that many moves of a scripted player at each table, without looking; returns the episodes ended."""
-        return sum(self._run(kernel("bot_playout", self.game, bot), self.states, decisions))
+        return sum(self._run(bind(kernels.bot_playout, self.game, bot), self.states, decisions))
 
-    def _run(self, loop: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def _run(
+        self,
+        loop: Callable[Concatenate[int, int, Arguments], Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> list[Result]:
         """Run a loop over all tables, on threads where they pay; returns what it returned for each range."""
         threads = min(self.num_threads, self.num_tables // MIN_TABLES_A_THREAD)
         if threads <= 1:
-            return [loop(*arguments, 0, self.num_tables)]
+            return [loop(0, self.num_tables, *arguments, **named)]
         bounds = [self.num_tables * i // threads for i in range(threads + 1)]
         pool = self._pool()
-        first = pool.submit(loop, *arguments, 0, bounds[1])  # alone first: it may have to compile
+        first = pool.submit(loop, 0, bounds[1], *arguments, **named)  # alone first: it may have to compile
         if not getattr(loop, "signatures", None):
             first.result()
-        rest = [pool.submit(loop, *arguments, bounds[i], bounds[i + 1]) for i in range(1, threads)]
+        rest = [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, **named) for i in range(1, threads)]
         return [future.result() for future in (first, *rest)]
 
     def _pool(self) -> ThreadPoolExecutor:
@@ -155,4 +153,4 @@ class BatchEnv:
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved)
-        self._step = kernel("step_tables", self.game)
+        self._step = bind(kernels.step_tables, self.game)

@@ -1,77 +1,178 @@
-"""Binding a loop to a game's rules, with a cache on disk that notices every edit.
+"""`bind`: the one way to compile a loop, for a game's rules or for none, with a cache on disk that notices every edit.
+
+A loop is a plain function that names the stubs of `card_envs/game.py` (`play`, `legal`, …), so that editors and type
+checkers see what it calls. It may be divided: plain functions that it names are compiled with it, and a game's
+functions take the place of the stubs in them as well.
 
 Numba names cache files by the function's `__qualname__` and checks only the file that holds the loop: an edited rule
-in another file would silently run as it was. So the bound loop's name carries a digest of all the sources below it.
+in another file would silently run as it was. So the bound loop's name carries a digest of all that it is made of.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import FunctionType
-from typing import Any
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, TypeVar, cast
 
-from card_envs import cards
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
+
 from card_envs import game as contract
-from card_envs.engine import jit, kernels
+from card_envs.engine import defaults, jit
 from card_envs.game import Game
 
+Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-@cache
-def source_digest(package_file: str) -> str:
-    """Hash of the sources that a game's machine code is made of: its folder, `cards`, `game`, `engine`."""
-    files = sorted(Path(package_file).parent.glob("*.py"))
-    files += [Path(cards.__file__), Path(contract.__file__), *sorted(Path(__file__).parent.glob("*.py"))]
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
+IN_RULES: frozenset[Any] = frozenset(
+    (
+        contract.deal, contract.arrange, contract.legal, contract.play, contract.random_move, contract.observe,
+        contract.observe_all, contract.redeal_hidden, contract.standing, contract.tally,
+    )
+)  # fmt: skip
+IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility))
+HEX_DIGITS = 16
 
 
-@cache
-def kernel(loop_name: str, game: Game, bot: str = "") -> Any:
-    """The loop of that name in `kernels.py` for a game, compiled at its first call or loaded from the cache.
+def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True) -> Loop:
+    """A loop for a game's rules, compiled at its first call or loaded from the cache.
 
     Args:
-        loop_name: a function of `kernels.py`.
-        game: whose rules take the place of the stubs in `game.py`.
+        loop: a plain function. What it names of `card_envs/game.py` becomes the game's own; plain functions that it
+            names are bound likewise and inlined, so they may neither allocate nor raise.
+        game: whose rules; None for a loop that uses no rule.
         bot: the function of the game's `bot.py` that takes the place of `bot_move`.
+        inline: compile the game's functions into the loop, which is fastest; False: call them, for a loop with so
+            many of them that it would compile for minutes.
+
+    Raises:
+        TypeError: the loop needs a game or a bot and got none, or a compiled helper calls a stub.
     """
-    loop = getattr(kernels, loop_name)
-    stem = f"{loop_name}_{game.name}_{bot}_"
-    name = stem + source_digest(game.rules.__file__)
-    # Of the game, only the functions of the contract: its constants may be named like those of `kernels.py`.
-    rules = {rule: game.rules for rule in loop.__code__.co_names if hasattr(contract, rule)}
-    for name_in_bot in rules.keys() & {"trivial", "greedy", "bot_move", "plausibility"}:
-        rules[name_in_bot] = game.bot
-    functions = {rule: getattr(module, bot if rule == "bot_move" else rule) for rule, module in rules.items()}
-    if "greedy" in functions and not jit.INTERPRETED:  # a loop that has all players
-        functions = {rule: jit.apart(function) for rule, function in functions.items()}
-    return _bound(loop, {**vars(kernels), **functions}, stem, name)
+    return cast(Loop, _bound(loop, game, bot, inline))
 
 
 @cache
-def own_kernel(loop: FunctionType, game: Game) -> Any:
-    """A loop that stands in the game's own folder, compiled and cached like those of `kernels.py`."""
-    stem = f"{loop.__name__}_{game.name}_own_"
-    return _bound(loop, loop.__globals__, stem, stem + source_digest(game.rules.__file__))
-
-
-def _bound(loop: Any, names: dict[str, Any], stem: str, name: str) -> Any:
-    """The loop with these globals under a name of its own."""
-    bound = FunctionType(loop.__code__, names, name)
-    bound.__qualname__ = name
+def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool) -> Any:
+    binding = _Binding(game, bot, inline)
+    bound = binding.rebuilt(loop)
+    stem = "_".join([loop.__name__, game.name if game else "", bot, "" if inline else "called", ""])
+    bound.__name__ = bound.__qualname__ = stem + _digest(binding.parts)
     if jit.INTERPRETED:
         return bound
     compiled: Any = jit.loop(bound)
-    _remove_outdated(Path(compiled.stats.cache_path), stem, name)
+    _remove_outdated(Path(compiled.stats.cache_path), stem, bound.__name__)
     return compiled
+
+
+class _Binding:
+    """One loop with all that it reaches: `parts` are the functions and constants that it is made of."""
+
+    def __init__(self, game: Game | None, bot: str, inline: bool) -> None:
+        self.game = game
+        self.bot = bot
+        self.inline = inline
+        self.parts: list[Any] = [bind, jit.rule]  # how all is compiled is a part, too
+        self._replaced: dict[FunctionType, Any] = {}
+        self._noted: set[FunctionType] = set()
+
+    def rebuilt(self, function: FunctionType) -> FunctionType:
+        """A copy of a loop or helper in whose globals everything is bound."""
+        names = dict(function.__globals__)
+        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        self.parts.append(function)
+        for name in _names(function.__code__):
+            if name in names:
+                names[name] = self._replacement(names[name], function)
+        return copy
+
+    def _replacement(self, value: Any, user: FunctionType) -> Any:
+        """What stands in for a global of a plain function."""
+        if not isinstance(value, FunctionType):
+            self._note(value)
+            return value
+        if value not in self._replaced:
+            if value in IN_RULES or value in IN_BOT or value is contract.bot_move:
+                own = self._own(value, user)
+                self._note(own)
+                self._replaced[value] = own if self.inline or jit.INTERPRETED else jit.apart(own)
+            else:
+                self._replaced[value] = jit.rule(self.rebuilt(value))
+        return self._replaced[value]
+
+    def _own(self, stub: FunctionType, user: FunctionType) -> Any:
+        """The game's function in place of a stub, or what holds for a game without it."""
+        if self.game is None:
+            raise TypeError(f"{user.__name__} calls {stub.__name__}: bind it to a game")
+        name = stub.__name__
+        if stub is contract.bot_move:
+            if not self.bot:
+                raise TypeError(f"{user.__name__} calls bot_move: bind it to a bot")
+            name = self.bot
+        module: Any = self.game.rules if stub in IN_RULES else self.game.bot
+        if not hasattr(module, name) and not hasattr(defaults, name):
+            raise TypeError(f"{module.__file__}: {self.game.name} has no function {name}")
+        return getattr(module, name, None) or getattr(defaults, name)
+
+    def _note(self, value: Any) -> None:
+        """Remember a constant, or a compiled function with all that it names."""
+        function = getattr(value, "py_func", value)
+        if not isinstance(function, FunctionType):
+            self.parts.append(value)
+        elif function not in self._noted:
+            self._noted.add(function)
+            self.parts.append(function)
+            for name in _names(function.__code__):
+                used = function.__globals__.get(name)
+                if isinstance(used, FunctionType) and (used in IN_RULES or used in IN_BOT):
+                    raise TypeError(f"{function.__name__} calls the stub {name}: helpers of loops are plain functions")
+                if used is not None:
+                    self._note(used)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a function may look up in its globals; names of attributes are among them."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _digest(parts: list[Any]) -> str:
+    """A hash of the files of functions and of the values of constants."""
+    files: set[str] = set()
+    values: list[bytes] = []
+    for part in parts:
+        function = part._defn if isinstance(part, _Intrinsic) else getattr(part, "py_func", part)
+        if isinstance(function, FunctionType):
+            files.add(function.__code__.co_filename)
+        elif not isinstance(part, (ModuleType, type, Dispatcher)):
+            values.append(_value(part))
+    digest = hashlib.sha256(b"\0".join(values))
+    for content in sorted(map(_file_digest, files)):
+        digest.update(content)
+    return digest.hexdigest()[:HEX_DIGITS]
+
+
+def _value(part: Any) -> bytes:
+    if isinstance(part, np.ndarray):
+        return f"{part.dtype}{part.shape}".encode() + part.tobytes()
+    if isinstance(part, (int, float, str, tuple, np.generic, np.dtype)):
+        return f"{type(part).__name__}{part!r}".encode()
+    return b""  # nothing else can be a constant of compiled code
+
+
+@cache
+def _file_digest(file: str) -> bytes:
+    return hashlib.sha256(Path(file).read_bytes()).digest()
 
 
 def _remove_outdated(folder: Path, stem: str, name: str) -> None:
     """Delete cached code of earlier sources, unless this version is cached already."""
     if any(folder.glob(f"*.{name}-*")):
         return
-    for file in folder.glob(f"*.{stem}*"):
+    for file in folder.glob(f"*.{stem}{'[0-9a-f]' * HEX_DIGITS}-*"):
         file.unlink(missing_ok=True)

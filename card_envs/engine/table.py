@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, State
 
@@ -23,9 +24,9 @@ class Table:
         # Attribute access on a record takes microseconds from Python; these views of it do not.
         self._seat, self._over, self._needs_deal = (self.states[name] for name in ("seat", "over", "needs_deal"))
         self._rewards = self.states["rewards"][0]
-        self._play = kernel("play_table", game)
-        self._legal = kernel("legal_table", game)
-        self._observe = kernel("observe_table", game)
+        self._play = bind(kernels.play_table, game)
+        self._legal = bind(kernels.legal_table, game)
+        self._observe = bind(kernels.observe_table, game)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.game, self.states.tobytes())
@@ -58,10 +59,10 @@ class Table:
         self.state.over = self.state.needs_deal = True
 
     def deal(self) -> None:
-        kernel("deal_table", self.game)(self.states, 0)
+        bind(kernels.deal_table, self.game)(self.states, 0)
 
     def arrange(self, pack: Int8s) -> None:
-        kernel("arrange_table", self.game)(self.states, 0, pack)
+        bind(kernels.arrange_table, self.game)(self.states, 0, pack)
 
     def play(self, action: int) -> None:
         """Play a legal action (unchecked)."""
@@ -82,18 +83,18 @@ class Table:
     def observe_all(self, seat: int) -> Int8s:
         """The full state seen from a seat, `int8 [FULL_SIZE]`."""
         full = np.empty(self.game.rules.FULL_SIZE, np.int8)
-        kernel("observe_all_table", self.game)(self.states, 0, seat, full)
+        bind(kernels.observe_all_table, self.game)(self.states, 0, seat, full)
         return full
 
     def redeal_hidden(self, seat: int, key: int) -> None:
         """Draw anew what a seat can't know, in place."""
         keys = np.array([key], np.uint64)
-        kernel("redeal_tables", self.game)(self.states, np.array([seat], np.int8), keys, 0, 1)
+        bind(kernels.redeal_tables, self.game)(0, 1, self.states, np.array([seat], np.int8), keys)
 
     def bot_move(self, bot: str) -> int:
         """The move of one of the game's scripted players."""
         actions: NDArray[np.int64] = np.zeros(1, np.int64)
-        kernel("bot_actions", self.game, bot)(self.states, actions, 0, 1)
+        bind(kernels.bot_actions, self.game, bot)(0, 1, self.states, actions)
         return int(actions[0])
 
 

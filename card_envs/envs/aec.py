@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from card_envs.engine.batch import IllegalMove
+from card_envs.engine.legality import IllegalMove
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, bounds
 from card_envs.record import GameRecord

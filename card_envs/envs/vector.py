@@ -12,17 +12,36 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from card_envs.engine.batch import BatchEnv, IllegalMove
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.compile import bind
+from card_envs.engine.dealing import deal_next
+from card_envs.engine.legality import first_illegal, illegal_move, whole_numbers
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs.aec import worst_reward
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
-from card_envs.game import Int8s, bounds
+from card_envs.game import Int8s, Int64s, bounds, play
 from card_envs.games import get_game
 from card_envs.opponents.policy import turn_of_states
 
-Indices = NDArray[np.int64]
+Indices = Int64s
 RESETS = (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP)
+
+
+def play_at(
+    first: int, last: int, states: NDArray[Any], tables: Indices, actions: Indices, payees: Int8s, paid: Any
+) -> None:
+    """Play `actions` [n] at the tables numbered `tables` [n] and deal on; ended episodes stay as they are.
+
+    What a table's seat `payees` [B] gets is added to `paid` [B].
+    """
+    for k in range(first, last):
+        i = tables[k]
+        state = states[i]
+        play(state, actions[k])
+        paid[i] += state.rewards[payees[i]]
+        while state.needs_deal and not state.over:
+            deal_next(state)
 
 
 class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
@@ -136,17 +155,11 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
         """
         if not self._seeded:
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
-            raise ValueError(
-                f"actions: expected {self.num_envs} whole numbers, got {actions.dtype} of shape {actions.shape}"
-            )
-        actions = actions.astype(np.int64)
+        actions = whole_numbers(actions, self.num_envs)
         illegal = ~self._legal(actions) & ~self._resting
         if self.illegal_move == "raise" and illegal.any():
             i = int(illegal.argmax())
-            legal = ", ".join(map(str, np.flatnonzero(self._tables.mask[i])))
-            raise IllegalMove(f"{self.game.name}: action {actions[i]} at table {i} is illegal; legal: {legal}")
+            raise illegal_move(self.game, int(actions[i]), self._tables.mask[i], f"seat {self.seat[i]} at table {i}")
         rewards = np.where(illegal, self._worst, 0.0)
         tables = np.flatnonzero(~illegal & ~self._resting)
         self._play(tables, actions[tables], rewards)
@@ -170,7 +183,7 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
         return within & allowed
 
     def _play(self, tables: Indices, actions: Indices, paid: NDArray[np.float64]) -> None:
-        kernel("play_at", self.game)(self.states, tables, actions, self.seat, paid, 0, len(tables))
+        bind(play_at, self.game)(0, len(tables), self.states, tables, actions, self.seat, paid)
 
     def _play_others(self, tables: Indices, paid: NDArray[np.float64]) -> None:
         """Play the other seats' moves at these tables until it is the learner's turn, or the end; `paid` adds up."""
@@ -188,12 +201,10 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
                     continue
                 turn = turn_of_states(self.game, states.take(here))  # indexing copies field by field
                 actions = np.asarray(policy.act(turn, self.np_random), np.int64)
-                wrong = kernel("find_illegal", self.game)(turn.mask, actions, 0, len(here))
+                wrong = first_illegal(turn.mask, actions)
                 if wrong >= 0:
-                    raise IllegalMove(
-                        f"{self.game.name}: opponent {policy} plays the illegal action {actions[wrong]} at table "
-                        f"{here[wrong]}"
-                    )
+                    who = f"opponent {policy} at table {here[wrong]}"
+                    raise illegal_move(self.game, int(actions[wrong]), turn.mask[wrong], who)
                 self._play(here, actions, paid)
 
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
@@ -204,7 +215,7 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
         """Deal new episodes at these tables, with streams keyed by `keys`, and play to the learner's first decision."""
         while len(tables):
             dealt = np.repeat(self._blank, len(tables))
-            kernel("reset_tables", self.game)(dealt, keys, 0, len(tables))
+            bind(kernels.reset_tables, self.game)(0, len(tables), dealt, keys)
             self.states.put(tables, dealt)
             if self._seat_option == "random":
                 self.seat[tables] = hash_each(dealt["rng"]) % np.uint64(self.game.rules.NUM_SEATS)
@@ -232,7 +243,7 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
     def _observed(self, i: int) -> Int8s:
         """A new observation [D] of the learner's seat, whoever is to move."""
         obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
-        kernel("observe_table", self.game)(self.states, i, int(self.seat[i]), obs)
+        bind(kernels.observe_table, self.game)(self.states, i, int(self.seat[i]), obs)
         return obs
 
     def action_masks(self) -> NDArray[np.bool_]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s
 
 
@@ -40,13 +41,13 @@ class Turn:
         """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
         worlds = np.repeat(self.__states, k)
         keys = rng.integers(0, 1 << 64, len(worlds), np.uint64)
-        kernel("redeal_tables", self.game)(worlds, np.repeat(self.seat, k), keys, 0, len(worlds))
+        bind(kernels.redeal_tables, self.game)(0, len(worlds), worlds, np.repeat(self.seat, k), keys)
         return worlds.reshape(len(self), k)
 
     def bot_moves(self, bot: str) -> NDArray[np.int64]:
         """[n] moves of the game's scripted player `trivial` or `greedy`, which know no more than the seat."""
         actions = np.zeros(len(self), np.int64)
-        kernel("bot_actions", self.game, bot)(self.__states, actions, 0, len(self))
+        bind(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
         return actions
 
 
@@ -163,7 +164,7 @@ def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:
     obs = np.empty((n, game.rules.OBS_SIZE), np.int8)
     mask = np.empty((n, game.rules.NUM_ACTIONS), np.int8)
     seat = np.empty(n, np.int8)
-    kernel("look_tables", game)(states, obs, mask, seat, 0, n)
+    bind(kernels.look_tables, game)(0, n, states, obs, mask, seat)
     return Turn(game, states, obs, mask, seat)
 
 

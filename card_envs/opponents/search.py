@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import kernel
-from card_envs.game import Game, Int8s
+from card_envs.engine.compile import bind
+from card_envs.game import Game, Int8s, Int64s
 from card_envs.opponents.policy import Evaluation, Policy, Turn
+from card_envs.opponents.searching import Budget, Scratch, Trials, search_tables
 from card_envs.opponents.value import NO_NET, ValueNetwork
 
 PLAYER = "greedy"  # who plays the worlds out
@@ -43,20 +44,17 @@ class Guide:
     horizon: int = HORIZON
 
 
-class Search(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search found out.
 
     Attributes:
         chosen: [n] the moves.
-        sums, squares: [n, A] of each move's results and of their squares.
-        worlds: [n, A] in how many worlds each was tried.
-        moves: made in all these worlds.
+        trials: [n, A] what became of each move.
+        moves: made in all worlds.
     """
 
-    chosen: NDArray[np.int64]
-    sums: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    worlds: NDArray[np.int64]
+    chosen: Int64s
+    trials: Trials
     moves: int
 
 
@@ -88,7 +86,7 @@ class SearchPolicy:
 
     def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation:
         """What each move brings in points by the end of the deal; nan where it was not tried."""
-        _, sums, squares, worlds, _ = self.search(turn, rng)
+        sums, squares, worlds = self.search(turn, rng).trials
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.where(worlds > 0, sums / worlds, np.nan)
             variances = np.maximum(squares / worlds - means**2, 0) * worlds / (worlds - 1)
@@ -103,20 +101,27 @@ class SearchPolicy:
         likely = np.where(certain, turn.mask, probabilities >= LEAST_PROBABILITY)
         return probabilities.argmax(axis=1), likely.astype(np.int8)
 
-    def search(self, turn: Turn, rng: np.random.Generator) -> Search:
+    def search(self, turn: Turn, rng: np.random.Generator) -> SearchResult:
         """Try the moves at all tables."""
         states = turn.worlds(rng, 1)[:, 0].copy()
-        n = len(turn)
+        n, num_actions = turn.mask.shape
         keys = rng.integers(0, 1 << 64, n, np.uint64)
-        sums, squares = np.zeros((2, *turn.mask.shape))
-        worlds, chosen = np.zeros(turn.mask.shape, np.int64), np.zeros(n, np.int64)
-        loop = kernel("search_tables", self.game, PLAYER)
+        shape = turn.mask.shape
+        trials = Trials(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64))
+        chosen = np.zeros(n, np.int64)
+        own, live = self._proposals(turn)
         horizon, net = (TO_THE_END, NO_NET) if self.guide is None else (self.guide.horizon, self.guide.value.net)
-        budget = self.num_worlds, DOUBT, *self._proposals(turn), horizon, net
+        budget = Budget(self.num_worlds, DOUBT, horizon)
+        loop = bind(search_tables, self.game, PLAYER)
 
         def work(first: int, last: int) -> int:
-            scratch = np.zeros(2, states.dtype)
-            return int(loop(states, keys, *budget, scratch, sums, squares, worlds, chosen, first, last))
+            scratch = Scratch(
+                np.zeros(2, states.dtype),
+                np.zeros(len(net.first) - 1, np.int8),
+                np.zeros((2, max(net.second.shape)), np.float32),
+                np.zeros(num_actions),
+            )
+            return loop(first, last, states, keys, own, live, budget, net, scratch, trials, chosen)
 
         threads = min(self.num_threads, n)
         bounds = [n * i // threads for i in range(threads + 1)]
@@ -126,4 +131,4 @@ class SearchPolicy:
         else:
             with ThreadPoolExecutor(threads) as pool:
                 moves = sum(pool.map(work, bounds[:-1], bounds[1:]))
-        return Search(chosen, sums, squares, worlds, moves)
+        return SearchResult(chosen, trials, moves)

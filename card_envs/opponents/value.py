@@ -2,15 +2,70 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.engine.sets import lowest
 from card_envs.game import Game, Int8s
 from card_envs.opponents.network import Weights, input_scale
 
 HIDDEN_LAYERS = 2
-Net = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # as `engine.value.value_of` takes them
-NO_NET: Net = (np.zeros((9, 1), np.float32), np.zeros((2, 1), np.float32), np.zeros(2, np.float32))
+BYTE = np.uint64(0xFF)
+ZERO = np.float32(0)
+
+
+class Net(NamedTuple):
+    """The weights of a value network as `value_of` reads them, biases in the last rows; D is a multiple of 8.
+
+    Attributes:
+        first: [D + 1, H1] by input, scaled.
+        second: [H1 + 1, H2].
+        last: [H2 + 1].
+    """
+
+    first: NDArray[np.float32]
+    second: NDArray[np.float32]
+    last: NDArray[np.float32]
+
+
+NO_NET = Net(np.zeros((9, 1), np.float32), np.zeros((2, 1), np.float32), np.zeros(2, np.float32))
+
+
+def value_of(full: Int8s, net: Net, layers: NDArray[np.float32]) -> float:
+    """The value of one position, in compiled code, so that search can ask by the million.
+
+    A full state, as `observe_all` writes it, is mostly zeros: only the weights of the others are added up.
+
+    Args:
+        full: [D].
+        net: the network.
+        layers: [2, at least H1 and H2] scratch.
+    """
+    size, width = net.second.shape[0] - 1, net.second.shape[1]
+    one, two = layers[0], layers[1]
+    for h in range(size):
+        one[h] = net.first[full.shape[0], h]
+    words = full.view(np.uint64)
+    for w in range(words.shape[0]):
+        word = words[w]
+        while word:
+            byte = lowest(word) >> 3
+            word &= ~(BYTE << np.uint64(8 * byte))
+            scale = np.float32(full[8 * w + byte])
+            for h in range(size):
+                one[h] += scale * net.first[8 * w + byte, h]
+    for k in range(width):
+        two[k] = net.second[size, k]
+    for h in range(size):
+        if one[h] > ZERO:
+            for k in range(width):
+                two[k] += one[h] * net.second[h, k]
+    value: Any = net.last[width]
+    for k in range(width):
+        value += max(two[k], ZERO) * net.last[k]
+    return value
 
 
 class ValueNetwork:
@@ -25,7 +80,7 @@ class ValueNetwork:
         padding = np.zeros((-len(scale) % 8, len(weights["layer0.bias"])), np.float32)
         first, second, last = (weights[f"layer{i}.weight"].astype(np.float32).T for i in range(HIDDEN_LAYERS + 1))
         biases = [weights[f"layer{i}.bias"].astype(np.float32) for i in range(HIDDEN_LAYERS + 1)]
-        self.net: Net = (
+        self.net = Net(
             np.concatenate([first * scale[:, None], padding, biases[0][None]]),
             np.concatenate([second, biases[1][None]]),
             np.concatenate([last[:, 0], biases[2]]),

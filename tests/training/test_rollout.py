@@ -14,7 +14,7 @@ from card_envs.opponents.network import input_fields
 from training.config import Config
 from training.league import League
 from training.network import Network
-from training.rollout import CURRENT, GREEDY, PAST, Rollout, _draw_actions
+from training.rollout import CURRENT, PAST, SCRIPTED, Rollout, _draw_actions
 
 GAME = get_game("back_alley")
 OPTIONS = {"deals": "single"}
@@ -73,12 +73,12 @@ def test_past_selves_and_greedy_sit_on_one_side_and_are_not_learned_from() -> No
     rollout = played(actor(2), past_share=0.25, greedy_share=0.1)
     assert rollout.sitting[:10:2].tolist() == [[PAST, CURRENT, PAST, CURRENT]] * 5
     assert rollout.sitting[1:10:2].tolist() == [[CURRENT, PAST, CURRENT, PAST]] * 5
-    assert rollout.sitting[10:14:2].tolist() == [[GREEDY, CURRENT, GREEDY, CURRENT]] * 2
+    assert rollout.sitting[10:14:2].tolist() == [[SCRIPTED, CURRENT, SCRIPTED, CURRENT]] * 2
     assert (rollout.sitting[14:] == CURRENT).all()
     mover = rollout.sitting[np.arange(40), rollout.seat]
     assert not rollout.learned[mover != CURRENT].any()
     assert rollout.learned[mover == CURRENT].mean() > 0.9
-    np.testing.assert_array_equal(rollout.actions[mover == GREEDY], rollout.teacher[mover == GREEDY])
+    np.testing.assert_array_equal(rollout.actions[mover == SCRIPTED], rollout.teacher[mover == SCRIPTED])
     rows = np.flatnonzero((mover == PAST).reshape(-1))
     with torch.no_grad():
         logits = actor(2)(rollout.seen.reshape(mover.size, -1), rows)
@@ -104,7 +104,7 @@ def test_forced_decisions_are_learned_from_on_request() -> None:
     assert (rollout.mask.sum(axis=2, dtype=int) == 1).any()
 
 
-@pytest.mark.parametrize(("who", "share"), [(PAST, "past_share"), (GREEDY, "greedy_share")])
+@pytest.mark.parametrize(("who", "share"), [(PAST, "past_share"), (SCRIPTED, "greedy_share")])
 def test_margins(who: int, share: str) -> None:
     settings: dict[str, Any] = {share: 0.5}
     rollout = dealt(tables=4, **settings)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.rng import GOLDEN, advance, below, derive, mix, shuffle, uniform
+from card_envs.engine.rng import advance, below, derive, shuffle, uniform
 from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, count, highest, lowest, nth
 from card_envs.game import Field, State, offsets, state_dtype
 
@@ -158,8 +158,7 @@ def new_state(options: Any) -> State:
 
 @rule
 def begin(state: State) -> None:
-    """Begin an episode: its own key, the first dealer, the size of a single deal (BA-3)."""
-    state.rng = mix(state.rng + GOLDEN)
+    """Begin an episode: the first dealer, the size of a single deal (BA-3)."""
     state.over = False
     state.scores[0] = state.scores[1] = 0
     state.deal_number = 0
@@ -538,7 +537,6 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
     Hands are drawn one after the other. How many cards of each kind a hand takes (kinds: who else may hold them)
     is drawn in proportion to the number of deals that it leaves; within a kind all cards are alike.
     """
-    state.rng = advance(stream)
     unseen = unseen_by(state, seat)
     first, second, third = (int(seat) + 1) & 3, (int(seat) + 2) & 3, (int(seat) + 3) & 3
     for_first = unseen & ~state.lacks[first]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import own_kernel
+from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
 from card_envs.games.big_ben import GAME, beam, rules
 from card_envs.games.big_ben.beam import marks_of, note_needs
@@ -69,7 +69,7 @@ def mark_line(
 
 def layers_of(search: Beam, root: NDArray[Any], line: list[int], rng: np.random.Generator) -> list[NDArray[np.int8]]:
     """[1 + RIVALS, NUM_WEIGHTS] for some layers of a beam that won: the way to the win first."""
-    mark = own_kernel(mark_line, GAME)
+    mark = bind(mark_line)
     layers = []
     for layer in range(len(line) - 1):
         size = search.starts[layer + 1] - search.starts[layer]

@@ -17,7 +17,7 @@ import numpy as np
 
 from card_envs.cards import ACE_LOW, deck
 from card_envs.engine.jit import rule
-from card_envs.engine.rng import GOLDEN, advance, below, mix, shuffle
+from card_envs.engine.rng import advance, below, shuffle
 from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest, nth
 from card_envs.game import Field, State, offsets, state_dtype
 
@@ -165,16 +165,7 @@ def new_state(options: Any) -> State:
 
 
 @rule
-def begin(state: State) -> None:
-    """Begin an episode, with its own key."""
-    state.rng = mix(state.rng + GOLDEN)
-    state.over = False
-
-
-@rule
 def deal(state: State) -> None:
-    if state.over:
-        begin(state)
     for i in range(PACK_SIZE):
         state.pack[i] = SORTED_PACK[i]
     shuffle(state.pack, PACK_SIZE, PACK_SIZE, state.rng)
@@ -183,8 +174,6 @@ def deal(state: State) -> None:
 
 @rule
 def arrange(state: State, pack: Any) -> None:
-    if state.over:
-        begin(state)
     for i in range(PACK_SIZE):
         state.pack[i] = pack[i]
     lay_out(state)
@@ -207,7 +196,7 @@ def lay_out(state: State) -> None:
     state.num_waste = state.num_placed = state.hops = 0
     look_afresh(state)
     state.seat = 0
-    state.needs_deal = False
+    state.over = state.needs_deal = False
 
 
 @rule
@@ -638,7 +627,6 @@ def observe_all(state: State, seat: int, obs: Any) -> None:
 @rule
 def redeal_hidden(state: State, seat: int, stream: Any) -> None:
     """The stock in a new order, all orders being as likely (BB-13)."""
-    state.rng = advance(stream)
     num_dealt = int(state.num_dealt)
     i = num_dealt
     for card in range(NUM_CARDS):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.rng import GOLDEN, advance, below, derive, mix, shuffle
+from card_envs.engine.rng import advance, below, derive, shuffle
 from card_envs.engine.sets import EMPTY, ONE, below_card, bit, count, lowest, nth
 from card_envs.game import Field, State, offsets, state_dtype
 
@@ -197,8 +197,7 @@ def new_state(options: Any) -> State:
 
 @rule
 def begin(state: State) -> None:
-    """Begin an episode with its own key."""
-    state.rng = mix(state.rng + GOLDEN)
+    """Begin an episode."""
     state.over = False
     state.scores[0] = state.scores[1] = 0
     state.game_number = 0
@@ -725,7 +724,6 @@ def num_hidden(state: State, player: int) -> int:
 @rule
 def redeal_hidden(state: State, seat: int, stream: Any) -> None:
     """Each pack's unseen cards anew on the places where they can lie; both seats know the same (RB-23)."""
-    state.rng = advance(stream)
     for owner in range(2):
         pack = state.packs[owner]
         face_down = num_face_down(state, owner)

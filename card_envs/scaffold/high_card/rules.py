@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.rng import GOLDEN, advance, below, derive, mix
+from card_envs.engine.rng import advance, below, derive
 from card_envs.engine.sets import EMPTY, ONE, bit, count, lowest, nth
 from card_envs.game import Field, State, offsets, state_dtype
 
@@ -62,7 +62,6 @@ def draw(cards: Any, number: int, key: Any) -> Any:
 
 @rule
 def begin(state: State, first_hand: Any, second_hand: Any) -> None:
-    state.rng = mix(state.rng + GOLDEN)  # each episode has its own key
     state.over = state.needs_deal = False
     state.seat = state.num_played = state.scores[0] = state.scores[1] = 0
     state.hands[0] = first_hand
@@ -152,7 +151,6 @@ def observe_all(state: State, seat: int, obs: Any) -> None:
 
 @rule
 def redeal_hidden(state: State, seat: int, stream: Any) -> None:
-    state.rng = advance(stream)
     other = 1 - int(seat)
     unseen = ALL_CARDS & ~(state.hands[int(seat)] | state.played[0] | state.played[1])
     state.hands[other] = draw(unseen, count(state.hands[other]), advance(stream))

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
 from card_envs.games.back_alley import GAME
 from tests.games.back_alley import facts
@@ -62,7 +63,7 @@ def redealt(table: Table, seat: int, number: int, key: int) -> NDArray[np.uint64
     """[number, 4] the hands after as many draws from this position."""
     states = np.repeat(table.states, number)
     keys = np.random.default_rng(key).integers(0, 1 << 64, number, np.uint64)
-    kernel("redeal_tables", GAME)(states, np.full(number, seat, np.int8), keys, 0, number)
+    bind(kernels.redeal_tables, GAME)(0, number, states, np.full(number, seat, np.int8), keys)
     hands: NDArray[np.uint64] = states["hands"]
     return hands
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from card_envs.cards import ACE_LOW, deck
-from card_envs.engine.compile import kernel
+from card_envs.engine import kernels
+from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
 from card_envs.game import State
 from card_envs.games.big_ben import GAME, rules, view
@@ -409,7 +410,7 @@ def test_random_move_is_uniform(hops: int) -> None:
     states = np.repeat(table.states, num_tables)
     actions = np.zeros(num_tables, np.int32)
     streams = np.arange(num_tables, dtype=np.uint64) << np.uint64(20)
-    kernel("random_actions", GAME)(states, streams, actions, 0, num_tables)
+    bind(kernels.random_actions, GAME)(0, num_tables, states, streams, actions)
     times = np.bincount(actions, minlength=rules.NUM_ACTIONS)
     assert (np.flatnonzero(times) == np.flatnonzero(table.legal())).all()
     assert (abs(times[times > 0] - 900) < 5 * 30).all()  # five standard deviations

@@ -1,0 +1,26 @@
+"""How loops deal and draw worlds: the random streams of every game are keyed here, so that no game can forget it."""
+
+from __future__ import annotations
+
+from card_envs.engine.rng import GOLDEN, advance, mix
+from card_envs.game import Int8s, State, UInt64s, arrange, deal, redeal_hidden
+
+
+def deal_next(state: State) -> None:
+    """Deal afresh; where the episode is over, begin the next one, whose deals have a key of their own."""
+    if state.over:
+        state.rng = mix(state.rng + GOLDEN)
+    deal(state)
+
+
+def arrange_next(state: State, pack: Int8s) -> None:
+    """Deal from a given pack, else as `deal_next`."""
+    if state.over:
+        state.rng = mix(state.rng + GOLDEN)
+    arrange(state, pack)
+
+
+def draw_world(state: State, seat: int, stream: UInt64s) -> None:
+    """Draw anew what a seat can't know, later deals included; `stream` [1] moves on."""
+    state.rng = advance(stream)
+    redeal_hidden(state, seat, stream)
