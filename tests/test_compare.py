@@ -227,7 +227,7 @@ def test_who_has_won() -> None:
 
 
 def test_illegal_moves_are_named() -> None:
-    with pytest.raises(IllegalMove, match="policy Cheat: action"):
+    with pytest.raises(IllegalMove, match="of policy Cheat is illegal"):
         play_pairs(HIGH_CARD, Cheat(HIGH_CARD), load_opponent("random", HIGH_CARD), 2)
 
 

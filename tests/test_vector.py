@@ -192,7 +192,7 @@ def test_illegal_moves_can_be_errors(game: Game) -> None:
     before = env.states.tobytes()
     actions = random_legal(info["action_mask"], np.random.default_rng(0))
     for wrong in (-1, len(info["action_mask"][0])):
-        with pytest.raises(IllegalMove, match=f"{game.name}.*{wrong} at table 1"):
+        with pytest.raises(IllegalMove, match=f"^{game.name}: action {wrong} of seat . at table 1 is illegal"):
             env.step(np.array([actions[0], wrong, actions[2]]))
         assert env.states.tobytes() == before
     assert env.step(actions)[0].shape == obs.shape

@@ -101,31 +101,35 @@ def play_on(
         ledger: grows.
         mask: [A] scratch.
     """
-    tables_per_row = states.shape[0] // ledger.counts.shape[0]
+    seats, kinds, streams = players  # unpacked once: within the loop each name would count references
+    moves, rewards, log, counts = ledger
+    tables_per_row = states.shape[0] // counts.shape[0]
     for i in range(first, last):
         state = states[i]
-        num_moves = ledger.moves[i].sum()
+        stream = streams[i : i + 1]
+        row = i // tables_per_row
+        num_moves = moves[i].sum()
         action = actions[i]
         while True:
             while state.needs_deal and not state.over:
                 deal_next(state)
             if state.over:
                 break
-            player = players.seats[i, state.seat]
+            player = seats[i, state.seat]
             if action < 0:
-                action = found_move(state, players.kinds[player], players.streams[i : i + 1], mask)
+                action = found_move(state, kinds[player], stream, mask)
                 if action < 0:
                     break
             play(state, action)
-            for s in range(ledger.rewards.shape[1]):
-                ledger.rewards[i, s] += state.rewards[s]
-            ledger.moves[i, player] += 1
-            if num_moves < ledger.log.shape[1]:
-                ledger.log[i, num_moves] = action
+            for s in range(rewards.shape[1]):
+                rewards[i, s] += state.rewards[s]
+            moves[i, player] += 1
+            if num_moves < log.shape[1]:
+                log[i, num_moves] = action
             num_moves += 1
             if state.needs_deal:
-                for s in range(ledger.rewards.shape[1]):
-                    tally(state, s, ledger.counts[i // tables_per_row, players.seats[i, s]])
+                for s in range(rewards.shape[1]):
+                    tally(state, s, counts[row, seats[i, s]])
             action = -1
 
 

@@ -78,9 +78,14 @@ class BatchEnv:
         self.rewards = np.zeros((num_tables, rules.NUM_SEATS), np.float32)
         self.done = np.zeros(num_tables, np.bool_)
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
-        self._step = bind(kernels.step_tables, game)
+        self._bind()
         self._run(bind(kernels.reset_tables, game), self.states, table_keys(seed, numbers))
         self.look()
+
+    def _bind(self) -> None:
+        """Look up once what every step runs."""
+        self._step = bind(kernels.step_tables, self.game)
+        self._find_illegal = bind(find_illegal)
 
     def look(self) -> None:
         """Write `obs`, `mask` and `seat` anew, after `states` were set from outside."""
@@ -96,7 +101,7 @@ class BatchEnv:
             IllegalMove: naming the first table with an action that its mask forbids; no table has moved then.
         """
         actions = whole_numbers(actions, self.num_tables)
-        illegal = [i for i in self._run(bind(find_illegal), self.mask, actions) if i >= 0]
+        illegal = [i for i in self._run(self._find_illegal, self.mask, actions) if i >= 0]
         if illegal:
             i = illegal[0]
             raise illegal_move(self.game, int(actions[i]), self.mask[i], f"seat {self.seat[i]} at table {i}")
@@ -149,8 +154,8 @@ class BatchEnv:
         return self._threads[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_threads": None, "_step": None}
+        return {**self.__dict__, "_threads": None, "_step": None, "_find_illegal": None}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved)
-        self._step = bind(kernels.step_tables, self.game)
+        self._bind()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
@@ -51,7 +51,8 @@ def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = 
     Raises:
         TypeError: the loop needs a game or a bot and got none, or a compiled helper calls a stub.
     """
-    return cast(Loop, _bound(loop, game, bot, inline))
+    bound: Loop = _bound(loop, game, bot, inline)
+    return bound
 
 
 @cache
