@@ -6,15 +6,15 @@ Positions are scored by tables of weights (`solver_weights.json`, fitted by `fit
 from __future__ import annotations
 
 from itertools import accumulate, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import ONE, bit, highest
-from card_envs.games.big_ben.position import key_of, list_moves, move_on
-from card_envs.games.big_ben.proof import safe_move
+from card_envs.games.big_ben.position import key_of, move_on
+from card_envs.games.big_ben.proof import moves_to_try
 from card_envs.games.big_ben.rules import (
     FIRST_HOUR,
     FULL_PILE,
@@ -48,6 +48,36 @@ TABLES = {
     "second": FAR + 5,  # the next but one
 }
 _, AHEAD, HEIGHT, COVERED, PAIR, SUNK, UNDER, FIRST, SECOND, NUM_WEIGHTS = accumulate(TABLES.values(), initial=0)
+
+
+class Judge(NamedTuple):
+    """What positions are scored with.
+
+    Attributes:
+        distances: of `stock_distances`.
+        weights: [NUM_WEIGHTS].
+    """
+
+    distances: NDArray[np.int8]
+    weights: NDArray[np.int64]
+
+
+class Scratch(NamedTuple):
+    """What `expand` works with.
+
+    Attributes:
+        child: [1] a node.
+        moves: [MAX_MOVES].
+        needs: [52] of `note_needs`.
+        depths: [52] how many cards lie above the easiest copy of each card.
+        marks: [MAX_MARKS] which weights count for a position.
+    """
+
+    child: NDArray[Any]
+    moves: NDArray[np.int16]
+    needs: NDArray[np.int8]
+    depths: NDArray[np.int8]
+    marks: NDArray[np.int16]
 
 
 def _needs() -> Any:
@@ -87,48 +117,62 @@ def stock_distances(info: Any) -> NDArray[np.int8]:
 
 
 @rule
-def marks_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, marks: Any) -> int:
-    """Write which weights count for a position, besides the totals, into `marks`, and return how many.
+def marks_of(node: Any, info: Any, distances: Any, scratch: Scratch) -> int:
+    """Write which weights count for a position, besides the totals, into `scratch.marks`, and return how many.
 
-    Args:
-        node: the position.
-        info: the deal.
-        distances: of `stock_distances`.
-        needs: [52] of `note_needs`.
-        depths: [52] scratch: how many cards lie above the easiest copy of each card.
-        marks: [MAX_MARKS].
+    `scratch` must hold the needs of the position; its depths become those of the easiest copy of each card.
     """
-    num = 0
-    dealt = int(node.dealt)
+    needs, depths, marks = scratch.needs, scratch.depths, scratch.marks
     for card in range(NUM_CARDS):
-        depths[card] = distances[dealt, card]
-    for ahead in range(min(NUM_AHEAD, int(info.in_deck) - dealt)):
-        marks[num] = AHEAD + 9 * ahead + needs[int(info.deck[dealt + ahead])]
-        num += 1
+        depths[card] = distances[int(node.dealt), card]
+    num = mark_stock(node, info, needs, marks)
     for pile in range(NUM_HOURS):
-        height = int(node.heights[pile])
-        marks[num] = HEIGHT + min(height, 11)
+        num = mark_pile(node, pile, needs, depths, marks, num)
+    num = mark_waste(node, info, needs, depths, marks, num)
+    return mark_foundations(node, depths, marks, num)
+
+
+@rule
+def mark_stock(node: Any, info: Any, needs: Any, marks: Any) -> int:
+    """The next cards of the stock. This and the following enter marks from `num` on and return how many there are."""
+    dealt = int(node.dealt)
+    ahead = min(NUM_AHEAD, int(info.in_deck) - dealt)
+    for place in range(ahead):
+        marks[place] = AHEAD + 9 * place + needs[int(info.deck[dealt + place])]
+    return ahead
+
+
+@rule
+def mark_pile(node: Any, pile: int, needs: Any, depths: Any, marks: Any, num: int) -> int:
+    """Height, and the lowest three cards with what covers them."""
+    height = int(node.heights[pile])
+    marks[num] = HEIGHT + min(height, 11)
+    num += 1
+    if height == 0:
+        return num
+    card = int(node.tops[pile])
+    depths[card] = 0
+    for over in range(1, height - FULL_PILE):
+        card = int(UP[card])
+        depths[card] = min(int(depths[card]), over, FAR)
+    for k in range(min(height, FULL_PILE)):
+        card = int(node.low[pile, k])
+        need = int(needs[card])
+        over = height - 1 - k
+        depths[card] = min(int(depths[card]), over, FAR)
+        marks[num] = COVERED + 9 * min(over, 3) + need
         num += 1
-        if height == 0:
-            continue
-        card = int(node.tops[pile])
-        depths[card] = 0
-        for over in range(1, height - FULL_PILE):
-            card = int(UP[card])
-            depths[card] = min(int(depths[card]), over, FAR)
-        kept = min(height, FULL_PILE)
-        for k in range(kept):
-            card = int(node.low[pile, k])
-            need = int(needs[card])
-            over = height - 1 - k
-            depths[card] = min(int(depths[card]), over, FAR)
-            marks[num] = COVERED + 9 * min(over, 3) + need
+        for i in range(k):
+            lower = int(node.low[pile, i])
+            case = 0 if lower // 13 != card // 13 else 1 if UP[card] == lower and i == k - 1 else 2
+            marks[num] = PAIR + 81 * case + 9 * int(needs[lower]) + need
             num += 1
-            for i in range(k):
-                lower = int(node.low[pile, i])
-                case = 0 if lower // 13 != card // 13 else 1 if UP[card] == lower and i == k - 1 else 2
-                marks[num] = PAIR + 81 * case + 9 * int(needs[lower]) + need
-                num += 1
+    return num
+
+
+@rule
+def mark_waste(node: Any, info: Any, needs: Any, depths: Any, marks: Any, num: int) -> int:
+    """Each card of the waste, with what lies on it."""
     latest = 0
     depth = 0
     waste = node.waste
@@ -143,6 +187,12 @@ def marks_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, mark
         num += 2
         latest = max(latest, need)
         depth += 1
+    return num
+
+
+@rule
+def mark_foundations(node: Any, depths: Any, marks: Any, num: int) -> int:
+    """How easily the next two cards of each foundation are reached."""
     for hour in range(NUM_HOURS):
         left = int(node.to_come[hour])
         if left > 0:
@@ -156,60 +206,61 @@ def marks_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, mark
 
 
 @rule
-def score_of(node: Any, info: Any, distances: Any, needs: Any, depths: Any, marks: Any, weights: Any) -> int:
+def score_of(node: Any, info: Any, judge: Judge, scratch: Scratch) -> int:
+    """How promising a position is: from 0 to 2 MAX_SCORE - 1."""
+    note_needs(node, scratch.needs)
+    weights = judge.weights
     score = int(weights[0]) * int(node.left) + int(weights[1]) * int(node.dealt)
-    num = marks_of(node, info, distances, needs, depths, marks)
-    for k in range(num):
-        score += int(weights[marks[k]])
+    for k in range(marks_of(node, info, judge.distances, scratch)):
+        score += int(weights[scratch.marks[k]])
     return min(max(score + MAX_SCORE, 0), 2 * MAX_SCORE - 1)
 
 
+@rule
+def enter_again(seen: Any, key: Any) -> bool:
+    """Enter a key into a table that forgets the older of two in a place; whether it was not there."""
+    slot = key & np.uint64(len(seen) - 1)
+    if seen[slot] == key or seen[slot ^ ONE] == key:
+        return False
+    seen[slot ^ ONE] = seen[slot]
+    seen[slot] = key
+    return True
+
+
 def expand(
-    parents: Any, first: int, last: int, scratch: Any, infos: Any, distances: Any, weights: Any, seen: Any, moves: Any,
-    needs: Any, depths: Any, marks: Any, candidates: Any, progress: Any,
+    first: int, last: int, parents: Any, infos: Any, judge: Judge, scratch: Scratch, seen: Any, candidates: Any,
+    progress: Any,
 ) -> int:  # fmt: skip
     """Score what is new among the children of the parents first <= i < last.
 
     Args:
+        first, last: which parents.
         parents: [W] nodes.
-        scratch: [1] a node.
         infos: [1] the deal.
-        distances: of `stock_distances`.
-        weights: [NUM_WEIGHTS].
+        judge: what positions are scored with.
+        scratch: to work with.
         seen: [a power of two] keys of positions, the older ones forgotten when room is short.
-        moves, needs, depths, marks: [MAX_MOVES], [52], [52], [MAX_MARKS] scratch.
         candidates: [C] CANDIDATE; gets what was found as long as there is room.
         progress: [2] grows by the number of candidates and of new positions.
 
     Returns:
         1 if the last candidate entered is a won position, else 0.
     """
-    info, child = infos[0], scratch[0]
+    info, nodes, moves = infos[0], scratch.child, scratch.moves
+    child = nodes[0]
     num, positions = int(progress[0]), int(progress[1])
-    slots = np.uint64(len(seen) - 1)
     won = 0
     for i in range(first, last):
-        move = safe_move(parents[i], info)
-        if move >= 0:
-            moves[0] = move
-            num_moves = 1
-        else:
-            num_moves = list_moves(parents[i], info, moves)
-        for k in range(num_moves):
-            scratch[0] = parents[i]
+        for k in range(moves_to_try(parents[i], info, moves)):
+            nodes[0] = parents[i]
             move_on(child, info, int(moves[k]))
-            key = key_of(child, info)
-            slot = key & slots
-            if seen[slot] == key or seen[slot ^ ONE] == key:
+            if not enter_again(seen, key_of(child, info)):
                 continue
-            seen[slot ^ ONE] = seen[slot]
-            seen[slot] = key
             positions += 1
             if child.left == 0 and num == len(candidates):
                 num -= 1
             if num < len(candidates):
-                note_needs(child, needs)
-                candidates[num].score = score_of(child, info, distances, needs, depths, marks, weights)
+                candidates[num].score = score_of(child, info, judge, scratch)
                 candidates[num].parent = i
                 candidates[num].action = moves[k]
                 num += 1

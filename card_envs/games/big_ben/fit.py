@@ -53,18 +53,16 @@ def rough_weights() -> NDArray[np.int64]:
     return weights
 
 
-def mark_line(
-    nodes: Any, infos: Any, distances: Any, actions: Any, needs: Any, depths: Any, marks: Any, row: Any
-) -> None:
+def mark_line(nodes: Any, infos: Any, distances: Any, actions: Any, scratch: beam.Scratch, row: Any) -> None:
     """Play some actions on `nodes` [1] and count in `row` [NUM_WEIGHTS] how often each weight goes into the score."""
     node, info = nodes[0], infos[0]
     for action in actions:
         move_on(node, info, action)
-    note_needs(node, needs)
+    note_needs(node, scratch.needs)
     row[:] = 0
     row[0], row[1] = node.left, node.dealt
-    for mark in marks[: marks_of(node, info, distances, needs, depths, marks)]:
-        row[mark] += 1
+    for k in range(marks_of(node, info, distances, scratch)):
+        row[scratch.marks[k]] += 1
 
 
 def layers_of(search: Beam, root: NDArray[Any], line: list[int], rng: np.random.Generator) -> list[NDArray[np.int8]]:
@@ -78,7 +76,7 @@ def layers_of(search: Beam, root: NDArray[Any], line: list[int], rng: np.random.
         rows = np.zeros((1 + RIVALS, beam.NUM_WEIGHTS), np.int8)
         ways = [line[: layer + 1], *(search.way_to(layer, int(at)) for at in rng.integers(0, size, RIVALS))]
         for way, row in zip(ways, rows):
-            mark(root.copy(), search.infos, search.distances, np.array(way), *search.scratch[1:], row)
+            mark(root.copy(), search.infos, search.judge.distances, np.array(way), search.scratch, row)
         layers.append(rows)
     return layers
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.sets import bit
+from card_envs.engine.sets import ONE, bit
 from card_envs.games.big_ben.position import key_of, list_moves, move_on, wanted_cards, waste_card
 from card_envs.games.big_ben.rules import (
     FIRST_HOUR,
@@ -66,61 +66,68 @@ def safe_move(node: Any, info: Any) -> int:
     return -1
 
 
-def search_all(frames: Any, info_row: Any, moves: Any, sizes: Any, seen: Any, progress: Any, budget: int) -> int:
+@rule
+def moves_to_try(node: Any, info: Any, moves: Any) -> int:
+    """Write the moves that a search must try into `moves` and return how many: a safe one alone, or all."""
+    move = safe_move(node, info)
+    if move < 0:
+        return list_moves(node, info, moves)
+    moves[0] = move
+    return 1
+
+
+@rule
+def enter(seen: Any, key: Any) -> bool:
+    """Enter a key other than 0 into a hash table with room; whether it is new."""
+    slots = np.uint64(len(seen) - 1)
+    slot = key >> np.uint64(20) & slots
+    while seen[slot] != 0 and seen[slot] != key:
+        slot = (slot + ONE) & slots
+    if seen[slot] == key:
+        return False
+    seen[slot] = key
+    return True
+
+
+def search_all(frames: Any, infos: Any, moves: Any, sizes: Any, seen: Any, progress: Any, budget: int) -> int:
     """Go on with the search for some positions: GOING, FOUND, NONE_LEFT, or FULL where the tables are.
 
     Args:
         frames: [MAX_DEPTH] nodes on the way to the present one, the first being the root.
-        info_row: [1] the deal.
+        infos: [1] the deal.
         moves: [MAX_DEPTH, MAX_MOVES] the moves of each that are still to be tried; the one just tried follows them.
         sizes: [MAX_DEPTH] how many these are; -1: not listed yet.
         seen: [a power of two] keys of what was visited.
         progress: [2] depth and positions visited so far.
         budget: positions.
     """
-    info = info_row[0]
-    depth = int(progress[0])
-    visited = int(progress[1])
-    slots = np.uint64(len(seen) - 1)
-    room = len(seen) // 4 * 3
-    last = visited + budget
+    info = infos[0]
+    depth, visited = int(progress[0]), int(progress[1])
+    last, room = visited + budget, len(seen) // 4 * 3
+    status = GOING
     while visited < last:
-        node = frames[depth]
         if sizes[depth] < 0:
-            move = safe_move(node, info)
-            if move >= 0:
-                moves[depth, 0] = move
-                sizes[depth] = 1
-            else:
-                sizes[depth] = list_moves(node, info, moves[depth])
+            sizes[depth] = moves_to_try(frames[depth], info, moves[depth])
         if sizes[depth] == 0:
             if depth == 0:
-                progress[0] = depth
-                progress[1] = visited
-                return NONE_LEFT
+                status = NONE_LEFT
+                break
             depth -= 1
             continue
         sizes[depth] -= 1
         if depth + 1 == len(frames) or visited == room:
-            progress[1] = visited
-            return FULL
-        frames[depth + 1] = node
+            status = FULL
+            break
+        frames[depth + 1] = frames[depth]
         child = frames[depth + 1]
         move_on(child, info, int(moves[depth, sizes[depth]]))
         if child.left == 0:
-            progress[0] = depth + 1
-            progress[1] = visited
-            return FOUND
-        key = key_of(child, info) | np.uint64(1)
-        slot = key >> np.uint64(20) & slots
-        while seen[slot] != 0 and seen[slot] != key:
-            slot = (slot + np.uint64(1)) & slots
-        if seen[slot] == key:
-            continue
-        seen[slot] = key
-        visited += 1
-        depth += 1
-        sizes[depth] = -1
-    progress[0] = depth
-    progress[1] = visited
-    return GOING
+            depth += 1
+            status = FOUND
+            break
+        if enter(seen, key_of(child, info) | ONE):
+            visited += 1
+            depth += 1
+            sizes[depth] = -1
+    progress[0], progress[1] = depth, visited
+    return status

@@ -116,16 +116,16 @@ class Beam:
     BYTES = 2 * NODE.itemsize + CHILDREN * beam.CANDIDATE.itemsize + KEYS * 8 + LAYERS * beam.STEP.itemsize
 
     def __init__(self, state: State, width: int, weights: NDArray[np.int64]) -> None:
-        self.weights = weights
         self.layers = np.zeros((2, width), NODE)
         self.infos = np.zeros(1, INFO)
         read_state(state, self.layers[0], self.infos)
-        self.distances = beam.stock_distances(self.infos[0])
+        self.judge = beam.Judge(beam.stock_distances(self.infos[0]), weights)
         self.seen = np.zeros(1 << (KEYS * width // 2).bit_length(), np.uint64)
         self.candidates = np.zeros(CHILDREN * width, beam.CANDIDATE)
         self.trail = np.zeros(LAYERS * width, beam.STEP)
         self.starts = [0]  # of the layers in the trail
-        self.scratch = (
+        self.scratch = beam.Scratch(
+            np.zeros(1, NODE),
             np.zeros(MAX_MOVES, np.int16),
             np.zeros(NUM_CARDS, np.int8),
             np.zeros(NUM_CARDS, np.int8),
@@ -136,7 +136,6 @@ class Beam:
     def run(self, limits: Limits) -> list[int]:
         """The moves of a win; none if a layer is empty, the trail full or a limit reached."""
         expand, keep_best = bind(beam.expand), bind(beam.keep_best)
-        child = np.zeros(1, NODE)
         size = 1
         while size > 0:
             parents, children = self.layers
@@ -145,9 +144,8 @@ class Beam:
                 last = min(first + PARENTS_AT_ONCE, size)
                 looked_at = progress[1]
                 won = expand(
-                    parents, first, last, child, self.infos, self.distances, self.weights, self.seen, *self.scratch,
-                    self.candidates, progress,
-                )  # fmt: skip
+                    first, last, parents, self.infos, self.judge, self.scratch, self.seen, self.candidates, progress
+                )
                 limits.positions += int(progress[1] - looked_at)
                 if won:
                     last_step = self.candidates[int(progress[0]) - 1]
