@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
-from card_envs.engine.legality import find_illegal, illegal_move, whole_numbers
+from card_envs.engine.legality import find_illegal, illegal_move, whole_numbers, words
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 
@@ -75,21 +75,17 @@ class BatchEnv:
         self.obs = np.zeros((num_tables, rules.OBS_SIZE), np.int8)
         self.mask = np.zeros((num_tables, rules.NUM_ACTIONS), np.int8)
         self.seat = np.zeros(num_tables, np.int8)
+        self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # what `step` believes
         self.rewards = np.zeros((num_tables, rules.NUM_SEATS), np.float32)
         self.done = np.zeros(num_tables, np.bool_)
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
-        self._bind()
+        self._step = bind(kernels.step_legal_tables, game)
         self._run(bind(kernels.reset_tables, game), self.states, table_keys(seed, numbers))
         self.look()
 
-    def _bind(self) -> None:
-        """Look up once what every step runs."""
-        self._step = bind(kernels.step_tables, self.game)
-        self._find_illegal = bind(find_illegal)
-
     def look(self) -> None:
         """Write `obs`, `mask` and `seat` anew, after `states` were set from outside."""
-        self._run(bind(kernels.look_tables, self.game), self.states, self.obs, self.mask, self.seat)
+        self._run(bind(kernels.look_tables, self.game), self.states, self.obs, self.mask, self._legal, self.seat)
 
     def step(self, actions: NDArray[Any]) -> None:
         """Play one action at every table and write all buffers; ended episodes are followed by the next.
@@ -101,13 +97,17 @@ class BatchEnv:
             IllegalMove: naming the first table with an action that its mask forbids; no table has moved then.
         """
         actions = whole_numbers(actions, self.num_tables)
-        illegal = [i for i in self._run(self._find_illegal, self.mask, actions) if i >= 0]
-        if illegal:
-            i = illegal[0]
-            raise illegal_move(self.game, int(actions[i]), self.mask[i], f"seat {self.seat[i]} at table {i}")
-        self._run(
-            self._step, self.states, actions, self.obs, self.mask, self.seat, self.rewards, self.done, self.skip_forced
-        )
+        buffers = self.obs, self.mask, self._legal, self.seat, self.rewards, self.done
+        if self._num_ranges() == 1:
+            illegal = self._step(0, self.num_tables, self.states, actions, *buffers, self.skip_forced)
+        else:  # no range may move before all are known to be legal
+            found = self._run(bind(find_illegal), self._legal, self.game.rules.NUM_ACTIONS, actions)
+            illegal = next((table for table in found if table >= 0), -1)
+            if illegal < 0:
+                self._run(bind(kernels.step_tables, self.game), self.states, actions, *buffers, self.skip_forced)
+        if illegal >= 0:
+            who = f"seat {self.seat[illegal]} at table {illegal}"
+            raise illegal_move(self.game, int(actions[illegal]), self._legal[illegal], who)
 
     def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
         """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on."""
@@ -136,8 +136,8 @@ class BatchEnv:
         **named: Arguments.kwargs,
     ) -> list[Result]:
         """Run a loop over all tables, on threads where they pay; returns what it returned for each range."""
-        threads = min(self.num_threads, self.num_tables // MIN_TABLES_A_THREAD)
-        if threads <= 1:
+        threads = self._num_ranges()
+        if threads == 1:
             return [loop(0, self.num_tables, *arguments, **named)]
         bounds = [self.num_tables * i // threads for i in range(threads + 1)]
         pool = self._pool()
@@ -147,6 +147,10 @@ class BatchEnv:
         rest = [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, **named) for i in range(1, threads)]
         return [future.result() for future in (first, *rest)]
 
+    def _num_ranges(self) -> int:
+        """Into how many ranges of tables a loop is divided."""
+        return max(1, min(self.num_threads, self.num_tables // MIN_TABLES_A_THREAD))
+
     def _pool(self) -> ThreadPoolExecutor:
         # Threads do not survive a fork, so a forked child makes its own.
         if self._threads is None or self._threads[0] != os.getpid():
@@ -154,8 +158,8 @@ class BatchEnv:
         return self._threads[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_threads": None, "_step": None, "_find_illegal": None}
+        return {**self.__dict__, "_threads": None, "_step": None}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved)
-        self._bind()
+        self._step = bind(kernels.step_legal_tables, self.game)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from card_envs.engine.dealing import arrange_next, deal_next, draw_world
+from card_envs.engine.legality import find_illegal, note_legal
 from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
 
@@ -21,13 +22,14 @@ def reset_tables(first: int, last: int, states: Any, keys: UInt64s) -> None:
         deal_next(states[i])
 
 
-def look_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, seat: Int8s) -> None:
-    """Write observation, mask and seat to move of each table."""
+def look_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s) -> None:
+    """Write observation, mask, the packed mask and seat to move of each table."""
     for i in range(first, last):
         state = states[i]
         seat[i] = state.seat
-        observe(state, state.seat, obs[i])
         legal(state, mask[i])
+        observe(state, state.seat, obs[i])
+        note_legal(mask[i], legal_bits[i])
 
 
 def observe_all_tables(first: int, last: int, states: Any, seat: Int8s, full: Int8s) -> None:
@@ -37,8 +39,8 @@ def observe_all_tables(first: int, last: int, states: Any, seat: Int8s, full: In
 
 
 def step_tables(
-    first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, seat: Int8s, rewards: Any, done: Any,
-    skip_forced: bool,
+    first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
+    rewards: Any, done: Any, skip_forced: bool,
 ) -> None:  # fmt: skip
     """Play one action on each table, deal whatever ended, and look.
 
@@ -67,6 +69,18 @@ def step_tables(
             done[i] = state.over
         seat[i] = state.seat
         observe(state, state.seat, obs[i])
+        note_legal(mask[i], legal_bits[i])  # last: right after `legal` its bytes would still be on their way
+
+
+def step_legal_tables(
+    first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
+    rewards: Any, done: Any, skip_forced: bool,
+) -> int:  # fmt: skip
+    """`step_tables` if all actions are legal, else nothing: the first table with an illegal one, or -1."""
+    illegal = find_illegal(first, last, legal_bits, mask.shape[1], actions)
+    if illegal < 0:
+        step_tables(first, last, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
+    return illegal
 
 
 def random_actions(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:

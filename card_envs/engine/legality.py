@@ -1,43 +1,98 @@
-"""Illegal actions: found in one way and reported in one way, for tables, environments and comparisons alike."""
+"""Illegal actions: noted privately, found in one way and reported in one way, for tables, environments and policies.
+
+Masks are handed out, and whoever gets one may write into it. What is legal is therefore kept in packed bits as well,
+written together with the mask; only these decide. Word w of a row holds the actions from 64 * w on; the last word of
+a row with more than 64 actions holds the last 64 of them, so that both are whole stretches of 64 bytes of the mask.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from card_envs.engine.compile import bind
-from card_envs.game import Game, Int8s, Int64s
+from card_envs.engine.jit import INTERPRETED
+from card_envs.game import Game, Int8s, Int64s, UInt64s
+
+WORD = 64
+ONE = np.uint64(1)
 
 
 class IllegalMove(ValueError):
     """An action that the rules forbid; nothing was played."""
 
 
-def find_illegal(first: int, last: int, mask: Int8s, actions: Int64s) -> int:
-    """The first of the rows first <= i < last whose action [B] its mask [B, A] forbids, or -1."""
+def words(num_actions: int) -> int:
+    """How many words hold the legal ones of so many actions."""
+    return -(-num_actions // WORD)
+
+
+if INTERPRETED:
+
+    def low_bits(mask: Int8s, start: int) -> np.uint64:
+        return np.packbits(mask[start : start + WORD] & 1, bitorder="little").view(np.uint64)[0]
+
+else:
+
+    @intrinsic
+    def low_bits(context: Any, mask: Any, start: Any) -> Any:
+        """The lowest bits of 64 entries of a contiguous mask: two instructions where the processor has them."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            entries = ir.VectorType(ir.IntType(8), WORD)
+            pointer = builder.bitcast(builder.gep(data, [arguments[1]]), entries.as_pointer())
+            bits = builder.trunc(builder.load(pointer, align=1), ir.VectorType(ir.IntType(1), WORD))
+            return builder.bitcast(bits, ir.IntType(WORD))
+
+        return types.uint64(mask, types.int64), generate
+
+
+def note_legal(mask: Int8s, legal: UInt64s) -> None:
+    """Pack a mask [A] into its words [W]."""
+    num_actions = mask.shape[0]
+    if num_actions < WORD:
+        bits = np.uint64(0)
+        for action in range(num_actions):
+            bits |= np.uint64(mask[action]) << np.uint64(action)
+        legal[0] = bits
+        return
+    for word in range(legal.shape[0]):
+        legal[word] = low_bits(mask, min(WORD * word, num_actions - WORD))
+
+
+def find_illegal(first: int, last: int, legal: UInt64s, num_actions: int, actions: Int64s) -> int:
+    """The first of the rows first <= i < last whose action [B] is not among the legal ones [B, W], or -1."""
     for i in range(first, last):
-        if actions[i] < 0 or actions[i] >= mask.shape[1] or mask[i, actions[i]] == 0:
+        action = actions[i]
+        if action < 0 or action >= num_actions:
+            return i
+        word = action // WORD
+        start = max(min(WORD * word, num_actions - WORD), 0)
+        if (legal[i, word] >> np.uint64(action - start)) & ONE == 0:
             return i
     return -1
 
 
-def first_illegal(mask: Int8s, actions: Int64s) -> int:
-    """The first row whose action [n] its mask [n, A] forbids, or -1."""
-    return bind(find_illegal)(0, len(actions), mask, actions)
+def first_illegal(legal: UInt64s, num_actions: int, actions: Int64s) -> int:
+    """The first row whose action [n] is not among the legal ones [n, W] of so many, or -1."""
+    return bind(find_illegal)(0, len(actions), legal, num_actions, actions)
 
 
 def whole_numbers(actions: Any, number: int) -> Int64s:
-    """Actions as int64 [number]. Raises ValueError for another shape, or what is no whole number."""
+    """Actions as contiguous int64 [number]. Raises ValueError for another shape, or what is no whole number."""
     actions = np.asarray(actions)
     if actions.shape != (number,) or actions.dtype.kind not in "iu":
         raise ValueError(f"actions: expected {number} whole numbers, got {actions.dtype} of shape {actions.shape}")
-    numbers: Int64s = actions.astype(np.int64, copy=False)
-    return numbers
+    return np.ascontiguousarray(actions, np.int64)
 
 
-def illegal_move(game: Game, action: int, mask: NDArray[Any], who: str) -> IllegalMove:
-    """The error for an action that the mask [A] of its position forbids; `who` says whose it was, and where."""
-    legal = ", ".join(map(str, np.flatnonzero(mask)))
-    return IllegalMove(f"{game.name}: action {action} of {who} is illegal; legal: {legal}")
+def illegal_move(game: Game, action: int, legal: UInt64s, who: str) -> IllegalMove:
+    """The error for an action that is not among the legal ones [W]; `who` says whose it was, and where."""
+    num_actions = game.rules.NUM_ACTIONS
+    allowed = [a for a in range(num_actions) if first_illegal(legal[None], num_actions, np.array([a])) < 0]
+    return IllegalMove(f"{game.name}: action {action} of {who} is illegal; legal: {', '.join(map(str, allowed))}")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
+from card_envs.engine.legality import words
 from card_envs.game import Game, Int8s
 
 
@@ -164,7 +165,8 @@ def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:
     obs = np.empty((n, game.rules.OBS_SIZE), np.int8)
     mask = np.empty((n, game.rules.NUM_ACTIONS), np.int8)
     seat = np.empty(n, np.int8)
-    bind(kernels.look_tables, game)(0, n, states, obs, mask, seat)
+    legal = np.empty((n, words(game.rules.NUM_ACTIONS)), np.uint64)
+    bind(kernels.look_tables, game)(0, n, states, obs, mask, legal, seat)
     return Turn(game, states, obs, mask, seat)
 
 
