@@ -270,7 +270,7 @@ def solve(
         sheet.add_row(*row)
     console.print(sheet)
     times = ", ".join(f"{share} {took:.2f} s" for share, took in figures["seconds"].items())
-    console.print(f"processor time: {times}; {figures['positions_a_second']:,} positions a second")
+    console.print(f"processor time: {times}; {figures['positions_per_second']:,} positions a second")
     write_json({**figures, "stopped": len(solved) < packs}, json_file)
     if len(solved) < packs:
         raise typer.Exit(130)
@@ -319,7 +319,7 @@ def bench(
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     with console.status("measuring"):
         figures = measure_all(chosen, seconds)
-    sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_a_second']:.1f} GB/s")
+    sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_per_second']:.1f} GB/s")
     sheet.add_column("")
     for game in chosen:
         sheet.add_column(game.title, justify="right")

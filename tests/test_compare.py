@@ -202,7 +202,7 @@ def test_asked_players_play_the_same_games_as_compiled_ones(game: Game) -> None:
     assert asked.decisions[1] == compiled.decisions[1] and 0 < asked.decisions[0] <= compiled.decisions[0]
     both = [survey(game, policy, 16, seed=5, options=options).as_dict() for policy in (Asked(game), greedy)]
     for figures in both:
-        assert figures.pop("microseconds_a_decision") >= 0
+        assert figures.pop("microseconds_per_decision") >= 0
     assert both[0] == both[1]
 
 
@@ -391,9 +391,9 @@ def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
     assert code == 0 and "rating" in output and "30 mirrored pairs" in output
     figures = json.loads((tmp_path / "c.json").read_text())
     assert not figures["stopped"] and figures["seed"] == 6 and figures["sampled"]
-    assert figures["policies"][0]["microseconds_a_move"] >= 0
+    assert figures["policies"][0]["microseconds_per_move"] >= 0
     part = played(Contest(HIGH_CARD, ("greedy", "trivial"), 6), 30)
-    assert figures["pairings"][0]["margin_an_episode"]["mean"] == pytest.approx(part.margins.mean())
+    assert figures["pairings"][0]["margin_per_episode"]["mean"] == pytest.approx(part.margins.mean())
     files = sorted((tmp_path / "games").iterdir())
     assert [file.name for file in files[:2]] == ["0000-1_greedy-2_trivial.json", "0000-2_trivial-1_greedy.json"]
     assert len(files) == 6
@@ -436,7 +436,7 @@ def test_a_phase_apart(game: Game, tmp_path: Path) -> None:
     for label, name in ((phase, f"{phase}=greedy+trivial"), (rest, f"{phase}=trivial+greedy")):
         margin = play_pairs(game, load_opponent(name, game), trivial, 40, options=short_options(game)).margin
         found = figures["contests"][label]
-        assert found["pairings"][0]["margin_an_episode"]["mean"] == pytest.approx(margin.mean)
+        assert found["pairings"][0]["margin_per_episode"]["mean"] == pytest.approx(margin.mean)
         assert {policy["name"]: policy["rating"]["mean"] for policy in found["policies"]}["greedy"] == 1000
         assert len(list((tmp_path / "games" / label).iterdir())) == 20
     whole = play_pairs(game, load_opponent(f"{phase}=greedy+greedy", game), trivial, 20, options=short_options(game))

@@ -19,9 +19,10 @@ from card_envs.engine.compile import bind
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES
-from card_envs.opponents import checkpoint, load_opponent, opponent_names
-from card_envs.opponents.checkpoint import (
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.folder import (
     CARD_FILE,
+    MAX_BYTES,
     VALUE_FOLDER,
     WEIGHTS_FILE,
     load_card,
@@ -404,7 +405,7 @@ def test_broken_opponents_are_refused(fault: str, tmp_path: Path) -> None:
 def test_oversized_files_are_not_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     game = next(iter(GAMES.values()))
     folder = saved(game, tmp_path / "large")
-    os.truncate(folder / name, checkpoint.MAX_BYTES + 1)
+    os.truncate(folder / name, MAX_BYTES + 1)
     for method in ("read_bytes", "read_text", "open"):
         whole = getattr(Path, method)
 

@@ -39,7 +39,7 @@ def main(
     """Train a best response and report its margin, a lower bound on how exploitable the opponent is."""
     settings = load_config(config, [*(overrides or []), f"decisions={number(decisions)}"])
     figures = respond(settings, against, out)
-    share, margin = figures["win_share"], figures["margin_an_episode"]
+    share, margin = figures["win_share"], figures["margin_per_episode"]
     console.print(
         f"after {figures['decisions_learned']:,} decisions the response wins {share['mean']:.1%} "
         f"({share['low']:.1%} to {share['high']:.1%}) against {against}, "

@@ -37,14 +37,14 @@ class PairResult:
         margins: [P] the first's score minus the second's, the mean of a pair's two episodes.
         win_shares: [P] share of the pair's episodes that the first won, a draw counting one half.
         num_deals: deals in an episode.
-        seconds_a_move: thinking time of (first, second) for one decision.
+        seconds_per_move: thinking time of (first, second) for one decision.
         decisions: how many each of them made.
     """
 
     margins: NDArray[np.float64]
     win_shares: NDArray[np.float64]
     num_deals: int
-    seconds_a_move: tuple[float, float]
+    seconds_per_move: tuple[float, float]
     decisions: tuple[int, int]
 
     @property
@@ -53,7 +53,7 @@ class PairResult:
         return estimate(self.margins)
 
     @property
-    def margin_a_deal(self) -> Estimate:
+    def margin_per_deal(self) -> Estimate:
         """The first's margin a deal."""
         return estimate(self.margins / self.num_deals)
 
@@ -66,11 +66,11 @@ class PairResult:
         """The figures for JSON."""
         return {
             "pairs": len(self.margins),
-            "deals_an_episode": self.num_deals,
+            "deals_per_episode": self.num_deals,
             "win_share": vars(self.win_share),
-            "margin_an_episode": vars(self.margin),
-            "margin_a_deal": vars(self.margin_a_deal),
-            "microseconds_a_move": [round(1e6 * seconds, 3) for seconds in self.seconds_a_move],
+            "margin_per_episode": vars(self.margin),
+            "margin_per_deal": vars(self.margin_per_deal),
+            "microseconds_per_move": [round(1e6 * seconds, 3) for seconds in self.seconds_per_move],
             "decisions": list(self.decisions),
         }
 
@@ -306,7 +306,7 @@ def play_lineup(
     rngs = [np.random.default_rng([seed, int(numbers[0]), stream]) for stream in streams]
     states = new_tables(game, options, seed, np.repeat(numbers, len(lineup)))
     players = np.tile(seating(game.rules.SIDES, len(lineup), partner is not None), (len(numbers), 1))
-    return play_out(game, states, everyone, players, rngs, tables_a_deal=len(lineup), log_size=log_size)
+    return play_out(game, states, everyone, players, rngs, tables_per_deal=len(lineup), log_size=log_size)
 
 
 def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8s:

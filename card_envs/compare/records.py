@@ -35,10 +35,10 @@ def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
         longest = int(played.moves.sum(axis=1).max())
         if longest > LOG_SIZE:
             played = contest.play_one(lineup, numbers, longest)
-        tables_a_pair = len(lineup)
-        for table in range(min(limit, len(numbers)) * tables_a_pair):
-            number = int(numbers[table // tables_a_pair])
-            there = lineup[::-1] if table % tables_a_pair else lineup
+        tables_per_pair = len(lineup)
+        for table in range(min(limit, len(numbers)) * tables_per_pair):
+            number = int(numbers[table // tables_per_pair])
+            there = lineup[::-1] if table % tables_per_pair else lineup
             names = "-".join(f"{i + 1}_{_file_name(contest.names[i])}" for i in there)
             moves = played.log[table][played.log[table] >= 0]
             _record(contest, number, moves).save(folder / f"{number:04d}-{names}.json")

@@ -57,7 +57,7 @@ def comparison_sheets(title: str, figures: Figures) -> list[Sheet]:
     alone = "score" in policies[0]
     columns = {"win_share": percent, "score": interval} if alone else {"rating": whole, "win_share": percent}
     if not alone:
-        columns["margin_an_episode"] = interval
+        columns["margin_per_episode"] = interval
     if "won_of_winnable" in policies[0]:
         columns["won_of_winnable"] = percent
     sheet = Sheet(title=title, show_lines=True)
@@ -65,14 +65,14 @@ def comparison_sheets(title: str, figures: Figures) -> list[Sheet]:
         sheet.add_column(column, justify="right" if column else "left")
     for policy in sorted(policies, key=lambda policy: -policy[next(iter(columns))]["mean"]):
         cells = [show(Estimate(**policy[key])) for key, show in columns.items()]
-        sheet.add_row(policy["name"], *cells, f"{policy['microseconds_a_move']:.3g}")
+        sheet.add_row(policy["name"], *cells, f"{policy['microseconds_per_move']:.3g}")
     if "solved" in figures:
         sheet.caption = f"winnable: the {figures['solved']['won']:,} deals that the solver won"
-    rows = {"win_share": percent, "margin_an_episode": interval, "margin_a_deal": interval}
+    rows = {"win_share": percent, "margin_per_episode": interval, "margin_per_deal": interval}
     if alone:
         rows = {"wins_more": percent, "score_more": interval}
-    elif figures["deals_an_episode"] == 1:
-        del rows["margin_a_deal"]
+    elif figures["deals_per_episode"] == 1:
+        del rows["margin_per_deal"]
     pairs = Sheet(title="on the same deals" if alone else "against each other", show_lines=True)
     for column in ("", *(key.replace("_", " ") for key in rows), "pairs needed*"):
         pairs.add_column(column, justify="right" if column else "left")
@@ -178,7 +178,7 @@ def _matrix(axes: Any, figures: Figures, order: list[int], names: list[str]) -> 
     for (i, j), pairing in zip(combinations(range(size), 2), figures["pairings"]):
         row, column = order.index(i), order.index(j)
         more = pairing[key]["mean"] - even
-        points = pairing["score_more" if alone else "margin_an_episode"]
+        points = pairing["score_more" if alone else "margin_per_episode"]
         half = (points["high"] - points["low"]) / 2
         shares[row, column], shares[column, row] = more, -more
         for at, sign in (((row, column), 1), ((column, row), -1)):

@@ -118,7 +118,7 @@ def solving_figures(search: Search, solved: Sequence[tuple[int, Solution]]) -> F
         "winnable_at_least": vars(wilson(times["won"], packs)),
         "winnable_at_most": vars(wilson(packs - times["lost"], packs)),
         "seconds": {name: round(value, 3) for name, value in took.items()},
-        "positions_a_second": round(sum(solution.positions for _, solution in solved) / float(seconds.sum())),
+        "positions_per_second": round(sum(solution.positions for _, solution in solved) / float(seconds.sum())),
         "deals": [
             {
                 "number": number,

@@ -27,7 +27,7 @@ def standings(contest: Contest, part: Part) -> Figures:
     seconds = part.seconds / np.maximum(part.decisions, 1)
     deals = part.wins.shape[1]
     for i, policy in enumerate(policies):
-        policy |= {"microseconds_a_move": round(1e6 * float(seconds[i]), 3), "decisions": int(part.decisions[i])}
+        policy |= {"microseconds_per_move": round(1e6 * float(seconds[i]), 3), "decisions": int(part.decisions[i])}
         policy["figures"] = tallied(game, part.tallies[i], deals)
     key = "win_share" if alone else "rating"
     order = sorted(range(len(policies)), key=lambda i: -policies[i][key]["mean"])
@@ -42,7 +42,7 @@ def standings(contest: Contest, part: Part) -> Figures:
         "partner": contest.partner or None,
         "frame": list(contest.frame),
         "pairs": deals,
-        "deals_an_episode": num_deals(game, options),
+        "deals_per_episode": num_deals(game, options),
         "policies": policies,
         "pairings": pairings,
         "nearest": {key: pairings[index][key] for key in ("first", "second", "pairs_needed")},
@@ -57,19 +57,19 @@ def _between_sides(contest: Contest, part: Part) -> tuple[list[Figures], list[Fi
     shares, margins = (estimates(values) for values in by_policy)
     rated = ratings(names, part.wins)
     policies = [
-        {"name": name, "rating": vars(rated[i]), "win_share": vars(shares[i]), "margin_an_episode": vars(margins[i])}
+        {"name": name, "rating": vars(rated[i]), "win_share": vars(shares[i]), "margin_per_episode": vars(margins[i])}
         for i, name in enumerate(names)
     ]
     pairings = []
     each = zip(combinations(names, 2), estimates(part.wins), estimates(part.margins), estimates(part.margins / deals))
-    for k, ((first, second), share, margin, margin_a_deal) in enumerate(each):
+    for k, ((first, second), share, margin, margin_per_deal) in enumerate(each):
         pairings.append(
             {
                 "first": first,
                 "second": second,
                 "win_share": vars(share),
-                "margin_an_episode": vars(margin),
-                "margin_a_deal": vars(margin_a_deal),
+                "margin_per_episode": vars(margin),
+                "margin_per_deal": vars(margin_per_deal),
                 "pairs_needed": {
                     "by_margin": pairs_needed(part.margins[k]),
                     "by_wins": pairs_needed(part.wins[k] - 0.5),

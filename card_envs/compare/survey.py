@@ -50,7 +50,7 @@ class Survey:
             "endings": {reason: vars(share) for reason, share in self.endings.items()},
             "first_side_wins": vars(self.first_wins) if self.first_wins else None,
             "score_of_seat_0": vars(self.score),
-            "microseconds_a_decision": round(self.microseconds, 4),
+            "microseconds_per_decision": round(self.microseconds, 4),
             "figures": self.figures,
         }
 

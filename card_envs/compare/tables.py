@@ -162,7 +162,7 @@ def play_out(
     players: Int8s,
     rngs: Sequence[np.random.Generator],
     *,
-    tables_a_deal: int = 1,
+    tables_per_deal: int = 1,
     log_size: int = 0,
 ) -> Played:
     """Play each table to the end of its episode.
@@ -173,7 +173,7 @@ def play_out(
         policies: P of them.
         players: [B, S] int8, which of them sits where.
         rngs: [P] one for each policy.
-        tables_a_deal: B / N, how many tables in a row have the same deals; they are counted together.
+        tables_per_deal: B / N, how many tables in a row have the same deals; they are counted together.
         log_size: L, how many moves of each episode to keep.
 
     Raises:
@@ -189,7 +189,7 @@ def play_out(
         np.zeros((num_tables, len(policies)), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
         np.full((num_tables, log_size), -1, np.int16),
-        np.zeros((num_tables // tables_a_deal, len(policies), game.rules.NUM_COUNTS), np.int64),
+        np.zeros((num_tables // tables_per_deal, len(policies), game.rules.NUM_COUNTS), np.int64),
     )
     seconds = np.zeros(len(policies))
     decisions = np.zeros(len(policies), np.int64)

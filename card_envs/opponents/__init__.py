@@ -9,7 +9,7 @@ from pathlib import Path
 
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
-from card_envs.opponents.checkpoint import VALUE_FOLDER, load_network, load_value
+from card_envs.opponents.folder import VALUE_FOLDER, load_network, load_value
 from card_envs.opponents.phased import NAME, PhasedPolicy, phase_actions
 from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
