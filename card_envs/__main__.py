@@ -234,7 +234,8 @@ def solve(
     json_file: JsonFile = None,
 ) -> None:
     """Find out which deals can be won when all cards are known; Ctrl-C shows what is known so far."""
-    from card_envs.compare.solving import Search, given_deal, line_text, solve_deals, solving_figures, solving_rows
+    from card_envs.compare.solving import Search, given_deal, solve_deals, solving_figures, solving_rows
+    from card_envs.engine.table import Table, play_again
 
     options = parse_options(option)
     search = Search(get_game(game_name), seed, tuple(options.items()), seconds, memory, positions)
@@ -245,7 +246,7 @@ def solve(
             raise ValueError(f"{deal}: no JSON: {error}") from None
         with console.status("solving"):
             solution = search.solve(state)
-        line = line_text(search.game, state, solution.moves)
+        line = play_again(Table(search.game, state), solution.moves).moves
         console.print(f"{solution.verdict}: {solution.positions:,} positions in {solution.seconds:.2f} s")
         if line:
             console.print(" ".join(line), highlight=False)

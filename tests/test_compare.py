@@ -26,6 +26,7 @@ from card_envs.compare.standings import standings
 from card_envs.compare.survey import survey, wins_of
 from card_envs.compare.tallies import estimated
 from card_envs.engine.legality import IllegalMove
+from card_envs.envs.replay import replay, verify
 from card_envs.game import Game, Ratio
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
@@ -293,7 +294,7 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
     expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.view.RATIOS}
     for file in tmp_path.iterdir():
         record = GameRecord.load(file)
-        env = record.replay(0)
+        env = replay(record, 0)
         movers = []
         for move in record.moves:
             movers.append(env.agents.index(env.agent_selection))
@@ -400,7 +401,7 @@ def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
     for number in range(3):  # the games saved are those that were counted
         pair = [GameRecord.load(file) for file in files[2 * number : 2 * number + 2]]
         for record in pair:
-            record.verify()
+            verify(record)
         margins = [scores[0] - scores[1] for scores in (record.outcome["scores"] for record in pair)]
         assert (margins[0] - margins[1]) / 2 == part.margins[0, number]
 
@@ -411,7 +412,7 @@ def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:
     contest = Contest(game, ("random", "greedy"), 2, tuple(short_options(game).items()))
     assert save_records(contest, 2, 1, tmp_path) == 2
     for file in tmp_path.iterdir():
-        GameRecord.load(file).verify()
+        verify(GameRecord.load(file))
 
 
 def test_pictures(game: Game, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from pettingzoo.test import api_test, render_test, seed_test
 
 from card_envs.engine.legality import IllegalMove
 from card_envs.envs.aec import CardEnv
+from card_envs.envs.replay import verify
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.game import Game
 from tests.conftest import field_bytes, option_sets, play_randomly, short_options
@@ -232,7 +233,7 @@ def test_everything_works_after_the_end(game: Game) -> None:
     for agent in env.possible_agents:
         assert env.view(agent)["to_move"] is None
         assert not env.observe(agent)["action_mask"].any()
-    env.record().verify()
+    verify(env.record())
     assert env.state_space.contains(env.state())
     with pytest.raises(ValueError, match="None"):
         env.step(0)

@@ -18,10 +18,10 @@ ROOT = Path(__file__).parents[1]
 
 # Each layer may import from itself and from those before it; a game's folder from no other game's.
 LAYERS = (
-    {"cards", "game"},
+    {"cards", "game", "record"},
     {"engine"},
     {"games"},
-    {"envs", "opponents", "record"},
+    {"envs", "opponents"},
     {"compare"},
     {"__init__", "__main__", "bench", "scaffold", "terminal"},  # and the `<game>_v0` modules
 )

@@ -142,13 +142,3 @@ def solving_rows(figures: Figures) -> list[tuple[str, str, str, str]]:
         (name, f"{packs:,}", f"{share['mean']:.1%}", f"{share['low']:.1%} to {share['high']:.1%}")
         for name, packs, share in shares
     ]
-
-
-def line_text(game: Game, state: State, moves: Sequence[int]) -> list[str]:
-    """The moves in the game's notation."""
-    table = Table(game, state)
-    texts = []
-    for move in moves:
-        texts.append(game.view.move_text(table.state, move))
-        table.play(move)
-    return texts

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from card_envs.engine.legality import IllegalMove
-from card_envs.engine.table import Table
+from card_envs.engine.table import Table, play_again
 from card_envs.game import Game, Int8s, bounds
 from card_envs.record import GameRecord
 
@@ -259,26 +259,15 @@ class CardEnv(AECEnv):
     def record(self) -> GameRecord:
         """The episode so far: options, packs and legal moves, from which it can be replayed."""
         self._check_reset()
+        begun = Table(self.game, self.game.rules.new_state(self.options))
         return GameRecord(
             game=self.game.name,
             version=self.game.version,
             options=self.options.model_dump(mode="json", exclude_none=True),
             deal=self.game.view.deal_text(self._dealt),
-            moves=self._move_texts(),
+            moves=play_again(begun, self._actions, self._dealt).moves,
             outcome=self.outcome(),
         )
-
-    def _move_texts(self) -> list[str]:
-        """The moves so far as text, by playing them again: the notation needs the state they were played in."""
-        table = Table(self.game, self.game.rules.new_state(self.options))
-        packs = iter(self._dealt)
-        texts = []
-        for action in self._actions:
-            while table.needs_deal:
-                table.arrange(next(packs))
-            texts.append(self.game.view.move_text(table.state, action))
-            table.play(action)
-        return texts
 
     def clone(self) -> CardEnv:
         """An independent copy at the same point, later deals included."""

@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from card_envs.envs.aec import CardEnv
+from card_envs.envs.replay import replay
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent, turn_of_states
@@ -134,7 +135,7 @@ def _resumed(game: Game, file: Path, names: Sequence[str]) -> tuple[CardEnv, lis
     if record.outcome.get("over"):
         raise ValueError(f"{file}: this game is over; `watch --replay {file}` shows it")
     first_shown = max(0, len(record.moves) - SHOWN_AGAIN)
-    env = record.replay(first_shown)
+    env = replay(record, first_shown)
     events = []
     for move in record.moves[first_shown:]:
         events += step(env, env.parse_move(move), names)
