@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from card_envs.compare.match import Contest
+from card_envs.compare.contest import Contest
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from card_envs import load_opponent
 from card_envs.__main__ import app
-from card_envs.compare.match import play_pairs
+from card_envs.compare.pairs import play_pairs
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
@@ -100,7 +100,7 @@ def test_moves_that_fall_behind_get_fewer_worlds(game: Game) -> None:
 def test_search_wins_more_than_the_player_that_it_asks() -> None:
     game = load_opponent("big_ben/greedy").game
     result = play_pairs(game, load_opponent("search-16", game), load_opponent("greedy", game), 100, 3)
-    assert result.margin.low > 0
+    assert result.margin_per_episode.low > 0
 
 
 @pytest.mark.parametrize("name", ["search-0", "search-", "search-1e3", "search--4"])

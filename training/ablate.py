@@ -57,7 +57,7 @@ def run(settings: dict[str, Any]) -> dict[str, Any]:
     return {
         "decisions": trainer.decisions,
         "win_share": round(result.win_share.mean, 4),
-        "margin_per_episode": round(result.margin.mean, 3),
+        "margin_per_episode": round(result.margin_per_episode.mean, 3),
         "entropy": round(entropy, 3),
     }
 

@@ -133,7 +133,7 @@ class Run:
                     if self.is_first:
                         results = {anchor: trainer.quick_strength(anchor) for anchor in ANCHORS}
                         entry |= {f"win_share_{name}": result.win_share.mean for name, result in results.items()}
-                        entry |= {f"margin_{name}": result.margin.mean for name, result in results.items()}
+                        entry |= {f"margin_{name}": result.margin_per_episode.mean for name, result in results.items()}
                     measured = time.monotonic()
                 if watcher is not None:
                     watcher.show(entry, trainer.progress)

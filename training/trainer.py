@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from card_envs.compare.match import PairResult, play_pairs
+from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import save_network

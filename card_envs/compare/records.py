@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.match import Contest, chunks, lineups
+from card_envs.compare.contest import Contest
+from card_envs.compare.pairs import chunks, lineups
 from card_envs.engine.table import Table, play_again
 from card_envs.record import GameRecord
 

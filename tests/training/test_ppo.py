@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from card_envs import load_opponent
-from card_envs.compare.match import play_pairs
+from card_envs.compare.pairs import play_pairs
 from card_envs.game import Field
 from card_envs.opponents.network import NetworkPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -198,7 +198,7 @@ def test_high_card_is_learned() -> None:
     assert len(trainer.league.snapshots) > 10
     policy = NetworkPolicy(HIGH_CARD, trainer.actor.weights(), sampled=False)
     against = {
-        rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin
+        rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin_per_episode
         for rival in ("random", "greedy")
     }
     assert against["random"].low > 0.32

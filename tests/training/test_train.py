@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs import BatchEnv, get_game, load_opponent
-from card_envs.compare.match import play_pairs
+from card_envs.compare.pairs import play_pairs
 from card_envs.opponents.folder import load_card
 from card_envs.opponents.policy import turn_of_states
 from training import best_response
