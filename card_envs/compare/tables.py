@@ -191,8 +191,7 @@ def play_out(
         np.full((num_tables, log_size), -1, np.int16),
         np.zeros((num_tables // tables_per_deal, len(policies), game.rules.NUM_COUNTS), np.int64),
     )
-    seconds = np.zeros(len(policies))
-    decisions = np.zeros(len(policies), np.int64)
+    askers = [Asker(game, policy, rng) for policy, rng in zip(policies, rngs)]
     loop = bind(play_on, game, inline=False)
     arguments = states, actions, Players(players, kinds, streams), ledger, mask
     loop(0, 0, *arguments)  # compile
@@ -210,19 +209,41 @@ def play_out(
         for which in np.flatnonzero(kinds == ASKED).tolist():
             tables = np.flatnonzero(waiting & (player == which))
             if len(tables):
-                turn = turn_of_states(game, states.take(tables))  # indexing copies field by field
-                start = time.perf_counter()
-                actions[tables] = policies[which].act(turn, rngs[which])
-                seconds[which] += time.perf_counter() - start
-                decisions[which] += len(tables)
-                _check_legal(game, policies[which], turn.mask, actions[tables])
+                actions[tables] = askers[which].ask(states.take(tables))  # indexing copies field by field
+    seconds = np.array([asker.seconds for asker in askers])
+    decisions = np.array([asker.decisions for asker in askers], np.int64)
     decisions[compiled] = ledger.moves[:, compiled].sum(axis=0)
     seconds[compiled] = compiled_seconds * decisions[compiled] / max(decisions[compiled].sum(), 1)
     return Played(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
 
 
-def _check_legal(game: Game, policy: Policy, mask: Int8s, actions: Int64s) -> None:
-    row = first_illegal(mask, actions)
-    if row >= 0:
-        name = policy.name if isinstance(policy, Opponent) else type(policy).__name__
-        raise illegal_move(game, int(actions[row]), mask[row], f"policy {name}")
+@dataclass
+class Asker:
+    """Asks a policy for its moves, and counts what that takes.
+
+    Attributes:
+        game: what is played.
+        policy: who is asked.
+        rng: of all its moves.
+        seconds: that it has thought.
+        decisions: that it has made in them.
+    """
+
+    game: Game
+    policy: Policy
+    rng: np.random.Generator
+    seconds: float = 0.0
+    decisions: int = 0
+
+    def ask(self, states: NDArray[Any]) -> Int64s:
+        """[n] moves at these tables. Raises IllegalMove."""
+        turn = turn_of_states(self.game, states)
+        start = time.perf_counter()
+        actions = np.asarray(self.policy.act(turn, self.rng), np.int64)
+        self.seconds += time.perf_counter() - start
+        self.decisions += len(states)
+        row = first_illegal(turn.mask, actions)
+        if row >= 0:
+            name = self.policy.name if isinstance(self.policy, Opponent) else type(self.policy).__name__
+            raise illegal_move(self.game, int(actions[row]), turn.mask[row], f"policy {name}")
+        return actions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,15 @@ class IllegalMove(ValueError):
     """An action that the rules forbid; nothing was played."""
 
 
+def is_legal(mask: Int8s, action: int) -> bool:
+    """Whether a mask [A] allows an action."""
+    return 0 <= action < len(mask) and mask[action] != 0
+
+
 def find_illegal(first: int, last: int, mask: Int8s, actions: Int64s) -> int:
     """The first of the rows first <= i < last whose action [B] its mask [B, A] forbids, or -1."""
     for i in range(first, last):
-        if actions[i] < 0 or actions[i] >= mask.shape[1] or mask[i, actions[i]] == 0:
+        if not is_legal(mask[i], actions[i]):
             return i
     return -1
 
@@ -37,7 +43,18 @@ def whole_numbers(actions: Any, number: int) -> Int64s:
     return numbers
 
 
-def illegal_move(game: Game, action: int, mask: NDArray[Any], who: str) -> IllegalMove:
-    """The error for an action that the mask [A] of its position forbids; `who` says whose it was, and where."""
-    legal = ", ".join(map(str, np.flatnonzero(mask)))
-    return IllegalMove(f"{game.name}: action {action} of {who} is illegal; legal: {legal}")
+def illegal_move(
+    game: Game, action: int, mask: NDArray[Any], who: str, text: Callable[[int], str] | None = None
+) -> IllegalMove:
+    """The error for an action that the mask [A] of its position forbids.
+
+    Args:
+        game: what is played.
+        action: what was chosen.
+        mask: what could have been.
+        who: whose it was, and where.
+        text: an action in the game's notation, where the position is known; None: numbers must do.
+    """
+    legal = ", ".join(map(text or str, np.flatnonzero(mask).tolist()))
+    named = f" ({text(action) if 0 <= action < len(mask) else 'out of range'})" if text else ""
+    return IllegalMove(f"{game.name}: action {action}{named} of {who} is illegal; legal: {legal}")

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from card_envs.engine.legality import IllegalMove
+from card_envs.engine.legality import illegal_move, is_legal
 from card_envs.engine.table import Table, play_again
 from card_envs.game import Game, Int8s, bounds
 from card_envs.record import GameRecord
@@ -22,6 +22,16 @@ Observation = dict[str, Int8s]
 def worst_reward(game: Game, options: Any) -> float:
     """What an illegal move costs under these options: the worst score that one deal can bring."""
     return -1.0 if options.reward == "win" else float(game.rules.WORST_SCORE)
+
+
+def observation_space(game: Game, obs_key: str) -> spaces.Dict:
+    """A new space of what a seat sees: observation and mask."""
+    return spaces.Dict(
+        {
+            obs_key: spaces.Box(*bounds(game.rules.OBS_FIELDS), dtype=np.int8),
+            "action_mask": spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8),
+        }
+    )
 
 
 class CardEnv(AECEnv):
@@ -70,14 +80,7 @@ class CardEnv(AECEnv):
         self.possible_agents = [f"player_{seat}" for seat in range(rules.NUM_SEATS)]
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        low, high = bounds(rules.OBS_FIELDS)
-        observation = spaces.Dict(
-            {
-                obs_key: spaces.Box(low, high, dtype=np.int8),
-                "action_mask": spaces.Box(0, 1, (rules.NUM_ACTIONS,), np.int8),
-            }
-        )
-        self.observation_spaces = {agent: copy.deepcopy(observation) for agent in self.possible_agents}
+        self.observation_spaces = {agent: observation_space(game, obs_key) for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
         self._table = Table(game, rules.new_state(self.options))
@@ -183,13 +186,9 @@ class CardEnv(AECEnv):
             self._was_dead_step(action)
             return
         number = self._action_number(action)
-        illegal = not 0 <= number < len(self._mask) or not self._mask[number]
+        illegal = not is_legal(self._mask, number)
         if illegal and self.illegal_move == "raise":
-            text = self.move_text(number) if 0 <= number < len(self._mask) else "out of range"
-            raise IllegalMove(
-                f"{self.game.name}: action {number} ({text}) of {agent} is illegal; legal: "
-                f"{', '.join(self.legal_moves())}"
-            )
+            raise illegal_move(self.game, number, self._mask, agent, self.move_text)
         self._cumulative_rewards[agent] = 0.0
         if illegal:
             self._illegal = True

@@ -78,14 +78,12 @@ def play_game(
     if resume is None:
         env = CardEnv(game, illegal_move="raise", **options)
         env.reset(seed)
-        table = PersonsTable(env, seat, others, rng, console)
+        events: list[Event] = []
     elif options:
         raise ValueError("option: a resumed game keeps its own options")
     else:
-        env, events = _resumed(game, resume, names)
-        # Replaying leaves the same stream behind every record; the later deals must differ.
-        env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)
-        table = PersonsTable(env, seat, others, rng, console, events)
+        env, events = _resumed(game, resume, names, rng)
+    table = PersonsTable(env, seat, others, rng, console, events)
     try:
         table.play()
     except (KeyboardInterrupt, EOFError):
@@ -127,8 +125,8 @@ def chosen_action(env: CardEnv, opponent: Opponent, rng: np.random.Generator) ->
     return int(opponent.act(turn_of_states(env.game, env.states), rng)[0])
 
 
-def _resumed(game: Game, file: Path, names: Sequence[str]) -> tuple[CardEnv, list[Event]]:
-    """The game in a record, and the last things that happened in it."""
+def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Generator) -> tuple[CardEnv, list[Event]]:
+    """The game in a record with new later deals, and the last things that happened in it."""
     record = GameRecord.load(file)
     if record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
@@ -139,6 +137,8 @@ def _resumed(game: Game, file: Path, names: Sequence[str]) -> tuple[CardEnv, lis
     events = []
     for move in record.moves[first_shown:]:
         events += step(env, env.parse_move(move), names)
+    # Replaying leaves the same stream behind every record; the later deals must differ.
+    env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)
     return env, events
 
 
