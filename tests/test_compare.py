@@ -270,6 +270,45 @@ def test_standings_of_all_games(game: Game) -> None:
         assert np.array_equal(alone.margins[0], part.margins[0])
 
 
+FIGURES = ["microseconds_per_move", "decisions", "figures"]
+
+
+def test_the_keys_of_the_figures(game: Game) -> None:
+    """What programs read; the figures that are shipped have the same."""
+    names = ("greedy", "random", "trivial")
+    figures = standings(contest := Contest(game, names, 3), played(contest, 16)).as_dict()
+    own = ["win_share", "score"] if game.is_solitaire else ["rating", "win_share", "margin_per_episode"]
+    both = ["wins_more", "score_more"]
+    if not game.is_solitaire:
+        both = ["win_share", "margin_per_episode", "margin_per_deal"]
+    assert list(figures) == [
+        "game", "version", "options", "seed", "sampled", "partner", "frame", "pairs", "deals_per_episode",
+        "policies", "pairings", "nearest", "stopped",
+    ]  # fmt: skip
+    assert list(figures["policies"][0]) == ["name", *own, *FIGURES]
+    assert list(figures["pairings"][0]) == ["first", "second", *both, "pairs_needed"]
+    assert list(figures["policies"][0]["win_share"]) == ["mean", "low", "high"]
+    assert list(figures["nearest"]) == ["first", "second", "pairs_needed"]
+    for file in (Path(__file__).parents[1] / "strength").glob(f"{game.name}-[0-9]*.json"):
+        shipped = json.loads(file.read_text())
+        assert shipped.keys() <= {*figures, "solved"}
+        for kind in ("policies", "pairings"):
+            for one in shipped[kind]:
+                assert one.keys() - {"won_of_winnable"} == figures[kind][0].keys()
+
+
+def test_the_keys_of_pairs_and_surveys() -> None:
+    greedy, rival = load_opponent("greedy", HIGH_CARD), load_opponent("random", HIGH_CARD)
+    assert list(play_pairs(HIGH_CARD, greedy, rival, 16).as_dict()) == [
+        "pairs", "deals_per_episode", "win_share", "margin_per_episode", "margin_per_deal", "microseconds_per_move",
+        "decisions",
+    ]  # fmt: skip
+    assert list(survey(HIGH_CARD, greedy, 16).as_dict()) == [
+        "episodes", "decisions", "endings", "first_side_wins", "score_of_seat_0", "microseconds_per_decision",
+        "figures",
+    ]  # fmt: skip
+
+
 def test_a_partner_sits_beside_each(game: Game) -> None:
     contest = Contest(game, ("greedy", "trivial"), 3, tuple(short_options(game).items()), partner="greedy")
     if game.num_sides == game.rules.NUM_SEATS:

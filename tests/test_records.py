@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import card_envs
 from card_envs import GameRecord, replay, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
@@ -45,6 +46,12 @@ def test_records_replay(game: Game, seed: int, data: st.DataObject) -> None:
         assert replayed.view(agent) == env.view(agent)
         assert np.array_equal(replayed.observe(agent)["observation"], env.observe(agent)["observation"])
     assert np.array_equal(replayed.state(), env.state())
+
+
+def test_records_are_data() -> None:
+    assert card_envs.replay is replay and card_envs.verify is verify
+    own = {name for name in vars(GameRecord) if not name.startswith("_") and callable(getattr(GameRecord, name))}
+    assert own == {"save", "load"}
 
 
 def test_finished_records_replay(game: Game) -> None:

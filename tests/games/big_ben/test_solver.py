@@ -275,6 +275,8 @@ def test_packs_are_those_that_are_compared() -> None:
     written = figures.as_dict()
     assert written["verdicts"]["won"]["packs"] == won
     assert written["winnable_at_least"]["mean"] == won / 3 and written["winnable_at_most"]["mean"] == 1
+    shipped = json.loads((Path(__file__).parents[3] / "strength" / "big_ben-solver.json").read_text())
+    assert list(shipped) == [*written, "stopped"] and list(shipped["deals"][0]) == list(written["deals"][0])
     rows = list(solving_sheet("", figures).columns[0].cells)
     assert rows == ["won", "lost", "unknown", "winnable at least", "winnable at most"]
 
