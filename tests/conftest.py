@@ -6,11 +6,11 @@ The tests' own game is registered like those of the package: one entry, nothing 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -127,6 +127,32 @@ def positions(game: Game, num_tables: int = 256, steps: int = 1500, per_table: i
     states: NDArray[Any] = np.concatenate([env.states.copy(), *chosen])
     states.flags.writeable = False
     return states
+
+
+class CompiledRules(NamedTuple):
+    """A game's rules on table `i` of an array of States."""
+
+    deal: Callable[[NDArray[Any], int], None]
+    arrange: Callable[[NDArray[Any], int, NDArray[np.int8]], None]  # from this pack
+    legal: Callable[[NDArray[Any], int, NDArray[np.int8]], int]  # writes the mask
+    play: Callable[[NDArray[Any], int, int], None]  # this action
+
+
+@cache
+def rules_of(game: Game) -> CompiledRules:
+    return CompiledRules(*(bind(getattr(kernels, f"{name}_table"), game) for name in CompiledRules._fields))
+
+
+def random_moves(game: Game, states: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """[n] what `random_move` draws; the streams [n] move on."""
+    moves = np.zeros(len(states), np.int32)
+    bind(kernels.random_actions, game)(0, len(states), states, streams, moves)
+    return moves
+
+
+def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
+    """[n] the seats that many places after the one to move."""
+    return ((states["seat"] + shift) % game.rules.NUM_SEATS).astype(np.int8)
 
 
 def quick_opponents(game: Game) -> list[str]:
