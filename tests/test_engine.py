@@ -27,6 +27,7 @@ from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, State, greedy
 from card_envs.games import get_game
+from card_envs.testing.referee import facts_of
 from tests.conftest import (
     bots_moves,
     differing_fields,
@@ -42,18 +43,6 @@ from tests.conftest import (
 ROOT = Path(__file__).parents[1]
 TEMPLATE = ROOT / "card_envs" / "scaffold" / "high_card"
 BUFFERS = ("obs", "mask", "seat", "rewards", "done")
-
-# What 64 tables with seed 0 show in 300 random moves. They change with the rules and the observation layout, and so
-# must the game's version (`Game.version`): add a line for the new version, never edit one.
-GOLDEN = {
-    ("back_alley", 0): "bac5df96c91fe025",
-    ("big_ben", 0): "79044433d7f8fb4b",
-    ("high_card", 0): "f06cde388ab4581a",
-    ("russian_bank", 0): "c5364f134787a4f5",
-}
-
-# These count deals in floating point, of which there are more than 64 bits hold; everything else is whole numbers.
-COUNTING = {"back_alley": {"redeal_hidden", "split_first", "ways_second", "uniform"}}
 
 
 def batch_of(game: Game, num_tables: int = 8, seed: int = 0, **arguments: Any) -> BatchEnv:
@@ -381,10 +370,10 @@ def trajectory(game: Game, num_tables: int = 64, moves: int = 300, seed: int = 0
 
 
 def test_golden_trajectories(game: Game) -> None:
-    key = (game.name, game.version)
-    found = trajectory(game)
-    assert key in GOLDEN, f"add to GOLDEN: {key}: {found!r}"
-    assert found == GOLDEN[key], "rules or observations changed: raise the game's version"
+    """They change with the rules and the observation layout, and so must the game's version."""
+    found, golden = trajectory(game), facts_of(game).GOLDEN
+    assert game.version in golden, f"add to GOLDEN of the game's facts: {game.version}: {found!r}"
+    assert found == golden[game.version], "rules or observations changed: raise the game's version"
 
 
 def played(game_name: str) -> str:
@@ -666,11 +655,9 @@ def test_bounds_and_types(games: list[Game], tmp_path: Path) -> None:
     }
     printed = {name: process.communicate()[0] for name, process in started.items()}
     assert {name: process.returncode for name, process in started.items()} == dict.fromkeys(started, 0)
-    for name, found in printed.items():
-        floats = {
-            function: names for function, names in json.loads(found).items() if function not in COUNTING.get(name, ())
-        }
-        assert floats == {}, name
+    for game in games:
+        found = json.loads(printed[game.name])
+        assert {name: floats for name, floats in found.items() if name not in facts_of(game).COUNTING} == {}, game.name
 
 
 @pytest.mark.parametrize("card_type", [np.int8, np.int32, np.int64, np.uint64])
@@ -775,4 +762,4 @@ def test_rules_compile_for_cuda(game: Game, monkeypatch: pytest.MonkeyPatch) -> 
     )  # fmt: skip
     ptx, _ = cuda.compile_ptx(turn, arguments, cc=(9, 0))
     assert ".visible .entry" in ptx
-    assert game.name in COUNTING or ".f64" not in ptx
+    assert facts_of(game).COUNTING or ".f64" not in ptx

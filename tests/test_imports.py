@@ -23,7 +23,7 @@ LAYERS = (
     {"games"},
     {"envs", "opponents", "record"},
     {"compare"},
-    {"__init__", "__main__", "bench", "scaffold", "terminal"},  # and the `<game>_v0` modules
+    {"__init__", "__main__", "bench", "scaffold", "terminal", "testing"},  # and the `<game>_v0` modules
 )
 # Imports within functions that go up or sideways, with the reason.
 LAZY = {
