@@ -28,6 +28,7 @@ from card_envs.engine.table import Table
 from card_envs.game import Game, State, greedy
 from card_envs.games import get_game
 from card_envs.opponents.policy import turn_of_states
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
 from tests.conftest import (
     bots_moves,
@@ -571,12 +572,12 @@ def test_wrong_loops_are_refused() -> None:
     with pytest.raises(TypeError, match="step_tables calls play: bind it to a game"):
         bind(kernels.step_tables)
     with pytest.raises(TypeError, match="bot_actions calls bot_move: bind it to a bot"):
-        bind(kernels.bot_actions, get_game("big_ben"))
-    with pytest.raises(TypeError, match="big_ben has no function nobody"):
-        bind(kernels.bot_actions, get_game("big_ben"), "nobody")
+        bind(kernels.bot_actions, HIGH_CARD)
+    with pytest.raises(TypeError, match="high_card has no function nobody"):
+        bind(kernels.bot_actions, HIGH_CARD, "nobody")
     if not INTERPRETED:
         with pytest.raises(TypeError, match="next_move calls the stub greedy"):
-            bind(sum_of_moves, get_game("big_ben"))
+            bind(sum_of_moves, HIGH_CARD)
 
 
 def test_editors_see_what_a_bound_loop_is(tmp_path: Path) -> None:
@@ -585,9 +586,9 @@ def test_editors_see_what_a_bound_loop_is(tmp_path: Path) -> None:
     source.write_text(
         "from card_envs.engine import kernels\n"
         "from card_envs.engine.compile import bind\n"
-        "from card_envs.games import get_game\n"
-        "reveal_type(bind(kernels.play_table, get_game('big_ben')))\n"
-        "bind(kernels.play_table, get_game('big_ben'))('no states', 0)\n"
+        "from card_envs.scaffold.high_card import GAME\n"
+        "reveal_type(bind(kernels.play_table, GAME))\n"
+        "bind(kernels.play_table, GAME)('no states', 0)\n"
     )
     done = subprocess.run([sys.executable, "-m", "mypy", source], cwd=ROOT, capture_output=True, text=True, check=False)
     assert "def (states: Any, i: int, action: int)" in done.stdout

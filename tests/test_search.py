@@ -22,7 +22,8 @@ from card_envs.opponents.policy import turn_of_states
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 from card_envs.opponents.value import ValueNetwork
-from tests.conftest import TINY_GAME, games_under_test, observed_in_full, positions, redealt, some
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.conftest import games_under_test, observed_in_full, positions, redealt, some
 
 
 def guide(game: Game) -> Guide:
@@ -106,7 +107,7 @@ def test_search_wins_more_than_the_player_that_it_asks(game: Game) -> None:
 @pytest.mark.parametrize("name", ["search-0", "search-", "search-1e3", "search--4"])
 def test_what_is_no_number_of_worlds(name: str) -> None:
     with pytest.raises(ValueError, match=r"did you mean .*search-"):
-        load_opponent(f"{TINY_GAME.name}/{name}")
+        load_opponent(f"{HIGH_CARD.name}/{name}")
 
 
 def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
