@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import sys
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +33,7 @@ from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Turn
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.testing.referee import facts_of
 from tests.conftest import short_options
 
 HERE = "tests.test_compare"
@@ -321,16 +321,10 @@ def test_a_partner_sits_beside_each(game: Game) -> None:
     assert not played(Contest(game, ("greedy", "greedy"), 3, contest.options, partner="trivial"), 16).margins.any()
 
 
-def recount_high_card(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[Any, tuple[int, int]]:
-    own, others = view["scores"][seat], view["scores"][1 - seat]
-    return {("won", "a deal"): (int(own > others), 1), ("tricks", "a deal"): (own, 1)}
-
-
 def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> None:
     from card_envs.compare.records import save_records
 
-    facts = None if game is HIGH_CARD else import_module(f"tests.games.{game.name}.facts")
-    recount = facts.recount if facts else recount_high_card
+    recount = facts_of(game).recount
     contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
     save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
     expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.ratios}

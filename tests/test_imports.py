@@ -28,6 +28,8 @@ LAYERS = (
 )
 HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "report", "command"}  # modules that only commands import
+# Shared tests that name games: commands and names as users type them; `tests/training` trains on one of the games.
+NAMING = {"test_opponents.py", "test_readme.py", "test_trainers.py"}
 
 
 def sources(*folders: str) -> list[Path]:
@@ -170,6 +172,18 @@ def test_a_games_name_appears_in_its_own_places_only(game: Game) -> None:
                 assert name not in word, f"{file} names {game.title}: {word!r}"
     registry = (ROOT / "card_envs" / "games" / "__init__.py").read_text()
     assert registry.count(f"{game.name}.GAME") == 1
+
+
+def test_shared_tests_name_no_game(game: Game) -> None:
+    """What they need to know of one stands in its facts; High Card, of which new games are made, is their example."""
+    if not game.package.startswith("card_envs.games."):
+        pytest.skip("a game outside the package")
+    for file in (ROOT / "tests").glob("*.py"):
+        if file.name in NAMING:
+            continue
+        for word in code_without_docstrings(file):
+            for name in (game.name, game.title, game.title.replace(" ", "")):
+                assert name not in word, f"{file} names {game.title}: {word!r}"
 
 
 def test_every_folder_of_games_is_registered() -> None:

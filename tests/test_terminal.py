@@ -154,7 +154,13 @@ def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(
 
     shown, record = play(game, monkeypatch, answer, opponents="greedy")
     assert record == expected
-    assert "(Enter: " in shown
+    env = CardEnv(game, **short_options(game))
+    env.reset(3)
+    forced = False  # no game needs to have moves without a choice
+    for played in expected.moves:
+        forced |= env.agent_selection == env.possible_agents[-1] and len(env.legal_moves()) == 1
+        env.step(env.parse_move(played))
+    assert ("(Enter: " in shown) == forced
 
 
 def test_hints_come_from_the_seats_view(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
