@@ -212,7 +212,7 @@ def test_survey(game: Game) -> None:
     found = survey(game, policy, 60, seed=1, options=options)
     assert found.decisions.low <= found.decisions.mean <= found.decisions.high and found.decisions.mean > 1
     assert sum(share.mean for share in found.endings.values()) == pytest.approx(1) and "" not in found.endings
-    assert (found.first_wins is None) == (max(game.rules.SIDES) == 0)
+    assert (found.first_wins is None) == (max(game.sides) == 0)
     again = survey(game, policy, 60, seed=1, options=options)
     assert again == dataclasses.replace(found, microseconds=again.microseconds)
     other = survey(game, policy, 60, seed=2, options=options)
@@ -254,7 +254,7 @@ def test_standings_of_all_games(game: Game) -> None:
     means = {policy["name"]: policy["win_share"]["mean"] for policy in figures["policies"]}
     pairing = figures["pairings"][0]
     assert (pairing["first"], pairing["second"]) == ("greedy", "random")
-    if max(game.rules.SIDES) == 0:
+    if max(game.sides) == 0:
         assert pairing["wins_more"]["mean"] == pytest.approx(means["greedy"] - means["random"])
         scores = [policy["score"]["mean"] for policy in figures["policies"]]
         assert scores == pytest.approx(part.margins.mean(axis=1).tolist()) and scores[0] > scores[1]
@@ -268,7 +268,7 @@ def test_standings_of_all_games(game: Game) -> None:
 
 def test_a_partner_sits_beside_each(game: Game) -> None:
     contest = Contest(game, ("greedy", "trivial"), 3, tuple(short_options(game).items()), partner="greedy")
-    if len(set(game.rules.SIDES)) == game.rules.NUM_SEATS:
+    if len(set(game.sides)) == game.rules.NUM_SEATS:
         with pytest.raises(ValueError, match="partner"):
             contest.check()
         return
@@ -290,7 +290,7 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
     recount = facts.recount if facts else recount_high_card
     contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
     save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
-    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.view.RATIOS}
+    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.ratios}
     for file in tmp_path.iterdir():
         record = GameRecord.load(file)
         env = record.replay(0)
@@ -299,7 +299,7 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
             movers.append(env.agents.index(env.agent_selection))
             env.step(env.parse_move(move))
         policies = [int(label[0]) - 1 for label in file.stem.split("-")[1:]]  # by side
-        for seat, side in enumerate(game.rules.SIDES):
+        for seat, side in enumerate(game.sides):
             found = recount(env.view(f"player_{seat}"), env.outcome()["reason"], movers, seat)
             for key, figure in found.items():
                 expected[key][policies[side]] += figure
@@ -313,7 +313,7 @@ def test_intervals_of_ratios_by_hand() -> None:
     def sums(x: Any, y: Any) -> NDArray[np.float64]:
         return np.array([np.sum(values) for values in (x, y, x * x, x * y, y * y)])
 
-    ratio = Ratio("", "", 0, 0)
+    ratio = Ratio("", "", "", "")
     values = np.random.default_rng(0).normal(3, 2, 400)
     mean = estimated(ratio, sums(values, np.ones(400)), 400)
     assert mean is not None and vars(mean) == pytest.approx(vars(normal_interval(values)))
@@ -326,7 +326,7 @@ def test_intervals_of_ratios_by_hand() -> None:
     assert found is not None and found.mean == pytest.approx(hits.sum() / size.sum())
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.01) and high - low > 0.1
     assert estimated(ratio, np.zeros(5), 400) is None
-    share = estimated(Ratio("", "", 0, 0, percent=True), np.array([0.0, 10, 0, 0, 10]), 10)
+    share = estimated(Ratio("", "", "", "", percent=True), np.array([0.0, 10, 0, 0, 10]), 10)
     assert share == wilson(0, 10)
 
 
@@ -423,9 +423,9 @@ def test_pictures(game: Game, tmp_path: Path) -> None:
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("game", [game for game in GAMES.values() if game.view.PHASES], ids=lambda game: game.name)
+@pytest.mark.parametrize("game", [game for game in GAMES.values() if game.phases], ids=lambda game: game.name)
 def test_a_phase_apart(game: Game, tmp_path: Path) -> None:
-    phase, rest = game.view.PHASES
+    phase, rest = game.phases
     options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
     words = ("compare", game.name, "greedy", "trivial", "--pairs", 40, "--apart", phase, "--with", "trivial")
     code, output = run(*words, *options, "--json", tmp_path / "a.json", "--records", tmp_path / "games")

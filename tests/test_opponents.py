@@ -132,7 +132,7 @@ def test_a_class_of_the_users_own(game: Game) -> None:
 # What a policy sees
 
 
-WITH_PHASES = [(game, phase) for game in GAMES.values() for phase in game.view.PHASES]
+WITH_PHASES = [(game, phase) for game in GAMES.values() for phase in game.phases]
 
 
 @pytest.mark.parametrize(("game", "phase"), WITH_PHASES, ids=lambda value: getattr(value, "name", value))
@@ -143,7 +143,7 @@ def test_a_player_made_of_two(game: Game, phase: str) -> None:
     both = load_opponent(f"{game.name}/{phase}=greedy+trivial")
     assert both.game is game
     rng = np.random.default_rng(0)
-    inside = (turn.mask[:, game.view.PHASES[phase]] != 0).any(axis=1)
+    inside = (turn.mask[:, game.phases[phase]] != 0).any(axis=1)
     assert 0 < inside.sum() < len(states)
     expected = np.where(inside, greedy.act(turn, rng), trivial.act(turn, rng))
     assert not np.array_equal(expected, greedy.act(turn, rng))

@@ -91,7 +91,7 @@ def test_a_whole_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Game over: " in shown and "Left before" not in shown
     scores = record.outcome["scores"]
     verdict = "drawn" if len(set(scores)) == 1 else "you won" if scores[-1] == max(scores) else "you lost"
-    assert f"Game over: {verdict if len(set(game.rules.SIDES)) > 1 else record.outcome['reason']}" in shown
+    assert f"Game over: {verdict if len(set(game.sides)) > 1 else record.outcome['reason']}" in shown
     for name in seat_names(game, game.rules.NUM_SEATS - 1):
         assert f"{name}: " in shown
 

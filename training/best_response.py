@@ -67,7 +67,7 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
 
     game = get_game(config.game)
     rival = load_opponent(against, game)
-    if max(game.rules.SIDES) == 0:
+    if max(game.sides) == 0:
         raise ValueError(f"{game.name}: there is nobody to exploit")
     league = None
     if isinstance(rival.policy, NetworkPolicy):

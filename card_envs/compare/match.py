@@ -103,7 +103,7 @@ class Contest:
         self.game.validated(dict(self.options))
         lineups(self.game, len(self.names))
         self._loaded()
-        if self.partner and len(set(self.game.rules.SIDES)) == self.game.rules.NUM_SEATS:
+        if self.partner and len(set(self.game.sides)) == self.game.rules.NUM_SEATS:
             raise ValueError(f"{self.game.name}: nobody has a partner, so {self.partner!r} can't be one")
 
     def play(self, numbers: NDArray[np.int64]) -> Part:
@@ -144,7 +144,7 @@ def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
     for name in contest.names:
         if "+" in name:
             raise ValueError(f"{name}: a player made of two can't be taken apart")
-    rest = " and ".join(name for name in contest.game.view.PHASES if name != phase)
+    rest = " and ".join(name for name in contest.game.phases if name != phase)
     return {
         phase: replace(contest, frame=(f"{phase}=", f"+{other}")),
         rest: replace(contest, frame=(f"{phase}={other}+", "")),
@@ -239,7 +239,7 @@ def play_pairs(
 def pair_result(game: Game, part: Part, options: dict[str, Any]) -> PairResult:
     """What two policies made of these pairs; in a game for one the margin is that of wins."""
     margins, wins = part.margins[0], part.wins[0]
-    if max(game.rules.SIDES) == 0:
+    if max(game.sides) == 0:
         margins = part.wins[0] - part.wins[1]
         wins = (margins + 1) / 2
     seconds = (part.seconds / np.maximum(part.decisions, 1)).tolist()
@@ -249,7 +249,7 @@ def pair_result(game: Game, part: Part, options: dict[str, Any]) -> PairResult:
 
 def num_deals(game: Game, options: dict[str, Any]) -> int:
     """Scored deals in an episode, 1 where that is open."""
-    number: int = game.view.num_deals(game.rules.new_state(game.validated(options)))
+    number: int = game.num_deals(game.rules.new_state(game.validated(options)))
     return number
 
 
@@ -280,7 +280,7 @@ def play_part(
 
 def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
     """Who meets: all pairings, or in a game for one each policy by itself."""
-    num_sides = max(game.rules.SIDES) + 1
+    num_sides = max(game.sides) + 1
     if num_sides > 2:
         raise ValueError(f"{game.name}: comparisons are for games with one or two sides, not {num_sides}")
     return list(combinations(range(num_policies), num_sides))
@@ -305,7 +305,7 @@ def play_lineup(
     streams = [*lineup, len(policies)] if len(lineup) == 1 else [0, 1, 2]  # two copies of a player are two players
     rngs = [np.random.default_rng([seed, int(numbers[0]), stream]) for stream in streams]
     states = new_tables(game, options, seed, np.repeat(numbers, len(lineup)))
-    players = np.tile(seating(game.rules.SIDES, len(lineup), partner is not None), (len(numbers), 1))
+    players = np.tile(seating(game.sides, len(lineup), partner is not None), (len(numbers), 1))
     return play_out(game, states, everyone, players, rngs, tables_a_deal=len(lineup), log_size=log_size)
 
 
@@ -318,12 +318,12 @@ def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8
 
 def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Margins and win shares of the first policy, one for each pair, from the rewards."""
-    margins = np.array([played.rewards[side::2, game.rules.SIDES.index(side)] for side in range(2)])
+    margins = np.array([played.rewards[side::2, game.sides.index(side)] for side in range(2)])
     wins = (np.sign(margins) + 1) / 2
     return margins.mean(axis=0), wins.mean(axis=0)
 
 
 def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores and wins of a policy, from the outcomes."""
-    reasons, scores = game.view.outcomes(played.states)
+    reasons, scores = game.outcomes(played.states)
     return scores[:, 0].astype(np.float64), (reasons == WON).astype(np.float64)

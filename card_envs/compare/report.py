@@ -90,7 +90,7 @@ def comparison_sheets(title: str, figures: Figures) -> list[Sheet]:
 
 def figures_sheet(game: Game, by_policy: dict[str, Any]) -> Sheet:
     """The game's own figures: its rows, each for every policy; what never occurred is left out."""
-    ratios = game.view.RATIOS
+    ratios = game.ratios
     columns = list(dict.fromkeys(ratio.column for ratio in ratios))
     in_percent = {(ratio.row, ratio.column) for ratio in ratios if ratio.percent}
     sheet = Sheet(title="beside the score (± half of the 95 % interval)")

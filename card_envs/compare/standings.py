@@ -22,7 +22,7 @@ def standings(contest: Contest, part: Part) -> Figures:
     `pairs_needed` is for 80 % power in a test at 5 %, judged by the spread seen; null where no difference was seen.
     """
     game, options = contest.game, dict(contest.options)
-    alone = max(game.rules.SIDES) == 0
+    alone = max(game.sides) == 0
     policies, pairings = (_alone if alone else _between_sides)(contest, part)
     seconds = part.seconds / np.maximum(part.decisions, 1)
     deals = part.wins.shape[1]

@@ -87,7 +87,7 @@ def survey(
         first_seats = states["seat"].copy()
         players = np.zeros((len(states), game.rules.NUM_SEATS), np.int8)
         played = play_out(game, states, [policy], players, [np.random.default_rng([seed, start])])
-        ended, points = game.view.outcomes(states)
+        ended, points = game.outcomes(states)
         reasons.update(ended.tolist())
         scored = points.astype(np.float64)
         lengths.append(played.moves.sum(axis=1))
@@ -102,7 +102,7 @@ def survey(
         episodes,
         normal_interval(np.concatenate(lengths).astype(np.float64)),
         {reason: wilson(times, episodes) for reason, times in reasons.most_common()},
-        wilson(float(np.concatenate(first_won).sum()), episodes) if max(game.rules.SIDES) else None,
+        wilson(float(np.concatenate(first_won).sum()), episodes) if max(game.sides) else None,
         normal_interval(np.concatenate(scores)),
         1e6 * seconds / max(decisions, 1),
         tallied(game, tallies, episodes),
@@ -111,7 +111,7 @@ def survey(
 
 def wins_of(game: Game, scores: NDArray[np.float64], seats: NDArray[np.int8]) -> NDArray[np.float64]:
     """[B] 1 where the side of a seat has the best of the [B, S] scores alone, 1/n where n sides share it, else 0."""
-    sides = np.array(game.rules.SIDES)
+    sides = np.array(game.sides)
     by_side = scores[:, [int(np.argmax(sides == side)) for side in range(max(sides) + 1)]]
     best = by_side == by_side.max(axis=1, keepdims=True)
     share: NDArray[np.float64] = best[np.arange(len(seats)), sides[seats]] / best.sum(axis=1)

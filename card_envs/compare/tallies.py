@@ -14,11 +14,11 @@ from card_envs.game import Game, Int64s, Ratio
 
 
 def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
-    """[R, 5] sums of x, y, xx, xy, yy over the [N, NUM_COUNTS] counts of independent deals.
+    """[R, 5] sums of x, y, xx, xy, yy over the [N, num_counts] counts of independent deals.
 
     R are the game's `RATIOS`, x the count of each, y what it is divided by. Sums of parts add up.
     """
-    x, y = np.array([(ratio.counted, ratio.per) for ratio in game.view.RATIOS]).T
+    x, y = np.array([game.entries_of(ratio) for ratio in game.ratios]).T
     sums = np.zeros((len(x), 5))
     bind(sum_counts)(counts, x, y, sums)
     return sums
@@ -28,7 +28,7 @@ def sum_counts(counts: Int64s, numerators: Int64s, denominators: Int64s, sums: N
     """Add up x, y, xx, xy, yy of each ratio into `sums` [R, 5].
 
     Args:
-        counts: [N, NUM_COUNTS].
+        counts: [N, num_counts].
         numerators, denominators: [R] which counts are x and y of each ratio.
         sums: [R, 5].
     """
@@ -61,8 +61,8 @@ def estimated(ratio: Ratio, sums: NDArray[np.float64], deals: int) -> Estimate |
 
 def tallied(game: Game, sums: NDArray[np.float64], deals: int) -> dict[str, dict[str, Any]]:
     """All ratios by row and column, ready for JSON; null where there was nothing to divide by."""
-    figures: dict[str, dict[str, Any]] = {ratio.row: {} for ratio in game.view.RATIOS}
-    for ratio, of_ratio in zip(game.view.RATIOS, sums):
+    figures: dict[str, dict[str, Any]] = {ratio.row: {} for ratio in game.ratios}
+    for ratio, of_ratio in zip(game.ratios, sums):
         found = estimated(ratio, of_ratio, deals)
         figures[ratio.row][ratio.column] = vars(found) if found else None
     return figures

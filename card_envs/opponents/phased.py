@@ -15,7 +15,7 @@ NAME = re.compile(r"(\w+)=([^+]+)\+(.+)")  # phase=inside+outside
 
 def phase_actions(game: Game, phase: str) -> range:
     """The actions of a phase. Raises ValueError saying which phases there are."""
-    phases: dict[str, range] = game.view.PHASES
+    phases: dict[str, range] = game.phases
     if phase not in phases:
         known = f"its phases are {', '.join(phases)}" if phases else "it has none"
         raise ValueError(f"{game.name}: no phase {phase!r}: {known}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.rng import GOLDEN, mix
+from card_envs.engine.rng import GOLDEN_RATIO, mix
 from card_envs.engine.sets import EMPTY, bit, highest
 from card_envs.game import State
 from card_envs.games.big_ben.rules import (
@@ -251,7 +251,7 @@ def list_moves(node: Any, info: Any, moves: Any) -> int:
 @rule
 def key_of(node: Any, info: Any) -> Any:
     """A hash of the position without its hops; where no gap will be filled any more, piles have no order."""
-    key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN)
+    key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN_RATIO)
     ordered = np.uint64(1) if node.dealt < info.in_deck else EMPTY
     for pile in range(NUM_HOURS):
         packed = (
@@ -259,7 +259,7 @@ def key_of(node: Any, info: Any) -> Any:
             | np.uint64(node.low[pile, 2]) << SHIFT_16 | np.uint64(node.heights[pile]) << SHIFT_24
             | (np.uint64(pile + 1) * ordered) << SHIFT_32
         )  # fmt: skip
-        key += mix(packed + GOLDEN)
+        key += mix(packed + GOLDEN_RATIO)
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
         packed = (
