@@ -108,7 +108,7 @@ def settled(table: Table, given: dict[str, Any], sets: Collection[str] = ("legal
         sets: keys whose lists may stand in any order.
     """
     if not table.legal().any():
-        raise ValueError("view: no decision is due; a view to build on shows one")
+        raise ValueError("view: no decision is due; a view to build on shows a decision")
     table.redeal_hidden(given["seat"], 0)
     _check_same(given, table.game.view.view(table.state, given["seat"]), sets, ())
     return table.state
@@ -121,7 +121,7 @@ def _check_same(given: Any, made: Any, sets: Collection[str], path: tuple[str, .
     if isinstance(made, dict):
         for key, value in made.items():
             _check_same(given.get(key), value, sets, (*path, key))
-    elif made and isinstance(made[0], dict) and len(given) == len(made):
+    elif isinstance(made, list) and made and isinstance(made[0], dict) and len(given) == len(made):
         for number, value in enumerate(made):
             _check_same(given[number], value, sets, (*path, str(number)))
     elif path[-1] not in sets or sorted(given) != sorted(made):

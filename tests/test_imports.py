@@ -20,10 +20,11 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     {"cards", "game"},
     {"engine"},
+    {"views"},
     {"games"},
     {"envs", "opponents", "record"},
     {"compare"},
-    {"__init__", "__main__", "bench", "scaffold", "terminal"},  # and the `<game>_v0` modules
+    {"__init__", "__main__", "bench", "layout", "scaffold", "terminal"},  # and the `<game>_v0` modules
 )
 # Imports within functions that go up or sideways, with the reason.
 LAZY = {

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Piles: TypeAlias = np.uint64  # a set of them
 
 NUM_SEATS = 1
-SIDES = (0,)  # which seats win and lose together
 NUM_CARDS = 52  # different ones
 NUM_HOURS = 12
 PACK_SIZE = 92  # BB-2
