@@ -153,9 +153,3 @@ def greedy(state: State) -> int:
     if move != DEAL or (state.num_dealt < PACK_SIZE and may_deal(state, count_moves(state))):
         return move
     return best_building(state, sources)
-
-
-@rule
-def plausibility(state: State, seat: int) -> float:
-    """Nobody has seen the stock."""
-    return 1.0

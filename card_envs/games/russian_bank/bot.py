@@ -100,9 +100,3 @@ def use_of_uncovering(state: State, cards: Cards, loadable: Cards, may_move: boo
         steps += 1
         cards &= cards - ONE
     return 48 - steps
-
-
-@rule
-def plausibility(state: State, seat: int) -> float:
-    """Nobody has seen what is hidden: moves say nothing of it."""
-    return 1.0
