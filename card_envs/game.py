@@ -280,12 +280,12 @@ class View(Protocol):
     def view(self, state: State, seat: int) -> dict[str, Any]:
         """All that a seat sees, ready for JSON.
 
-        Every game has the keys `game` (its name), `options` (those that differ from nothing said), `seat`, `to_move`
-        (the seat, or None where no decision is due) and `legal` (the texts of the seat's legal moves; empty where it
-        is not to move).
+        Every game has the keys `game` (its name), `options` (as `env(**options)` takes them), `seat`, `to_move` (the
+        seat, or None where no decision is due) and `legal` (the seat's legal moves as text; empty where it is not to
+        move).
         """
 
-    def from_view(self, view: dict[str, Any]) -> State:
+    def from_view(self, given: dict[str, Any]) -> State:
         """A State with that view; what is hidden is filled in consistently.
 
         The view comes from outside and may be any JSON; `card_envs/views.py` helps to check it. Raises ValueError,
@@ -293,7 +293,7 @@ class View(Protocol):
         decision.
         """
 
-    def picture(self, view: dict[str, Any]) -> str:
+    def picture(self, given: dict[str, Any]) -> str:
         """A view as text of at most 80 columns and 40 lines."""
 
 

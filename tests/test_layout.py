@@ -1,14 +1,44 @@
-"""The tables in each RULES.md that say what stands where in actions and observations."""
+"""What a game declares: the functions of the contract, and what stands where in actions, observations and counts."""
 
 from __future__ import annotations
+
+import inspect
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
-from card_envs.game import Count, Game, Ratio, offsets, total
+from card_envs.game import (
+    Bot,
+    Count,
+    Game,
+    OptionalBot,
+    OptionalRules,
+    OptionalView,
+    Ratio,
+    Rules,
+    View,
+    offsets,
+    total,
+)
 from card_envs.layout import rewritten, rules_page, tables
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+
+
+def test_modules_offer_the_contract(game: Game) -> None:
+    """Every function with the names of its arguments, and every constant; what is optional agrees where it is there."""
+    compulsory: dict[Any, type] = {game.rules: Rules, game.bot: Bot, game.view: View}
+    optional: dict[Any, type] = {game.rules: OptionalRules, game.bot: OptionalBot, game.view: OptionalView}
+    for module, protocol in [*compulsory.items(), *optional.items()]:
+        stubs = {name: stub for name, stub in vars(protocol).items() if inspect.isfunction(stub) and name[0] != "_"}
+        for name, stub in stubs.items():
+            if hasattr(module, name) or protocol is compulsory[module]:
+                own = getattr(module, name)
+                expected = list(inspect.signature(stub).parameters)[1:]
+                assert list(inspect.signature(getattr(own, "py_func", own)).parameters) == expected, name
+    for module, protocol in compulsory.items():
+        assert [name for name in protocol.__annotations__ if not hasattr(module, name)] == []
 
 
 def test_rules_page_lists_the_layouts(game: Game) -> None:
