@@ -1,4 +1,4 @@
-"""`python -m card_envs`: games, survey, compare, solve, bench, play, watch."""
+"""`python -m card_envs`: games, survey, compare, solve, layout, bench, play, watch."""
 
 from __future__ import annotations
 
@@ -215,6 +215,25 @@ def advise(
     console.print(sheet)
     figures = {"game": game.name, "opponent": opponent, "seed": seed, "moves": [one._asdict() for one in advices]}
     write_json(figures, json_file)
+
+
+@app.command()
+def layout(
+    game_name: GameName,
+    write: Annotated[bool, typer.Option("--write", help="write them into the game's RULES.md, between their marks")] = (
+        False
+    ),
+) -> None:
+    """Print the tables of actions, observation and full state that follow from a game's declared fields."""
+    from card_envs.layout import rewritten, rules_page, tables
+
+    game = get_game(game_name)
+    for name, text in tables(game).items():
+        console.print(f"{name}\n\n{text}", markup=False, highlight=False, soft_wrap=True)
+    if write:
+        path = rules_page(game)
+        path.write_text(rewritten(game, path.read_text()))
+        console.print(f"written to {path}")
 
 
 @app.command()

@@ -350,7 +350,7 @@ def test_intervals_of_ratios_by_hand() -> None:
     def sums(x: Any, y: Any) -> NDArray[np.float64]:
         return np.array([np.sum(values) for values in (x, y, x * x, x * y, y * y)])
 
-    ratio = Ratio("", "", 0, 0)
+    ratio = Ratio("", "", "", "")
     values = np.random.default_rng(0).normal(3, 2, 400)
     mean = estimated(ratio, sums(values, np.ones(400)), 400)
     assert mean is not None and dataclasses.astuple(mean) == pytest.approx(dataclasses.astuple(normal_interval(values)))
@@ -363,7 +363,7 @@ def test_intervals_of_ratios_by_hand() -> None:
     assert found is not None and found.mean == pytest.approx(hits.sum() / size.sum())
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.01) and high - low > 0.1
     assert estimated(ratio, np.zeros(5), 400) is None
-    share = estimated(Ratio("", "", 0, 0, percent=True), np.array([0.0, 10, 0, 0, 10]), 10)
+    share = estimated(Ratio("", "", "", "", percent=True), np.array([0.0, 10, 0, 0, 10]), 10)
     assert share == wilson(0, 10)
 
 

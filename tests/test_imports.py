@@ -21,10 +21,11 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     {"cards", "game", "record"},
     {"engine"},
+    {"views"},
     {"games"},
     {"envs", "opponents", "draw"},
     {"compare", "terminal", "serve"},
-    {"__init__", "__main__", "bench", "scaffold", "testing"},  # and the `<game>_v0` modules
+    {"__init__", "__main__", "bench", "layout", "scaffold", "testing"},  # and the `<game>_v0` modules
 )
 HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "report", "command"}  # modules that only commands import

@@ -35,7 +35,7 @@ class Played:
         seconds: [P] time for all decisions of each policy; where compiled code plays, with the game's own work.
         decisions: [P] how many these were: moves with a choice, or all where compiled code plays.
         log: [B, L] the first L moves of each episode, -1 after its end.
-        counts: [N, P, NUM_COUNTS] what the game's `tally` and the loop have counted of each policy.
+        counts: [N, P, num_counts] what the game's `tally` and the loop have counted of each policy.
     """
 
     states: NDArray[Any]
@@ -76,7 +76,7 @@ class Ledger(NamedTuple):
         moves: [B, P] grows by the moves that each player made.
         rewards: [B, S] grows by the rewards.
         log: [B, L] the moves of an episode are entered, as far as there is room.
-        counts: [N, P, NUM_COUNTS] grow by the `tally` of each player's seats at the end of each deal; B / N tables in
+        counts: [N, P, num_counts] grow by the `tally` of each player's seats at the end of each deal; B / N tables in
             a row share a row.
     """
 
@@ -189,7 +189,7 @@ def play_out(
         np.zeros((num_tables, len(policies)), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
         np.full((num_tables, log_size), -1, np.int16),
-        np.zeros((num_tables // tables_per_deal, len(policies), game.rules.NUM_COUNTS), np.int64),
+        np.zeros((num_tables // tables_per_deal, len(policies), game.num_counts), np.int64),
     )
     askers = [Asker(game, policy, rng) for policy, rng in zip(policies, rngs)]
     loop = bind(play_on, game, inline=False)

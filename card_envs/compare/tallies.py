@@ -16,11 +16,11 @@ Tallied: TypeAlias = dict[str, dict[str, Estimate | None]]  # by row and column
 
 
 def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
-    """[R, 5] sums of x, y, xx, xy, yy over the [N, NUM_COUNTS] counts of independent deals.
+    """[R, 5] sums of x, y, xx, xy, yy over the [N, num_counts] counts of independent deals.
 
     R are the game's ratios, x the count of each, y what it is divided by. Sums of parts add up.
     """
-    x, y = np.array([(ratio.counted, ratio.per) for ratio in game.ratios], np.int64).reshape(-1, 2).T
+    x, y = np.array([game.entries_of(ratio) for ratio in game.ratios], np.int64).reshape(-1, 2).T
     sums = np.zeros((len(x), 5))
     bind(sum_counts)(counts, x, y, sums)
     return sums
@@ -30,7 +30,7 @@ def sum_counts(counts: Int64s, numerators: Int64s, denominators: Int64s, sums: N
     """Add up x, y, xx, xy, yy of each ratio into `sums` [R, 5].
 
     Args:
-        counts: [N, NUM_COUNTS].
+        counts: [N, num_counts].
         numerators, denominators: [R] which counts are x and y of each ratio.
         sums: [R, 5].
     """
