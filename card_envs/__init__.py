@@ -4,6 +4,7 @@ from card_envs import back_alley_v0                   # PettingZoo: back_alley_v
 gymnasium.make("card_envs/BackAlley-v0")              # one seat against opponents
 card_envs.BatchEnv(card_envs.get_game("back_alley"), 1024)   # many tables at once
 card_envs.load_opponent("back_alley/greedy")          # opponents
+card_envs.replay(card_envs.GameRecord.load("game.json"))     # an episode that was saved
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from card_envs.games import GAMES, get_game
 if TYPE_CHECKING:
     from card_envs.engine.batch import BatchEnv
     from card_envs.engine.legality import IllegalMove
+    from card_envs.envs.replay import replay, verify
     from card_envs.opponents import load_opponent
     from card_envs.opponents.policy import Opponent, Policy, Turn
     from card_envs.record import GameRecord
@@ -30,10 +32,13 @@ _LAZY = {
     "Policy": "card_envs.opponents.policy",
     "Turn": "card_envs.opponents.policy",
     "GameRecord": "card_envs.record",
+    "replay": "card_envs.envs.replay",
+    "verify": "card_envs.envs.replay",
 }
 
 __all__ = [
     "GAMES", "BatchEnv", "Game", "GameRecord", "IllegalMove", "Opponent", "Policy", "Turn", "get_game", "load_opponent",
+    "replay", "verify",
 ]  # fmt: skip
 
 

@@ -1,12 +1,11 @@
-"""`python -m card_envs`: games, survey, compare, solve, bench, play, watch."""
+"""`python -m card_envs`: games, survey, compare, solve, layout, bench, play, watch."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,9 +14,6 @@ from rich.progress import Progress
 from rich.table import Table as Sheet
 
 from card_envs.games import GAMES, get_game
-
-if TYPE_CHECKING:
-    from card_envs.compare.match import Contest
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
 console = Console()
@@ -46,6 +42,14 @@ def parse_options(options: list[str] | None) -> dict[str, Any]:
         except json.JSONDecodeError:
             parsed[name] = value
     return parsed
+
+
+def read_json(path: Path) -> Any:
+    """What a file says. Raises ValueError naming it if that is no JSON."""
+    try:
+        return json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: no JSON: {error}") from None
 
 
 def write_json(figures: dict[str, Any], path: Path | None) -> None:
@@ -102,91 +106,26 @@ def compare(
     record_pairs: Annotated[int, typer.Option(min=1, help="how many pairs of each pairing to save")] = 10,
 ) -> None:
     """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows what is known so far."""
-    from card_envs.compare.match import Contest, taken_apart
-    from card_envs.compare.records import save_records
-    from card_envs.compare.report import draw, show_comparison
+    from card_envs.compare.command import Keepsakes, Work, compare_all
+    from card_envs.compare.contest import Contest, taken_apart
     from card_envs.compare.solving import solver_of
 
     if len(players) < 2:
         raise ValueError(f"compare: expected two or more players, got {', '.join(players)}")
-    contest = Contest(
-        get_game(game_name), tuple(players), seed, tuple(parse_options(option).items()), not best, partner
-    )
+    options = tuple(parse_options(option).items())
+    contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
-    for part in contests.values():
-        part.check()
+    for one in contests.values():
+        one.check()
     if solve is not None:
         solver_of(contest.game)
-    figures = {}
-    for label, contest in contests.items():
-        found = play_shown(contest, pairs, label, processes, ray, solve)
-        if found is None:
-            break
-        figures[label] = found
-        title = comparison_title(contest, found, pairs, label)
-        show_comparison(console, title, contest.game, found)
-        if picture is not None:
-            path = picture.with_stem(f"{picture.stem}-{label}") if label else picture
-            draw(title, found, path)
-            console.print(f"drawn to {path}")
-        if found["stopped"]:
-            break
-        if records is not None:
-            saved = save_records(contest, pairs, record_pairs, records / label)
-            console.print(f"{saved} games saved to {records / label}")
-    if figures:
+    work, keep = Work(pairs, processes, ray, solve), Keepsakes(picture, records, record_pairs)
+    found = compare_all(contests, work, keep, console)
+    if found:
+        figures = {label: standings.as_dict() for label, standings in found.items()}
         write_json({"apart": apart, "with": with_player, "contests": figures} if apart else figures[""], json_file)
-    if len(figures) < len(contests) or any(found["stopped"] for found in figures.values()):
+    if len(found) < len(contests) or any(standings.stopped for standings in found.values()):
         raise typer.Exit(130)
-
-
-def play_shown(
-    contest: Contest, pairs: int, label: str, processes: int, ray: str, solve: float | None
-) -> dict[str, Any] | None:
-    """The standings of a contest played with a progress bar; None if Ctrl-C came before there was anything."""
-    from card_envs.compare.match import join, play_contest
-    from card_envs.compare.solving import Search, count_verdicts, solve_deals, won_of_winnable
-    from card_envs.compare.standings import standings
-
-    parts, solved = [], []
-    stopped = False
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(" ".join([label, *contest.names]), total=pairs)
-        try:
-            for part in play_contest(contest, pairs, processes, ray):
-                parts.append(part)
-                progress.advance(task, part.wins.shape[1])
-            if solve is not None:
-                search = Search(contest.game, contest.seed, contest.options, solve)
-                task = progress.add_task("solving", total=pairs)
-                for pair in solve_deals(search, range(pairs), processes, ray):
-                    solved.append(pair)
-                    progress.advance(task)
-        except KeyboardInterrupt:
-            stopped = True
-    if not parts:
-        console.print("stopped before the first pairs were finished")
-        return None
-    played = join(parts)
-    found = {**standings(contest, played), "stopped": stopped}
-    if len(solved) == pairs:
-        found["solved"] = count_verdicts(solved)
-        for policy, share in zip(found["policies"], won_of_winnable(played.wins, solved)):
-            policy["won_of_winnable"] = share
-    return found
-
-
-def comparison_title(contest: Contest, figures: dict[str, Any], pairs: int, label: str) -> str:
-    """What was played."""
-    unit = "mirrored pairs" if "rating" in figures["policies"][0] else "deals"
-    title = f"{contest.game.title}{described(contest.options)}: {figures['pairs']:,} {unit}, seed {contest.seed}"
-    title += f", stopped before {pairs:,}" if figures["stopped"] else ""
-    return title + (f"\n{label} of each; all else by one player: {'NAME'.join(contest.frame)}" if label else "")
-
-
-def described(options: Iterable[tuple[str, Any]]) -> str:
-    """Options for a title."""
-    return "".join(f", {name}={value}" for name, value in options)
 
 
 @app.command()
@@ -200,7 +139,8 @@ def survey(
     json_file: JsonFile = None,
 ) -> None:
     """Show what a game is like when one player sits in all seats: length, endings, scores, moving first."""
-    from card_envs.compare.report import figures_sheet, survey_sheet
+    from card_envs.compare.command import described
+    from card_envs.compare.report import show_figures, survey_sheet
     from card_envs.compare.survey import survey as play_survey
     from card_envs.opponents import load_opponent
 
@@ -215,7 +155,7 @@ def survey(
             surveys[name] = play_survey(game, policy, episodes, seed, options=options, progress=advance)
     title = f"{game.title}{described(options.items())}: {episodes:,} episodes each, seed {seed}"
     console.print(survey_sheet(title, surveys))
-    console.print(figures_sheet(game, {name: part.figures for name, part in surveys.items()}))
+    show_figures(console, game, {name: part.figures for name, part in surveys.items()})
     figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}
     write_json({**figures, "players": {name: part.as_dict() for name, part in surveys.items()}}, json_file)
 
@@ -234,45 +174,18 @@ def solve(
     json_file: JsonFile = None,
 ) -> None:
     """Find out which deals can be won when all cards are known; Ctrl-C shows what is known so far."""
-    from card_envs.compare.solving import Search, given_deal, line_text, solve_deals, solving_figures, solving_rows
+    from card_envs.compare.command import solve_many, solve_one
+    from card_envs.compare.solving import SolveTask
 
-    options = parse_options(option)
-    search = Search(get_game(game_name), seed, tuple(options.items()), seconds, memory, positions)
+    options = tuple(parse_options(option).items())
+    task = SolveTask(get_game(game_name), seed, options, seconds, memory, positions)
     if deal is not None:
-        try:
-            state = given_deal(search.game, options, json.loads(deal.read_text()))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{deal}: no JSON: {error}") from None
-        with console.status("solving"):
-            solution = search.solve(state)
-        line = line_text(search.game, state, solution.moves)
-        console.print(f"{solution.verdict}: {solution.positions:,} positions in {solution.seconds:.2f} s")
-        if line:
-            console.print(" ".join(line), highlight=False)
-        write_json({**vars(solution), "moves": line}, json_file)
+        write_json(solve_one(task, read_json(deal), console), json_file)
         return
-    solved = []
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("solving", total=packs)
-        try:
-            for pair in solve_deals(search, range(packs), processes):
-                solved.append(pair)
-                known = sum(solution.verdict != "unknown" for _, solution in solved)
-                progress.update(task, advance=1, description=f"{known} of {len(solved)} decided")
-        except KeyboardInterrupt:
-            console.print(f"stopped before {packs:,} packs")
-    if not solved:
-        raise typer.Exit(130)
-    figures = solving_figures(search, solved)
-    title = f"{search.game.title}{described(search.options)}: {len(solved):,} packs, seed {seed}, {seconds:g} s each"
-    sheet = Sheet("", "packs", "share", "95 % interval", title=title)
-    for row in solving_rows(figures):
-        sheet.add_row(*row)
-    console.print(sheet)
-    times = ", ".join(f"{share} {took:.2f} s" for share, took in figures["seconds"].items())
-    console.print(f"processor time: {times}; {figures['positions_a_second']:,} positions a second")
-    write_json({**figures, "stopped": len(solved) < packs}, json_file)
-    if len(solved) < packs:
+    figures = solve_many(task, packs, processes, console)
+    if figures is not None:
+        write_json({**figures.as_dict(), "stopped": figures.packs < packs}, json_file)
+    if figures is None or figures.packs < packs:
         raise typer.Exit(130)
 
 
@@ -288,10 +201,7 @@ def advise(
     from card_envs.opponents import load_opponent
 
     game = get_game(game_name)
-    try:
-        view = json.loads(position.read_text())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{position}: no JSON: {error}") from None
+    view = read_json(position)
     with console.status("thinking"):
         advices = load_opponent(opponent, game).evaluate(view, seed)
     sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
@@ -308,6 +218,25 @@ def advise(
 
 
 @app.command()
+def layout(
+    game_name: GameName,
+    write: Annotated[bool, typer.Option("--write", help="write them into the game's RULES.md, between their marks")] = (
+        False
+    ),
+) -> None:
+    """Print the tables of actions, observation and full state that follow from a game's declared fields."""
+    from card_envs.layout import rewritten, rules_page, tables
+
+    game = get_game(game_name)
+    for name, text in tables(game).items():
+        console.print(f"{name}\n\n{text}", markup=False, highlight=False, soft_wrap=True)
+    if write:
+        path = rules_page(game)
+        path.write_text(rewritten(game, path.read_text()))
+        console.print(f"written to {path}")
+
+
+@app.command()
 def bench(
     game_name: Annotated[str | None, typer.Argument(help="only this game")] = None,
     seconds: Annotated[float, typer.Option(min=0.01, help="for each figure")] = 1.0,
@@ -319,7 +248,7 @@ def bench(
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     with console.status("measuring"):
         figures = measure_all(chosen, seconds)
-    sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_a_second']:.1f} GB/s")
+    sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_per_second']:.1f} GB/s")
     sheet.add_column("")
     for game in chosen:
         sheet.add_column(game.title, justify="right")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from card_envs.compare.match import Contest
+from card_envs.compare.contest import Contest
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
@@ -189,7 +189,7 @@ def measure_game(game: Game, seconds: float) -> dict[str, float]:
 def measure_all(games: list[Game], seconds: float) -> dict[str, Any]:
     """Every figure of these games, the import and the memory copy."""
     return {
-        "copy_gb_a_second": copy_rate(seconds),
+        "copy_gb_per_second": copy_rate(seconds),
         "import_seconds": import_seconds(),
         "games": {game.name: measure_game(game, seconds) for game in games},
     }

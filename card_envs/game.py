@@ -1,8 +1,10 @@
 """The contract between a game and everything else.
 
-A game is a folder under `games/`: `rules.py` and `bot.py` hold plain functions on one record of a NumPy dtype,
-compiled by Numba; `view.py` translates between states and people. The functions below are typed stubs: the loops in
-`engine/kernels.py` name them, and `engine/compile.py` puts a game's own functions in their place.
+A game is a folder: `rules.py` and `bot.py` hold plain functions on one record of a NumPy dtype, compiled by Numba;
+`view.py` translates between states and people; `options.py` holds a pydantic model. `Rules`, `Bot` and `View` list what
+they offer, and `OptionalRules`, `OptionalBot` and `OptionalView` what they may offer besides. The loops of the engine
+name the compiled functions (`play`, `legal`, …) by the stubs at the end of this file, and `engine/compile.py` puts a
+game's own in their place.
 
 Letters for shapes, everywhere: `B` tables, `S` seats, `A` actions, `D` observation size, `T` steps.
 """
@@ -12,10 +14,24 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+from collections import namedtuple
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +39,29 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-State: TypeAlias = Any  # one record of a game's STATE dtype
 Int8s: TypeAlias = NDArray[np.int8]
 Int64s: TypeAlias = NDArray[np.int64]
 UInt64s: TypeAlias = NDArray[np.uint64]
 
+State: TypeAlias = Any  # one record of a game's STATE dtype, which alone knows its fields
+States: TypeAlias = NDArray[np.void]  # [B] of them
+Cards: TypeAlias = np.uint64  # a set of up to 64 cards, one bit each: see engine/sets.py
+Key: TypeAlias = np.uint64  # of a random stream, never changed: see engine/rng.py
+Stream: TypeAlias = UInt64s  # [1] where a random stream has got to
+Pack: TypeAlias = Int8s  # [PACK_SIZE] what is dealt
+Mask: TypeAlias = Int8s  # [A] 1 where an action is legal, else 0
+Obs: TypeAlias = Int8s  # [D] or [FULL_SIZE]
+Counts: TypeAlias = Int64s  # what `tally` counts: the entries of COUNTS one after the other
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+# What a game declares
+
 
 class Field(NamedTuple):
-    """A stretch of an observation: `size` entries, each within [low, high]."""
+    """A stretch of an observation or of the actions: `size` entries, each within [low, high]."""
 
     name: str
     size: int
@@ -39,12 +70,49 @@ class Field(NamedTuple):
     meaning: str = ""
 
 
-def offsets(fields: tuple[Field, ...]) -> tuple[int, ...]:
-    """Where each field starts, and the total size as the last entry."""
-    return tuple(sum(field.size for field in fields[:i]) for i in range(len(fields) + 1))
+class Count(NamedTuple):
+    """What `tally` counts, in one entry or in one for each of several cases."""
+
+    name: str
+    size: int = 1
+    meaning: str = ""
 
 
-def bounds(fields: tuple[Field, ...]) -> tuple[Int8s, Int8s]:
+class Ratio(NamedTuple):
+    """A figure of a policy beside its score, shown by comparisons and surveys: one count of `tally` for each `per`."""
+
+    row: str  # "bid 3"
+    column: str  # "made"
+    counted: str  # name of a count
+    per: str  # name of the count that it is divided by
+    entry: int = 0  # which entry of the two, where they have several
+    percent: bool = False
+
+
+class Offsets(Protocol):
+    """Where each of some fields starts, by its name."""
+
+    def __getattr__(self, name: str) -> int: ...
+
+
+def offsets(fields: Sequence[Field | Count]) -> Offsets:
+    """A named tuple of where each field starts: `AT = offsets(FULL_FIELDS)`, then `obs[AT.hand + card]`.
+
+    To Numba it is a constant, folded into machine code.
+    """
+    make: Any = namedtuple
+    starts: Offsets = make("Offsets", [field.name for field in fields])(
+        *(total(fields[:i]) for i in range(len(fields)))
+    )
+    return starts
+
+
+def total(fields: Sequence[Field | Count]) -> int:
+    """How many entries some fields have together."""
+    return sum(field.size for field in fields)
+
+
+def bounds(fields: Sequence[Field]) -> tuple[Int8s, Int8s]:
     """The lowest and the highest value of each entry of an observation."""
     sizes = [field.size for field in fields]
     low = np.repeat(np.array([field.low for field in fields], np.int8), sizes)
@@ -76,34 +144,104 @@ def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
     return np.dtype((np.record, np.dtype(shared + fields, align=True)))
 
 
-class Ratio(NamedTuple):
-    """A figure of a policy beside its score, shown by comparisons and surveys: one count of `tally` for each `per`."""
-
-    row: str  # "bid 3"
-    column: str  # "made"
-    counted: int  # index of a count
-    per: int  # index of the count that it is divided by
-    percent: bool = False
+# What the modules of a game offer
 
 
 class Rules(Protocol):
-    """What a `rules.py` offers besides the compiled functions below."""
+    """What a `rules.py` offers. All functions but `new_state` are compiled: decorate them with `@rule`."""
 
+    __file__: str
     STATE: np.dtype[Any]
     NUM_SEATS: int
-    SIDES: tuple[int, ...]  # by seat: seats with the same number win and lose together
     ACTION_FIELDS: tuple[Field, ...]  # the ranges of action ids
     NUM_ACTIONS: int
-    PACK_SIZE: int  # entries of the `int8` array that `arrange` takes
+    PACK_SIZE: int  # entries of the array that `arrange` takes
     OBS_FIELDS: tuple[Field, ...]
-    FULL_FIELDS: tuple[Field, ...]
+    FULL_FIELDS: tuple[Field, ...]  # those of the observation, then what only the full state has
     OBS_SIZE: int
     FULL_SIZE: int
-    NUM_COUNTS: int  # what `tally` counts
-    WORST_SCORE: float  # the worst reward that one deal can bring (what an illegal move costs)
+    WORST_SCORE: float  # the worst reward that one deal can bring, 0 or less: what an illegal move costs
 
     def new_state(self, options: Any) -> State:
         """A State with these (validated) options before its first deal: `over` and `needs_deal` are set."""
+
+    def deal(self, state: State) -> None:
+        """Deal afresh from the state's own stream; where the episode is over, begin the next one.
+
+        Streams are keyed by seed, table, episode, number of the deal and re-deal: a deal does not depend on how
+        earlier ones were played.
+        """
+
+    def arrange(self, state: State, pack: Pack) -> None:
+        """Deal from a given pack, `int8 [PACK_SIZE]`, which stays the caller's; else as `deal`."""
+
+    def legal(self, state: State, mask: Mask) -> int:
+        """Write the 0/1 mask `int8 [A]` of the seat to move and return how many actions are legal.
+
+        None is where the state needs a deal; before that there is always one.
+        """
+
+    def play(self, state: State, action: int) -> None:
+        """Apply one legal action and move on to the next decision, the end, or the need of a deal; set `rewards`.
+
+        It never deals. At the end of an episode both `over` and `needs_deal` are set.
+        """
+
+    def random_move(self, state: State, stream: Stream) -> int:
+        """A uniformly drawn legal action; `stream` is `uint64 [1]` and moves on."""
+
+    def observe(self, state: State, seat: int, obs: Obs) -> None:
+        """Write what a seat may know into `int8 [D]`: complete for perfect memory, relative to the seat."""
+
+    def observe_all(self, state: State, seat: int, obs: Obs) -> None:
+        """Write the full state seen from a seat into `int8 [FULL_SIZE]`: for critics only."""
+
+    def redeal_hidden(self, state: State, seat: int, stream: Stream) -> None:
+        """Draw everything that a seat can't know anew, uniformly among all that fits what it knows.
+
+        The result depends on that knowledge and the stream alone, to the last field; the state's own stream is
+        re-keyed.
+        """
+
+    def standing(self, state: State, seat: int) -> int:
+        """How far a seat's side is ahead in the episode, in points; in a game for one, how far it has come.
+
+        Search compares moves by what this is at the end of the deal; it does not depend on the option `reward`.
+        """
+
+
+class OptionalRules(Protocol):
+    """What a `rules.py` may leave out."""
+
+    SIDES: tuple[int, ...]  # by seat, from 0: equal ones win and lose together; default: everybody plays alone
+    COUNTS: tuple[Count, ...]  # what `tally` counts; default: nothing
+
+    def tally(self, state: State, seat: int, counts: Counts) -> None:
+        """Add what a deal that has just ended was like for a seat to the `int64` entries of COUNTS.
+
+        Called for each seat at the end of each deal, before the next.
+        """
+
+
+class Bot(Protocol):
+    """What a `bot.py` offers, compiled like the rules. Both use only what the seat to move may know."""
+
+    def trivial(self, state: State) -> int:
+        """The move of the yardstick that RULES.md defines to the last tie."""
+
+    def greedy(self, state: State) -> int:
+        """The move of the game's scripted player."""
+
+
+class OptionalBot(Protocol):
+    """What a `bot.py` may leave out."""
+
+    def plausibility(self, state: State, seat: int) -> float:
+        """How well the cards that a seat can't see explain what the others did: above 0, at most 1, the default.
+
+        Search keeps a world with this probability; the others are taken to play much like `greedy`. It may write to
+        the state, and leaves it as it was.
+        """
 
 
 class View(Protocol):
@@ -111,47 +249,65 @@ class View(Protocol):
 
     SCHEMA: dict[str, Any]  # JSON schema of `view`
     SEAT_NAMES: tuple[str, ...]  # what a seat calls itself and the others, clockwise
-    RATIOS: tuple[Ratio, ...]  # what is shown of the counts of `tally`
-    PHASES: dict[str, range]  # kinds of decisions by the actions that are legal there; empty if there is only one kind
 
     def move_text(self, state: State, action: int) -> str:
-        """An action in the notation of RULES.md."""
+        """An action in the notation of RULES.md; no two legal ones read alike."""
 
     def parse_move(self, state: State, text: str) -> int:
         """The action of a text in that notation, legal or not. Raises ValueError if it is none."""
 
-    def parse_deal(self, state: State, deal: object) -> list[Int8s]:
-        """The packs of a custom deal, for `arrange`. Raises ValueError saying what and where."""
+    def parse_deal(self, state: State, deal: object) -> list[Pack]:
+        """The packs of a custom deal, whatever JSON it is, for `arrange`.
 
-    def dealt_pack(self, state: State) -> Int8s:
-        """The pack of the deal on the table, for `arrange`."""
+        Raises ValueError that begins with the place in the deal that is wrong: `deal.packs[0]: …`.
+        """
 
-    def deal_text(self, packs: list[Int8s]) -> dict[str, Any]:
-        """Packs as a custom deal: the reverse of `parse_deal`."""
+    def dealt_pack(self, state: State) -> Pack:
+        """The pack of the deal on the table, or of a world drawn anew, for `arrange`."""
+
+    def deal_text(self, packs: list[Pack]) -> dict[str, Any]:
+        """Packs as a custom deal, ready for JSON: the reverse of `parse_deal`."""
 
     def options_of(self, state: State) -> Any:
         """The options that a state was made with."""
 
-    def num_deals(self, state: State) -> int:
-        """How many scored deals an episode has, 1 where that is open."""
-
     def outcome(self, state: State) -> tuple[str, list[int]]:
         """Why the episode ended (empty while it runs) and the score of each seat so far.
 
-        A game for one says "won" of an episode that is.
+        Seats of one side have the same score. A game for one says "won" of an episode that is.
         """
 
-    def outcomes(self, states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
-        """The same for [B] states at once, in NumPy: reasons [B] and scores [B, S]."""
-
     def view(self, state: State, seat: int) -> dict[str, Any]:
-        """All that a seat sees, ready for JSON."""
+        """All that a seat sees, ready for JSON.
 
-    def from_view(self, view: dict[str, Any]) -> State:
-        """A State with that view; what is hidden is filled in consistently."""
+        Every game has the keys `game` (its name), `options` (as `env(**options)` takes them), `seat`, `to_move` (the
+        seat, or None where no decision is due) and `legal` (the seat's legal moves as text; empty where it is not to
+        move).
+        """
 
-    def picture(self, view: dict[str, Any]) -> str:
-        """A view as text of at most 80 columns."""
+    def from_view(self, given: dict[str, Any]) -> State:
+        """A State with that view; what is hidden is filled in consistently.
+
+        The view comes from outside and may be any JSON; `card_envs/views.py` helps to check it. Raises ValueError,
+        with a message that begins with "view", where it is malformed, contradicts itself or the rules, or shows no
+        decision.
+        """
+
+    def picture(self, given: dict[str, Any]) -> str:
+        """A view as text of at most 80 columns and 40 lines."""
+
+
+class OptionalView(Protocol):
+    """What a `view.py` may leave out."""
+
+    RATIOS: tuple[Ratio, ...]  # what is shown of the counts of `tally`; default: nothing
+    PHASES: dict[str, range]  # kinds of decisions by the actions that are legal there; default: there is only one kind
+
+    def num_deals(self, state: State) -> int:
+        """How many scored deals an episode has; default: 1, which is also right where that is open."""
+
+    def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
+        """`outcome` of [B] states at once, in NumPy: reasons [B], scores [B, S]; default: a loop."""
 
 
 Verdict: TypeAlias = Literal["won", "lost", "unknown"]
@@ -207,26 +363,30 @@ class Game:
         return f"card_envs/{self.title.replace(' ', '')}-v{self.version}"
 
     @cached_property
-    def rules(self) -> Any:
-        return importlib.import_module(f"{self.package}.rules")
+    def rules(self) -> Rules:
+        return cast(Rules, importlib.import_module(f"{self.package}.rules"))
 
     @cached_property
-    def bot(self) -> Any:
-        return importlib.import_module(f"{self.package}.bot")
+    def bot(self) -> Bot:
+        return cast(Bot, importlib.import_module(f"{self.package}.bot"))
 
     @cached_property
-    def view(self) -> Any:
-        return importlib.import_module(f"{self.package}.view")
+    def view(self) -> View:
+        return cast(View, importlib.import_module(f"{self.package}.view"))
 
     @cached_property
-    def solver(self) -> Any:
-        """The game's `Solver`, or None."""
+    def solver(self) -> Solver | None:
+        """The game's solver, if it has one."""
         name = f"{self.package}.solver"
-        return importlib.import_module(name) if find_spec(name) else None
+        return cast(Solver, importlib.import_module(name)) if find_spec(name) else None
 
     @cached_property
     def options(self) -> type[BaseModel]:
-        """The pydantic model of the game's options."""
+        """The pydantic model of the game's options, `Options` in its `options.py`.
+
+        Every option has a default and a description. `reward` is one of them, with the value "win" among others: 1, -1
+        or 0 for each seat at the end of an episode and nothing before.
+        """
         options: type[BaseModel] = importlib.import_module(f"{self.package}.options").Options
         return options
 
@@ -255,21 +415,43 @@ class Game:
         return phases
 
     @property
+    def counts(self) -> tuple[Count, ...]:
+        """What the game's `tally` counts."""
+        counts: tuple[Count, ...] = getattr(self.rules, "COUNTS", ())
+        return counts
+
+    @property
+    def num_counts(self) -> int:
+        """How many entries `tally` adds to."""
+        return total(self.counts)
+
+    @property
     def ratios(self) -> tuple[Ratio, ...]:
         """What comparisons show of the counts of `tally`."""
         ratios: tuple[Ratio, ...] = getattr(self.view, "RATIOS", ())
         return ratios
 
+    def entries_of(self, ratio: Ratio) -> tuple[int, int]:
+        """Where `tally` counts what a ratio divides, and what it divides by."""
+        start = offsets(self.counts)
+        several = {count.name for count in self.counts if count.size > 1}
+
+        def entry(name: str) -> int:
+            return int(getattr(start, name)) + (ratio.entry if name in several else 0)
+
+        return entry(ratio.counted), entry(ratio.per)
+
     def num_deals(self, state: State) -> int:
         """How many scored deals an episode has, 1 where that is open."""
-        return int(self.view.num_deals(state)) if hasattr(self.view, "num_deals") else 1
+        own: Callable[[State], int] | None = getattr(self.view, "num_deals", None)
+        return own(state) if own else 1
 
-    def outcomes(self, states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+    def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
         """Why the episodes of [B] states ended: reasons [B] and scores [B, S]."""
-        if hasattr(self.view, "outcomes"):
-            reasons, scores = self.view.outcomes(states)
-        else:
-            reasons, scores = zip(*(self.view.outcome(state) for state in states))
+        own: Callable[[States], tuple[NDArray[np.str_], Int64s]] | None = getattr(self.view, "outcomes", None)
+        if own:
+            return own(states)
+        reasons, scores = zip(*(self.view.outcome(state) for state in states))
         return np.array(reasons), np.array(scores, np.int64)
 
     def validated(self, options: dict[str, Any]) -> Any:
@@ -289,91 +471,34 @@ class Game:
         return Game, (self.name, self.title, self.package, self.version)
 
 
-# The compiled functions of a game: stubs, never called.
+# The compiled functions, for loops to name
 
 
-def deal(state: State) -> None:
-    """Deal afresh from the state's own stream; where the episode is over, begin the next one.
+def _stub(function: Callable[Concatenate[Any, Parameters], Result]) -> Callable[Parameters, Result]:
+    """A plain function with the name and the type of one of a game, for `bind` to replace."""
 
-    Streams are keyed by seed, table, episode, number of the deal and re-deal: a deal does not depend on how earlier
-    ones were played.
-    """
-    raise NotImplementedError
+    @wraps(function)
+    def unbound(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        raise NotImplementedError(f"{function.__name__}: the loop that calls it is not bound to a game")
 
-
-def arrange(state: State, pack: Int8s) -> None:
-    """Deal from a given pack, `int8 [PACK_SIZE]`, which stays the caller's; else as `deal`."""
-    raise NotImplementedError
+    return unbound
 
 
-def legal(state: State, mask: Int8s) -> int:
-    """Write the 0/1 mask `int8 [A]` of the seat to move and return how many actions are legal (never 0)."""
-    raise NotImplementedError
-
-
-def play(state: State, action: int) -> None:
-    """Apply one legal action and move on to the next decision, the end, or the need of a deal."""
-    raise NotImplementedError
-
-
-def random_move(state: State, stream: UInt64s) -> int:
-    """A uniformly drawn legal action; `stream` is `uint64 [1]` and moves on."""
-    raise NotImplementedError
-
-
-def observe(state: State, seat: int, obs: Int8s) -> None:
-    """Write what a seat may know into `int8 [D]`: complete for perfect memory, relative to the seat."""
-    raise NotImplementedError
-
-
-def observe_all(state: State, seat: int, obs: Int8s) -> None:
-    """Write the full state seen from a seat into `int8 [FULL_SIZE]`: for critics only."""
-    raise NotImplementedError
-
-
-def redeal_hidden(state: State, seat: int, stream: UInt64s) -> None:
-    """Draw everything that a seat can't know anew, uniformly among all that fits what it knows.
-
-    The result depends on that knowledge and the stream alone; the state's own stream is re-keyed.
-    """
-    raise NotImplementedError
-
-
-def trivial(state: State) -> int:
-    """The move of the yardstick that RULES.md defines to the last tie, from what the seat to move may know."""
-    raise NotImplementedError
-
-
-def greedy(state: State) -> int:
-    """The move of the game's scripted player, from what the seat to move may know."""
-    raise NotImplementedError
-
-
-def standing(state: State, seat: int) -> int:
-    """How far a seat's side is ahead in the episode, in points; in a game for one, how far it has come.
-
-    Search compares moves by what this is at the end of the deal; it does not depend on the option `reward`.
-    """
-    raise NotImplementedError
-
-
-def tally(state: State, seat: int, counts: Int64s) -> None:
-    """Add what a deal that has just ended was like for a seat to `int64 [NUM_COUNTS]`.
-
-    Called for each seat at the end of each deal, before the next.
-    """
-    raise NotImplementedError
-
-
-def plausibility(state: State, seat: int) -> float:
-    """How well the cards that a seat can't see explain what the others did, between 0 and 1; in `bot.py`.
-
-    Search keeps a world with this probability; the others are taken to play much like `greedy`. It may write to the
-    state, and leaves it as it was.
-    """
-    raise NotImplementedError
+deal = _stub(Rules.deal)
+arrange = _stub(Rules.arrange)
+legal = _stub(Rules.legal)
+play = _stub(Rules.play)
+random_move = _stub(Rules.random_move)
+observe = _stub(Rules.observe)
+observe_all = _stub(Rules.observe_all)
+redeal_hidden = _stub(Rules.redeal_hidden)
+standing = _stub(Rules.standing)
+tally = _stub(OptionalRules.tally)
+trivial = _stub(Bot.trivial)
+greedy = _stub(Bot.greedy)
+plausibility = _stub(OptionalBot.plausibility)
 
 
 def bot_move(state: State) -> int:
-    """The move of the one of the two that a loop is bound to."""
-    raise NotImplementedError
+    """The move of the one of the two bots that a loop is bound to."""
+    raise NotImplementedError("bot_move: the loop that calls it is not bound to a bot")

@@ -1,14 +1,11 @@
-"""Game records: everything needed to play an episode again, as JSON."""
+"""Game records: everything needed to play an episode again (`card_envs.replay`), as JSON."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-
-if TYPE_CHECKING:
-    from card_envs.envs.aec import CardEnv
 
 
 class GameRecord(BaseModel):
@@ -35,32 +32,3 @@ class GameRecord(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             raise ValueError(f"{path}: no game record: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-
-    def replay(self, num_moves: int | None = None) -> CardEnv:
-        """An environment in which the first `num_moves` moves (default all) have been played.
-
-        Raises:
-            ValueError: another version of the rules, or a move that is illegal at its place.
-        """
-        from card_envs.envs.aec import CardEnv
-        from card_envs.games import get_game
-
-        game = get_game(self.game)
-        if game.version != self.version:
-            raise ValueError(f"record of {self.game} version {self.version}; these are the rules of {game.version}")
-        env = CardEnv(game, illegal_move="raise", **self.options)
-        env.reset(seed=0, options={"deal": self.deal})
-        for number, move in enumerate(self.moves[:num_moves]):
-            action = env.parse_move(move)
-            if move not in env.legal_moves():
-                raise ValueError(f"move {number}: {move} is illegal; legal: {', '.join(env.legal_moves())}")
-            env.step(action)
-        return env
-
-    def verify(self) -> None:
-        """Replay and compare the outcome. Raises ValueError where they differ."""
-        outcome = self.replay().outcome()
-        if self.outcome.get("reason") == "illegal" and not outcome["over"]:
-            outcome |= {"over": True, "reason": "illegal"}
-        if outcome != self.outcome:
-            raise ValueError(f"the record says {self.outcome}, its moves lead to {outcome}")

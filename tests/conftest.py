@@ -1,16 +1,18 @@
 """What all tests share: every game of the registry as the parameter `game`, and positions reached by play.
 
-The tests' own game is registered like those of the package: one entry, nothing else.
+The template of new games is registered like those of the package: one entry, nothing else. A game of another package
+is tested with `pytest tests/test_contract.py tests/test_worlds.py tests/test_referee.py --game its.package`: the
+package has `GAME` and the folder `tests` (`card_envs/testing/referee.py`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -28,17 +30,40 @@ from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
-GAMES[TINY_GAME.name] = TINY_GAME
-register_all()
+pytest.register_assert_rewrite("card_envs.testing.referee")
+from card_envs.testing.referee import facts_of  # noqa: E402
 
 Options = dict[str, Any]
+
+ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
+
+
+def games_under_test() -> list[Game]:
+    """The games to test, which the registry knows from now on."""
+    only = os.environ.get(ONLY)
+    game: Game = import_module(only).GAME if only else TINY_GAME
+    GAMES.update({TINY_GAME.name: TINY_GAME, game.name: game})
+    register_all()
+    return [game] if only else list(GAMES.values())
+
+
+games_under_test()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--game", metavar="PACKAGE", help="test the game of this package alone: it has `GAME` and `tests`")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--game"):
+        os.environ[ONLY] = config.getoption("--game")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test with a parameter `game` runs for all games, unless it names its own."""
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "game" in metafunc.fixturenames and not any("game" in names for names in named):
-        metafunc.parametrize("game", list(GAMES.values()), ids=lambda game: game.name)
+        metafunc.parametrize("game", games_under_test(), ids=lambda game: game.name)
 
 
 def listed_values(annotation: Any) -> list[Any]:
@@ -63,11 +88,8 @@ def spelled_out_options(game: Game) -> tuple[Options, ...]:
 @cache
 def option_sets(game: Game) -> tuple[Options, ...]:
     """The same, and those that the game's own tests list."""
-    facts = f"tests.games.{game.name}.facts"
-    known = find_spec(f"tests.games.{game.name}") and find_spec(facts)
-    own: list[Options] = import_module(facts).OPTIONS if known else []
     sets: list[Options] = list(spelled_out_options(game))
-    sets += [options for options in own if options not in sets]
+    sets += [options for options in facts_of(game).OPTIONS if options not in sets]
     return tuple(sets)
 
 
@@ -127,6 +149,32 @@ def positions(game: Game, num_tables: int = 256, steps: int = 1500, per_table: i
     states: NDArray[Any] = np.concatenate([env.states.copy(), *chosen])
     states.flags.writeable = False
     return states
+
+
+class CompiledRules(NamedTuple):
+    """A game's rules on table `i` of an array of States."""
+
+    deal: Callable[[NDArray[Any], int], None]
+    arrange: Callable[[NDArray[Any], int, NDArray[np.int8]], None]  # from this pack
+    legal: Callable[[NDArray[Any], int, NDArray[np.int8]], int]  # writes the mask
+    play: Callable[[NDArray[Any], int, int], None]  # this action
+
+
+@cache
+def rules_of(game: Game) -> CompiledRules:
+    return CompiledRules(*(bind(getattr(kernels, f"{name}_table"), game) for name in CompiledRules._fields))
+
+
+def random_moves(game: Game, states: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """[n] what `random_move` draws; the streams [n] move on."""
+    moves = np.zeros(len(states), np.int32)
+    bind(kernels.random_actions, game)(0, len(states), states, streams, moves)
+    return moves
+
+
+def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
+    """[n] the seats that many places after the one to move."""
+    return ((states["seat"] + shift) % game.rules.NUM_SEATS).astype(np.int8)
 
 
 def quick_opponents(game: Game) -> list[str]:
@@ -202,4 +250,4 @@ def table_of(game: Game, options: Options, seed: int, number: int = 0) -> Table:
 @pytest.fixture
 def games() -> list[Game]:
     """All games at once, for tests that start a process for them."""
-    return list(GAMES.values())
+    return games_under_test()

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import sys
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -19,19 +18,22 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app, main
+from card_envs.compare.contest import Contest, play_contest
 from card_envs.compare.estimates import estimate, estimates, normal_interval, pairs_needed, wilson
-from card_envs.compare.match import Contest, chunks, join, play_contest, play_pairs, seating
+from card_envs.compare.pairs import chunks, join, play_pairs, seating
 from card_envs.compare.ratings import bradley_terry, ratings
-from card_envs.compare.standings import standings
+from card_envs.compare.standings import anchor_of, standings
 from card_envs.compare.survey import survey, wins_of
 from card_envs.compare.tallies import estimated
 from card_envs.engine.legality import IllegalMove
+from card_envs.envs.replay import replay, verify
 from card_envs.game import Game, Ratio
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Turn
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.testing.referee import facts_of
 from tests.conftest import short_options
 
 HERE = "tests.test_compare"
@@ -131,12 +133,14 @@ def test_ratings_by_hand() -> None:
 
 def test_ratings_are_pinned_and_resampled() -> None:
     wins = np.random.default_rng(1).binomial(2, [[0.7], [0.8], [0.6]], (3, 500)) / 2
-    better, pinned, worse = ratings(["a", "x/greedy", "b"], wins)
+    better, pinned, worse = ratings(3, wins, anchor=1)
     assert (pinned.mean, pinned.low, pinned.high) == (1000, 1000, 1000)
     assert worse.low < worse.mean < worse.high < 1000 < better.low < better.mean < better.high
-    unpinned = ratings(["a", "c", "b"], wins)
+    unpinned = ratings(3, wins)
     assert sum(rating.mean for rating in unpinned) == pytest.approx(3000)
     assert unpinned[0].mean - unpinned[2].mean == pytest.approx(better.mean - worse.mean)
+    assert anchor_of(["ppo", "big_ben/greedy", "greedy"]) == 1
+    assert anchor_of(["ppo", "runs/greedy", "search:greedy-8"]) is None
 
 
 # Known answers
@@ -144,7 +148,7 @@ def test_ratings_are_pinned_and_resampled() -> None:
 
 def equal_within_interval(seeds: range) -> int:
     player = load_opponent("random", HIGH_CARD)
-    margins = [play_pairs(HIGH_CARD, player, player, 200, seed).margin for seed in seeds]
+    margins = [play_pairs(HIGH_CARD, player, player, 200, seed).margin_per_episode for seed in seeds]
     return sum(margin.low <= 0 <= margin.high for margin in margins)
 
 
@@ -175,7 +179,7 @@ def test_a_known_edge_is_found_in_about_80_of_100_seeds() -> None:
     margins = play_pairs(HIGH_CARD, greedy, careless, 200_000, seed=999).margins
     needed = pairs_needed(margins)
     assert needed is not None and 100 < needed < 5000
-    found = [play_pairs(HIGH_CARD, greedy, careless, needed, seed).margin for seed in range(100)]
+    found = [play_pairs(HIGH_CARD, greedy, careless, needed, seed).margin_per_episode for seed in range(100)]
     shown = sum(margin.low > 0 for margin in found)
     print(f"edge {margins.mean():.4f} a deal; {needed} pairs show it in {shown} of 100 seeds")
     assert 70 <= shown <= 90
@@ -186,7 +190,7 @@ def test_a_small_edge_is_found_with_the_predicted_number_of_pairs() -> None:
     greedy, other = load_opponent("greedy", HIGH_CARD), load_opponent("random", HIGH_CARD)
     needed = pairs_needed(play_pairs(HIGH_CARD, greedy, other, 5000, seed=99).margins)
     assert needed is not None and needed > 15
-    found = [play_pairs(HIGH_CARD, greedy, other, needed, seed).margin.low > 0 for seed in range(40)]
+    found = [play_pairs(HIGH_CARD, greedy, other, needed, seed).margin_per_episode.low > 0 for seed in range(40)]
     assert 26 <= sum(found) <= 38  # of 40, with a chance of 0.8 each
 
 
@@ -202,7 +206,7 @@ def test_asked_players_play_the_same_games_as_compiled_ones(game: Game) -> None:
     assert asked.decisions[1] == compiled.decisions[1] and 0 < asked.decisions[0] <= compiled.decisions[0]
     both = [survey(game, policy, 16, seed=5, options=options).as_dict() for policy in (Asked(game), greedy)]
     for figures in both:
-        assert figures.pop("microseconds_a_decision") >= 0
+        assert figures.pop("microseconds_per_decision") >= 0
     assert both[0] == both[1]
 
 
@@ -212,11 +216,11 @@ def test_survey(game: Game) -> None:
     found = survey(game, policy, 60, seed=1, options=options)
     assert found.decisions.low <= found.decisions.mean <= found.decisions.high and found.decisions.mean > 1
     assert sum(share.mean for share in found.endings.values()) == pytest.approx(1) and "" not in found.endings
-    assert (found.first_wins is None) == (max(game.rules.SIDES) == 0)
+    assert (found.first_side_wins is None) == game.is_solitaire
     again = survey(game, policy, 60, seed=1, options=options)
-    assert again == dataclasses.replace(found, microseconds=again.microseconds)
+    assert again == dataclasses.replace(found, microseconds_per_decision=again.microseconds_per_decision)
     other = survey(game, policy, 60, seed=2, options=options)
-    assert (other.decisions, other.score) != (found.decisions, found.score)
+    assert (other.decisions, other.score_of_seat_0) != (found.decisions, found.score_of_seat_0)
     if game is HIGH_CARD:
         assert found.decisions.low == found.decisions.high == 6
 
@@ -248,13 +252,13 @@ def played(contest: Contest, pairs: int, processes: int = 1, ray_address: str = 
 def test_standings_of_all_games(game: Game) -> None:
     contest = Contest(game, ("greedy", "random", "trivial"), 3, tuple(short_options(game).items()))
     part = played(contest, 20)
-    figures = json.loads(json.dumps(standings(contest, part)))
+    figures = json.loads(json.dumps(standings(contest, part).as_dict()))
     assert figures["pairs"] == 20 and [policy["name"] for policy in figures["policies"]] == list(contest.names)
     assert len(figures["pairings"]) == 3 and figures["nearest"]["first"] in contest.names
     means = {policy["name"]: policy["win_share"]["mean"] for policy in figures["policies"]}
     pairing = figures["pairings"][0]
     assert (pairing["first"], pairing["second"]) == ("greedy", "random")
-    if max(game.rules.SIDES) == 0:
+    if game.is_solitaire:
         assert pairing["wins_more"]["mean"] == pytest.approx(means["greedy"] - means["random"])
         scores = [policy["score"]["mean"] for policy in figures["policies"]]
         assert scores == pytest.approx(part.margins.mean(axis=1).tolist()) and scores[0] > scores[1]
@@ -266,9 +270,48 @@ def test_standings_of_all_games(game: Game) -> None:
         assert np.array_equal(alone.margins[0], part.margins[0])
 
 
+FIGURES = ["microseconds_per_move", "decisions", "figures"]
+
+
+def test_the_keys_of_the_figures(game: Game) -> None:
+    """What programs read; the figures that are shipped have the same."""
+    names = ("greedy", "random", "trivial")
+    figures = standings(contest := Contest(game, names, 3), played(contest, 16)).as_dict()
+    own = ["win_share", "score"] if game.is_solitaire else ["rating", "win_share", "margin_per_episode"]
+    both = ["wins_more", "score_more"]
+    if not game.is_solitaire:
+        both = ["win_share", "margin_per_episode", "margin_per_deal"]
+    assert list(figures) == [
+        "game", "version", "options", "seed", "sampled", "partner", "frame", "pairs", "deals_per_episode",
+        "policies", "pairings", "nearest", "stopped",
+    ]  # fmt: skip
+    assert list(figures["policies"][0]) == ["name", *own, *FIGURES]
+    assert list(figures["pairings"][0]) == ["first", "second", *both, "pairs_needed"]
+    assert list(figures["policies"][0]["win_share"]) == ["mean", "low", "high"]
+    assert list(figures["nearest"]) == ["first", "second", "pairs_needed"]
+    for file in (Path(__file__).parents[1] / "strength").glob(f"{game.name}-[0-9]*.json"):
+        shipped = json.loads(file.read_text())
+        assert shipped.keys() <= {*figures, "solved"}
+        for kind in ("policies", "pairings"):
+            for one in shipped[kind]:
+                assert one.keys() <= {*figures[kind][0], "won_of_winnable"}
+
+
+def test_the_keys_of_pairs_and_surveys() -> None:
+    greedy, rival = load_opponent("greedy", HIGH_CARD), load_opponent("random", HIGH_CARD)
+    assert list(play_pairs(HIGH_CARD, greedy, rival, 16).as_dict()) == [
+        "pairs", "deals_per_episode", "win_share", "margin_per_episode", "margin_per_deal", "microseconds_per_move",
+        "decisions",
+    ]  # fmt: skip
+    assert list(survey(HIGH_CARD, greedy, 16).as_dict()) == [
+        "episodes", "decisions", "endings", "first_side_wins", "score_of_seat_0", "microseconds_per_decision",
+        "figures",
+    ]  # fmt: skip
+
+
 def test_a_partner_sits_beside_each(game: Game) -> None:
     contest = Contest(game, ("greedy", "trivial"), 3, tuple(short_options(game).items()), partner="greedy")
-    if len(set(game.rules.SIDES)) == game.rules.NUM_SEATS:
+    if game.num_sides == game.rules.NUM_SEATS:
         with pytest.raises(ValueError, match="partner"):
             contest.check()
         return
@@ -278,28 +321,22 @@ def test_a_partner_sits_beside_each(game: Game) -> None:
     assert not played(Contest(game, ("greedy", "greedy"), 3, contest.options, partner="trivial"), 16).margins.any()
 
 
-def recount_high_card(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[Any, tuple[int, int]]:
-    own, others = view["scores"][seat], view["scores"][1 - seat]
-    return {("won", "a deal"): (int(own > others), 1), ("tricks", "a deal"): (own, 1)}
-
-
 def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> None:
     from card_envs.compare.records import save_records
 
-    facts = None if game is HIGH_CARD else import_module(f"tests.games.{game.name}.facts")
-    recount = facts.recount if facts else recount_high_card
+    recount = facts_of(game).recount
     contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
     save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
-    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.view.RATIOS}
+    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.ratios}
     for file in tmp_path.iterdir():
         record = GameRecord.load(file)
-        env = record.replay(0)
+        env = replay(record, 0)
         movers = []
         for move in record.moves:
             movers.append(env.agents.index(env.agent_selection))
             env.step(env.parse_move(move))
         policies = [int(label[0]) - 1 for label in file.stem.split("-")[1:]]  # by side
-        for seat, side in enumerate(game.rules.SIDES):
+        for seat, side in enumerate(game.sides):
             found = recount(env.view(f"player_{seat}"), env.outcome()["reason"], movers, seat)
             for key, figure in found.items():
                 expected[key][policies[side]] += figure
@@ -313,10 +350,10 @@ def test_intervals_of_ratios_by_hand() -> None:
     def sums(x: Any, y: Any) -> NDArray[np.float64]:
         return np.array([np.sum(values) for values in (x, y, x * x, x * y, y * y)])
 
-    ratio = Ratio("", "", 0, 0)
+    ratio = Ratio("", "", "", "")
     values = np.random.default_rng(0).normal(3, 2, 400)
     mean = estimated(ratio, sums(values, np.ones(400)), 400)
-    assert mean is not None and vars(mean) == pytest.approx(vars(normal_interval(values)))
+    assert mean is not None and dataclasses.astuple(mean) == pytest.approx(dataclasses.astuple(normal_interval(values)))
     deals = np.random.default_rng(1)
     size = deals.integers(1, 30, 400)  # what is counted comes in clusters: a deal is the unit
     hits = np.where(deals.random(400) < 0.5, size, 0)
@@ -326,7 +363,7 @@ def test_intervals_of_ratios_by_hand() -> None:
     assert found is not None and found.mean == pytest.approx(hits.sum() / size.sum())
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.01) and high - low > 0.1
     assert estimated(ratio, np.zeros(5), 400) is None
-    share = estimated(Ratio("", "", 0, 0, percent=True), np.array([0.0, 10, 0, 0, 10]), 10)
+    share = estimated(Ratio("", "", "", "", percent=True), np.array([0.0, 10, 0, 0, 10]), 10)
     assert share == wilson(0, 10)
 
 
@@ -355,7 +392,7 @@ def test_lost_workers_of_a_cluster_are_replaced(tmp_path: Path, monkeypatch: pyt
     here = played(contest, 80)
     for name in ("margins", "wins", "decisions", "tallies"):
         assert np.array_equal(getattr(spread_out, name), getattr(here, name))
-    with pytest.raises(IllegalMove, match="Cheat: action"):
+    with pytest.raises(IllegalMove, match="of policy Cheat is illegal"):
         played(Contest(HIGH_CARD, (f"{HERE}:Cheat", "random"), 4), 20, ray_address="local")
 
 
@@ -391,16 +428,16 @@ def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
     assert code == 0 and "rating" in output and "30 mirrored pairs" in output
     figures = json.loads((tmp_path / "c.json").read_text())
     assert not figures["stopped"] and figures["seed"] == 6 and figures["sampled"]
-    assert figures["policies"][0]["microseconds_a_move"] >= 0
+    assert figures["policies"][0]["microseconds_per_move"] >= 0
     part = played(Contest(HIGH_CARD, ("greedy", "trivial"), 6), 30)
-    assert figures["pairings"][0]["margin_an_episode"]["mean"] == pytest.approx(part.margins.mean())
+    assert figures["pairings"][0]["margin_per_episode"]["mean"] == pytest.approx(part.margins.mean())
     files = sorted((tmp_path / "games").iterdir())
     assert [file.name for file in files[:2]] == ["0000-1_greedy-2_trivial.json", "0000-2_trivial-1_greedy.json"]
     assert len(files) == 6
     for number in range(3):  # the games saved are those that were counted
         pair = [GameRecord.load(file) for file in files[2 * number : 2 * number + 2]]
         for record in pair:
-            record.verify()
+            verify(record)
         margins = [scores[0] - scores[1] for scores in (record.outcome["scores"] for record in pair)]
         assert (margins[0] - margins[1]) / 2 == part.margins[0, number]
 
@@ -411,7 +448,7 @@ def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:
     contest = Contest(game, ("random", "greedy"), 2, tuple(short_options(game).items()))
     assert save_records(contest, 2, 1, tmp_path) == 2
     for file in tmp_path.iterdir():
-        GameRecord.load(file).verify()
+        verify(GameRecord.load(file))
 
 
 def test_pictures(game: Game, tmp_path: Path) -> None:
@@ -423,9 +460,9 @@ def test_pictures(game: Game, tmp_path: Path) -> None:
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("game", [game for game in GAMES.values() if game.view.PHASES], ids=lambda game: game.name)
+@pytest.mark.parametrize("game", [game for game in GAMES.values() if game.phases], ids=lambda game: game.name)
 def test_a_phase_apart(game: Game, tmp_path: Path) -> None:
-    phase, rest = game.view.PHASES
+    phase, rest = game.phases
     options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
     words = ("compare", game.name, "greedy", "trivial", "--pairs", 40, "--apart", phase, "--with", "trivial")
     code, output = run(*words, *options, "--json", tmp_path / "a.json", "--records", tmp_path / "games")
@@ -434,9 +471,9 @@ def test_a_phase_apart(game: Game, tmp_path: Path) -> None:
     assert (figures["apart"], figures["with"], list(figures["contests"])) == (phase, "trivial", [phase, rest])
     trivial = load_opponent("trivial", game)
     for label, name in ((phase, f"{phase}=greedy+trivial"), (rest, f"{phase}=trivial+greedy")):
-        margin = play_pairs(game, load_opponent(name, game), trivial, 40, options=short_options(game)).margin
+        result = play_pairs(game, load_opponent(name, game), trivial, 40, options=short_options(game))
         found = figures["contests"][label]
-        assert found["pairings"][0]["margin_an_episode"]["mean"] == pytest.approx(margin.mean)
+        assert found["pairings"][0]["margin_per_episode"]["mean"] == pytest.approx(result.margins.mean())
         assert {policy["name"]: policy["rating"]["mean"] for policy in found["policies"]}["greedy"] == 1000
         assert len(list((tmp_path / "games" / label).iterdir())) == 20
     whole = play_pairs(game, load_opponent(f"{phase}=greedy+greedy", game), trivial, 20, options=short_options(game))

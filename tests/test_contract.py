@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -12,14 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from card_envs.compare.tables import new_tables, play_out
-from card_envs.engine import kernels
-from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
-from card_envs.game import Game, bounds, offsets
+from card_envs.game import Game, bounds, offsets, total
 from card_envs.opponents import load_opponent
 from card_envs.opponents.network import NetworkPolicy, weight_shapes
 from card_envs.opponents.policy import Policy, turn_of_states
@@ -32,7 +28,10 @@ from tests.conftest import (
     option_sets,
     positions,
     quick_opponents,
+    random_moves,
     redealt,
+    rules_of,
+    seats_of,
     some,
     spelled_out_options,
     table_of,
@@ -45,11 +44,6 @@ few_examples = settings(
 )
 
 
-def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
-    """The seats that many places after the one to move."""
-    return ((states["seat"] + shift) % game.rules.NUM_SEATS).astype(np.int8)
-
-
 def in_words(game: Game, state: Any) -> str:
     return f"{game.view.options_of(state)!r}, seat {state.seat}: {game.view.view(state, int(state.seat))}"
 
@@ -59,30 +53,15 @@ def in_words(game: Game, state: Any) -> str:
 
 def test_declared_layouts_add_up(game: Game) -> None:
     rules = game.rules
-    assert len(rules.SIDES) == rules.NUM_SEATS and set(rules.SIDES) in ({0}, {0, 1})
-    assert offsets(rules.OBS_FIELDS)[-1] == rules.OBS_SIZE
-    assert offsets(rules.FULL_FIELDS)[-1] == rules.FULL_SIZE
-    assert offsets(rules.ACTION_FIELDS)[-1] == rules.NUM_ACTIONS
+    assert len(game.sides) == rules.NUM_SEATS and set(game.sides) in ({0}, {0, 1})
+    assert total(rules.OBS_FIELDS) == rules.OBS_SIZE
+    assert total(rules.FULL_FIELDS) == rules.FULL_SIZE
+    assert total(rules.ACTION_FIELDS) == rules.NUM_ACTIONS
     assert rules.FULL_FIELDS[: len(rules.OBS_FIELDS)] == rules.OBS_FIELDS
     for fields in (rules.FULL_FIELDS, rules.ACTION_FIELDS):
         assert len({field.name for field in fields}) == len(fields)
         assert all(field.meaning and field.size > 0 and -128 <= field.low < field.high <= 127 for field in fields)
     assert rules.WORST_SCORE <= 0
-
-
-def test_rules_page_lists_the_layouts(game: Game) -> None:
-    page = (Path(game.rules.__file__).parent / "RULES.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
-    found = [tuple(cell.strip() for cell in row.split("|")[1:5]) for row in rows]
-    rules = game.rules
-    extra = rules.FULL_FIELDS[len(rules.OBS_FIELDS) :]
-    for fields in (rules.ACTION_FIELDS, rules.OBS_FIELDS, extra):
-        declared = [(f"`{field.name}`", str(field.size), str(field.low), str(field.high)) for field in fields]
-        assert [row for row in declared if row not in found] == []
-        first = found.index(declared[0]) if declared else 0
-        assert found[first : first + len(declared)] == declared  # in this order, for offsets to be counted
-    for option in game.options.model_fields:
-        assert f"`{option}`" in page
 
 
 def test_options_are_validated_and_documented(game: Game) -> None:
@@ -91,7 +70,7 @@ def test_options_are_validated_and_documented(game: Game) -> None:
         state = game.rules.new_state(game.validated(options))
         assert state.over and state.needs_deal
         assert game.view.options_of(state) == game.validated(options)
-        assert game.view.num_deals(state) >= 1
+        assert game.num_deals(state) >= 1
     for name, field in game.options.model_fields.items():
         assert field.description
         with pytest.raises(ValueError, match=name):
@@ -116,10 +95,7 @@ def test_nothing_depends_on_hidden_cards(game: Game) -> None:
         assert not len(different), f"{name} leaks: {in_words(game, states[different[0]])}"
     assert np.array_equal(bots_moves(game, states.copy()), bots_moves(game, worlds))
     keys = np.random.default_rng(3).integers(0, 1 << 64, len(states), np.uint64)
-    moves = np.zeros((2, len(states)), np.int32)
-    for row, tables in zip(moves, (states.copy(), worlds)):
-        bind(kernels.random_actions, game)(0, len(states), tables, keys.copy(), row)
-    assert np.array_equal(*moves)
+    assert np.array_equal(random_moves(game, states.copy(), keys.copy()), random_moves(game, worlds, keys.copy()))
 
 
 def test_views_do_not_depend_on_hidden_cards(game: Game) -> None:
@@ -152,68 +128,12 @@ def test_opponents_do_not_depend_on_hidden_cards(game: Game) -> None:
         assert one.mask[np.arange(len(states)), actions].all(), name
 
 
-def test_worlds_depend_on_knowledge_alone(game: Game) -> None:
-    """Two states that a seat can't tell apart give the same world from the same stream, to the last field."""
-    states = positions(game)
-    for shift in range(game.rules.NUM_SEATS):
-        seats = seats_of(game, states, shift)
-        other = redealt(game, states, seats, seed=21)
-        assert differing_fields(redealt(game, states, seats, 22), redealt(game, other, seats, 22)) == []
-
-
-def test_worlds_of_a_view_are_those_of_the_position(game: Game) -> None:
-    """A state rebuilt from what a seat sees gives the same world from the same stream."""
-    states = some(positions(game), 150, seed=23)
-    for shift in range(game.rules.NUM_SEATS):
-        seats = seats_of(game, states, shift)
-        rebuilt = np.array([game.view.from_view(game.view.view(s, seat)) for s, seat in zip(states, seats.tolist())])
-        worlds, others = (redealt(game, found, seats, 24) for found in (states, rebuilt))
-        assert np.array_equal(observed_in_full(game, worlds, seats), observed_in_full(game, others, seats))
-
-
-def test_worlds_differ_with_the_stream(game: Game) -> None:
-    states = positions(game)[:256]  # after the first deal, when most is hidden
-    seats = seats_of(game, states, 0)
-    full = [observed_in_full(game, redealt(game, states, seats, seed), seats) for seed in range(2)]
-    assert (full[0] != full[1]).any(axis=1).mean() > 0.5
-
-
-def test_worlds_hold_the_same_cards_and_play_on(game: Game) -> None:
-    states = positions(game)
-    worlds = redealt(game, states, seats_of(game, states, 0), seed=31)
-    for state, world in zip(some(states, 500), some(worlds, 500)):
-        before, after = game.view.dealt_pack(state), game.view.dealt_pack(world)
-        assert sorted(before) == sorted(after)
-    env = mixed_batch(game, len(worlds), seed=0)
-    env.states[:] = worlds
-    env.look()
-    low, high = bounds(game.rules.FULL_FIELDS)
-    full = np.zeros((len(worlds), game.rules.FULL_SIZE), np.int8)
-    for _ in walk(env, 60, seed=32):
-        assert env.mask.any(axis=1).all()
-        env.observe_all(full)
-        assert (full >= low).all() and (full <= high).all()
-
-
-def test_fresh_worlds_are_distributed_like_deals(game: Game) -> None:
-    """After the deal every mean over worlds is that over deals: |z| < 6 for each entry of the full state."""
-    num_tables = 20_000
-    env = mixed_batch(game, num_tables, seed=41, options=({},))
-    worlds = redealt(game, env.states, env.seat, seed=42)
-    full = observed_in_full(game, env.states, env.seat), observed_in_full(game, worlds, env.seat)
-    difference = full[0].astype(np.int16) - full[1]
-    spread = difference.std(axis=0) / np.sqrt(num_tables)
-    mean = np.abs(difference.mean(axis=0))
-    assert np.array_equal(mean[spread == 0], np.zeros((spread == 0).sum()))
-    assert (mean[spread > 0] / spread[spread > 0]).max(initial=0) < 6
-
-
 # Deals
 
 
 def test_a_given_pack_deals_the_same(game: Game) -> None:
     """`dealt_pack` gives what `arrange` needs for this deal, and for a world drawn anew."""
-    arrange = bind(kernels.arrange_table, game)
+    arrange = rules_of(game).arrange
     env = mixed_batch(game, 96, seed=51)
     before = env.states.copy()
     before["over"] = before["needs_deal"] = True  # so that an episode begins
@@ -339,7 +259,7 @@ def test_masks_and_observations_are_in_bounds(game: Game) -> None:
     assert set(np.unique(turn.mask)) <= {0, 1}
     assert turn.mask.any(axis=1).all()
     assert np.array_equal(turn.seat, states["seat"])
-    legal = bind(kernels.legal_table, game)
+    legal = rules_of(game).legal
     mask = np.full(game.rules.NUM_ACTIONS, 99, np.int8)
     for i in range(len(states)):
         assert legal(states, i, mask) == turn.mask[i].sum()
@@ -357,8 +277,9 @@ def test_every_observed_entry_occurs(game: Game) -> None:
     """No declared field is dead: over all positions every one takes at least two values."""
     states = positions(game)
     full = np.concatenate([observed_in_full(game, states, seats_of(game, states, s)) for s in range(2)])
-    starts = offsets(game.rules.FULL_FIELDS)
-    dead = [f.name for f, at in zip(game.rules.FULL_FIELDS, starts) if np.ptp(full[:, at : at + f.size]) == 0]
+    fields, starts = game.rules.FULL_FIELDS, offsets(game.rules.FULL_FIELDS)
+    parts = {field.name: full[:, getattr(starts, field.name) :][:, : field.size] for field in fields}
+    dead = [name for name, part in parts.items() if np.ptp(part) == 0]
     assert dead == []
 
 
@@ -369,8 +290,7 @@ def test_looking_changes_nothing(game: Game) -> None:
     bots_moves(game, states)
     observed(game, states, states["seat"])
     observed_in_full(game, states, states["seat"].copy())
-    actions = np.zeros(len(states), np.int32)
-    bind(kernels.random_actions, game)(0, len(states), states, np.arange(len(states), dtype=np.uint64), actions)
+    random_moves(game, states, np.arange(len(states), dtype=np.uint64))
     for state in states[:50]:
         game.view.picture(game.view.view(state, int(state.seat)))
         game.view.dealt_pack(state)
@@ -379,7 +299,7 @@ def test_looking_changes_nothing(game: Game) -> None:
 
 
 def test_every_decision_is_of_one_phase(game: Game) -> None:
-    phases = game.view.PHASES
+    phases = game.phases
     assert sum(len(actions) for actions in phases.values()) in (0, game.rules.NUM_ACTIONS)
     if not phases:
         return
@@ -393,11 +313,9 @@ def test_bots_and_random_moves_are_legal(game: Game) -> None:
     states = positions(game).copy()
     rows = np.arange(len(states))
     mask = turn_of_states(game, states).mask
-    drawn = np.zeros(len(states), np.int32)
     for seed in range(4):
         keys = np.random.default_rng(seed).integers(0, 1 << 64, len(states), np.uint64)
-        bind(kernels.random_actions, game)(0, len(states), states, keys, drawn)
-        assert mask[rows, drawn].all()
+        assert mask[rows, random_moves(game, states, keys)].all()
     for moves in bots_moves(game, states):
         assert mask[rows, moves].all()
 
@@ -410,8 +328,7 @@ def test_random_moves_are_uniform(game: Game) -> None:
     chosen = np.random.default_rng(71).permutation(np.flatnonzero(mask.sum(axis=1) > 1))[:40]
     keys = np.random.default_rng(72).integers(0, 1 << 64, draws, np.uint64)
     for i in chosen:
-        moves = np.zeros(draws, np.int32)
-        bind(kernels.random_actions, game)(0, draws, np.repeat(states[i : i + 1], draws), keys, moves)
+        moves = random_moves(game, np.repeat(states[i : i + 1], draws), keys)
         counts = np.bincount(moves, minlength=game.rules.NUM_ACTIONS)
         assert not counts[mask[i] == 0].any()
         freedom = int(mask[i].sum()) - 1
@@ -425,10 +342,8 @@ def test_streams_move_on(game: Game) -> None:
     """Two draws from one stream are two draws."""
     states = positions(game).copy()
     keys = np.random.default_rng(73).integers(0, 1 << 64, len(states), np.uint64)
-    moves = np.zeros((2, len(states)), np.int32)
-    for row in moves:
-        bind(kernels.random_actions, game)(0, len(states), states, keys, row)
-    assert (moves[0] != moves[1]).mean() > 0.2
+    first, second = (random_moves(game, states, keys) for _ in range(2))
+    assert (first != second).mean() > 0.2
 
 
 def test_every_episode_ends(game: Game) -> None:
@@ -444,7 +359,7 @@ def test_every_episode_ends(game: Game) -> None:
 @pytest.mark.parametrize("player", ["random", "trivial", "greedy"])
 def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
     rules = game.rules
-    sides = np.array(rules.SIDES)
+    sides = np.array(game.sides)
     for number, options in enumerate(option_sets(game)[:8]):
         wins = game.validated(options).reward == "win"
         worst = -1.0 if wins else rules.WORST_SCORE
@@ -457,7 +372,7 @@ def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
                 table.deal()
                 of_deal[:] = 0
             if player == "random":
-                bind(kernels.random_actions, game)(0, 1, table.states, stream, action)
+                action = random_moves(game, table.states, stream)
             else:
                 action[0] = table.bot_move(player)
             table.play(int(action[0]))
@@ -476,6 +391,9 @@ def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
         if sides.max() == 0:
             continue
         margin = scores[int(np.argmax(sides == 0))] - scores[int(np.argmax(sides == 1))]
+        assert [rules.standing(table.state, seat) for seat in range(rules.NUM_SEATS)] == [
+            -margin if side else margin for side in sides
+        ]
         assert all(scores[seat] == scores[int(np.argmax(sides == sides[seat]))] for seat in range(rules.NUM_SEATS))
         assert totals[0] == (np.sign(margin) if wins else margin)
 
@@ -487,7 +405,7 @@ def test_outcomes_of_many_are_those_of_each(game: Game) -> None:
         tables = new_tables(game, options, 95, np.arange(24))
         parts.append(play_out(game, tables, [trivial], players, [np.random.default_rng(0)]).states)
     states = np.concatenate(parts)
-    reasons, scores = game.view.outcomes(states)
+    reasons, scores = game.outcomes(states)
     assert [(reason, points) for reason, points in zip(reasons.tolist(), scores.tolist())] == [
         game.view.outcome(state) for state in states
     ]
@@ -495,21 +413,18 @@ def test_outcomes_of_many_are_those_of_each(game: Game) -> None:
 
 
 def test_deals_do_not_depend_on_earlier_play(game: Game) -> None:
-    """Two tables with one key that were played differently get the same next episode."""
-    tables = [table_of(game, {}, seed=95) for _ in range(2)]
-    key = table_keys(95, np.array([1]))[0]
-    for table, bot in zip(tables, ("trivial", "greedy")):
-        for _ in range(12):
-            if table.needs_deal:
-                break
-            table.play(table.bot_move(bot))
-        table.state.rng = key
-        table.state.over = table.state.needs_deal = True
-        table.deal()
-    one, other = tables
-    assert one.seat == other.seat
-    for seat in range(game.rules.NUM_SEATS):
-        assert np.array_equal(one.observe_all(seat), other.observe_all(seat))
+    """A table in the middle of an episode and a new one with the same key and options get the same next episode."""
+    played = some(positions(game), 500, seed=95)
+    fresh = np.array([game.rules.new_state(game.view.options_of(state)) for state in played], game.rules.STATE)
+    for states in (played, fresh):
+        states["over"] = states["needs_deal"] = True
+        states["rng"] = table_keys(95, np.arange(len(states)))
+        for i in range(len(states)):
+            rules_of(game).deal(states, i)
+    assert np.array_equal(played["seat"], fresh["seat"])
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, fresh, shift)
+        assert np.array_equal(observed_in_full(game, played, seats), observed_in_full(game, fresh, seats))
 
 
 # Text

@@ -24,6 +24,7 @@ from pettingzoo.test import api_test, render_test, seed_test
 
 from card_envs.engine.legality import IllegalMove
 from card_envs.envs.aec import CardEnv
+from card_envs.envs.replay import verify
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.game import Game
 from tests.conftest import field_bytes, option_sets, play_randomly, short_options
@@ -135,7 +136,7 @@ def test_masks(game: Game) -> None:
             mask = env.observe(agent)["action_mask"]
             assert np.array_equal(mask, env.infos[agent]["action_mask"])
             assert mask.any() == (agent == env.agent_selection)
-            assert not mask.flags.writeable  # it is the environment's own
+            mask[:] = 1  # a copy: whoever has it may write into it
         observation, _, _, _, info = env.last()
         assert np.array_equal(observation["action_mask"], info["action_mask"])
         legal = np.flatnonzero(info["action_mask"])
@@ -232,7 +233,7 @@ def test_everything_works_after_the_end(game: Game) -> None:
     for agent in env.possible_agents:
         assert env.view(agent)["to_move"] is None
         assert not env.observe(agent)["action_mask"].any()
-    env.record().verify()
+    verify(env.record())
     assert env.state_space.contains(env.state())
     with pytest.raises(ValueError, match="None"):
         env.step(0)
@@ -413,12 +414,6 @@ def test_copies_are_equal_and_independent(game: Game) -> None:
     env.reset()
     play_randomly(env, 9)
     assert all(snapshot(twin) == snapshot(env) for twin in copies)
-
-
-def test_masks_of_copies_are_read_only_as_well(game: Game) -> None:
-    env = fresh(game)
-    for twin in (env.clone(), pickle.loads(pickle.dumps(env))):
-        assert not any(twin.observe(agent)["action_mask"].flags.writeable for agent in twin.possible_agents)
 
 
 def test_an_environment_can_be_copied_before_reset(game: Game) -> None:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -18,19 +19,18 @@ ROOT = Path(__file__).parents[1]
 
 # Each layer may import from itself and from those before it; a game's folder from no other game's.
 LAYERS = (
-    {"cards", "game"},
+    {"cards", "game", "record"},
     {"engine"},
+    {"views"},
     {"games"},
-    {"envs", "opponents", "record"},
-    {"compare"},
-    {"__init__", "__main__", "bench", "scaffold", "terminal"},  # and the `<game>_v0` modules
+    {"envs", "opponents", "draw"},
+    {"compare", "terminal", "serve"},
+    {"__init__", "__main__", "bench", "layout", "scaffold", "testing"},  # and the `<game>_v0` modules
 )
-# Imports within functions that go up or sideways, with the reason.
-LAZY = {
-    ("record", "envs"),  # records replay in an environment, environments write records
-}
 HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
-MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "report"}  # modules that only commands import
+MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "report", "command"}  # modules that only commands import
+# Shared tests that name games: commands and names as users type them; `tests/training` trains on one of the games.
+NAMING = {"test_opponents.py", "test_readme.py", "test_trainers.py"}
 
 
 def sources(*folders: str) -> list[Path]:
@@ -39,11 +39,9 @@ def sources(*folders: str) -> list[Path]:
     return files
 
 
-def imported(tree: ast.AST, lazy: bool | None = None) -> Iterator[str]:
-    """Full names of imported modules; those within functions, those outside, or all."""
-    for node, within in walk(tree, False):
-        if lazy is not None and within != lazy:
-            continue
+def imported(tree: ast.AST, lazy: bool = True) -> Iterator[str]:
+    """Full names of imported modules; with `lazy` also those within functions and for type checkers."""
+    for node in walk(tree, lazy):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -51,14 +49,32 @@ def imported(tree: ast.AST, lazy: bool | None = None) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def walk(node: ast.AST, within: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """All nodes, and whether a function is around them; what only type checkers import is left out."""
-    yield node, within
-    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+def walk(node: ast.AST, lazy: bool) -> Iterator[ast.AST]:
+    """All nodes, or those that run when a module is imported."""
+    yield node
+    if not lazy and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
         return
-    inside = within or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    if not lazy and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return
     for child in ast.iter_child_nodes(node):
-        yield from walk(child, inside)
+        yield from walk(child, lazy)
+
+
+def module_name(file: Path) -> str:
+    words = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(words[:-1] if words[-1] == "__init__" else words)
+
+
+def arrows() -> dict[str, set[str]]:
+    """What each module of the package imports of it, wherever in the file; packages around a module come with it."""
+    trees = {module_name(file): ast.parse(file.read_text()) for file in sources("card_envs")}
+    found: dict[str, set[str]] = {}
+    for module, tree in trees.items():
+        named = {name if name in trees else name.rpartition(".")[0] for name in imported(tree)}
+        around = {".".join(name.split(".")[:i]) for name in named for i in range(1, name.count(".") + 1)}
+        named |= {name for name in around if not f"{module}.".startswith(f"{name}.")}
+        found[module] = named & trees.keys() - {module}
+    return found
 
 
 def part(name: str) -> str:
@@ -78,17 +94,20 @@ def layer(name: str) -> int:
 
 
 def test_imports_go_one_way() -> None:
-    for file in sources("card_envs"):
-        here = part(".".join(file.relative_to(ROOT).with_suffix("").parts))
-        tree = ast.parse(file.read_text())
-        for lazy in (False, True):
-            for name in imported(tree, lazy):
-                if name.split(".")[0] != "card_envs":
-                    continue
-                there = part(name)
-                sideways = lazy and there != here and layer(there) == layer(here) < len(LAYERS) - 1
-                if layer(there) > layer(here) or sideways:
-                    assert lazy and (here, there) in LAZY, f"{file}: {here} imports {name}"
+    for module, others in arrows().items():
+        for other in others:
+            assert layer(part(other)) <= layer(part(module)), f"{module} imports {other}"
+
+
+def test_there_is_no_circle_of_imports() -> None:
+    """Neither of modules nor of parts; within functions and for type checkers neither."""
+    modules = arrows()
+    assert sum(map(len, modules.values())) > 200
+    parts: dict[str, set[str]] = {}
+    for module, others in modules.items():
+        parts.setdefault(part(module), set()).update({part(other) for other in others} - {part(module)})
+    for graph in (modules, parts):
+        TopologicalSorter(graph).prepare()  # raises CycleError, which names them
 
 
 def test_the_package_knows_nothing_of_training_and_tests() -> None:
@@ -154,6 +173,18 @@ def test_a_games_name_appears_in_its_own_places_only(game: Game) -> None:
                 assert name not in word, f"{file} names {game.title}: {word!r}"
     registry = (ROOT / "card_envs" / "games" / "__init__.py").read_text()
     assert registry.count(f"{game.name}.GAME") == 1
+
+
+def test_shared_tests_name_no_game(game: Game) -> None:
+    """What they need to know of one stands in its facts; High Card, of which new games are made, is their example."""
+    if not game.package.startswith("card_envs.games."):
+        pytest.skip("a game outside the package")
+    for file in (ROOT / "tests").glob("*.py"):
+        if file.name in NAMING:
+            continue
+        for word in code_without_docstrings(file):
+            for name in (game.name, game.title, game.title.replace(" ", "")):
+                assert name not in word, f"{file} names {game.title}: {word!r}"
 
 
 def test_every_folder_of_games_is_registered() -> None:

@@ -19,9 +19,10 @@ from card_envs.engine.compile import bind
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES
-from card_envs.opponents import checkpoint, load_opponent, opponent_names
-from card_envs.opponents.checkpoint import (
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.folder import (
     CARD_FILE,
+    MAX_BYTES,
     VALUE_FOLDER,
     WEIGHTS_FILE,
     load_card,
@@ -29,6 +30,19 @@ from card_envs.opponents.checkpoint import (
     load_value,
     save_network,
     save_value,
+)
+from card_envs.opponents.names import (
+    Folder,
+    Name,
+    Phased,
+    Player,
+    Scripted,
+    Searching,
+    Shipped,
+    Uniform,
+    UsersOwn,
+    frames,
+    parse,
 )
 from card_envs.opponents.network import NetworkPolicy, input_fields, input_scale, weight_shapes
 from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
@@ -116,9 +130,10 @@ def test_near_names_are_suggested(game: Game) -> None:
 
 
 def test_a_class_of_the_users_own(game: Game) -> None:
-    opponent = load_opponent("tests.test_opponents:Stubborn", game)
     turn = turn_of_states(game, some(positions(game), 10))
-    assert np.array_equal(opponent.act(turn, np.random.default_rng(0)), turn.mask.argmax(axis=1))
+    for name, named in (("tests.test_opponents:Stubborn", game), (f"{game.name}/tests.test_opponents:Stubborn", None)):
+        opponent = load_opponent(name, named)
+        assert np.array_equal(opponent.act(turn, np.random.default_rng(0)), turn.mask.argmax(axis=1))
     for name, given, said in (
         ("tests.test_opponents:Stubborn", None, "say which game"),
         ("tests.test_opponents:Missing", game, "Missing"),
@@ -129,10 +144,88 @@ def test_a_class_of_the_users_own(game: Game) -> None:
             load_opponent(name, given)
 
 
+GREEDY = Name("greedy", None, "greedy", Scripted("greedy"))
+SEARCH_8 = Name("back_alley/search-8", "back_alley", "search-8", Searching(8))
+PHASED = Name("play=x.y:Z+ppo", None, "play=x.y:Z+ppo", Phased("play", parse("x.y:Z"), parse("ppo")))
+MEANINGS: dict[str, tuple[str | None, Player]] = {
+    "random": (None, Uniform()),
+    "big_ben/trivial": ("big_ben", Scripted("trivial")),
+    "back_alley/search-8": ("back_alley", Searching(8)),
+    "search:greedy-64": (None, Searching(64, GREEDY)),
+    "back_alley/search:back_alley/search-8-3": ("back_alley", Searching(3, SEARCH_8)),
+    "search:play=x.y:Z+ppo-5": (None, Searching(5, PHASED)),
+    "back_alley/bidding=back_alley/search-8+greedy": ("back_alley", Phased("bidding", SEARCH_8, GREEDY)),
+    "bidding=greedy+play=x.y:Z+ppo": (None, Phased("bidding", GREEDY, PHASED)),
+    "my.module:Mine": (None, UsersOwn("my.module", "Mine")),
+    "big_ben/my.module:Mine": ("big_ben", UsersOwn("my.module", "Mine")),
+    "big_ben/ppo": ("big_ben", Shipped("ppo")),
+    # What is no such thing is taken for the name of a shipped network.
+    "whist/greedy": (None, Shipped("whist/greedy")),
+    "big_ben": (None, Shipped("big_ben")),
+    "Random": (None, Shipped("Random")),
+    "search-0": (None, Shipped("search-0")),
+    "search-12345678": (None, Shipped("search-12345678")),
+    "bidding=greedy": (None, Shipped("bidding=greedy")),
+    "bidding=greedy+": (None, Shipped("bidding=greedy+")),
+    "=greedy+trivial": (None, Shipped("=greedy+trivial")),
+}
+
+
+@pytest.mark.parametrize("text", MEANINGS)
+def test_what_names_mean(text: str) -> None:
+    name = parse(text)
+    assert (name.game, name.player) == MEANINGS[text]
+    assert name.text == text and name.short == text.removeprefix(f"{name.game}/")
+
+
+def test_a_folder_that_exists_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in ("ppo", "runs/a=b+c", "search-8"):
+        assert not isinstance(parse(text).player, Folder)
+        (tmp_path / text).mkdir(parents=True)
+        assert parse(text).player == Folder(Path(text))
+    assert parse("search:ppo-3").player == Searching(3, parse("ppo"))
+
+
+def test_names_say_who_takes_part() -> None:
+    players = list(parse("search:bidding=search:my.module:Mine-2+greedy-5").players())
+    assert [type(player) for player in players] == [Searching, Phased, Searching, UsersOwn, Scripted]
+
+
+def test_frames() -> None:
+    first, rest = frames("bidding", "greedy", ["ppo", "my.module:Mine"])
+    assert ("ppo".join(first), "ppo".join(rest)) == ("bidding=ppo+greedy", "bidding=greedy+ppo")
+    with pytest.raises(ValueError, match="made of two"):
+        frames("bidding", "greedy", ["ppo", "bidding=ppo+greedy"])
+
+
+@pytest.mark.parametrize(
+    ("name", "game", "said"),
+    [
+        ("search-0", "big_ben", r"did you mean .*big_ben/search-64"),
+        ("search:nobody-3", "big_ben", "unknown opponent 'nobody', and no folder of that name; there are: big_ben/"),
+        ("search:greedy-3", None, r"unknown opponent 'greedy', and no folder of that name; did you mean .*/greedy"),
+        ("big_ben/greedy", "back_alley", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
+        ("bidding=big_ben/greedy+greedy", "back_alley", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
+        (
+            "bidding=greedy+trivial",
+            None,
+            r"'bidding=greedy\+trivial': say which game it plays: load_opponent",
+        ),
+        ("big_ben/value", None, "unknown opponent 'big_ben/value'"),
+        ("no.module:Mine", "big_ben", "opponent 'no.module:Mine': No module named 'no'"),
+        ("big_ben/json:Mine", None, "opponent 'big_ben/json:Mine': module 'json' has no attribute 'Mine'"),
+    ],
+)
+def test_wrong_names(name: str, game: str | None, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        load_opponent(name, game)
+
+
 # What a policy sees
 
 
-WITH_PHASES = [(game, phase) for game in GAMES.values() for phase in game.view.PHASES]
+WITH_PHASES = [(game, phase) for game in GAMES.values() for phase in game.phases]
 
 
 @pytest.mark.parametrize(("game", "phase"), WITH_PHASES, ids=lambda value: getattr(value, "name", value))
@@ -143,7 +236,7 @@ def test_a_player_made_of_two(game: Game, phase: str) -> None:
     both = load_opponent(f"{game.name}/{phase}=greedy+trivial")
     assert both.game is game
     rng = np.random.default_rng(0)
-    inside = (turn.mask[:, game.view.PHASES[phase]] != 0).any(axis=1)
+    inside = (turn.mask[:, game.phases[phase]] != 0).any(axis=1)
     assert 0 < inside.sum() < len(states)
     expected = np.where(inside, greedy.act(turn, rng), trivial.act(turn, rng))
     assert not np.array_equal(expected, greedy.act(turn, rng))
@@ -404,7 +497,7 @@ def test_broken_opponents_are_refused(fault: str, tmp_path: Path) -> None:
 def test_oversized_files_are_not_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     game = next(iter(GAMES.values()))
     folder = saved(game, tmp_path / "large")
-    os.truncate(folder / name, checkpoint.MAX_BYTES + 1)
+    os.truncate(folder / name, MAX_BYTES + 1)
     for method in ("read_bytes", "read_text", "open"):
         whole = getattr(Path, method)
 

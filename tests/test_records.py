@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from card_envs import GameRecord
+import card_envs
+from card_envs import GameRecord, replay, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from tests.conftest import option_sets, play_randomly, short_options
@@ -36,9 +37,9 @@ def test_records_replay(game: Game, seed: int, data: st.DataObject) -> None:
     env.reset(seed=seed)
     play_randomly(env, seed & 0xFFFF, moves=data.draw(st.integers(0, 60)))
     record = env.record()
-    record.verify()
+    verify(record)
     assert GameRecord.model_validate_json(record.model_dump_json()) == record
-    replayed = record.replay()
+    replayed = replay(record)
     assert replayed.options == env.options
     assert replayed.record() == record
     for agent in env.possible_agents:
@@ -47,15 +48,21 @@ def test_records_replay(game: Game, seed: int, data: st.DataObject) -> None:
     assert np.array_equal(replayed.state(), env.state())
 
 
+def test_records_are_data() -> None:
+    assert card_envs.replay is replay and card_envs.verify is verify
+    own = {name for name in vars(GameRecord) if not name.startswith("_") and callable(getattr(GameRecord, name))}
+    assert own == {"save", "load"}
+
+
 def test_finished_records_replay(game: Game) -> None:
     for number, options in enumerate(option_sets(game)[:4]):
         env = CardEnv(game, **options)
         env.reset(seed=number)
         play_randomly(env, number)
         record = env.record()
-        record.verify()
+        verify(record)
         assert record.outcome["over"] and record.outcome["reason"]
-        assert record.replay().outcome() == env.outcome()
+        assert replay(record).outcome() == env.outcome()
         assert (record.game, record.version) == (game.name, game.version)
         assert game.validated(record.options) == env.options
 
@@ -76,16 +83,16 @@ def test_records_of_a_part(game: Game) -> None:
     spacing = 1 + len(record.moves) // 12
     for number in range(len(record.moves) + 1):
         if number % spacing == 0 or number == len(record.moves):
-            replayed = record.replay(number)
+            replayed = replay(record, number)
             assert replayed.record().moves == record.moves[:number]
             assert np.array_equal(replayed.state(), env.state())
         if number < len(record.moves):
             env.step(env.parse_move(record.moves[number]))
-    changed(record, moves=record.moves[:1], outcome=record.replay(1).outcome()).verify()
+    verify(changed(record, moves=record.moves[:1], outcome=replay(record, 1).outcome()))
 
 
 def test_replayed_environments_play_on(game: Game) -> None:
-    env = finished(game).replay(2)
+    env = replay(finished(game), 2)
     assert env.illegal_move == "raise"
     assert play_randomly(env, 5).outcome()["over"]
 
@@ -111,7 +118,7 @@ def test_tampering_is_found(game: Game) -> None:
     )
     for values in tampered:
         with pytest.raises(ValueError):  # noqa: PT011
-            changed(record, **values).verify()
+            verify(changed(record, **values))
     refused = 0
     rng = random.Random(2)
     for _ in range(20):
@@ -119,7 +126,7 @@ def test_tampering_is_found(game: Game) -> None:
         i, j = rng.sample(range(len(moves)), 2)
         moves[i], moves[j] = moves[j], moves[i]
         try:
-            changed(record, moves=moves).verify()
+            verify(changed(record, moves=moves))
         except ValueError:
             refused += 1
     assert refused > 0  # some swaps change nothing
@@ -127,13 +134,13 @@ def test_tampering_is_found(game: Game) -> None:
 
 def test_a_move_that_is_illegal_is_named(game: Game) -> None:
     record = finished(game)
-    env = record.replay(1)
+    env = replay(record, 1)
     every = {env.move_text(action) for action in range(game.rules.NUM_ACTIONS)}
     illegal = sorted(every - set(env.legal_moves()))[0]
     broken = changed(record, moves=[record.moves[0], illegal, *record.moves[1:]])
     with pytest.raises(ValueError, match=rf"move 1: {illegal} is illegal; legal: {env.legal_moves()[0]}"):
-        broken.replay()
-    assert broken.replay(1).record().moves == record.moves[:1]
+        replay(broken)
+    assert replay(broken, 1).record().moves == record.moves[:1]
 
 
 def test_records_of_illegal_ends(game: Game) -> None:
@@ -144,14 +151,14 @@ def test_records_of_illegal_ends(game: Game) -> None:
     env.step(game.rules.NUM_ACTIONS)
     record = env.record()
     assert record.outcome["reason"] == "illegal" and len(record.moves) == 2
-    record.verify()
-    replayed = record.replay()
+    verify(record)
+    replayed = replay(record)
     assert not replayed.outcome()["over"] and replayed.record().moves == record.moves
     with pytest.raises(ValueError, match="the record says"):
-        changed(record, moves=record.moves[:1], outcome={**record.outcome, "scores": [99] * 9}).verify()
+        verify(changed(record, moves=record.moves[:1], outcome={**record.outcome, "scores": [99] * 9}))
     whole = finished(game)
     with pytest.raises(ValueError):  # noqa: PT011 (a finished game can't end with an illegal move)
-        changed(whole, outcome={**whole.outcome, "reason": "illegal"}).verify()
+        verify(changed(whole, outcome={**whole.outcome, "reason": "illegal"}))
 
 
 @pytest.mark.parametrize(

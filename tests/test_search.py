@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from card_envs import load_opponent
 from card_envs.__main__ import app
-from card_envs.compare.match import play_pairs
+from card_envs.compare.pairs import play_pairs
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
@@ -22,7 +22,8 @@ from card_envs.opponents.policy import turn_of_states
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 from card_envs.opponents.value import ValueNetwork
-from tests.conftest import observed_in_full, positions, redealt, some
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.conftest import games_under_test, observed_in_full, positions, redealt, some
 
 
 def guide(game: Game) -> Guide:
@@ -97,16 +98,16 @@ def test_moves_that_fall_behind_get_fewer_worlds(game: Game) -> None:
     assert worlds[policy.act(widest, np.random.default_rng(8))[0]] == worlds.max() <= 32
 
 
-def test_search_wins_more_than_the_player_that_it_asks() -> None:
-    game = load_opponent("big_ben/greedy").game
+@pytest.mark.parametrize("game", [game for game in games_under_test() if game.is_solitaire], ids=lambda game: game.name)
+def test_search_wins_more_than_the_player_that_it_asks(game: Game) -> None:
     result = play_pairs(game, load_opponent("search-16", game), load_opponent("greedy", game), 100, 3)
-    assert result.margin.low > 0
+    assert result.margin_per_episode.low > 0
 
 
 @pytest.mark.parametrize("name", ["search-0", "search-", "search-1e3", "search--4"])
 def test_what_is_no_number_of_worlds(name: str) -> None:
     with pytest.raises(ValueError, match=r"did you mean .*search-"):
-        load_opponent(f"back_alley/{name}")
+        load_opponent(f"{HIGH_CARD.name}/{name}")
 
 
 def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
@@ -133,5 +134,6 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
 def test_search_plays_where_every_move_is_forced(game: Game) -> None:
     turn = turn_of_states(game, positions(game))
     turn = turn.at(np.flatnonzero(turn.mask.sum(axis=1, dtype=int) == 1)[:50])
-    assert len(turn) == 50
+    if not len(turn):
+        pytest.skip("no move is ever forced")
     assert np.array_equal(SearchPolicy(game, 2).act(turn, np.random.default_rng(0)), turn.mask.argmax(axis=1))

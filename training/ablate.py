@@ -57,7 +57,7 @@ def run(settings: dict[str, Any]) -> dict[str, Any]:
     return {
         "decisions": trainer.decisions,
         "win_share": round(result.win_share.mean, 4),
-        "margin_an_episode": round(result.margin.mean, 3),
+        "margin_per_episode": round(result.margin_per_episode.mean, 3),
         "entropy": round(entropy, 3),
     }
 
@@ -74,7 +74,7 @@ def show(base: Config, results: dict[str, list[dict[str, Any]]]) -> None:
             return f"{values.mean():.{digits}f} ({np.ptp(values):.{digits}f})"
 
         millions = np.mean([run["decisions"] for run in runs]) / 1e6
-        sheet.add_row(name, cell("win_share", 3), cell("margin_an_episode", 2), f"{millions:.2f}", cell("entropy", 2))
+        sheet.add_row(name, cell("win_share", 3), cell("margin_per_episode", 2), f"{millions:.2f}", cell("entropy", 2))
     console.print(sheet)
 
 

@@ -39,7 +39,7 @@ def main(
     """Train a best response and report its margin, a lower bound on how exploitable the opponent is."""
     settings = load_config(config, [*(overrides or []), f"decisions={number(decisions)}"])
     figures = respond(settings, against, out)
-    share, margin = figures["win_share"], figures["margin_an_episode"]
+    share, margin = figures["win_share"], figures["margin_per_episode"]
     console.print(
         f"after {figures['decisions_learned']:,} decisions the response wins {share['mean']:.1%} "
         f"({share['low']:.1%} to {share['high']:.1%}) against {against}, "
@@ -67,7 +67,7 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
 
     game = get_game(config.game)
     rival = load_opponent(against, game)
-    if max(game.rules.SIDES) == 0:
+    if game.is_solitaire:
         raise ValueError(f"{game.name}: there is nobody to exploit")
     league = None
     if isinstance(rival.policy, NetworkPolicy):

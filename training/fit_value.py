@@ -22,7 +22,7 @@ from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, bot_move, play, standing
 from card_envs.games import GAMES, get_game
-from card_envs.opponents.checkpoint import save_value
+from card_envs.opponents.folder import save_value
 from training.command import command, console
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from training.command import command
-from training.folder import read_log
+from training.run_folder import read_log
 
 # What is drawn: title, the figures of the log (with their names in the legend), and the label of the axis.
 PANELS: list[tuple[str, dict[str, str], str]] = [

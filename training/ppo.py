@@ -55,7 +55,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Weights:
+class LossWeights:
     """What changes over a run: the learning rate, and the weights of terms of the loss."""
 
     lr: float
@@ -83,7 +83,7 @@ class Learner:
         copied = [not config.imitation_fields or field.name in config.imitation_fields for field in action_fields]
         self._copied = np.array(copied)[self._field_of].astype(np.float32)  # [A]
 
-    def update(self, batch: Batch, weights: Weights) -> dict[str, float]:
+    def update(self, batch: Batch, weights: LossWeights) -> dict[str, float]:
         """Improve actor and critic on a batch; all ranks take the same steps.
 
         Returns:
@@ -113,7 +113,7 @@ class Learner:
         return tally.means()
 
     def _step(
-        self, batch: Batch, rows: NDArray[np.int64], advantages: torch.Tensor, weights: Weights, tally: Tally
+        self, batch: Batch, rows: NDArray[np.int64], advantages: torch.Tensor, weights: LossWeights, tally: Tally
     ) -> None:
         policy_loss = self._policy_loss(batch, rows, advantages, weights, tally)
         value_loss = self.values.loss(self.critic(batch.full, rows), batch.returns[rows])
@@ -129,7 +129,7 @@ class Learner:
         tally.add(value_loss=float(value_loss.detach()))
 
     def _policy_loss(
-        self, batch: Batch, rows: NDArray[np.int64], advantages: torch.Tensor, weights: Weights, tally: Tally
+        self, batch: Batch, rows: NDArray[np.int64], advantages: torch.Tensor, weights: LossWeights, tally: Tally
     ) -> torch.Tensor:
         config = self.config
         legal = torch.from_numpy(batch.mask[rows]).bool()

@@ -155,8 +155,8 @@ class Rollout:
 
 
 def _sitting(game: Game, config: Config) -> NDArray[np.int8]:
-    sides = np.array(game.rules.SIDES)
-    num_sides = len(set(game.rules.SIDES))
+    sides = np.array(game.sides)
+    num_sides = game.num_sides
     numbers = np.arange(config.tables)
     sitting = np.full((config.tables, len(sides)), CURRENT, np.int8)
     if num_sides > 1:

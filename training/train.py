@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
-from training import folder as run_folder
+from training import run_folder
 from training.command import command, complain, console
 from training.config import Config, load_config
 
@@ -133,7 +133,7 @@ class Run:
                     if self.is_first:
                         results = {anchor: trainer.quick_strength(anchor) for anchor in ANCHORS}
                         entry |= {f"win_share_{name}": result.win_share.mean for name, result in results.items()}
-                        entry |= {f"margin_{name}": result.margin.mean for name, result in results.items()}
+                        entry |= {f"margin_{name}": result.margin_per_episode.mean for name, result in results.items()}
                     measured = time.monotonic()
                 if watcher is not None:
                     watcher.show(entry, trainer.progress)
@@ -197,7 +197,7 @@ def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
     for column in ("against", "win share", "95 % interval", "margin an episode", "95 % interval"):
         sheet.add_column(column, justify="left" if column == "against" else "right")
     for result in strength:
-        share, margin = result["win_share"], result["margin_an_episode"]
+        share, margin = result["win_share"], result["margin_per_episode"]
         sheet.add_row(
             result["against"],
             f"{share['mean']:.3f}",

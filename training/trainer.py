@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from card_envs.compare.match import PairResult, play_pairs
+from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.checkpoint import save_network
+from card_envs.opponents.folder import save_network
 from card_envs.opponents.network import NetworkPolicy, input_fields
 from card_envs.opponents.policy import Policy
 from training import checkpoint
@@ -21,7 +21,7 @@ from training.config import Config
 from training.gae import advantages
 from training.league import League
 from training.network import HEAD_GAIN, Network, evaluate_in_parts, processor_has_bf16
-from training.ppo import Batch, Diverged, Learner, Weights
+from training.ppo import Batch, Diverged, Learner, LossWeights
 from training.ranks import Ranks
 from training.rollout import PAST, SCRIPTED, Rollout
 
@@ -111,7 +111,7 @@ class Trainer:
         played = time.perf_counter()
         batch = self.last_batch = self._batch()
         valued = time.perf_counter()
-        weights = Weights(
+        weights = LossWeights(
             lr=config.lr * (1 + (LAST_LR - 1) * progress),
             entropy=config.entropy + (config.entropy_end - config.entropy) * progress,
             imitation=config.imitation * max(0.0, 1 - progress / config.imitation_until),
@@ -125,7 +125,7 @@ class Trainer:
         return {
             "decisions": self.decisions,
             "seconds": round(self.seconds, 3),
-            "decisions_a_second": learned / seconds,
+            "decisions_per_second": learned / seconds,
             **figures,
             **self._calibration(batch),
             "margin_over_past": rollout.margin_over(PAST),

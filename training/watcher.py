@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from torch.utils.tensorboard import SummaryWriter
 
 from training.config import Config
-from training.folder import open_log
+from training.run_folder import open_log
 
 # Where TensorBoard shows a figure of the log: the first prefix that fits its name. Names stay as they are.
 GROUPS = {
@@ -25,7 +25,7 @@ GROUPS = {
     "imitation": "policy",
     "value": "value",
     "return": "value",
-    "decisions_a": "speed",
+    "decisions_per": "speed",
     "seconds_": "speed",
 }
 
@@ -65,7 +65,7 @@ class Watcher:
         self._progress.update(
             self._task,
             completed=progress,
-            rate=f"{entry['decisions'] / 1e6:.2f} M, {entry['decisions_a_second'] / 1e3:.1f} k/s",
+            rate=f"{entry['decisions'] / 1e6:.2f} M, {entry['decisions_per_second'] / 1e3:.1f} k/s",
             left=f"{left // 60:.0f}:{left % 60:02.0f} left",
             figures=f"entropy {entry['entropy']:.2f} value error {entry['value_error']:.3g}",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 
 from card_envs.compare.estimates import Estimate, resampled_means
 
-ANCHOR = "greedy"  # has 1000, where it takes part; else the mean has
 ANCHOR_RATING = 1000.0
 ELO = 400 / np.log(10)
 VIRTUAL_DRAWS = 1.0  # in every pairing, so that who wins every game keeps a finite rating
@@ -49,19 +47,18 @@ def bradley_terry(
     return ANCHOR_RATING + (ratings - pinned)
 
 
-def ratings(names: Sequence[str], wins: NDArray[np.float64]) -> list[Estimate]:
+def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = None) -> list[Estimate]:
     """The rating of each policy with its bootstrap interval.
 
     Args:
-        names: of P policies; the first `greedy` among them is the anchor.
+        num_policies: P.
         wins: [P * (P - 1) / 2, N] share of the two episodes of each pair that the first of the pairing (0, 1),
             (0, 2) .. won. Deals are drawn anew for all pairings at once: the same deals were used for all.
+        anchor: the policy that has 1000; None: the mean has.
     """
-    short = [name.rpartition("/")[2] for name in names]
-    anchor = short.index(ANCHOR) if ANCHOR in short else None
     shares = np.concatenate([wins.mean(axis=1)[None], resampled_means(wins)])
-    matrix = np.zeros((len(shares), len(names), len(names)))
-    for k, (i, j) in enumerate(combinations(range(len(names)), 2)):
+    matrix = np.zeros((len(shares), num_policies, num_policies))
+    for k, (i, j) in enumerate(combinations(range(num_policies), 2)):
         matrix[:, i, j] = shares[:, k]
         matrix[:, j, i] = 1 - shares[:, k]
     rated = bradley_terry(2 * wins.shape[1] * matrix, anchor)

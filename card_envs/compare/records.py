@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.match import Contest, chunks, lineups
-from card_envs.engine.rng import table_keys
-from card_envs.engine.table import Table
+from card_envs.compare.contest import Contest
+from card_envs.compare.pairs import chunks, lineups
+from card_envs.engine.table import Table, play_again
 from card_envs.record import GameRecord
 
 LOG_SIZE = 1024
@@ -35,10 +35,10 @@ def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
         longest = int(played.moves.sum(axis=1).max())
         if longest > LOG_SIZE:
             played = contest.play_one(lineup, numbers, longest)
-        tables_a_pair = len(lineup)
-        for table in range(min(limit, len(numbers)) * tables_a_pair):
-            number = int(numbers[table // tables_a_pair])
-            there = lineup[::-1] if table % tables_a_pair else lineup
+        tables_per_pair = len(lineup)
+        for table in range(min(limit, len(numbers)) * tables_per_pair):
+            number = int(numbers[table // tables_per_pair])
+            there = lineup[::-1] if table % tables_per_pair else lineup
             names = "-".join(f"{i + 1}_{_file_name(contest.names[i])}" for i in there)
             moves = played.log[table][played.log[table] >= 0]
             _record(contest, number, moves).save(folder / f"{number:04d}-{names}.json")
@@ -55,20 +55,14 @@ def _record(contest: Contest, number: int, moves: NDArray[np.int16]) -> GameReco
     game = contest.game
     options = game.validated(dict(contest.options))
     table = Table(game, game.rules.new_state(options))
-    table.state.rng = table_keys(contest.seed, np.array([number]))[0]
-    packs, texts = [], []
-    for action in moves.tolist():
-        while table.needs_deal:
-            table.deal()
-            packs.append(game.view.dealt_pack(table.state))
-        texts.append(game.view.move_text(table.state, action))
-        table.play(action)
+    table.seed(contest.seed, number)
+    played = play_again(table, moves.tolist())
     reason, scores = game.view.outcome(table.state)
     return GameRecord(
         game=game.name,
         version=game.version,
         options=options.model_dump(mode="json", exclude_none=True),
-        deal=game.view.deal_text(packs),
-        moves=texts,
+        deal=game.view.deal_text(played.packs),
+        moves=played.moves,
         outcome={"over": table.over, "reason": reason, "scores": scores},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from math import floor, inf, log10
 from pathlib import Path
@@ -12,9 +13,13 @@ from rich.console import Console
 from rich.table import Table as Sheet
 
 from card_envs.compare.estimates import Estimate
-from card_envs.compare.standings import Figures
+from card_envs.compare.solving import SolvingFigures
+from card_envs.compare.standings import PairsNeeded, Standings
 from card_envs.compare.survey import Survey
+from card_envs.compare.tallies import Tallied
 from card_envs.game import Game
+
+Show = Callable[[Estimate], str]
 
 
 def interval(figure: Estimate) -> str:
@@ -42,65 +47,73 @@ def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
             f"end: {reason}",
             *(percent(part.endings[reason]) if reason in part.endings else "never" for part in parts),
         )
-    if all(part.first_wins for part in parts):
+    if all(part.first_side_wins for part in parts):
         sheet.add_row(
-            "won by the side that\ndecides first", *(percent(part.first_wins) for part in parts if part.first_wins)
+            "won by the side that\ndecides first",
+            *(percent(part.first_side_wins) for part in parts if part.first_side_wins),
         )
-    sheet.add_row("score of seat 0", *(interval(part.score) for part in parts))
-    sheet.add_row("us a decision,\ngame included", *(f"{part.microseconds:.3g}" for part in parts))
+    sheet.add_row("score of seat 0", *(interval(part.score_of_seat_0) for part in parts))
+    sheet.add_row("us a decision,\ngame included", *(f"{part.microseconds_per_decision:.3g}" for part in parts))
     return sheet
 
 
-def comparison_sheets(title: str, figures: Figures) -> list[Sheet]:
+def comparison_sheets(title: str, found: Standings) -> list[Sheet]:
     """The standings, best first, and all pairings."""
-    policies, pairings = figures["policies"], figures["pairings"]
-    alone = "score" in policies[0]
-    columns = {"win_share": percent, "score": interval} if alone else {"rating": whole, "win_share": percent}
-    if not alone:
-        columns["margin_an_episode"] = interval
-    if "won_of_winnable" in policies[0]:
+    return [standings_sheet(title, found), pairings_sheet(found)]
+
+
+def standings_sheet(title: str, found: Standings) -> Sheet:
+    """One row for each policy."""
+    columns: dict[str, Show] = {"rating": whole, "win_share": percent, "margin_per_episode": interval}
+    if found.contest.game.is_solitaire:
+        columns = {"win_share": percent, "score": interval}
+    if found.policies[0].won_of_winnable:
         columns["won_of_winnable"] = percent
     sheet = Sheet(title=title, show_lines=True)
-    for column in ("", *(key.replace("_", " ") for key in columns), "us a move"):
+    for column in ("", *map(worded, columns), "us a move"):
         sheet.add_column(column, justify="right" if column else "left")
-    for policy in sorted(policies, key=lambda policy: -policy[next(iter(columns))]["mean"]):
-        cells = [show(Estimate(**policy[key])) for key, show in columns.items()]
-        sheet.add_row(policy["name"], *cells, f"{policy['microseconds_a_move']:.3g}")
-    if "solved" in figures:
-        sheet.caption = f"winnable: the {figures['solved']['won']:,} deals that the solver won"
-    rows = {"win_share": percent, "margin_an_episode": interval, "margin_a_deal": interval}
+    for policy in (found.policies[i] for i in found.best_first):
+        cells = [show(getattr(policy, name)) for name, show in columns.items()]
+        sheet.add_row(policy.name, *cells, f"{policy.microseconds_per_move:.3g}")
+    if found.solved is not None:
+        sheet.caption = f"winnable: the {found.solved['won']:,} deals that the solver won"
+    return sheet
+
+
+def pairings_sheet(found: Standings) -> Sheet:
+    """One row for each pairing."""
+    alone = found.contest.game.is_solitaire
+    columns: dict[str, Show] = {"win_share": percent, "margin_per_episode": interval, "margin_per_deal": interval}
     if alone:
-        rows = {"wins_more": percent, "score_more": interval}
-    elif figures["deals_an_episode"] == 1:
-        del rows["margin_a_deal"]
-    pairs = Sheet(title="on the same deals" if alone else "against each other", show_lines=True)
-    for column in ("", *(key.replace("_", " ") for key in rows), "pairs needed*"):
-        pairs.add_column(column, justify="right" if column else "left")
-    for pairing in pairings:
-        cells = [show(Estimate(**pairing[key])) for key, show in rows.items()]
+        columns = {"wins_more": percent, "score_more": interval}
+    elif found.deals_per_episode == 1:
+        del columns["margin_per_deal"]
+    sheet = Sheet(title="on the same deals" if alone else "against each other", show_lines=True)
+    for column in ("", *map(worded, columns), "pairs needed*"):
+        sheet.add_column(column, justify="right" if column else "left")
+    for pairing in found.pairings:
+        cells = [show(getattr(pairing, name)) for name, show in columns.items()]
         between = "more than" if alone else "against"
-        pairs.add_row(f"{pairing['first']}\n{between} {pairing['second']}", *cells, needed(pairing["pairs_needed"]))
-    nearest = figures["nearest"]
-    pairs.caption = (
+        sheet.add_row(f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed))
+    sheet.caption = (
         f"* to tell the two apart with 80 % power (score or margin / wins);\n"
-        f"the nearest two are {nearest['first']} and {nearest['second']}"
+        f"the nearest two are {found.nearest.first} and {found.nearest.second}"
     )
-    return [sheet, pairs]
+    return sheet
 
 
-def figures_sheet(game: Game, by_policy: dict[str, Any]) -> Sheet:
+def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
     """The game's own figures: its rows, each for every policy; what never occurred is left out."""
-    ratios = game.view.RATIOS
-    columns = list(dict.fromkeys(ratio.column for ratio in ratios))
-    in_percent = {(ratio.row, ratio.column) for ratio in ratios if ratio.percent}
+    columns = list(dict.fromkeys(ratio.column for ratio in game.ratios))
+    in_percent = {(ratio.row, ratio.column) for ratio in game.ratios if ratio.percent}
     sheet = Sheet(title="beside the score (± half of the 95 % interval)")
     for column in ("", "", *columns):
         sheet.add_column(column, justify="right" if column else "left")
-    for row in dict.fromkeys(ratio.row for ratio in ratios):
+    for row in dict.fromkeys(ratio.row for ratio in game.ratios):
         shown = {
             name: figures[row]
             for name, figures in by_policy.items()
-            if any(figure and figure["mean"] for figure in figures[row].values())
+            if any(figure and figure.mean for figure in figures[row].values())
         }
         for number, (name, of) in enumerate(shown.items()):
             cells = [plus_minus(of.get(column), (row, column) in in_percent) for column in columns]
@@ -108,12 +121,21 @@ def figures_sheet(game: Game, by_policy: dict[str, Any]) -> Sheet:
     return sheet
 
 
-def plus_minus(figure: dict[str, float] | None, percent: bool) -> str:
+def solving_sheet(title: str, figures: SolvingFigures) -> Sheet:
+    """One row for each verdict, and the bounds on what can be won."""
+    sheet = Sheet("", "packs", "share", "95 % interval", title=title)
+    for name, packs in (figures.verdicts | figures.bounds).items():
+        share = figures.share(packs)
+        sheet.add_row(worded(name), f"{packs:,}", f"{share.mean:.1%}", f"{share.low:.1%} to {share.high:.1%}")
+    return sheet
+
+
+def plus_minus(figure: Estimate | None, percent: bool) -> str:
     """On one line, to the first digit of its interval."""
     if figure is None:
         return ""
     scale = 100 if percent else 1
-    mean, low, high = (scale * figure[name] for name in ("mean", "low", "high"))
+    mean, low, high = (scale * value for value in (figure.mean, figure.low, figure.high))
     half = max(high - mean, mean - low)
     unit = " %" if percent else ""
     if not 0 < half < inf:  # seen in one deal
@@ -122,11 +144,29 @@ def plus_minus(figure: dict[str, float] | None, percent: bool) -> str:
     return f"{mean:.{digits}f} ±{half:.{digits}f}{unit}"
 
 
-def show_comparison(console: Console, title: str, game: Game, figures: Figures) -> None:
+def show_comparison(console: Console, title: str, found: Standings) -> None:
     """All of a contest's tables."""
-    for sheet in comparison_sheets(title, figures):
+    for sheet in comparison_sheets(title, found):
         console.print(sheet)
-    console.print(figures_sheet(game, {policy["name"]: policy["figures"] for policy in figures["policies"]}))
+    show_figures(console, found.contest.game, {policy.name: policy.figures for policy in found.policies})
+
+
+def show_figures(console: Console, game: Game, by_policy: Mapping[str, Tallied]) -> None:
+    """The game's own figures, where it has any."""
+    if game.ratios:
+        console.print(figures_sheet(game, by_policy))
+
+
+def show_solving(console: Console, title: str, figures: SolvingFigures) -> None:
+    """How many deals can be won, and what it took to find out."""
+    console.print(solving_sheet(title, figures))
+    times = ", ".join(f"{share} {took:.2f} s" for share, took in figures.seconds.items())
+    console.print(f"processor time: {times}; {figures.positions_per_second:,} positions a second")
+
+
+def worded(name: str) -> str:
+    """A name as people write it."""
+    return name.replace("_", " ")
 
 
 def whole(figure: Estimate) -> str:
@@ -135,11 +175,11 @@ def whole(figure: Estimate) -> str:
     return f"{figure.mean:.0f}" + ("" if fixed else f"\n{figure.low:.0f} to {figure.high:.0f}")
 
 
-def needed(pairs: dict[str, int | None]) -> str:
-    return " / ".join("-" if count is None else f"{count:,}" for count in pairs.values())
+def needed(pairs: PairsNeeded) -> str:
+    return " / ".join("-" if count is None else f"{count:,}" for count in (pairs.by_margin, pairs.by_wins))
 
 
-def draw(title: str, figures: Figures, path: Path) -> None:
+def draw(title: str, found: Standings, path: Path) -> None:
     """A picture for people: who beats whom by how much, beside ratings (for one: wins) with their intervals.
 
     Raises:
@@ -149,15 +189,15 @@ def draw(title: str, figures: Figures, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise ValueError("pictures need matplotlib: pip install 'card_envs[plot]'") from None
-    policies = figures["policies"]
-    alone = "score" in policies[0]
-    key, scale = ("win_share", 100) if alone else ("rating", 1)
-    order = sorted(range(len(policies)), key=lambda i: -policies[i][key]["mean"])
-    names = [policies[i]["name"] for i in order]
+    alone = found.contest.game.is_solitaire
+    policies = [found.policies[i] for i in found.best_first]
+    names = [policy.name for policy in policies]
+    shown = [policy.rating or policy.win_share for policy in policies]
+    scale = 100 if alone else 1
     figure = Figure(figsize=(4.2 + 1.9 * len(names), 2.2 + 0.75 * len(names)), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[len(names) + 0.5, 2.2])
-    _matrix(left, figures, order, names)
-    mean, low, high = (scale * np.array([policies[i][key][name] for i in order]) for name in ("mean", "low", "high"))
+    _matrix(left, found)
+    mean, low, high = (scale * np.array([getattr(one, name) for one in shown]) for name in ("mean", "low", "high"))
     right.errorbar(mean, range(len(names)), xerr=[mean - low, high - mean], fmt="o", color="black", capsize=3)
     right.set_yticks(range(len(names)), [])
     right.set_ylim(len(names) - 0.5, -0.5)
@@ -168,22 +208,25 @@ def draw(title: str, figures: Figures, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _matrix(axes: Any, figures: Figures, order: list[int], names: list[str]) -> None:
+def _matrix(axes: Any, found: Standings) -> None:
     """Rows against columns; blue where the row is better."""
-    alone = "score" in figures["policies"][0]
-    key, even = ("wins_more", 0.0) if alone else ("win_share", 0.5)
+    alone = found.contest.game.is_solitaire
+    even = 0.0 if alone else 0.5
+    order = found.best_first
+    names = [found.policies[i].name for i in order]
     size = len(order)
     shares = np.full((size, size), np.nan)
     texts = {}
-    for (i, j), pairing in zip(combinations(range(size), 2), figures["pairings"]):
+    for (i, j), pairing in zip(combinations(range(size), 2), found.pairings):
         row, column = order.index(i), order.index(j)
-        more = pairing[key]["mean"] - even
-        points = pairing["score_more" if alone else "margin_an_episode"]
-        half = (points["high"] - points["low"]) / 2
+        share, points = (pairing.win_share or pairing.wins_more), (pairing.margin_per_episode or pairing.score_more)
+        assert share and points
+        more = share.mean - even
+        half = (points.high - points.low) / 2
         shares[row, column], shares[column, row] = more, -more
         for at, sign in (((row, column), 1), ((column, row), -1)):
-            share = f"{100 * (even + sign * more):{'+' if alone else ''}.1f} %"
-            texts[at] = f"{share}\n{sign * points['mean']:+.3g} ± {half:.2g}"
+            won = f"{100 * (even + sign * more):{'+' if alone else ''}.1f} %"
+            texts[at] = f"{won}\n{sign * points.mean:+.3g} ± {half:.2g}"
     limit = max(float(np.nanmax(np.abs(shares))), 1e-9) if alone else 0.5
     axes.imshow(shares, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
     for (row, column), text in texts.items():

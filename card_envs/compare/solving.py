@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.estimates import wilson
+from card_envs.compare.estimates import Estimate, wilson
 from card_envs.compare.spread import spread
 from card_envs.compare.tables import new_tables
 from card_envs.engine.table import Table
 from card_envs.game import VERDICTS, Game, Solution, Solver, State
 
 QUANTILES = (0.5, 0.9, 0.99)
-Figures = dict[str, Any]
+Solved: TypeAlias = tuple[int, Solution]  # the number of a deal, and what was found out about it
 
 
 @dataclass(frozen=True)
-class Search:
+class SolveTask:
     """What a process needs in order to solve some deals.
 
     Attributes:
@@ -42,7 +42,7 @@ class Search:
         solution: Solution = solver_of(self.game).solve(state, self.seconds, self.memory_mb, self.max_positions)
         return solution
 
-    def solve_number(self, number: int) -> tuple[int, Solution]:
+    def solve_number(self, number: int) -> Solved:
         """The deal of that number, with its number."""
         states = new_tables(self.game, dict(self.options), self.seed, np.array([number]))
         return number, self.solve(states[0])
@@ -55,22 +55,20 @@ def solver_of(game: Game) -> Solver:
     return game.solver
 
 
-def solve_deals(
-    search: Search, numbers: Sequence[int], processes: int = 1, ray_address: str = ""
-) -> Iterator[tuple[int, Solution]]:
+def solve_deals(task: SolveTask, numbers: Sequence[int], processes: int = 1, ray_address: str = "") -> Iterator[Solved]:
     """The deals with these numbers, each as it is solved, with its number.
 
     Args:
-        search: what to solve them with.
+        task: what to solve them with.
         numbers: as `compare` counts its deals.
         processes, ray_address: who shares the work (see `spread`); the order depends on it.
     """
-    solver_of(search.game)
-    search.game.validated(dict(search.options))
-    return spread(search.solve_number, numbers, processes, ray_address)
+    solver_of(task.game)
+    task.game.validated(dict(task.options))
+    return spread(task.solve_number, numbers, processes, ray_address)
 
 
-def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[tuple[int, Solution]]) -> list[dict[str, float]]:
+def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[Solved]) -> list[Estimate]:
     """Of the deals that the solver won, the share that each policy won, with its interval.
 
     Args:
@@ -79,10 +77,10 @@ def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[tuple[int, Solut
     """
     winnable = np.array([solution.verdict == "won" for _, solution in sorted(solved, key=lambda pair: pair[0])])
     number = int(winnable.sum())
-    return [vars(wilson(float(row[winnable].sum()), number)) for row in wins] if number else []
+    return [wilson(float(row[winnable].sum()), number) for row in wins] if number else []
 
 
-def count_verdicts(solved: Sequence[tuple[int, Solution]]) -> dict[str, int]:
+def count_verdicts(solved: Sequence[Solved]) -> dict[str, int]:
     """How many deals were won, lost, left open."""
     counts = Counter(solution.verdict for _, solution in solved)
     return {verdict: counts[verdict] for verdict in VERDICTS}
@@ -95,60 +93,82 @@ def given_deal(game: Game, options: dict[str, Any], deal: object) -> State:
     return table.state
 
 
-def solving_figures(search: Search, solved: Sequence[tuple[int, Solution]]) -> Figures:
-    """How many deals were won, lost, left open, with 95 % intervals; which; how long it took.
+@dataclass(frozen=True)
+class SolvingFigures:
+    """How many deals were won, lost, left open; which; how long it took.
 
-    The share of winnable deals is at least that of the won ones and at most that of those not proved lost.
+    Attributes:
+        task: what they were solved with.
+        solved: the deals, in the order of their numbers.
     """
-    solved = sorted(solved, key=lambda pair: pair[0])
-    packs = len(solved)
-    times = count_verdicts(solved)
-    seconds = np.array([solution.seconds for _, solution in solved])
-    took = {f"{share:.0%}": float(np.quantile(seconds, share)) for share in QUANTILES} | {"mean": float(seconds.mean())}
+
+    task: SolveTask
+    solved: tuple[Solved, ...]
+
+    @property
+    def packs(self) -> int:
+        """How many deals."""
+        return len(self.solved)
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many of each."""
+        return count_verdicts(self.solved)
+
+    def share(self, packs: int) -> Estimate:
+        """What share so many of the deals are."""
+        return wilson(packs, self.packs)
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """How many can be won: at least those that were, at most those not proved lost."""
+        verdicts = self.verdicts
+        return {"winnable_at_least": verdicts["won"], "winnable_at_most": self.packs - verdicts["lost"]}
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Processor time of a deal: quantiles and mean."""
+        seconds = [solution.seconds for _, solution in self.solved]
+        return {f"{share:.0%}": float(np.quantile(seconds, share)) for share in QUANTILES} | {
+            "mean": float(np.mean(seconds))
+        }
+
+    @property
+    def positions_per_second(self) -> int:
+        """Looked at, of processor time."""
+        seconds = sum(solution.seconds for _, solution in self.solved)
+        return round(sum(solution.positions for _, solution in self.solved) / seconds)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        task = self.task
+        return {
+            "game": task.game.name,
+            "version": task.game.version,
+            "options": dict(task.options),
+            "seed": task.seed,
+            "seconds_each": task.seconds,
+            "memory_mb": task.memory_mb,
+            "max_positions": task.max_positions,
+            "packs": self.packs,
+            "verdicts": {name: {"packs": packs, **asdict(self.share(packs))} for name, packs in self.verdicts.items()},
+            **{name: asdict(self.share(packs)) for name, packs in self.bounds.items()},
+            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+            "positions_per_second": self.positions_per_second,
+            "deals": [_deal_as_dict(number, solution) for number, solution in self.solved],
+        }
+
+
+def _deal_as_dict(number: int, solution: Solution) -> dict[str, Any]:
     return {
-        "game": search.game.name,
-        "version": search.game.version,
-        "options": dict(search.options),
-        "seed": search.seed,
-        "seconds_each": search.seconds,
-        "memory_mb": search.memory_mb,
-        "max_positions": search.max_positions,
-        "packs": packs,
-        "verdicts": {verdict: {"packs": times[verdict], **vars(wilson(times[verdict], packs))} for verdict in VERDICTS},
-        "winnable_at_least": vars(wilson(times["won"], packs)),
-        "winnable_at_most": vars(wilson(packs - times["lost"], packs)),
-        "seconds": {name: round(value, 3) for name, value in took.items()},
-        "positions_a_second": round(sum(solution.positions for _, solution in solved) / float(seconds.sum())),
-        "deals": [
-            {
-                "number": number,
-                "verdict": solution.verdict,
-                "moves": len(solution.moves),
-                "positions": solution.positions,
-                "seconds": round(solution.seconds, 3),
-            }
-            for number, solution in solved
-        ],
+        "number": number,
+        "verdict": solution.verdict,
+        "moves": len(solution.moves),
+        "positions": solution.positions,
+        "seconds": round(solution.seconds, 3),
     }
 
 
-def solving_rows(figures: Figures) -> list[tuple[str, str, str, str]]:
-    """The figures as rows of a table: name, packs, share, interval."""
-    shares = [(verdict, share["packs"], share) for verdict, share in figures["verdicts"].items()]
-    shares.append(("winnable at least", figures["verdicts"]["won"]["packs"], figures["winnable_at_least"]))
-    not_lost = figures["packs"] - figures["verdicts"]["lost"]["packs"]
-    shares.append(("winnable at most", not_lost, figures["winnable_at_most"]))
-    return [
-        (name, f"{packs:,}", f"{share['mean']:.1%}", f"{share['low']:.1%} to {share['high']:.1%}")
-        for name, packs, share in shares
-    ]
-
-
-def line_text(game: Game, state: State, moves: Sequence[int]) -> list[str]:
-    """The moves in the game's notation."""
-    table = Table(game, state)
-    texts = []
-    for move in moves:
-        texts.append(game.view.move_text(table.state, move))
-        table.play(move)
-    return texts
+def solving_figures(task: SolveTask, solved: Sequence[Solved]) -> SolvingFigures:
+    """The figures of these deals, whatever their order."""
+    return SolvingFigures(task, tuple(sorted(solved, key=lambda pair: pair[0])))

@@ -2,114 +2,249 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.estimates import estimates, normal_interval, pairs_needed, wilson
-from card_envs.compare.match import Contest, Part, num_deals
+from card_envs.compare.contest import Contest
+from card_envs.compare.estimates import Estimate, estimates, normal_interval, pairs_needed, wilson
+from card_envs.compare.pairs import Part
 from card_envs.compare.ratings import ratings
-from card_envs.compare.tallies import tallied
+from card_envs.compare.solving import Solved, count_verdicts, won_of_winnable
+from card_envs.compare.tallies import Tallied, tallied
+from card_envs.opponents.names import Scripted, parse
 
-Figures = dict[str, Any]  # ready for JSON; a figure with an interval is {"mean", "low", "high"}
+ANCHOR = Scripted("greedy")  # has 1000 points, where it takes part
 
 
-def standings(contest: Contest, part: Part) -> Figures:
-    """All figures of a contest, ready for JSON: by policy, in the order given, and by pairing.
+@dataclass(frozen=True, kw_only=True)
+class PolicyFigures:
+    """What a policy made of all its episodes.
 
-    `pairs_needed` is for 80 % power in a test at 5 %, judged by the spread seen; null where no difference was seen.
+    Attributes:
+        name: as it was given.
+        rating: between two sides; points on an Elo scale.
+        win_share: of the episodes.
+        margin_per_episode: between two sides; points.
+        score: in a game for one; points.
+        microseconds_per_move: thinking time.
+        decisions: made in that time.
+        figures: the game's own.
+        won_of_winnable: share of the deals that a solver won, where one was asked.
     """
-    game, options = contest.game, dict(contest.options)
-    alone = max(game.rules.SIDES) == 0
-    policies, pairings = (_alone if alone else _between_sides)(contest, part)
-    seconds = part.seconds / np.maximum(part.decisions, 1)
-    deals = part.wins.shape[1]
-    for i, policy in enumerate(policies):
-        policy |= {"microseconds_a_move": round(1e6 * float(seconds[i]), 3), "decisions": int(part.decisions[i])}
-        policy["figures"] = tallied(game, part.tallies[i], deals)
-    key = "win_share" if alone else "rating"
-    order = sorted(range(len(policies)), key=lambda i: -policies[i][key]["mean"])
-    nearest = min(pairwise(order), key=lambda two: policies[two[0]][key]["mean"] - policies[two[1]][key]["mean"])
-    index = list(combinations(range(len(policies)), 2)).index((min(nearest), max(nearest)))
-    return {
-        "game": game.name,
-        "version": game.version,
-        "options": options,
-        "seed": contest.seed,
-        "sampled": contest.sampled,
-        "partner": contest.partner or None,
-        "frame": list(contest.frame),
-        "pairs": deals,
-        "deals_an_episode": num_deals(game, options),
-        "policies": policies,
-        "pairings": pairings,
-        "nearest": {key: pairings[index][key] for key in ("first", "second", "pairs_needed")},
-    }
+
+    name: str
+    rating: Estimate | None = None
+    win_share: Estimate
+    margin_per_episode: Estimate | None = None
+    score: Estimate | None = None
+    microseconds_per_move: float
+    decisions: int
+    figures: Tallied
+    won_of_winnable: Estimate | None = None
+
+    @property
+    def place(self) -> float:
+        """What the standings are sorted by: the rating, in a game for one the share of episodes won."""
+        return (self.rating or self.win_share).mean
 
 
-def _between_sides(contest: Contest, part: Part) -> tuple[list[Figures], list[Figures]]:
+@dataclass(frozen=True)
+class PairsNeeded:
+    """Pairs that show a difference with 80 % power at 5 %, judged by the spread seen; None where none was seen."""
+
+    by_margin: int | None
+    by_wins: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairingFigures:
+    """What two policies made of the same deals: of the first, against the second or beyond it.
+
+    Attributes:
+        first, second: their names.
+        win_share, margin_per_episode, margin_per_deal: between two sides.
+        wins_more, score_more: in a game for one, wins (as a share) and points more than the second.
+        pairs_needed: to tell the two apart.
+    """
+
+    first: str
+    second: str
+    win_share: Estimate | None = None
+    margin_per_episode: Estimate | None = None
+    margin_per_deal: Estimate | None = None
+    wins_more: Estimate | None = None
+    score_more: Estimate | None = None
+    pairs_needed: PairsNeeded
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All figures of a contest.
+
+    Attributes:
+        contest: what was played.
+        pairs: how many of each pairing; in a game for one, deals of each policy.
+        deals_per_episode: scored ones.
+        policies: in the order given.
+        pairings: (0, 1), (0, 2) .. (1, 2) ..
+        nearest: the pairing of the two that are nearest to each other.
+        solved: how many deals a solver won, lost and left open, where one was asked.
+        stopped: whether more was asked for.
+    """
+
+    contest: Contest
+    pairs: int
+    deals_per_episode: int
+    policies: list[PolicyFigures]
+    pairings: list[PairingFigures]
+    nearest: PairingFigures
+    solved: Mapping[str, int] | None = None
+    stopped: bool = False
+
+    @property
+    def best_first(self) -> list[int]:
+        """The policies' numbers."""
+        return _best_first(self.policies)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; an `Estimate` is {"mean", "low", "high"}, and what a kind of game does not have is left out."""
+        contest = self.contest
+        return {
+            "game": contest.game.name,
+            "version": contest.game.version,
+            "options": dict(contest.options),
+            "seed": contest.seed,
+            "sampled": contest.sampled,
+            "partner": contest.partner or None,
+            "frame": list(contest.frame),
+            "pairs": self.pairs,
+            "deals_per_episode": self.deals_per_episode,
+            "policies": [_present(policy) for policy in self.policies],
+            "pairings": [_present(pairing) for pairing in self.pairings],
+            "nearest": {key: _present(self.nearest)[key] for key in ("first", "second", "pairs_needed")},
+            "stopped": self.stopped,
+            **({} if self.solved is None else {"solved": dict(self.solved)}),
+        }
+
+
+def _present(figures: PolicyFigures | PairingFigures) -> dict[str, Any]:
+    return {key: figure for key, figure in asdict(figures).items() if figure is not None}
+
+
+def standings(
+    contest: Contest, part: Part, solved: Sequence[Solved] | None = None, *, stopped: bool = False
+) -> Standings:
+    """The figures of a contest.
+
+    Args:
+        contest: what was played.
+        part: what came of it.
+        solved: all its deals, or None.
+        stopped: whether more was asked for.
+    """
+    deals_per_episode = contest.match().deals_per_episode
     names = contest.names
-    deals = num_deals(contest.game, dict(contest.options))
-    by_policy = [np.concatenate([_of_policy(part.wins - 0.5, i, len(names)) + 0.5 for i in range(len(names))])]
-    by_policy.append(np.concatenate([_of_policy(part.margins, i, len(names)) for i in range(len(names))]))
-    shares, margins = (estimates(values) for values in by_policy)
-    rated = ratings(names, part.wins)
-    policies = [
-        {"name": name, "rating": vars(rated[i]), "win_share": vars(shares[i]), "margin_an_episode": vars(margins[i])}
+    policies = _policies(contest, part, solved)
+    if contest.game.is_solitaire:
+        pairings = _pairings_alone(names, part)
+    else:
+        pairings = _pairings(names, part, deals_per_episode)
+    order = _best_first(policies)
+    two = min(pairwise(order), key=lambda two: policies[two[0]].place - policies[two[1]].place)
+    nearest = list(combinations(range(len(names)), 2)).index((min(two), max(two)))
+    verdicts = count_verdicts(solved) if solved else None
+    return Standings(
+        contest, part.num_deals, deals_per_episode, policies, pairings, pairings[nearest], verdicts, stopped
+    )
+
+
+def _best_first(policies: Sequence[PolicyFigures]) -> list[int]:
+    return sorted(range(len(policies)), key=lambda i: -policies[i].place)
+
+
+def _policies(contest: Contest, part: Part, solved: Sequence[Solved] | None) -> list[PolicyFigures]:
+    game, names = contest.game, contest.names
+    won = won_of_winnable(part.wins, solved) if solved else []
+    seconds = part.seconds_per_move
+    strength = (_strength_alone if game.is_solitaire else _strength)(names, part)
+    return [
+        PolicyFigures(
+            name=name,
+            **strength[i],
+            microseconds_per_move=round(1e6 * seconds[i], 3),
+            decisions=int(part.decisions[i]),
+            figures=tallied(game, part.tallies[i], part.num_deals),
+            won_of_winnable=won[i] if won else None,
+        )
         for i, name in enumerate(names)
     ]
-    pairings = []
-    each = zip(combinations(names, 2), estimates(part.wins), estimates(part.margins), estimates(part.margins / deals))
-    for k, ((first, second), share, margin, margin_a_deal) in enumerate(each):
-        pairings.append(
-            {
-                "first": first,
-                "second": second,
-                "win_share": vars(share),
-                "margin_an_episode": vars(margin),
-                "margin_a_deal": vars(margin_a_deal),
-                "pairs_needed": {
-                    "by_margin": pairs_needed(part.margins[k]),
-                    "by_wins": pairs_needed(part.wins[k] - 0.5),
-                },
-            }
+
+
+def _strength(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
+    """What is known of each policy from its pairings."""
+    rated = ratings(len(names), part.wins, anchor_of(names))
+    shares = estimates(_by_policy(part.wins - 0.5, len(names)) + 0.5)
+    margins = estimates(_by_policy(part.margins, len(names)))
+    return [
+        {"rating": rating, "win_share": share, "margin_per_episode": margin}
+        for rating, share, margin in zip(rated, shares, margins)
+    ]
+
+
+def _strength_alone(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
+    """The same in a game for one."""
+    shares = [wilson(float(wins.sum()), part.num_deals) for wins in part.wins]
+    return [{"win_share": share, "score": normal_interval(scores)} for share, scores in zip(shares, part.margins)]
+
+
+def anchor_of(names: Sequence[str]) -> int | None:
+    """Which policy has 1000 points: the first `greedy`; None: the mean has."""
+    return next((i for i, name in enumerate(names) if parse(name).player == ANCHOR), None)
+
+
+def _by_policy(values: NDArray[np.float64], num_policies: int) -> NDArray[np.float64]:
+    """[P, N] the means over each policy's pairings of values that change their sign with the side looked from."""
+    signed: list[list[NDArray[np.float64]]] = [[] for _ in range(num_policies)]
+    for row, (first, second) in zip(values, combinations(range(num_policies), 2)):
+        signed[first].append(row)
+        signed[second].append(-row)
+    return np.array([np.mean(rows, axis=0) for rows in signed])
+
+
+def _pairings(names: Sequence[str], part: Part, deals_per_episode: int) -> list[PairingFigures]:
+    """Between two sides."""
+    shares, margins = estimates(part.wins), estimates(part.margins)
+    by_deal = estimates(part.margins / deals_per_episode)
+    return [
+        PairingFigures(
+            first=first,
+            second=second,
+            win_share=shares[k],
+            margin_per_episode=margins[k],
+            margin_per_deal=by_deal[k],
+            pairs_needed=PairsNeeded(pairs_needed(part.margins[k]), pairs_needed(part.wins[k] - 0.5)),
         )
-    return policies, pairings
-
-
-def _of_policy(values: NDArray[np.float64], policy: int, num_policies: int) -> NDArray[np.float64]:
-    """[1, N] the mean over a policy's pairings of values that change their sign with the side looked from."""
-    rows = [
-        values[k] if policy == i else -values[k]
-        for k, (i, j) in enumerate(combinations(range(num_policies), 2))
-        if policy in (i, j)
+        for k, (first, second) in enumerate(combinations(names, 2))
     ]
-    return np.mean(rows, axis=0)[None]
 
 
-def _alone(contest: Contest, part: Part) -> tuple[list[Figures], list[Figures]]:
-    names = contest.names
-    size = part.wins.shape[1]
-    policies = [
-        {
-            "name": name,
-            "win_share": vars(wilson(float(wins.sum()), size)),
-            "score": vars(normal_interval(scores)),
-        }
-        for name, wins, scores in zip(names, part.wins, part.margins)
+def _pairings_alone(names: Sequence[str], part: Part) -> list[PairingFigures]:
+    """In a game for one: differences on the same deals."""
+    first, second = np.array(list(combinations(range(len(names)), 2))).T
+    wins, scores = (rows[first] - rows[second] for rows in (part.wins, part.margins))
+    wins_more, score_more = estimates(wins), estimates(scores)
+    return [
+        PairingFigures(
+            first=one,
+            second=other,
+            wins_more=wins_more[k],
+            score_more=score_more[k],
+            pairs_needed=PairsNeeded(pairs_needed(scores[k]), pairs_needed(wins[k])),
+        )
+        for k, (one, other) in enumerate(combinations(names, 2))
     ]
-    two = np.array(list(combinations(range(len(names)), 2)))
-    wins_more, score_more = (rows[two[:, 0]] - rows[two[:, 1]] for rows in (part.wins, part.margins))
-    pairings = [
-        {
-            "first": names[i],
-            "second": names[j],
-            "wins_more": vars(wins),
-            "score_more": vars(score),
-            "pairs_needed": {"by_margin": pairs_needed(score_more[k]), "by_wins": pairs_needed(wins_more[k])},
-        }
-        for k, ((i, j), wins, score) in enumerate(zip(two.tolist(), estimates(wins_more), estimates(score_more)))
-    ]
-    return policies, pairings

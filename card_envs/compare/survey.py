@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.estimates import Estimate, normal_interval, wilson
-from card_envs.compare.tables import new_tables, play_out
-from card_envs.compare.tallies import sums_of, tallied
-from card_envs.game import Game
+from card_envs.compare.tables import Played, new_tables, play_out
+from card_envs.compare.tallies import Tallied, sums_of, tallied
+from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Policy
 
 TABLES_AT_ONCE = 4096
@@ -27,32 +27,61 @@ class Survey:
         episodes: how many were played.
         decisions: moves an episode, forced ones included.
         endings: share of each reason of the end.
-        first_wins: share won by the side that made the first decision, a draw counting one half; None in a game for
-            one.
-        score: of seat 0.
-        microseconds: a decision; where compiled code plays, with the game's own work.
-        figures: the game's own, by row and column (`RATIOS` of its view).
+        first_side_wins: share won by the side that made the first decision, a draw counting one half; None in a game
+            for one.
+        score_of_seat_0: points.
+        microseconds_per_decision: where compiled code plays, with the game's own work.
+        figures: the game's own.
     """
 
     episodes: int
     decisions: Estimate
     endings: dict[str, Estimate]
-    first_wins: Estimate | None
-    score: Estimate
-    microseconds: float
-    figures: dict[str, dict[str, Any]]
+    first_side_wins: Estimate | None
+    score_of_seat_0: Estimate
+    microseconds_per_decision: float
+    figures: Tallied
 
     def as_dict(self) -> dict[str, Any]:
         """The figures for JSON."""
-        return {
-            "episodes": self.episodes,
-            "decisions": vars(self.decisions),
-            "endings": {reason: vars(share) for reason, share in self.endings.items()},
-            "first_side_wins": vars(self.first_wins) if self.first_wins else None,
-            "score_of_seat_0": vars(self.score),
-            "microseconds_a_decision": round(self.microseconds, 4),
-            "figures": self.figures,
-        }
+        return asdict(self) | {"microseconds_per_decision": round(self.microseconds_per_decision, 4)}
+
+
+@dataclass
+class _Count:
+    """What has been seen of some episodes; counts of parts add up."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+    lengths: list[NDArray[np.int64]] = field(default_factory=list)
+    scores: list[NDArray[np.float64]] = field(default_factory=list)
+    first_won: list[NDArray[np.float64]] = field(default_factory=list)
+    seconds: float = 0.0
+    decisions: int = 0
+    tallies: Any = 0
+
+    def add(self, game: Game, played: Played, first_seats: Int8s) -> None:
+        """Count episodes that have ended, by the seats that made their first decisions."""
+        reasons, points = game.outcomes(played.states)
+        scores = points.astype(np.float64)
+        self.reasons.update(reasons.tolist())
+        self.lengths.append(played.moves.sum(axis=1))
+        self.scores.append(scores[:, 0])
+        self.first_won.append(wins_of(game, scores, first_seats))
+        self.seconds += float(played.seconds.sum())
+        self.decisions += int(played.decisions.sum())
+        self.tallies = self.tallies + sums_of(game, played.counts[:, 0])
+
+    def figures(self, game: Game, episodes: int) -> Survey:
+        """What all of it comes to."""
+        return Survey(
+            episodes,
+            normal_interval(np.concatenate(self.lengths).astype(np.float64)),
+            {reason: wilson(times, episodes) for reason, times in self.reasons.most_common()},
+            None if game.is_solitaire else wilson(float(np.concatenate(self.first_won).sum()), episodes),
+            normal_interval(np.concatenate(self.scores)),
+            1e6 * self.seconds / max(self.decisions, 1),
+            tallied(game, self.tallies, episodes),
+        )
 
 
 def survey(
@@ -76,43 +105,23 @@ def survey(
     """
     if episodes < 1:
         raise ValueError(f"episodes: expected at least 1, got {episodes}")
-    reasons: Counter[str] = Counter()
-    lengths, scores, first_won = [], [], []
-    seconds = 0.0
-    decisions = 0
-    tallies: Any = 0
+    count = _Count()
     for start in range(0, episodes, TABLES_AT_ONCE):
         numbers = np.arange(start, min(start + TABLES_AT_ONCE, episodes))
         states = new_tables(game, options or {}, seed, numbers)
         first_seats = states["seat"].copy()
         players = np.zeros((len(states), game.rules.NUM_SEATS), np.int8)
         played = play_out(game, states, [policy], players, [np.random.default_rng([seed, start])])
-        ended, points = game.view.outcomes(states)
-        reasons.update(ended.tolist())
-        scored = points.astype(np.float64)
-        lengths.append(played.moves.sum(axis=1))
-        scores.append(scored[:, 0])
-        first_won.append(wins_of(game, scored, first_seats))
-        seconds += float(played.seconds.sum())
-        decisions += int(played.decisions.sum())
-        tallies += sums_of(game, played.counts[:, 0])
+        count.add(game, played, first_seats)
         if progress is not None:
             progress(len(numbers))
-    return Survey(
-        episodes,
-        normal_interval(np.concatenate(lengths).astype(np.float64)),
-        {reason: wilson(times, episodes) for reason, times in reasons.most_common()},
-        wilson(float(np.concatenate(first_won).sum()), episodes) if max(game.rules.SIDES) else None,
-        normal_interval(np.concatenate(scores)),
-        1e6 * seconds / max(decisions, 1),
-        tallied(game, tallies, episodes),
-    )
+    return count.figures(game, episodes)
 
 
 def wins_of(game: Game, scores: NDArray[np.float64], seats: NDArray[np.int8]) -> NDArray[np.float64]:
     """[B] 1 where the side of a seat has the best of the [B, S] scores alone, 1/n where n sides share it, else 0."""
-    sides = np.array(game.rules.SIDES)
-    by_side = scores[:, [int(np.argmax(sides == side)) for side in range(max(sides) + 1)]]
+    sides = np.array(game.sides)
+    by_side = scores[:, [int(np.argmax(sides == side)) for side in range(game.num_sides)]]
     best = by_side == by_side.max(axis=1, keepdims=True)
     share: NDArray[np.float64] = best[np.arange(len(seats)), sides[seats]] / best.sum(axis=1)
     return share

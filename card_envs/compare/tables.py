@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
 from card_envs.engine.dealing import deal_next
-from card_envs.engine.legality import first_illegal, illegal_move
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, tally, trivial
-from card_envs.opponents.policy import Opponent, Policy, turn_of_states
+from card_envs.opponents.policy import Opponent, Policy, moves_of, turn_of_states
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
 # How a player's moves are found: by asking its policy, or in compiled code.
@@ -35,7 +34,7 @@ class Played:
         seconds: [P] time for all decisions of each policy; where compiled code plays, with the game's own work.
         decisions: [P] how many these were: moves with a choice, or all where compiled code plays.
         log: [B, L] the first L moves of each episode, -1 after its end.
-        counts: [N, P, NUM_COUNTS] what the game's `tally` and the loop have counted of each policy.
+        counts: [N, P, num_counts] what the game's `tally` and the loop have counted of each policy.
     """
 
     states: NDArray[Any]
@@ -76,7 +75,7 @@ class Ledger(NamedTuple):
         moves: [B, P] grows by the moves that each player made.
         rewards: [B, S] grows by the rewards.
         log: [B, L] the moves of an episode are entered, as far as there is room.
-        counts: [N, P, NUM_COUNTS] grow by the `tally` of each player's seats at the end of each deal; B / N tables in
+        counts: [N, P, num_counts] grow by the `tally` of each player's seats at the end of each deal; B / N tables in
             a row share a row.
     """
 
@@ -162,7 +161,7 @@ def play_out(
     players: Int8s,
     rngs: Sequence[np.random.Generator],
     *,
-    tables_a_deal: int = 1,
+    tables_per_deal: int = 1,
     log_size: int = 0,
 ) -> Played:
     """Play each table to the end of its episode.
@@ -173,7 +172,7 @@ def play_out(
         policies: P of them.
         players: [B, S] int8, which of them sits where.
         rngs: [P] one for each policy.
-        tables_a_deal: B / N, how many tables in a row have the same deals; they are counted together.
+        tables_per_deal: B / N, how many tables in a row have the same deals; they are counted together.
         log_size: L, how many moves of each episode to keep.
 
     Raises:
@@ -189,10 +188,9 @@ def play_out(
         np.zeros((num_tables, len(policies)), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
         np.full((num_tables, log_size), -1, np.int16),
-        np.zeros((num_tables // tables_a_deal, len(policies), game.rules.NUM_COUNTS), np.int64),
+        np.zeros((num_tables // tables_per_deal, len(policies), game.num_counts), np.int64),
     )
-    seconds = np.zeros(len(policies))
-    decisions = np.zeros(len(policies), np.int64)
+    askers = [Asker(game, policy, rng) for policy, rng in zip(policies, rngs)]
     loop = bind(play_on, game, inline=False)
     arguments = states, actions, Players(players, kinds, streams), ledger, mask
     loop(0, 0, *arguments)  # compile
@@ -210,19 +208,37 @@ def play_out(
         for which in np.flatnonzero(kinds == ASKED).tolist():
             tables = np.flatnonzero(waiting & (player == which))
             if len(tables):
-                turn = turn_of_states(game, states.take(tables))  # indexing copies field by field
-                start = time.perf_counter()
-                actions[tables] = policies[which].act(turn, rngs[which])
-                seconds[which] += time.perf_counter() - start
-                decisions[which] += len(tables)
-                _check_legal(game, policies[which], turn.mask, actions[tables])
+                actions[tables] = askers[which].ask(states.take(tables))  # indexing copies field by field
+    seconds = np.array([asker.seconds for asker in askers])
+    decisions = np.array([asker.decisions for asker in askers], np.int64)
     decisions[compiled] = ledger.moves[:, compiled].sum(axis=0)
     seconds[compiled] = compiled_seconds * decisions[compiled] / max(decisions[compiled].sum(), 1)
     return Played(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
 
 
-def _check_legal(game: Game, policy: Policy, mask: Int8s, actions: Int64s) -> None:
-    row = first_illegal(mask, actions)
-    if row >= 0:
-        name = policy.name if isinstance(policy, Opponent) else type(policy).__name__
-        raise illegal_move(game, int(actions[row]), mask[row], f"policy {name}")
+@dataclass
+class Asker:
+    """Asks a policy for its moves, and counts what that takes.
+
+    Attributes:
+        game: what is played.
+        policy: who is asked.
+        rng: of all its moves.
+        seconds: that it has thought.
+        decisions: that it has made in them.
+    """
+
+    game: Game
+    policy: Policy
+    rng: np.random.Generator
+    seconds: float = 0.0
+    decisions: int = 0
+
+    def ask(self, states: NDArray[Any]) -> Int64s:
+        """[n] moves at these tables. Raises IllegalMove."""
+        turn = turn_of_states(self.game, states)
+        start = time.perf_counter()
+        actions = moves_of(self.policy, turn, self.rng)
+        self.seconds += time.perf_counter() - start
+        self.decisions += len(states)
+        return actions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,15 @@ from card_envs.compare.estimates import Z_95, Estimate, wilson
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int64s, Ratio
 
+Tallied: TypeAlias = dict[str, dict[str, Estimate | None]]  # by row and column
+
 
 def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
-    """[R, 5] sums of x, y, xx, xy, yy over the [N, NUM_COUNTS] counts of independent deals.
+    """[R, 5] sums of x, y, xx, xy, yy over the [N, num_counts] counts of independent deals.
 
-    R are the game's `RATIOS`, x the count of each, y what it is divided by. Sums of parts add up.
+    R are the game's ratios, x the count of each, y what it is divided by. Sums of parts add up.
     """
-    x, y = np.array([(ratio.counted, ratio.per) for ratio in game.view.RATIOS]).T
+    x, y = np.array([game.entries_of(ratio) for ratio in game.ratios], np.int64).reshape(-1, 2).T
     sums = np.zeros((len(x), 5))
     bind(sum_counts)(counts, x, y, sums)
     return sums
@@ -28,7 +30,7 @@ def sum_counts(counts: Int64s, numerators: Int64s, denominators: Int64s, sums: N
     """Add up x, y, xx, xy, yy of each ratio into `sums` [R, 5].
 
     Args:
-        counts: [N, NUM_COUNTS].
+        counts: [N, num_counts].
         numerators, denominators: [R] which counts are x and y of each ratio.
         sums: [R, 5].
     """
@@ -59,10 +61,9 @@ def estimated(ratio: Ratio, sums: NDArray[np.float64], deals: int) -> Estimate |
     return Estimate(mean, mean - half, mean + half)
 
 
-def tallied(game: Game, sums: NDArray[np.float64], deals: int) -> dict[str, dict[str, Any]]:
-    """All ratios by row and column, ready for JSON; null where there was nothing to divide by."""
-    figures: dict[str, dict[str, Any]] = {ratio.row: {} for ratio in game.view.RATIOS}
-    for ratio, of_ratio in zip(game.view.RATIOS, sums):
-        found = estimated(ratio, of_ratio, deals)
-        figures[ratio.row][ratio.column] = vars(found) if found else None
+def tallied(game: Game, sums: NDArray[np.float64], deals: int) -> Tallied:
+    """All ratios; None where there was nothing to divide by."""
+    figures: Tallied = {ratio.row: {} for ratio in game.ratios}
+    for ratio, of_ratio in zip(game.ratios, sums):
+        figures[ratio.row][ratio.column] = estimated(ratio, of_ratio, deals)
     return figures

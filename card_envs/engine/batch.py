@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
-from card_envs.engine.legality import find_illegal, illegal_move, whole_numbers, words
+from card_envs.engine.legality import WORD, find_illegal, illegal_move, unpacked, whole_numbers, words
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 
@@ -85,7 +85,8 @@ class BatchEnv:
 
     def look(self) -> None:
         """Write `obs`, `mask` and `seat` anew, after `states` were set from outside."""
-        self._run(bind(kernels.look_tables, self.game), self.states, self.obs, self.mask, self._legal, self.seat)
+        self._run(bind(kernels.look_tables, self.game), self.states, self.obs, self.mask, self.seat)
+        self._run(bind(kernels.note_tables), self.mask, self._legal)
 
     def step(self, actions: NDArray[Any]) -> None:
         """Play one action at every table and write all buffers; ended episodes are followed by the next.
@@ -107,7 +108,18 @@ class BatchEnv:
                 self._run(bind(kernels.step_tables, self.game), self.states, actions, *buffers, self.skip_forced)
         if illegal >= 0:
             who = f"seat {self.seat[illegal]} at table {illegal}"
-            raise illegal_move(self.game, int(actions[illegal]), self._legal[illegal], who)
+            mask = unpacked(self._legal[illegal], self.game.rules.NUM_ACTIONS)
+            raise illegal_move(self.game, int(actions[illegal]), mask, who)
+
+    def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
+        """[B] bool, which of these actions `step` would take, whatever was written into `mask`."""
+        actions = whole_numbers(actions, self.num_tables)
+        num_actions = self.game.rules.NUM_ACTIONS
+        within = (actions >= 0) & (actions < num_actions)
+        number = np.where(within, actions, 0)
+        start = np.maximum(np.minimum(number // WORD * WORD, num_actions - WORD), 0)
+        bits = self._legal[np.arange(self.num_tables), number // WORD] >> (number - start).astype(np.uint64)
+        return within & ((bits & np.uint64(1)) != 0)
 
     def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
         """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on."""

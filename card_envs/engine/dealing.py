@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from card_envs.engine.rng import GOLDEN, advance, mix
+from card_envs.engine.rng import GOLDEN_RATIO, advance, mix
 from card_envs.game import Int8s, State, UInt64s, arrange, deal, redeal_hidden
 
 
 def deal_next(state: State) -> None:
     """Deal afresh; where the episode is over, begin the next one, whose deals have a key of their own."""
     if state.over:
-        state.rng = mix(state.rng + GOLDEN)
+        state.rng = mix(state.rng + GOLDEN_RATIO)
     deal(state)
 
 
 def arrange_next(state: State, pack: Int8s) -> None:
     """Deal from a given pack, else as `deal_next`."""
     if state.over:
-        state.rng = mix(state.rng + GOLDEN)
+        state.rng = mix(state.rng + GOLDEN_RATIO)
     arrange(state, pack)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from card_envs.engine.jit import rule
-from card_envs.game import State
+from card_envs.game import Counts, State
 
 
 @rule
@@ -15,5 +13,5 @@ def plausibility(state: State, seat: int) -> float:
 
 
 @rule
-def tally(state: State, seat: int, counts: Any) -> None:
+def tally(state: State, seat: int, counts: Counts) -> None:
     """Nothing is counted besides the score."""

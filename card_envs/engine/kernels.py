@@ -22,13 +22,18 @@ def reset_tables(first: int, last: int, states: Any, keys: UInt64s) -> None:
         deal_next(states[i])
 
 
-def look_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s) -> None:
-    """Write observation, mask, the packed mask and seat to move of each table."""
+def look_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, seat: Int8s) -> None:
+    """Write observation, mask and seat to move of each table."""
     for i in range(first, last):
         state = states[i]
         seat[i] = state.seat
         legal(state, mask[i])
         observe(state, state.seat, obs[i])
+
+
+def note_tables(first: int, last: int, mask: Int8s, legal_bits: UInt64s) -> None:
+    """Pack the mask of each table, as `step_tables` does."""
+    for i in range(first, last):
         note_legal(mask[i], legal_bits[i])
 
 

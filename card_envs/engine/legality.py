@@ -7,6 +7,7 @@ a row with more than 64 actions holds the last 64 of them, so that both are whol
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from card_envs.engine.compile import bind
 from card_envs.engine.jit import INTERPRETED
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 
@@ -78,9 +78,13 @@ def find_illegal(first: int, last: int, legal: UInt64s, num_actions: int, action
     return -1
 
 
-def first_illegal(legal: UInt64s, num_actions: int, actions: Int64s) -> int:
-    """The first row whose action [n] is not among the legal ones [n, W] of so many, or -1."""
-    return bind(find_illegal)(0, len(actions), legal, num_actions, actions)
+def unpacked(legal: UInt64s, num_actions: int) -> Int8s:
+    """The mask [A] of a row [W] of packed bits."""
+    mask = np.zeros(num_actions, np.int8)
+    for word, bits in enumerate(legal):
+        start = max(min(WORD * word, num_actions - WORD), 0)
+        mask[start : start + WORD] = [int(bits) >> k & 1 for k in range(min(WORD, num_actions))]
+    return mask
 
 
 def whole_numbers(actions: Any, number: int) -> Int64s:
@@ -91,8 +95,23 @@ def whole_numbers(actions: Any, number: int) -> Int64s:
     return np.ascontiguousarray(actions, np.int64)
 
 
-def illegal_move(game: Game, action: int, legal: UInt64s, who: str) -> IllegalMove:
-    """The error for an action that is not among the legal ones [W]; `who` says whose it was, and where."""
-    num_actions = game.rules.NUM_ACTIONS
-    allowed = [a for a in range(num_actions) if first_illegal(legal[None], num_actions, np.array([a])) < 0]
-    return IllegalMove(f"{game.name}: action {action} of {who} is illegal; legal: {', '.join(map(str, allowed))}")
+def is_legal(mask: Int8s, action: int) -> bool:
+    """Whether a mask [A] allows an action."""
+    return 0 <= action < len(mask) and bool(mask[action])
+
+
+def illegal_move(
+    game: Game, action: int, mask: Int8s, who: str, text: Callable[[int], str] | None = None
+) -> IllegalMove:
+    """The error for an action that the mask [A] of its position forbids.
+
+    Args:
+        game: what is played.
+        action: what was chosen.
+        mask: what could have been.
+        who: whose it was, and where.
+        text: an action in the game's notation, where the position is known; None: numbers must do.
+    """
+    legal = ", ".join(map(text or str, np.flatnonzero(mask).tolist()))
+    named = f" ({text(action) if 0 <= action < len(mask) else 'out of range'})" if text else ""
+    return IllegalMove(f"{game.name}: action {action}{named} of {who} is illegal; legal: {legal}")

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.jit import rule
+from card_envs.game import Int8s, Key, Stream, UInt64s
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 LOW_32 = np.uint64(0xFFFFFFFF)
@@ -22,7 +23,7 @@ SHIFT_27, SHIFT_30, SHIFT_31, SHIFT_32 = np.uint64(27), np.uint64(30), np.uint64
 
 
 @rule
-def mix(bits: Any) -> Any:
+def mix(bits: np.uint64) -> np.uint64:
     """Hash 64 bits into 64 others, one to one."""
     bits = (bits ^ (bits >> SHIFT_30)) * MIX_1
     bits = (bits ^ (bits >> SHIFT_27)) * MIX_2
@@ -30,26 +31,26 @@ def mix(bits: Any) -> Any:
 
 
 @rule
-def derive(key: Any, index: int) -> Any:
+def derive(key: Key, index: int) -> Key:
     """The key of the stream number `index` (0, 1, …) below `key`."""
-    return mix(key + GOLDEN * np.uint64(index + 1))
+    return mix(key + GOLDEN_RATIO * np.uint64(index + 1))
 
 
 @rule
-def advance(stream: Any) -> Any:
+def advance(stream: Stream) -> np.uint64:
     """The next 64 random bits of a stream."""
-    stream[0] += GOLDEN
+    stream[0] += GOLDEN_RATIO
     return mix(stream[0])
 
 
 @rule
-def uniform(stream: Any) -> float:
+def uniform(stream: Stream) -> float:
     """A float in [0, 1)."""
     return np.float64(np.int64(advance(stream) >> np.uint64(11))) * 2.0**-53
 
 
 @rule
-def below(bits: Any, bound: int) -> Any:
+def below(bits: np.uint64, bound: int) -> int:
     """A whole number in [0, bound), exactly uniform, from 64 random bits; `bound` under 2**32.
 
     Ref: Lemire 2019, "Fast Random Integer Generation in an Interval"; a rejected draw re-hashes its bits.
@@ -59,13 +60,13 @@ def below(bits: Any, bound: int) -> Any:
     if (product & LOW_32) < limit:
         threshold = (TWO_32 - limit) % limit
         while (product & LOW_32) < threshold:
-            bits = mix(bits + GOLDEN)
+            bits = mix(bits + GOLDEN_RATIO)
             product = (bits & LOW_32) * limit
-    return np.int64(product >> SHIFT_32)
+    return int(np.int64(product >> SHIFT_32))  # `int` of a uint64 would stay unsigned
 
 
 @rule
-def shuffle(cards: Any, size: int, count: int, key: Any) -> None:
+def shuffle(cards: Int8s, size: int, count: int, key: Key) -> None:
     """Fisher-Yates in place: the first `count` of the first `size` entries become a uniform draw in order."""
     for i in range(min(count, size - 1)):
         j = i + below(derive(key, i), size - i)
@@ -74,16 +75,17 @@ def shuffle(cards: Any, size: int, count: int, key: Any) -> None:
         cards[j] = card
 
 
-def hash_each(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def hash_each(bits: UInt64s) -> UInt64s:
     """`mix` of each entry, in NumPy's arithmetic: compiling for this would cost a second."""
+    plain: Any = getattr(mix, "py_func", mix)
     with np.errstate(over="ignore"):
-        hashed: NDArray[np.uint64] = getattr(mix, "py_func", mix)(bits)
+        hashed: UInt64s = plain(bits)
     return hashed
 
 
-def table_keys(seed: int, tables: NDArray[Any]) -> NDArray[np.uint64]:
+def table_keys(seed: int, tables: NDArray[Any]) -> UInt64s:
     """The key of each table's stream, `uint64`: it depends on the seed and the table's number alone."""
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"seed: expected a whole number from 0 to 2**64 - 1, got {seed!r}")
-    seed_key = hash_each(np.array([seed], np.uint64) + GOLDEN)
-    return hash_each(seed_key + GOLDEN * (np.asarray(tables).astype(np.uint64) + np.uint64(1)))
+    seed_key = hash_each(np.array([seed], np.uint64) + GOLDEN_RATIO)
+    return hash_each(seed_key + GOLDEN_RATIO * (np.asarray(tables).astype(np.uint64) + np.uint64(1)))

@@ -10,6 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from card_envs.engine.jit import INTERPRETED, rule
+from card_envs.game import Cards, Int8s
 
 EMPTY = np.uint64(0)
 ONE = np.uint64(1)
@@ -29,13 +30,13 @@ def _instruction(emit: Any) -> Any:
 
 if INTERPRETED:
 
-    def count(cards: Any) -> int:
+    def count(cards: Cards) -> int:
         return int(cards).bit_count()
 
-    def lowest(cards: Any) -> int:
+    def lowest(cards: Cards) -> int:
         return (int(cards) & -int(cards)).bit_length() - 1
 
-    def highest(cards: Any) -> int:
+    def highest(cards: Cards) -> int:
         return int(cards).bit_length() - 1
 
 else:
@@ -48,26 +49,34 @@ else:
 
 
 @rule
-def bit(card: int) -> Any:
+def bit(card: int) -> Cards:
     """The set of one card."""
     return ONE << np.uint64(card)
 
 
 @rule
-def below_card(card: int) -> Any:
+def below_card(card: int) -> Cards:
     """The set of all cards with a smaller code."""
     return (ONE << np.uint64(card)) - ONE
 
 
 @rule
-def above_card(card: int) -> Any:
+def above_card(card: int) -> Cards:
     """The set of all cards with a larger code, up to 63."""
     return ~((np.uint64(2) << np.uint64(card)) - ONE)
 
 
 @rule
-def nth(cards: Any, index: int) -> int:
+def nth(cards: Cards, index: int) -> int:
     """The card at `index` (0: the smallest code) of a set that holds more cards than that."""
     for _ in range(index):
         cards &= cards - ONE
     return lowest(cards)
+
+
+@rule
+def set_bits(entries: Int8s, start: int, cards: Cards) -> None:
+    """Set the entry of each card of a set to 1; that of card 0 is at `start`."""
+    while cards:
+        entries[start + lowest(cards)] = 1
+        cards &= cards - ONE

@@ -11,8 +11,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from card_envs.engine.legality import IllegalMove
-from card_envs.engine.table import Table
+from card_envs.engine.legality import illegal_move, is_legal
+from card_envs.engine.table import Table, play_again
 from card_envs.game import Game, Int8s, bounds
 from card_envs.record import GameRecord
 
@@ -22,6 +22,16 @@ Observation = dict[str, Int8s]
 def worst_reward(game: Game, options: Any) -> float:
     """What an illegal move costs under these options: the worst score that one deal can bring."""
     return -1.0 if options.reward == "win" else float(game.rules.WORST_SCORE)
+
+
+def observation_space(game: Game, obs_key: str) -> spaces.Dict:
+    """A new space of what a seat sees: observation and mask."""
+    return spaces.Dict(
+        {
+            obs_key: spaces.Box(*bounds(game.rules.OBS_FIELDS), dtype=np.int8),
+            "action_mask": spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8),
+        }
+    )
 
 
 class CardEnv(AECEnv):
@@ -70,21 +80,12 @@ class CardEnv(AECEnv):
         self.possible_agents = [f"player_{seat}" for seat in range(rules.NUM_SEATS)]
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        low, high = bounds(rules.OBS_FIELDS)
-        observation = spaces.Dict(
-            {
-                obs_key: spaces.Box(low, high, dtype=np.int8),
-                "action_mask": spaces.Box(0, 1, (rules.NUM_ACTIONS,), np.int8),
-            }
-        )
-        self.observation_spaces = {agent: copy.deepcopy(observation) for agent in self.possible_agents}
+        self.observation_spaces = {agent: observation_space(game, obs_key) for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
         self._table = Table(game, rules.new_state(self.options))
         self._seeded = False
-        self._off_turn = np.zeros(rules.NUM_ACTIONS, np.int8)
-        self._mask = self._off_turn
-        self._freeze_masks()
+        self._mask = np.zeros(rules.NUM_ACTIONS, np.int8)  # what `step` believes; only copies are handed out
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self.observation_spaces[agent]
@@ -124,7 +125,7 @@ class CardEnv(AECEnv):
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self.infos = {agent: {"action_mask": self._off_turn} for agent in self.agents}
+        self.infos = {agent: {"action_mask": np.zeros_like(self._mask)} for agent in self.agents}
         self._skip_agent_selection = None
         self._deal()
         self._turn()
@@ -142,18 +143,18 @@ class CardEnv(AECEnv):
     def _turn(self) -> None:
         """Point to the seat to move, with its mask."""
         self._mask = self._table.legal()
-        self._mask.flags.writeable = False
         self._over = self._illegal or self._table.over
         if not self._over:
             self.agent_selection = self.possible_agents[self._table.seat]
-            self.infos[self.agent_selection] = {"action_mask": self._mask}
+            self.infos[self.agent_selection] = {"action_mask": self._mask.copy()}
 
     def observe(self, agent: str) -> Observation:
-        """What a seat may know, at any time; new arrays (the mask is read-only)."""
+        """What a seat may know, at any time; new arrays."""
         self._check_reset()
         seat = self._seats[agent]
         on_turn = not self._over and seat == self._table.seat
-        return {self.obs_key: self._table.observe(seat), "action_mask": self._mask if on_turn else self._off_turn}
+        mask = self._mask.copy() if on_turn else np.zeros_like(self._mask)
+        return {self.obs_key: self._table.observe(seat), "action_mask": mask}
 
     @property
     def states(self) -> NDArray[Any]:
@@ -183,13 +184,9 @@ class CardEnv(AECEnv):
             self._was_dead_step(action)
             return
         number = self._action_number(action)
-        illegal = not 0 <= number < len(self._mask) or not self._mask[number]
+        illegal = not is_legal(self._mask, number)
         if illegal and self.illegal_move == "raise":
-            text = self.move_text(number) if 0 <= number < len(self._mask) else "out of range"
-            raise IllegalMove(
-                f"{self.game.name}: action {number} ({text}) of {agent} is illegal; legal: "
-                f"{', '.join(self.legal_moves())}"
-            )
+            raise illegal_move(self.game, number, self._mask, agent, self.move_text)
         self._cumulative_rewards[agent] = 0.0
         if illegal:
             self._illegal = True
@@ -204,7 +201,7 @@ class CardEnv(AECEnv):
                 self._deal()
         for name, reward in self.rewards.items():
             self._cumulative_rewards[name] += reward
-        self.infos[agent] = {"action_mask": self._off_turn}
+        self.infos[agent] = {"action_mask": np.zeros_like(self._mask)}
         self._turn()
         if self._over:
             self.terminations = dict.fromkeys(self.agents, True)
@@ -259,26 +256,15 @@ class CardEnv(AECEnv):
     def record(self) -> GameRecord:
         """The episode so far: options, packs and legal moves, from which it can be replayed."""
         self._check_reset()
+        begun = Table(self.game, self.game.rules.new_state(self.options))
         return GameRecord(
             game=self.game.name,
             version=self.game.version,
             options=self.options.model_dump(mode="json", exclude_none=True),
             deal=self.game.view.deal_text(self._dealt),
-            moves=self._move_texts(),
+            moves=play_again(begun, self._actions, self._dealt).moves,
             outcome=self.outcome(),
         )
-
-    def _move_texts(self) -> list[str]:
-        """The moves so far as text, by playing them again: the notation needs the state they were played in."""
-        table = Table(self.game, self.game.rules.new_state(self.options))
-        packs = iter(self._dealt)
-        texts = []
-        for action in self._actions:
-            while table.needs_deal:
-                table.arrange(next(packs))
-            texts.append(self.game.view.move_text(table.state, action))
-            table.play(action)
-        return texts
 
     def clone(self) -> CardEnv:
         """An independent copy at the same point, later deals included."""
@@ -291,16 +277,7 @@ class CardEnv(AECEnv):
             name: value if name in ("game", "options") else copy.deepcopy(value, memo)
             for name, value in self.__dict__.items()
         }
-        twin._freeze_masks()
         return twin
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        self.__dict__.update(saved)
-        self._freeze_masks()
-
-    def _freeze_masks(self) -> None:
-        """NumPy copies read-only arrays as writable ones."""
-        self._off_turn.flags.writeable = self._mask.flags.writeable = False
 
     def render(self) -> str | None:
         """The position as the seat to move sees it: text for "ansi", printed for "human"."""

@@ -14,7 +14,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, Int8s, bounds
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Policy, turn_of_states
+from card_envs.opponents.policy import Policy, moves_of, turn_of_states
 
 Info = dict[str, Any]
 Opponents = str | Policy | Sequence[str | Policy]
@@ -107,7 +107,7 @@ class SingleSeatEnv(gymnasium.Env[Int8s, np.int64]):
         while env.agent_selection != self._agent and not env.terminations[env.agent_selection]:
             turn = turn_of_states(self.game, env.states)
             other = (int(turn.seat[0]) - self.seat) % self.game.rules.NUM_SEATS - 1
-            env.step(self._opponents[other].act(turn, self.np_random)[0])
+            env.step(moves_of(self._opponents[other], turn, self.np_random)[0])
             paid += env.rewards[self._agent]
         return paid
 

@@ -16,13 +16,13 @@ from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
 from card_envs.engine.dealing import deal_next
-from card_envs.engine.legality import first_illegal, illegal_move, whole_numbers
+from card_envs.engine.legality import illegal_move, whole_numbers
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs.aec import worst_reward
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, bounds, play
 from card_envs.games import get_game
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.policy import moves_of, turn_of_states
 
 Indices = Int64s
 RESETS = (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP)
@@ -156,7 +156,7 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
         if not self._seeded:
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
         actions = whole_numbers(actions, self.num_envs)
-        illegal = ~self._legal(actions) & ~self._resting
+        illegal = ~self._tables.are_legal(actions) & ~self._resting
         if self.illegal_move == "raise" and illegal.any():
             i = int(illegal.argmax())
             raise illegal_move(self.game, int(actions[i]), self._tables.mask[i], f"seat {self.seat[i]} at table {i}")
@@ -176,12 +176,6 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
         obs, info = self._look()
         return obs, rewards, ended.copy(), np.zeros_like(ended), infos | info
 
-    def _legal(self, actions: Indices) -> NDArray[np.bool_]:
-        """[n] bool, whether each action is legal at its table."""
-        within = (actions >= 0) & (actions < self._tables.mask.shape[1])
-        allowed = self._tables.mask[np.arange(self.num_envs), np.where(within, actions, 0)] != 0
-        return within & allowed
-
     def _play(self, tables: Indices, actions: Indices, paid: NDArray[np.float64]) -> None:
         bind(play_at, self.game)(0, len(tables), self.states, tables, actions, self.seat, paid)
 
@@ -200,12 +194,7 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
                 if not len(here):
                     continue
                 turn = turn_of_states(self.game, states.take(here))  # indexing copies field by field
-                actions = np.asarray(policy.act(turn, self.np_random), np.int64)
-                wrong = first_illegal(turn.mask, actions)
-                if wrong >= 0:
-                    who = f"opponent {policy} at table {here[wrong]}"
-                    raise illegal_move(self.game, int(actions[wrong]), turn.mask[wrong], who)
-                self._play(here, actions, paid)
+                self._play(here, moves_of(policy, turn, self.np_random), paid)
 
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
         tables = np.flatnonzero(which)

@@ -1,4 +1,4 @@
-"""The registry: one line for each game."""
+"""The registry: one line for each game of this package; `installed.py` finds those of others."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import difflib
 
 from card_envs.game import Game
 from card_envs.games import back_alley, big_ben, russian_bank
+from card_envs.games.installed import Games
 
-GAMES: dict[str, Game] = {
-    game.name: game
-    for game in (
-        back_alley.GAME,
-        big_ben.GAME,
-        russian_bank.GAME,
-    )
-}  # fmt: skip
+GAMES = Games(
+    back_alley.GAME,
+    big_ben.GAME,
+    russian_bank.GAME,
+)
 
 
 def get_game(name: str) -> Game:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.game import Game
 from card_envs.opponents.policy import Policy, Turn
 
-NAME = re.compile(r"(\w+)=([^+]+)\+(.+)")  # phase=inside+outside
-
 
 def phase_actions(game: Game, phase: str) -> range:
     """The actions of a phase. Raises ValueError saying which phases there are."""
-    phases: dict[str, range] = game.view.PHASES
+    phases = game.phases
     if phase not in phases:
         known = f"its phases are {', '.join(phases)}" if phases else "it has none"
         raise ValueError(f"{game.name}: no phase {phase!r}: {known}")
@@ -29,7 +25,7 @@ class PhasedPolicy:
         """Put two policies together.
 
         Args:
-            actions: of the phase (`PHASES` of the game's view).
+            actions: of the phase (see `Game.phases`).
             inside: who decides there.
             outside: who decides everywhere else.
         """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,8 +12,17 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
-from card_envs.engine.legality import words
-from card_envs.game import Game, Int8s
+from card_envs.engine.legality import illegal_move, is_legal, whole_numbers
+from card_envs.game import Game, Int8s, Int64s, legal
+
+
+def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, actions: Int64s) -> int:
+    """The first table at which an action [B] is illegal, or -1; `mask` [A] is then that of the last one looked at."""
+    for i in range(first, last):
+        legal(states[i], mask)
+        if not is_legal(mask, actions[i]):
+            return i
+    return -1
 
 
 class Turn:
@@ -37,6 +48,25 @@ class Turn:
     def at(self, rows: NDArray[np.intp]) -> Turn:
         """The decisions at some of the tables."""
         return Turn(self.game, self.__states.take(rows), self.obs[rows], self.mask[rows], self.seat[rows])
+
+    def check(self, actions: Any, who: str) -> Int64s:
+        """The actions [n] if each is legal at its table, whatever was written into `mask`.
+
+        Raises:
+            ValueError: they are not n whole numbers.
+            IllegalMove: naming who chose it, the move and the position.
+        """
+        try:
+            numbers = whole_numbers(actions, len(self))
+        except ValueError as error:
+            raise ValueError(f"{who}: {error}") from None
+        mask = np.zeros(self.game.rules.NUM_ACTIONS, np.int8)
+        row = bind(find_illegal_at, self.game)(0, len(self), self.__states, mask, numbers)
+        if row < 0:
+            return numbers
+        view, state = self.game.view, self.__states[row]
+        who += f" at {json.dumps(view.view(state, int(state.seat)))}"
+        raise illegal_move(self.game, int(numbers[row]), mask, who, partial(view.move_text, state))
 
     def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
         """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
@@ -159,14 +189,28 @@ class Opponent:
         ]
 
 
+def moves_of(policy: Policy, turn: Turn, rng: np.random.Generator) -> Int64s:
+    """The moves [n] of a policy, checked.
+
+    Raises:
+        ValueError: it gives anything but n whole numbers.
+        IllegalMove: one of them is illegal.
+    """
+    return turn.check(policy.act(turn, rng), f"policy {name_of(policy)}")
+
+
+def name_of(policy: Policy) -> str:
+    """What messages call a policy."""
+    return policy.name if isinstance(policy, Opponent) else type(policy).__name__
+
+
 def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:
     """The decisions at these tables."""
     n = len(states)
     obs = np.empty((n, game.rules.OBS_SIZE), np.int8)
     mask = np.empty((n, game.rules.NUM_ACTIONS), np.int8)
     seat = np.empty(n, np.int8)
-    legal = np.empty((n, words(game.rules.NUM_ACTIONS)), np.uint64)
-    bind(kernels.look_tables, game)(0, n, states, obs, mask, legal, seat)
+    bind(kernels.look_tables, game)(0, n, states, obs, mask, seat)
     return Turn(game, states, obs, mask, seat)
 
 

@@ -71,7 +71,7 @@ def moves_text(moves: Sequence[str]) -> str:
 
 def scores_text(game: Game, scores: Sequence[int], names: Sequence[str], sign: str = "") -> str:
     """Scores by seat, partners together: `you and partner 12, left and right 8`; `sign="+"` shows the plus."""
-    sides = game.rules.SIDES
+    sides = game.sides
     parts = []
     for side in dict.fromkeys(sides):
         seats = [seat for seat in range(len(sides)) if sides[seat] == side]
@@ -86,7 +86,7 @@ def result_text(game: Game, outcome: dict[str, Any], names: Sequence[str], seat:
         return lines_of(f"Left before the end. Scores so far: {scores}.")
     reason = outcome["reason"]
     winners = [other for other, score in enumerate(outcome["scores"]) if score == max(outcome["scores"])]
-    if len(set(game.rules.SIDES)) == 1:
+    if game.is_solitaire:
         verdict = reason
     elif len(winners) == len(names):
         verdict = f"drawn ({reason})"

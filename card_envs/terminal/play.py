@@ -12,9 +12,10 @@ import numpy as np
 from rich.console import Console
 
 from card_envs.envs.aec import CardEnv
+from card_envs.envs.replay import replay
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, turn_of_states
+from card_envs.opponents.policy import Opponent, moves_of, turn_of_states
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import (
     TIED,
@@ -77,14 +78,12 @@ def play_game(
     if resume is None:
         env = CardEnv(game, illegal_move="raise", **options)
         env.reset(seed)
-        table = PersonsTable(env, seat, others, rng, console)
+        events: list[Event] = []
     elif options:
         raise ValueError("option: a resumed game keeps its own options")
     else:
-        env, events = _resumed(game, resume, names)
-        # Replaying leaves the same stream behind every record; the later deals must differ.
-        env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)
-        table = PersonsTable(env, seat, others, rng, console, events)
+        env, events = _resumed(game, resume, names, rng)
+    table = PersonsTable(env, seat, others, rng, console, events)
     try:
         table.play()
     except (KeyboardInterrupt, EOFError):
@@ -123,21 +122,23 @@ def check_folder(file: Path | None) -> None:
 
 def chosen_action(env: CardEnv, opponent: Opponent, rng: np.random.Generator) -> int:
     """What an opponent plays for the seat to move."""
-    return int(opponent.act(turn_of_states(env.game, env.states), rng)[0])
+    return int(moves_of(opponent, turn_of_states(env.game, env.states), rng)[0])
 
 
-def _resumed(game: Game, file: Path, names: Sequence[str]) -> tuple[CardEnv, list[Event]]:
-    """The game in a record, and the last things that happened in it."""
+def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Generator) -> tuple[CardEnv, list[Event]]:
+    """The game in a record with new later deals, and the last things that happened in it."""
     record = GameRecord.load(file)
     if record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
     if record.outcome.get("over"):
         raise ValueError(f"{file}: this game is over; `watch --replay {file}` shows it")
     first_shown = max(0, len(record.moves) - SHOWN_AGAIN)
-    env = record.replay(first_shown)
+    env = replay(record, first_shown)
     events = []
     for move in record.moves[first_shown:]:
         events += step(env, env.parse_move(move), names)
+    # Replaying leaves the same stream behind every record; the later deals must differ.
+    env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)
     return env, events
 
 

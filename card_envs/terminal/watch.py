@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from card_envs.envs.aec import CardEnv
+from card_envs.envs.replay import replay, verify
 from card_envs.game import Game
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import WIDTH, Event, lines_of, result_text, step, told
@@ -81,8 +82,8 @@ def watch_record(file: Path, game: Game | None, seat: int | None, delay: float |
     record = GameRecord.load(file)
     if game is not None and record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
-    record.verify()
-    env = record.replay(0)
+    verify(record)
+    env = replay(record, 0)
     check_seat(env.game, seat)
     moves = iter(record.moves)
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from card_envs import load_opponent
-from card_envs.compare.match import play_pairs
+from card_envs.compare.pairs import play_pairs
 from card_envs.game import Field
 from card_envs.opponents.network import NetworkPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from training.config import Config
 from training.network import Network
-from training.ppo import Batch, Diverged, Learner, Weights
+from training.ppo import Batch, Diverged, Learner, LossWeights
 from training.ranks import Ranks
 from training.trainer import Trainer
 
@@ -68,7 +68,7 @@ def test_bandit_with_a_known_value_is_learned(settings: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
     figures = {}
     for _ in range(60):
-        figures = learned.update(bandit_batch(learned, rng), Weights(3e-3, 0.0))
+        figures = learned.update(bandit_batch(learned, rng), LossWeights(3e-3, 0.0))
     obs = np.eye(6, dtype=np.int8)
     with torch.no_grad():
         logits = learned.actor(obs, np.arange(6))
@@ -84,7 +84,7 @@ def test_bandit_with_a_known_value_is_learned(settings: dict[str, Any]) -> None:
 def test_first_figures_of_an_unchanged_policy() -> None:
     learned = learner(epochs=1)
     before = {name: weight.clone() for name, weight in learned.actor.state_dict().items()}
-    figures = learned.update(bandit_batch(learned, np.random.default_rng(2)), Weights(1e-12, 0.0))
+    figures = learned.update(bandit_batch(learned, np.random.default_rng(2)), LossWeights(1e-12, 0.0))
     assert figures["entropy"] == pytest.approx(1, abs=1e-3)  # of three legal actions
     assert figures["kl"] == pytest.approx(0, abs=1e-6)
     assert figures["clipped"] == 0
@@ -101,7 +101,7 @@ def test_entropy_alone_keeps_play_uniform() -> None:
     for _ in range(60):
         batch = bandit_batch(learned, rng)
         batch.advantages[:] = 0
-        figures = learned.update(batch, Weights(1e-2, 1.0))
+        figures = learned.update(batch, LossWeights(1e-2, 1.0))
     assert figures["entropy"] > 0.98
 
 
@@ -112,7 +112,7 @@ def test_a_forced_decision_has_no_entropy() -> None:
     batch.mask[:, 1] = 1
     batch.actions[:] = 1
     batch.log_probabilities[:] = 0
-    figures = learned.update(batch, Weights(1e-3, 1.0))
+    figures = learned.update(batch, LossWeights(1e-3, 1.0))
     assert figures["entropy"] == figures["kl"] == 0
     assert all(torch.isfinite(weight).all() for weight in learned.actor.parameters())
 
@@ -121,11 +121,11 @@ def test_only_the_chosen_rows_are_learned_from() -> None:
     one, other = learner(), learner()
     batch = bandit_batch(one, np.random.default_rng(5))
     batch.rows = np.arange(0, 512, 2)
-    one.update(batch, Weights(1e-3, 0.01))
+    one.update(batch, LossWeights(1e-3, 0.01))
     batch.actions[1::2] = 0
     batch.advantages[1::2] = 1e6
     batch.returns[1::2] = -1e6
-    other.update(batch, Weights(1e-3, 0.01))
+    other.update(batch, LossWeights(1e-3, 0.01))
     for weight, same in zip(one.actor.parameters(), other.actor.parameters()):
         torch.testing.assert_close(weight, same, rtol=0, atol=0)
 
@@ -136,7 +136,7 @@ def test_copying_alone_learns_the_teachers_moves() -> None:
     for _ in range(60):
         batch = bandit_batch(learned, rng)
         batch.advantages[:] = 0
-        figures = learned.update(batch, Weights(1e-2, 0.0, imitation=1.0))
+        figures = learned.update(batch, LossWeights(1e-2, 0.0, imitation=1.0))
     assert figures["imitation_loss"] < 0.2
     assert (batch.actions == batch.teacher).mean() > 0.8
 
@@ -146,14 +146,14 @@ def test_only_the_chosen_fields_are_copied() -> None:
     batch = bandit_batch(learned, np.random.default_rng(7))
     bids = batch.teacher == 0
     assert 0 < bids.mean() < 1
-    figures = learned.update(batch, Weights(1e-12, 0.0, imitation=1.0))
+    figures = learned.update(batch, LossWeights(1e-12, 0.0, imitation=1.0))
     assert figures["imitation_loss"] == pytest.approx(np.log(3) * bids.mean(), abs=0.02)
 
 
 def test_the_slow_copy_follows_and_holds_back() -> None:
     learned = learner(kl=1.0, kl_follow=0.25, epochs=1)
     before = learned.actor.first_bias.detach().clone()
-    figures = learned.update(bandit_batch(learned, np.random.default_rng(8)), Weights(1e-2, 0.0))
+    figures = learned.update(bandit_batch(learned, np.random.default_rng(8)), LossWeights(1e-2, 0.0))
     now = learned.actor.first_bias.detach()
     assert 0 < figures["kl_slow_copy"] < 0.1
     torch.testing.assert_close(learned.slow_copy.first_bias, before + 0.25 * (now - before))
@@ -163,7 +163,7 @@ def test_figures_by_field() -> None:
     learned = learner(epochs=1)
     batch = bandit_batch(learned, np.random.default_rng(9))
     batch.actions[:] = 3
-    figures = learned.update(batch, Weights(1e-12, 0.0))
+    figures = learned.update(batch, LossWeights(1e-12, 0.0))
     assert "entropy_bid" not in figures
     assert figures["entropy_card"] == pytest.approx(figures["entropy"], abs=1e-5)
 
@@ -175,7 +175,7 @@ def test_a_loss_that_is_no_number_stops_before_it_does_harm() -> None:
     before = {name: weight.clone() for name, weight in learned.actor.state_dict().items()}
     learned.config = learned.config.model_copy(update={"minibatch": 512})
     with pytest.raises(Diverged) as diverged:
-        learned.update(batch, Weights(1e-2, 0.0))
+        learned.update(batch, LossWeights(1e-2, 0.0))
     assert 5 in diverged.value.rows
     assert all(torch.equal(weight, before[name]) for name, weight in learned.actor.state_dict().items())
 
@@ -198,7 +198,7 @@ def test_high_card_is_learned() -> None:
     assert len(trainer.league.snapshots) > 10
     policy = NetworkPolicy(HIGH_CARD, trainer.actor.weights(), sampled=False)
     against = {
-        rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin
+        rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin_per_episode
         for rival in ("random", "greedy")
     }
     assert against["random"].low > 0.32

@@ -18,7 +18,7 @@ import torch
 from typer.testing import CliRunner
 
 from card_envs import load_opponent
-from card_envs.opponents.checkpoint import WEIGHTS_FILE
+from card_envs.opponents.folder import WEIGHTS_FILE
 from training import checkpoint
 from training.config import Config
 from training.train import app

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from card_envs.opponents.checkpoint import load_card, load_value
+from card_envs.opponents.folder import load_card, load_value
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from training import ablate, fit_value, plot, speed, train
 from training.config import load_config

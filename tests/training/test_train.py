@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs import BatchEnv, get_game, load_opponent
-from card_envs.compare.match import play_pairs
-from card_envs.opponents.checkpoint import load_card
+from card_envs.compare.pairs import play_pairs
+from card_envs.opponents.folder import load_card
 from card_envs.opponents.policy import turn_of_states
 from training import best_response
 from training.config import load_config
@@ -38,7 +38,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert f"python -m card_envs play back_alley --opponents {folder / 'opponent'}" in result.output
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert log[-1]["decisions"] >= 3000 > log[-2]["decisions"]
-    assert all(0 < entry["entropy"] <= 1.001 and entry["decisions_a_second"] > 0 for entry in log)
+    assert all(0 < entry["entropy"] <= 1.001 and entry["decisions_per_second"] > 0 for entry in log)
     assert 0 <= log[0]["win_share_trivial"] <= 1
     assert list((folder / "tensorboard").iterdir())
     assert log[-1]["lr"] < log[0]["lr"]
@@ -120,7 +120,7 @@ def test_a_short_run_beats_random(tmp_path: Path) -> None:
     game = get_game("back_alley")
     strength = play_pairs(game, load_opponent(tmp_path / "short" / "opponent"), load_opponent("random", game), 200)
     assert strength.win_share.low > 0.9
-    assert strength.margin_a_deal.low > 5
+    assert strength.margin_per_deal.low > 5
 
 
 def test_a_best_response_is_measured_against_its_victim(tmp_path: Path) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import EMPTY, ONE, count, highest, lowest
-from card_envs.game import State
-from card_envs.games.back_alley.rules import ACES, BID, BLOOPERS, BOARD, NO_BID, SUIT_CARDS, playable, unseen_by
+from card_envs.game import Cards, Int64s, State
+from card_envs.games.back_alley.rules import ACES, ACTION, BLOOPERS, BOARD, NO_BID, SUIT_CARDS, playable, unseen_by
 
 
 @rule
-def lowest_card(state: State, cards: Any) -> int:
+def lowest_card(state: State, cards: Cards) -> int:
     """The lowest of some cards: plain before trump, then by rank, then suits as C, D, H, S."""
     plain = cards & ~state.trumps
     if plain == EMPTY:
@@ -32,7 +30,7 @@ def lowest_card(state: State, cards: Any) -> int:
 
 
 @rule
-def highest_plain(state: State, cards: Any) -> int:
+def highest_plain(state: State, cards: Cards) -> int:
     """The highest of some plain cards: by rank, then suits as C, D, H, S."""
     best = -1
     card = 0
@@ -51,7 +49,7 @@ def highest_plain(state: State, cards: Any) -> int:
 def trivial(state: State) -> int:
     """The fixed yardstick of RULES.md."""
     if state.num_bids < 4:
-        return BID + min(count(state.hands[int(state.seat)] & (ACES | BLOOPERS)), int(state.hand_size) - 1)
+        return ACTION.bid + min(count(state.hands[int(state.seat)] & (ACES | BLOOPERS)), int(state.hand_size) - 1)
     cards = playable(state)
     if state.num_played & 3 == 0:
         plain = cards & ~state.trumps
@@ -117,7 +115,7 @@ KING, QUEEN = 11, 10
 LITTLE = np.uint64(1 << 52)
 
 
-def _keep(ranks: int) -> Any:
+def _keep(ranks: int) -> Cards:
     """The cards from that rank up in each suit: shifted down by it, they stay in their suit."""
     return np.uint64(sum(1 << c for c in range(54) if (c if c < 39 else c - 39) % (13 if c < 39 else 15) >= ranks))
 
@@ -127,7 +125,7 @@ SHIFT_1, SHIFT_2, SHIFT_4, SHIFT_8 = np.uint64(1), np.uint64(2), np.uint64(4), n
 
 
 @rule
-def lower_than(cards: Any) -> Any:
+def lower_than(cards: Cards) -> Cards:
     """All cards lower than one of these in the same suit."""
     lower = (cards & KEEP_1) >> SHIFT_1
     lower |= (lower & KEEP_1) >> SHIFT_1
@@ -137,13 +135,13 @@ def lower_than(cards: Any) -> Any:
 
 
 @rule
-def suit_of(cards: Any, suit: int) -> Any:
+def suit_of(cards: Cards, suit: int) -> Cards:
     """The plain cards of a suit."""
     return cards & (SUIT_CARDS << np.uint64(13 * suit))
 
 
 @rule
-def may_ruff(held: Any, suit: int, trumps: Any) -> bool:
+def may_ruff(held: Cards, suit: int, trumps: Cards) -> bool:
     """Whether a seat that may hold these cards lacks the suit and may hold trumps."""
     return suit_of(held, suit) == EMPTY and held & trumps != EMPTY
 
@@ -153,8 +151,8 @@ def greedy(state: State) -> int:
     """The scripted player of RULES.md."""
     if state.num_bids < 4:
         if state.hand_size <= LARGEST_BOARD and wants_board(state):
-            return BID + BOARD
-        return BID + number_to_bid(state)
+            return ACTION.bid + BOARD
+        return ACTION.bid + number_to_bid(state)
     cards = playable(state)
     if cards & (cards - ONE) == EMPTY:
         return lowest(cards)
@@ -176,7 +174,7 @@ def plausibility(state: State, seat: int) -> float:
             left = state.hands[bidder]
             state.hands[bidder] = left | state.played[bidder]
             state.seat, state.num_bids = bidder, k
-            expected = greedy(state) - BID
+            expected = greedy(state) - ACTION.bid
             state.hands[bidder] = left
             if bid == BOARD or expected == BOARD:
                 likely *= 1.0 if bid == expected else OTHER_KIND
@@ -188,7 +186,7 @@ def plausibility(state: State, seat: int) -> float:
 
 
 @rule
-def worth(state: State, trump_worth: Any, plain_worth: Any) -> int:
+def worth(state: State, trump_worth: Int64s, plain_worth: Int64s) -> int:
     """The sum of the worths of the cards in hand."""
     total = 0
     cards = state.hands[int(state.seat)]
@@ -234,7 +232,7 @@ def number_to_bid(state: State) -> int:
 
 
 @rule
-def card_to_lead(state: State, cards: Any) -> int:
+def card_to_lead(state: State, cards: Cards) -> int:
     """A card that no opponent can beat in its suit; else a low one from the suit that looks best."""
     seat = int(state.seat)
     unseen = unseen_by(state, seat)
@@ -269,7 +267,7 @@ def card_to_lead(state: State, cards: Any) -> int:
 
 
 @rule
-def suit_to_lead(state: State, suit: int, own: Any, left: Any, right: Any, partner: Any) -> int:
+def suit_to_lead(state: State, suit: int, own: Cards, left: Cards, right: Cards, partner: Cards) -> int:
     """How good it looks to lead low from these cards of a plain suit."""
     value = lowest(own) - 13 * suit
     length = count(own)
@@ -292,7 +290,7 @@ def suit_to_lead(state: State, suit: int, own: Any, left: Any, right: Any, partn
 
 
 @rule
-def card_to_follow(state: State, cards: Any) -> int:
+def card_to_follow(state: State, cards: Cards) -> int:
     """Win as cheaply as it looks safe; else the lowest card."""
     seat = int(state.seat)
     position = int(state.num_played) & 3

@@ -8,14 +8,17 @@ deal without trumps suit 3 is spades, a plain suit. Packs hold true cards, coded
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive, shuffle, uniform
-from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, count, highest, lowest, nth
-from card_envs.game import Field, State, offsets, state_dtype
+from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, count, highest, lowest, nth, set_bits
+from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
+
+if TYPE_CHECKING:
+    from card_envs.games.back_alley.options import Options
 
 NUM_SEATS = 4
 NUM_CARDS = 54
@@ -27,19 +30,27 @@ MAX_DEALS = 100
 MAX_PASS_OUTS = 8  # BA-9
 DEALER_STREAM, SIZE_STREAM = 1000, 1001  # below an episode's key; the deals have the numbers before
 
-BID = NUM_CARDS  # actions: 0-53 play that card, 54 passes, 54 + b bids b
-BOARD = 13
+BOARD = 13  # among the bids: 0 passes
 NO_BID = -1
 ACTION_FIELDS = (
     Field("card", 54, 1, meaning="play the card with that relative code"),
     Field("bid", 14, 1, meaning="pass, 1 to 12, board"),
 )
-NUM_ACTIONS = offsets(ACTION_FIELDS)[-1]
+NUM_ACTIONS = total(ACTION_FIELDS)
+ACTION = offsets(ACTION_FIELDS)
 SIDES = (0, 1, 0, 1)  # which seats win and lose together
-# Counts of `tally`; for each bid: how often it was played, how often its side's contract was made, tricks beyond it.
-HANDS, PASSED_OUT, NO_TRUMPS, LAID_ASIDE, RAISED, BLOOPER_LEADS, BIDS_MADE, CONTRACTS_MADE, TRICKS_OVER, NUM_COUNTS = (
-    0, 1, 2, 3, 4, 5, 6, 20, 34, 48,
-)  # fmt: skip
+COUNTS = (
+    Count("hands"),
+    Count("passed_out"),
+    Count("no_trumps"),
+    Count("laid_aside", meaning="a Blooper (BA-5)"),
+    Count("raised", meaning="second boards or later (BA-8)"),
+    Count("blooper_leads"),
+    Count("bids_made", 14, "by bid"),
+    Count("contracts_made", 14, "by bid, for the side"),
+    Count("tricks_over", 14, "by bid, beyond it"),
+)
+COUNT = offsets(COUNTS)
 WORST_SCORE = -70.0 * MAX_SIZE  # a quadruple board failed against a triple board made
 
 ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
@@ -132,16 +143,13 @@ OBS_FIELDS = (
     Field("score_hundreds", 2, 127, -127, meaning="score of us, them: hundreds, towards zero"),
     Field("score_units", 2, 99, -99, meaning="score of us, them: the rest"),
 )
-(
-    HAND, PLAYED, TRICK_OF_CARD, ON_TABLE, WINNERS, BIDS, LEVELS, DEALER, LEADER, BEST_SEAT, POSITION, SIZE, TURNED,
-    TRUMP_SUIT, LAID_ASIDE_BY, VOIDS, TRUMPS_ABOVE, TRUMPS_BELOW, BROKEN, TRICKS, NEED, TEAM_LEVELS, DEAL_NUMBER,
-    DEALS_LEFT, PASS_OUTS, SCORE_HUNDREDS, SCORE_UNITS, OBS_SIZE,
-) = offsets(OBS_FIELDS)  # fmt: skip
+OBS_SIZE = total(OBS_FIELDS)
 FULL_FIELDS = (*OBS_FIELDS, Field("other_hands", 162, 1, meaning="cards of left, partner, right (54 each)"))
-FULL_SIZE = offsets(FULL_FIELDS)[-1]
+FULL_SIZE = total(FULL_FIELDS)
+AT = offsets(FULL_FIELDS)
 
 
-def new_state(options: Any) -> State:
+def new_state(options: Options) -> State:
     """A State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.single = options.deals == "single"
@@ -181,7 +189,7 @@ def deal(state: State) -> None:
 
 
 @rule
-def arrange(state: State, pack: Any) -> None:
+def arrange(state: State, pack: Pack) -> None:
     if state.over:
         begin(state)
     for i in range(NUM_CARDS):
@@ -228,7 +236,7 @@ def deal_hands(state: State) -> None:
 
 
 @rule
-def relative(cards: Any, shift: int) -> Any:
+def relative(cards: Cards, shift: int) -> Cards:
     """A set of true cards in relative codes: the 52 plain ones turn by `shift` suits."""
     plain = cards & PLAIN_CARDS
     turn = np.uint64(13 * shift)
@@ -258,7 +266,7 @@ def next_deal(state: State, passed_out: bool) -> None:
 
 
 @rule
-def playable(state: State) -> Any:
+def playable(state: State) -> Cards:
     """The set of cards that the seat to move may play."""
     seat = int(state.seat)
     hand = state.hands[seat]
@@ -279,14 +287,14 @@ def playable(state: State) -> Any:
 
 
 @rule
-def legal(state: State, mask: Any) -> int:
+def legal(state: State, mask: Mask) -> int:
     mask[:] = 0
     if state.needs_deal:
         return 0
     if state.num_bids < 4:  # BA-6
         for bid in range(state.hand_size):
-            mask[BID + bid] = 1
-        mask[BID + BOARD] = 1
+            mask[ACTION.bid + bid] = 1
+        mask[ACTION.bid + BOARD] = 1
         return int(state.hand_size) + 1
     cards = playable(state)
     num_legal = count(cards)
@@ -297,10 +305,10 @@ def legal(state: State, mask: Any) -> int:
 
 
 @rule
-def random_move(state: State, stream: Any) -> int:
+def random_move(state: State, stream: Stream) -> int:
     if state.num_bids < 4:
         bid = below(advance(stream), int(state.hand_size) + 1)
-        return BID + (bid if bid < state.hand_size else BOARD)
+        return ACTION.bid + (bid if bid < state.hand_size else BOARD)
     cards = playable(state)
     num_legal = count(cards)
     if num_legal == 1:
@@ -312,10 +320,10 @@ def random_move(state: State, stream: Any) -> int:
 def play(state: State, action: int) -> None:
     for seat in range(4):
         state.rewards[seat] = np.float32(0)
-    if action < BID:
+    if action < ACTION.bid:
         play_card(state, action)
     else:
-        make_bid(state, action - BID)
+        make_bid(state, action - ACTION.bid)
 
 
 @rule
@@ -429,86 +437,79 @@ def team_points(state: State, team: int) -> int:
 
 
 @rule
-def set_bits(obs: Any, start: int, cards: Any) -> None:
-    while cards:
-        obs[start + lowest(cards)] = 1
-        cards &= cards - ONE
-
-
-@rule
-def observe(state: State, seat: int, obs: Any) -> None:
+def observe(state: State, seat: int, obs: Obs) -> None:
     seat = int(seat)
     obs[:] = 0
-    set_bits(obs, HAND, state.hands[seat])
+    set_bits(obs, AT.hand, state.hands[seat])
     num_played = int(state.num_played)
     for i in range(num_played):
         card = int(state.history[i])
         player = (int(state.leaders[i >> 2]) + i - seat) & 3
-        obs[PLAYED + NUM_CARDS * player + card] = 1
-        obs[TRICK_OF_CARD + card] = (i >> 2) + 1
+        obs[AT.played + NUM_CARDS * player + card] = 1
+        obs[AT.trick_of_card + card] = (i >> 2) + 1
     in_trick = num_played & 3
     for i in range(num_played - in_trick, num_played):
-        obs[ON_TABLE + int(state.history[i])] = 1
+        obs[AT.on_table + int(state.history[i])] = 1
     if in_trick:
-        set_bits(obs, WINNERS, state.hands[seat] & state.beats)
-        obs[BEST_SEAT + ((int(state.best_seat) - seat) & 3)] = 1
+        set_bits(obs, AT.winners, state.hands[seat] & state.beats)
+        obs[AT.best_seat + ((int(state.best_seat) - seat) & 3)] = 1
     for k in range(4):
         other = (seat + k) & 3
         if state.bids[other] != NO_BID:
-            obs[BIDS + 14 * k + int(state.bids[other])] = 1
-        obs[LEVELS + k] = state.levels[other]
-    obs[DEALER + ((int(state.dealer) - seat) & 3)] = 1
+            obs[AT.bids + 14 * k + int(state.bids[other])] = 1
+        obs[AT.levels + k] = state.levels[other]
+    obs[AT.dealer + ((int(state.dealer) - seat) & 3)] = 1
     if state.num_bids == 4:
-        obs[LEADER + ((int(state.leader) - seat) & 3)] = 1
-        obs[POSITION + in_trick] = 1
-    obs[SIZE + int(state.hand_size) - 1] = 1
+        obs[AT.leader + ((int(state.leader) - seat) & 3)] = 1
+        obs[AT.position + in_trick] = 1
+    obs[AT.size + int(state.hand_size) - 1] = 1
     turned = int(state.turned)
     if turned < LITTLE_BLOOPER:
-        obs[TURNED + turned % 13] = 1
-        obs[TRUMP_SUIT + turned // 13] = 1
+        obs[AT.turned + turned % 13] = 1
+        obs[AT.trump_suit + turned // 13] = 1
     else:
-        obs[TURNED + 13 + turned - LITTLE_BLOOPER] = 1
-        obs[TRUMP_SUIT + 4] = 1
+        obs[AT.turned + 13 + turned - LITTLE_BLOOPER] = 1
+        obs[AT.trump_suit + 4] = 1
         if state.laid_aside_by >= 0:
-            obs[LAID_ASIDE_BY + ((int(state.laid_aside_by) - seat) & 3)] = 1
+            obs[AT.laid_aside_by + ((int(state.laid_aside_by) - seat) & 3)] = 1
     for k in range(3):
         lacks = state.lacks[(seat + 1 + k) & 3]
         if lacks:
             for suit in range(4):
                 suit_cards = FOLLOWERS[13 * suit] if suit < 3 else FOLLOWERS[39] & (state.trumps | PLAIN_CARDS)
-                obs[VOIDS + 4 * k + suit] = lacks & suit_cards == suit_cards
+                obs[AT.voids + 4 * k + suit] = lacks & suit_cards == suit_cards
             if state.trumps:
-                obs[TRUMPS_ABOVE + k] = 53 - highest((ONE << np.uint64(38)) | (~lacks & TRUMPS))
-                obs[TRUMPS_BELOW + k] = lowest((~lacks & TRUMPS) | (ONE << np.uint64(54))) - 39
-    obs[BROKEN] = state.broken
+                obs[AT.trumps_above + k] = 53 - highest((ONE << np.uint64(38)) | (~lacks & TRUMPS))
+                obs[AT.trumps_below + k] = lowest((~lacks & TRUMPS) | (ONE << np.uint64(54))) - 39
+    obs[AT.broken] = state.broken
     for k in range(2):
         team = (seat + k) & 1
-        obs[TRICKS + k] = state.tricks[team]
-        obs[NEED + k] = state.contracts[team] - state.tricks[team]
-        obs[TEAM_LEVELS + k] = state.team_levels[team]
+        obs[AT.tricks + k] = state.tricks[team]
+        obs[AT.need + k] = state.contracts[team] - state.tricks[team]
+        obs[AT.team_levels + k] = state.team_levels[team]
         score = int(state.scores[team])
         hundreds = abs(score) // 100
         units = abs(score) - 100 * hundreds
-        obs[SCORE_HUNDREDS + k] = min(hundreds, 127) if score >= 0 else -min(hundreds, 127)
-        obs[SCORE_UNITS + k] = units if score >= 0 else -units
-    obs[DEAL_NUMBER] = state.deal_number
-    obs[DEALS_LEFT] = state.num_deals - state.deal_number
-    obs[PASS_OUTS] = state.pass_outs
+        obs[AT.score_hundreds + k] = min(hundreds, 127) if score >= 0 else -min(hundreds, 127)
+        obs[AT.score_units + k] = units if score >= 0 else -units
+    obs[AT.deal_number] = state.deal_number
+    obs[AT.deals_left] = state.num_deals - state.deal_number
+    obs[AT.pass_outs] = state.pass_outs
 
 
 @rule
-def observe_all(state: State, seat: int, obs: Any) -> None:
+def observe_all(state: State, seat: int, obs: Obs) -> None:
     observe(state, seat, obs[:OBS_SIZE])
     obs[OBS_SIZE:] = 0
     for k in range(3):
-        set_bits(obs, OBS_SIZE + NUM_CARDS * k, state.hands[(int(seat) + 1 + k) & 3])
+        set_bits(obs, AT.other_hands + NUM_CARDS * k, state.hands[(int(seat) + 1 + k) & 3])
 
 
 # What a seat does not know
 
 
 @rule
-def unseen_by(state: State, seat: int) -> Any:
+def unseen_by(state: State, seat: int) -> Cards:
     """The cards that may lie anywhere for a seat: not its own, not played, not turned up or laid aside."""
     seen = state.hands[int(seat)] | state.played[0] | state.played[1] | state.played[2] | state.played[3]
     if state.trumps:
@@ -519,7 +520,7 @@ def unseen_by(state: State, seat: int) -> Any:
 
 
 @rule
-def draw_cards(cards: Any, number: int, stream: Any) -> Any:
+def draw_cards(cards: Cards, number: int, stream: Stream) -> Cards:
     """A uniform subset of that many cards; the smaller part is drawn, be it what is taken or what is left."""
     rest = cards
     left = count(cards)
@@ -531,7 +532,7 @@ def draw_cards(cards: Any, number: int, stream: Any) -> Any:
 
 
 @rule
-def redeal_hidden(state: State, seat: int, stream: Any) -> None:
+def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
     """Three hands from the unseen cards, uniform among the deals in which nobody holds what it is known to lack.
 
     Hands are drawn one after the other. How many cards of each kind a hand takes (kinds: who else may hold them)
@@ -579,7 +580,7 @@ def redeal_hidden(state: State, seat: int, stream: Any) -> None:
 
 
 @rule
-def deal_anew(state: State, unseen: Any, first: int, second: int, third: int, stream: Any) -> None:
+def deal_anew(state: State, unseen: Cards, first: int, second: int, third: int, stream: Stream) -> None:
     """Hands of the same sizes, uniform where any seat may hold any card.
 
     One pass over the cards: each goes to a hand with a chance in proportion to the places left there (selection
@@ -645,8 +646,9 @@ def ways_second(num_shared: int, num_own: int, num_third: int, size_second: int,
 
 @rule
 def split_first(
-    for_first: Any, for_second: Any, for_third: Any, size_first: int, size_second: int, size_third: int, stream: Any
-) -> int:
+    for_first: Cards, for_second: Cards, for_third: Cards, size_first: int, size_second: int, size_third: int,
+    stream: Stream,
+) -> int:  # fmt: skip
     """How many cards the first hand takes of those that (both others, only the second, only the third) may hold too.
 
     Drawn in proportion to the deals; packed as both + 16 * second + 256 * third.
@@ -696,14 +698,14 @@ def standing(state: State, seat: int) -> int:
 
 
 @rule
-def tally(state: State, seat: int, counts: Any) -> None:
-    counts[HANDS] += 1
-    counts[NO_TRUMPS] += state.trumps == EMPTY
-    counts[LAID_ASIDE] += state.laid_aside_by == seat
-    counts[RAISED] += state.levels[seat] > 1
+def tally(state: State, seat: int, counts: Counts) -> None:
+    counts[COUNT.hands] += 1
+    counts[COUNT.no_trumps] += state.trumps == EMPTY
+    counts[COUNT.laid_aside] += state.laid_aside_by == seat
+    counts[COUNT.raised] += state.levels[seat] > 1
     num_tricks = int(state.num_played) >> 2
     if num_tricks == 0:
-        counts[PASSED_OUT] += 1
+        counts[COUNT.passed_out] += 1
         return
     taken = 1 if state.leader == seat else 0  # the last one
     bloopers = 0
@@ -711,9 +713,9 @@ def tally(state: State, seat: int, counts: Any) -> None:
         leads = state.leaders[trick] == seat
         taken += leads & (trick > 0)
         bloopers += leads & (state.history[4 * trick] >= LITTLE_BLOOPER)
-    counts[BLOOPER_LEADS] += bloopers
+    counts[COUNT.blooper_leads] += bloopers
     bid = int(state.bids[seat])
     over = int(state.tricks[seat & 1]) - int(state.contracts[seat & 1])
-    counts[BIDS_MADE + bid] += 1
-    counts[CONTRACTS_MADE + bid] += over >= 0
-    counts[TRICKS_OVER + bid] += over if bid == BOARD else taken - bid
+    counts[COUNT.bids_made + bid] += 1
+    counts[COUNT.contracts_made + bid] += over >= 0
+    counts[COUNT.tricks_over + bid] += over if bid == BOARD else taken - bid

@@ -7,36 +7,37 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from card_envs.cards import ACE_HIGH, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, Int64s, Ratio, State
+from card_envs.game import Cards, Int64s, Pack, Ratio, State, States
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
-from card_envs.games.back_alley.rules import BID, LITTLE_BLOOPER, NUM_CARDS
+from card_envs.games.back_alley.rules import ACTION, LITTLE_BLOOPER, NUM_CARDS
+from card_envs.views import Strict, deal_keys, legal_texts, play_shown, read, settled, to_move, whole_number
 
 CARDS = (*deck(ACE_HIGH), "LB", "BB")
 CODES = {card: code for code, card in enumerate(CARDS)}
 BIDS = ("pass", *map(str, range(1, 13)), "board")
 SEAT_NAMES = ("you", "left", "partner", "right")
-PHASES = {"bidding": range(BID, rules.NUM_ACTIONS), "play": range(BID)}
+PHASES = {"bidding": range(ACTION.bid, rules.NUM_ACTIONS), "play": range(ACTION.bid)}
 RATIOS = (
     *(
         ratio
         for bid, name in enumerate(BIDS)
         for ratio in (
-            Ratio(name, "of hands", rules.BIDS_MADE + bid, rules.HANDS, percent=True),
-            Ratio(name, "contract made", rules.CONTRACTS_MADE + bid, rules.BIDS_MADE + bid, percent=True),
+            Ratio(name, "of hands", "bids_made", per="hands", entry=bid, percent=True),
+            Ratio(name, "contract made", "contracts_made", per="bids_made", entry=bid, percent=True),
             # Own tricks beyond the own bid; a board is the side's, which has all tricks to take.
-            Ratio(name, "tricks - bid", rules.TRICKS_OVER + bid, rules.BIDS_MADE + bid),
+            Ratio(name, "tricks - bid", "tricks_over", per="bids_made", entry=bid),
         )
     ),
-    Ratio("second board or later (BA-8)", "of hands", rules.RAISED, rules.HANDS, percent=True),
-    Ratio("passed out (BA-9)", "of hands", rules.PASSED_OUT, rules.HANDS, percent=True),
-    Ratio("no trumps (BA-5)", "of hands", rules.NO_TRUMPS, rules.HANDS, percent=True),
-    Ratio("Blooper laid aside (BA-5)", "of hands", rules.LAID_ASIDE, rules.HANDS, percent=True),
-    Ratio("Blooper led (BA-13)", "of hands", rules.BLOOPER_LEADS, rules.HANDS, percent=True),
+    Ratio("second board or later (BA-8)", "of hands", "raised", per="hands", percent=True),
+    Ratio("passed out (BA-9)", "of hands", "passed_out", per="hands", percent=True),
+    Ratio("no trumps (BA-5)", "of hands", "no_trumps", per="hands", percent=True),
+    Ratio("Blooper laid aside (BA-5)", "of hands", "laid_aside", per="hands", percent=True),
+    Ratio("Blooper led (BA-13)", "of hands", "blooper_leads", per="hands", percent=True),
 )
 
 
@@ -50,7 +51,7 @@ def relative_card(state: State, card: int) -> int:
     return card if card >= LITTLE_BLOOPER else (card + 13 * int(state.shift)) % 52
 
 
-def card_texts(state: State, cards: int) -> list[str]:
+def card_texts(state: State, cards: Cards) -> list[str]:
     """A set of relative codes as texts, by suit and rank."""
     return [CARDS[code] for code in sorted(true_card(state, c) for c in range(NUM_CARDS) if int(cards) >> c & 1)]
 
@@ -62,51 +63,45 @@ def card_set(state: State, cards: list[str]) -> int:
 
 def move_text(state: State, action: int) -> str:
     """An action in the notation of RULES.md: `pass`, `1` to `12`, `board`, or the card."""
-    return BIDS[action - BID] if action >= BID else CARDS[true_card(state, action)]
+    return BIDS[action - ACTION.bid] if action >= ACTION.bid else CARDS[true_card(state, action)]
 
 
 def parse_move(state: State, text: str) -> int:
     """The action of a text, legal or not. Raises ValueError if it is neither bid nor card."""
     if text in BIDS:
-        return BID + BIDS.index(text)
+        return ACTION.bid + BIDS.index(text)
     if text in CODES:
         return relative_card(state, CODES[text])
     raise ValueError(f"{text!r} is no move of Back Alley; expected pass, 1 to 12, board, or a card such as AC, TD, BB")
 
 
-def parse_deal(state: State, deal: object) -> list[Int8s]:
+def parse_deal(state: State, deal: object) -> list[Pack]:
     """The packs of `{"dealer": 0, "size": 7, "packs": [[54 cards], …]}`; only `packs` is required."""
-    if not isinstance(deal, dict) or "packs" not in deal:
-        raise ValueError(f'deal: expected {{"dealer": 0, "packs": [[54 cards in dealing order], …]}}, got {deal!r:.80}')
-    unknown = set(deal) - {"dealer", "size", "packs"}
-    if unknown:
-        raise ValueError(f"deal: unknown key {sorted(map(str, unknown))[0]!r}; expected dealer, size, packs")
-    packs = deal["packs"]
+    given = deal_keys(
+        deal, "packs", "dealer", "size", example='{"dealer": 0, "packs": [[54 cards in dealing order], …]}'
+    )
+    packs = given["packs"]
     if isinstance(packs, str) or not isinstance(packs, (list, tuple)) or not packs:
         raise ValueError(f"deal.packs: expected a list of at least one pack, got {packs!r:.80}")
-    if "size" in deal and not state.single:
+    if "size" in given and not state.single:
         raise ValueError('deal.size: only for deals="single"; otherwise the option gives the sizes')
     arrays = []
     for i, pack in enumerate(packs):
         cards = parse_pack(pack, CODES, range(NUM_CARDS), f"deal.packs[{i}]")
         arrays.append(np.array([*cards, -1, -1], np.int8))
-    arrays[0][NUM_CARDS] = _whole_number(deal.get("dealer", -1), -1 if "dealer" not in deal else 0, 3, "deal.dealer")
-    arrays[0][NUM_CARDS + 1] = _whole_number(deal.get("size", -1), -1 if "size" not in deal else 1, 13, "deal.size")
+    if "dealer" in given:
+        arrays[0][NUM_CARDS] = whole_number(given["dealer"], 0, 3, "deal.dealer")
+    if "size" in given:
+        arrays[0][NUM_CARDS + 1] = whole_number(given["size"], 1, 13, "deal.size")
     return arrays
 
 
-def _whole_number(value: object, low: int, high: int, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
-        raise ValueError(f"{where}: expected a whole number from {low} to {high}, got {value!r}")
-    return int(value)
-
-
-def dealt_pack(state: State) -> Int8s:
+def dealt_pack(state: State) -> Pack:
     """The pack of the deal on the table, for `arrange`."""
     return np.array([*state.pack, state.dealer, state.hand_size if state.single else -1], np.int8)
 
 
-def deal_text(packs: list[Int8s]) -> dict[str, Any]:
+def deal_text(packs: list[Pack]) -> dict[str, Any]:
     """Packs as a custom deal: the reverse of `parse_deal`."""
     first = packs[0]
     set_by_hand = {"dealer": int(first[NUM_CARDS]), "size": int(first[NUM_CARDS + 1])}
@@ -131,29 +126,25 @@ def outcome(state: State) -> tuple[str, list[int]]:
     return "played" if state.over else "", [int(state.scores[seat & 1]) for seat in range(4)]
 
 
-def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
-    return np.where(states["over"], "played", ""), states["scores"][:, rules.SIDES].astype(np.int64)
+def outcomes(states: States) -> tuple[NDArray[np.str_], Int64s]:
+    return np.where(states["over"], "played", ""), states["scores"][:, list(rules.SIDES)].astype(np.int64)
 
 
 Card = Literal[CARDS]  # type: ignore[valid-type]
 Seat = Annotated[int, Field(ge=0, le=3)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class LaidAside(_Model):
+class LaidAside(Strict):
     seat: Seat
     card: Literal["LB", "BB"]
 
 
-class Trick(_Model):
+class Trick(Strict):
     leader: Seat
     cards: Annotated[list[Card], Field(min_length=1, max_length=4, description="in playing order")]
 
 
-class View(_Model):
+class View(Strict):
     """All that a seat sees. Optional parts follow from the others and are checked when given."""
 
     game: Literal["back_alley"]
@@ -183,8 +174,6 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """All that a seat sees, ready for JSON; `SCHEMA` describes it."""
-    mover = None if state.needs_deal else int(state.seat)
-    mask = Table(GAME, state).legal() if mover == seat else np.zeros(0, np.int8)
     order = [(int(state.dealer) + 1 + k) & 3 for k in range(int(state.num_bids))]
     history = [CARDS[true_card(state, int(card))] for card in state.history[: state.num_played]]
     turned = int(state.turned)
@@ -211,8 +200,8 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "tricks_taken": [int(taken) for taken in state.tricks],
         "contracts": [int(contract) for contract in state.contracts],
         "board_levels": [int(level) for level in state.levels],
-        "to_move": mover,
-        "legal": [move_text(state, int(action)) for action in np.flatnonzero(mask)],
+        "to_move": to_move(state),
+        "legal": legal_texts(GAME, state, seat),
     }
 
 
@@ -222,12 +211,20 @@ def from_view(given: dict[str, Any]) -> State:
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
     """
-    try:
-        seen = View.model_validate(given)
-        options = Options.model_validate(seen.options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"view: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    seen = read(View, given)
+    table = Table(GAME, _state_before(seen, read(Options, seen.options)))
+    table.arrange(_plausible_pack(seen))
+    for k, bid in enumerate(seen.bids):
+        play_shown(table, (seen.dealer + 1 + k) % 4, bid)
+    for trick in seen.tricks:
+        for k, card in enumerate(trick.cards):
+            _play_card(table, seen, (trick.leader + k) % 4, card)
+    _check_fits(table.state, seen.seat)
+    return settled(table, given, ("hand", "legal"))
+
+
+def _state_before(seen: View, options: Options) -> State:
+    """The match as it stands when the deal begins."""
     state = rules.new_state(options)
     if seen.deal_number >= state.num_deals:
         raise ValueError(f"view: deal_number: there are {state.num_deals} deals, got {seen.deal_number}")
@@ -237,40 +234,16 @@ def from_view(given: dict[str, Any]) -> State:
     state.deal_number, state.pass_outs, state.dealer = seen.deal_number, seen.pass_outs, seen.dealer
     state.sizes[seen.deal_number] = seen.size
     state.scores[:] = seen.scores[:2]
-    table = Table(GAME, state)
-    table.arrange(_plausible_pack(seen))
-    state = table.state
-    moves = [(None, bid) for bid in seen.bids] + [
-        ((trick.leader + k) % 4, card) for trick in seen.tricks for k, card in enumerate(trick.cards)
-    ]
-    for seat, text in moves:
-        _replay_move(table, seen, seat, text)
-    if state.needs_deal:
-        raise ValueError("view: the deal is finished; a view to build on shows a decision")
-    _check_fits(state, seen.seat)
-    table.redeal_hidden(seen.seat, 0)
-    for key, value in view(state, seen.seat).items():
-        if given.get(key) is not None and key != "options" and value != given[key]:
-            if key not in ("hand", "legal") or sorted(value) != sorted(given[key]):
-                raise ValueError(f"view: {key}: got {given[key]!r}, but the rest of the view makes it {value!r}")
     return state
 
 
-def _replay_move(table: Table, seen: View, seat: int | None, text: str) -> None:
-    state = table.state
-    action = parse_move(state, text)
-    bidding = state.num_bids < 4
-    if state.needs_deal or bidding != (seat is None) or (seat is not None and seat != state.seat):
-        raise ValueError(f"view: {text} can't be played at this point: the bidding and tricks don't follow the rules")
-    known_hand = state.seat == seen.seat or bidding
-    if known_hand and not table.legal()[action]:
-        raise ValueError(f"view: {text} is no legal move for seat {state.seat} at that point")
-    if not bidding and int(state.lacks[state.seat]) >> action & 1:
-        raise ValueError(f"view: seat {state.seat} played {text}, but showed earlier that it holds none such")
-    table.play(action)
+def _play_card(table: Table, seen: View, seat: int, card: str) -> None:
+    if not table.needs_deal and int(table.state.lacks[seat]) >> relative_card(table.state, CODES[card]) & 1:
+        raise ValueError(f"view: seat {seat} played {card}, but showed earlier that it holds none such")
+    play_shown(table, seat, card, known=seat == seen.seat or len(seen.bids) < 4)
 
 
-def _plausible_pack(seen: View) -> Int8s:
+def _plausible_pack(seen: View) -> Pack:
     """A pack that deals every seat the cards it is known to have had, and fills up with unseen ones."""
     own: list[list[int]] = [[], [], [], []]
     for trick in seen.tricks:
@@ -314,7 +287,7 @@ def _check_fits(state: State, seat: int) -> None:
             for s in group:
                 fitting |= unseen & ~int(state.lacks[s])
             if fitting.bit_count() < sum(int(state.hands[s]).bit_count() for s in group):
-                cards = " ".join(card_texts(state, fitting))
+                cards = " ".join(card_texts(state, np.uint64(fitting)))
                 raise ValueError(f"view: seats {group} can hold only {cards or 'nothing'}: too few cards")
 
 

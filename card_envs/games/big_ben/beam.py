@@ -6,14 +6,14 @@ Positions are scored by tables of weights (`solver_weights.json`, fitted by `fit
 from __future__ import annotations
 
 from itertools import accumulate, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import ONE, bit, highest
-from card_envs.games.big_ben.position import key_of, move_on
+from card_envs.game import Int8s, Int64s, Key, UInt64s
+from card_envs.games.big_ben.position import Info, Int16s, Node, Records, key_of, move_on
 from card_envs.games.big_ben.proof import moves_to_try
 from card_envs.games.big_ben.rules import (
     FIRST_HOUR,
@@ -58,8 +58,8 @@ class Judge(NamedTuple):
         weights: [NUM_WEIGHTS].
     """
 
-    distances: NDArray[np.int8]
-    weights: NDArray[np.int64]
+    distances: Int8s
+    weights: Int64s
 
 
 class Scratch(NamedTuple):
@@ -73,14 +73,14 @@ class Scratch(NamedTuple):
         marks: [MAX_MARKS] which weights count for a position.
     """
 
-    child: NDArray[Any]
-    moves: NDArray[np.int16]
-    needs: NDArray[np.int8]
-    depths: NDArray[np.int8]
-    marks: NDArray[np.int16]
+    child: Records
+    moves: Int16s
+    needs: Int8s
+    depths: Int8s
+    marks: Int16s
 
 
-def _needs() -> Any:
+def _needs() -> Int8s:
     """By suit, cards to come on its foundations and rank: after how many others that card is wanted (1: now)."""
     needs = np.zeros((4, *3 * [MAX_TO_COME + 1], 13), np.int8)
     for suit, hour in enumerate(FIRST_HOUR.tolist()):
@@ -98,7 +98,7 @@ NEEDS = _needs()
 
 
 @rule
-def note_needs(node: Any, needs: Any) -> None:
+def note_needs(node: Node, needs: Int8s) -> None:
     """For each card, after how many others of its suit the foundations take it (1: now; 0: no more)."""
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
@@ -107,7 +107,7 @@ def note_needs(node: Any, needs: Any) -> None:
             needs[13 * suit + rank] = NEEDS[suit, left, left_4, left_8, rank]
 
 
-def stock_distances(info: Any) -> NDArray[np.int8]:
+def stock_distances(info: Info) -> Int8s:
     """[dealt, 52] how far each card is when so many cards of the deck have been dealt, as far as the stock goes."""
     distances = np.full((STOCK_SIZE + 1, NUM_CARDS), FAR, np.int8)
     for dealt in range(int(info.in_deck)):
@@ -117,7 +117,7 @@ def stock_distances(info: Any) -> NDArray[np.int8]:
 
 
 @rule
-def marks_of(node: Any, info: Any, distances: Any, scratch: Scratch) -> int:
+def marks_of(node: Node, info: Info, distances: Int8s, scratch: Scratch) -> int:
     """Write which weights count for a position, besides the totals, into `scratch.marks`, and return how many.
 
     `scratch` must hold the needs of the position; its depths become those of the easiest copy of each card.
@@ -133,7 +133,7 @@ def marks_of(node: Any, info: Any, distances: Any, scratch: Scratch) -> int:
 
 
 @rule
-def mark_stock(node: Any, info: Any, needs: Any, marks: Any) -> int:
+def mark_stock(node: Node, info: Info, needs: Int8s, marks: Int16s) -> int:
     """The next cards of the stock. This and the following enter marks from `num` on and return how many there are."""
     dealt = int(node.dealt)
     ahead = min(NUM_AHEAD, int(info.in_deck) - dealt)
@@ -143,7 +143,7 @@ def mark_stock(node: Any, info: Any, needs: Any, marks: Any) -> int:
 
 
 @rule
-def mark_pile(node: Any, pile: int, needs: Any, depths: Any, marks: Any, num: int) -> int:
+def mark_pile(node: Node, pile: int, needs: Int8s, depths: Int8s, marks: Int16s, num: int) -> int:
     """Height, and the lowest three cards with what covers them."""
     height = int(node.heights[pile])
     marks[num] = HEIGHT + min(height, 11)
@@ -171,7 +171,7 @@ def mark_pile(node: Any, pile: int, needs: Any, depths: Any, marks: Any, num: in
 
 
 @rule
-def mark_waste(node: Any, info: Any, needs: Any, depths: Any, marks: Any, num: int) -> int:
+def mark_waste(node: Node, info: Info, needs: Int8s, depths: Int8s, marks: Int16s, num: int) -> int:
     """Each card of the waste, with what lies on it."""
     latest = 0
     depth = 0
@@ -191,7 +191,7 @@ def mark_waste(node: Any, info: Any, needs: Any, depths: Any, marks: Any, num: i
 
 
 @rule
-def mark_foundations(node: Any, depths: Any, marks: Any, num: int) -> int:
+def mark_foundations(node: Node, depths: Int8s, marks: Int16s, num: int) -> int:
     """How easily the next two cards of each foundation are reached."""
     for hour in range(NUM_HOURS):
         left = int(node.to_come[hour])
@@ -206,7 +206,7 @@ def mark_foundations(node: Any, depths: Any, marks: Any, num: int) -> int:
 
 
 @rule
-def score_of(node: Any, info: Any, judge: Judge, scratch: Scratch) -> int:
+def score_of(node: Node, info: Info, judge: Judge, scratch: Scratch) -> int:
     """How promising a position is: from 0 to 2 MAX_SCORE - 1."""
     note_needs(node, scratch.needs)
     weights = judge.weights
@@ -217,7 +217,7 @@ def score_of(node: Any, info: Any, judge: Judge, scratch: Scratch) -> int:
 
 
 @rule
-def enter_again(seen: Any, key: Any) -> bool:
+def enter_again(seen: UInt64s, key: Key) -> bool:
     """Enter a key into a table that forgets the older of two in a place; whether it was not there."""
     slot = key & np.uint64(len(seen) - 1)
     if seen[slot] == key or seen[slot ^ ONE] == key:
@@ -228,8 +228,8 @@ def enter_again(seen: Any, key: Any) -> bool:
 
 
 def expand(
-    first: int, last: int, parents: Any, infos: Any, judge: Judge, scratch: Scratch, seen: Any, candidates: Any,
-    progress: Any,
+    first: int, last: int, parents: Records, infos: Records, judge: Judge, scratch: Scratch, seen: UInt64s,
+    candidates: Records, progress: Int64s,
 ) -> int:  # fmt: skip
     """Score what is new among the children of the parents first <= i < last.
 
@@ -273,7 +273,9 @@ def expand(
     return won
 
 
-def keep_best(parents: Any, children: Any, infos: Any, candidates: Any, num: int, tally: Any, trail: Any) -> int:
+def keep_best(
+    parents: Records, children: Records, infos: Records, candidates: Records, num: int, tally: Int64s, trail: Records
+) -> int:  # fmt: skip
     """Make nodes of the best candidates, as many as `children` [W] takes.
 
     Args:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import ONE, bit, lowest
-from card_envs.game import State
+from card_envs.game import Cards, State
 from card_envs.games.big_ben.rules import (
     DEAL,
     FULL_PILE,
@@ -26,7 +24,7 @@ from card_envs.games.big_ben.rules import (
 
 
 @rule
-def piles_with(state: State, cards: Any) -> int:
+def piles_with(state: State, cards: Cards) -> int:
     """The set of piles whose top card is among some cards."""
     piles = 0
     while cards:
@@ -66,7 +64,7 @@ def trivial(state: State) -> int:
 
 
 @rule
-def buildable(state: State) -> Any:
+def buildable(state: State) -> Cards:
     """The cards on which a top card of a pile or of the waste could be built."""
     cards = state.tops
     if state.num_waste > 0:
@@ -155,9 +153,3 @@ def greedy(state: State) -> int:
     if move != DEAL or (state.num_dealt < PACK_SIZE and may_deal(state, count_moves(state))):
         return move
     return best_building(state, sources)
-
-
-@rule
-def plausibility(state: State, seat: int) -> float:
-    """Nobody has seen the stock."""
-    return 1.0

@@ -11,17 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
+from card_envs.game import Int8s, Int64s
 from card_envs.games.big_ben import GAME, beam, rules
 from card_envs.games.big_ben.beam import marks_of, note_needs
 from card_envs.games.big_ben.options import Options
-from card_envs.games.big_ben.position import move_on
+from card_envs.games.big_ben.position import Records, move_on
 from card_envs.games.big_ben.solver import Beam, Limits
 
 RIVALS = 8  # other positions of each layer
@@ -33,7 +32,7 @@ RATE = 0.01
 PULL = 1e-4  # towards the weights before
 
 
-def rough_weights() -> NDArray[np.int64]:
+def rough_weights() -> Int64s:
     """To begin with: place cards, leave none above others that are wanted sooner."""
     weights = np.zeros(beam.NUM_WEIGHTS, np.int64)
     weights[:2] = -40, -10
@@ -53,7 +52,9 @@ def rough_weights() -> NDArray[np.int64]:
     return weights
 
 
-def mark_line(nodes: Any, infos: Any, distances: Any, actions: Any, scratch: beam.Scratch, row: Any) -> None:
+def mark_line(
+    nodes: Records, infos: Records, distances: Int8s, actions: Int64s, scratch: beam.Scratch, row: Int8s
+) -> None:
     """Play some actions on `nodes` [1] and count in `row` [NUM_WEIGHTS] how often each weight goes into the score."""
     node, info = nodes[0], infos[0]
     for action in actions:
@@ -65,7 +66,7 @@ def mark_line(nodes: Any, infos: Any, distances: Any, actions: Any, scratch: bea
         row[scratch.marks[k]] += 1
 
 
-def layers_of(search: Beam, root: NDArray[Any], line: list[int], rng: np.random.Generator) -> list[NDArray[np.int8]]:
+def layers_of(search: Beam, root: Records, line: list[int], rng: np.random.Generator) -> list[Int8s]:
     """[1 + RIVALS, NUM_WEIGHTS] for some layers of a beam that won: the way to the win first."""
     mark = bind(mark_line)
     layers = []
@@ -81,7 +82,7 @@ def layers_of(search: Beam, root: NDArray[Any], line: list[int], rng: np.random.
     return layers
 
 
-def fitted(layers: NDArray[np.int8], before: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def fitted(layers: Int8s, before: Int64s, rng: np.random.Generator) -> Int64s:
     """Weights under which the first of each layer's positions scores best: Adam on the softmax's log loss."""
     start = before.astype(np.float32) / SCALE
     weights, mean, square = start.copy(), np.zeros_like(start), np.zeros_like(start)
@@ -99,20 +100,20 @@ def fitted(layers: NDArray[np.int8], before: NDArray[np.int64], rng: np.random.G
     return np.round(SCALE * weights).astype(np.int64)
 
 
-def fit(rounds: int, deals: int, width: int, seed: int) -> NDArray[np.int64]:
+def fit(rounds: int, deals: int, width: int, seed: int) -> Int64s:
     """Fit weights on the deals of a seed, which report nothing later."""
     rng = np.random.default_rng(seed)
     weights = rough_weights()
-    before: list[NDArray[np.int8]] = []
+    before: list[Int8s] = []
     table = Table(GAME, rules.new_state(Options()))
     for number in range(rounds):
-        found: list[NDArray[np.int8]] = []
+        found: list[Int8s] = []
         won = 0
         for deal in range(deals):
             table.seed(seed + number, deal)
             table.deal()
             search = Beam(table.state, width, weights)
-            root: NDArray[Any] = search.layers[0, :1].copy()
+            root: Records = search.layers[0, :1].copy()
             line = search.run(Limits(float("inf"), None))
             won += bool(line)
             found += layers_of(search, root, line, rng)

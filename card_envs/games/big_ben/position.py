@@ -7,14 +7,15 @@ of the search, then the stock; so the waste is a set of places in the deck, of w
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from card_envs.engine.jit import rule
-from card_envs.engine.rng import GOLDEN, mix
+from card_envs.engine.rng import GOLDEN_RATIO, mix
 from card_envs.engine.sets import EMPTY, bit, highest
-from card_envs.game import State
+from card_envs.game import Cards, Key, State
 from card_envs.games.big_ben.rules import (
     DEAL,
     FIRST_HOUR,
@@ -62,11 +63,16 @@ INFO = np.dtype(
         ),
     )
 )
+Node: TypeAlias = Any  # one record of NODE
+Info: TypeAlias = Any  # one record of INFO
+Records: TypeAlias = NDArray[np.void]  # some of these
+Int16s: TypeAlias = NDArray[np.int16]
+
 MAX_MOVES = NUM_HOURS * NUM_HOURS + NUM_HOURS + 2
 SHIFT_8, SHIFT_16, SHIFT_24, SHIFT_32, SHIFT_56 = (np.uint64(shift) for shift in (8, 16, 24, 32, 56))
 
 
-def read_state(state: State, nodes: Any, infos: Any) -> None:
+def read_state(state: State, nodes: Records, infos: Records) -> None:
     """Enter a State of the rules as the first of some nodes, and its deck, in plain Python."""
     node, info = nodes[0], infos[0]
     num_waste, num_dealt = int(state.num_waste), int(state.num_dealt)
@@ -91,13 +97,13 @@ def read_state(state: State, nodes: Any, infos: Any) -> None:
 
 
 @rule
-def waste_card(node: Any, info: Any) -> int:
+def waste_card(node: Node, info: Info) -> int:
     """The top card of the waste, or -1."""
     return int(info.deck[highest(node.waste)]) if node.waste else -1
 
 
 @rule
-def lay_on(node: Any, pile: int, card: int) -> None:
+def lay_on(node: Node, pile: int, card: int) -> None:
     height = int(node.heights[pile])
     if height < FULL_PILE:
         node.low[pile, height] = card
@@ -106,7 +112,7 @@ def lay_on(node: Any, pile: int, card: int) -> None:
 
 
 @rule
-def lift_off(node: Any, pile: int) -> int:
+def lift_off(node: Node, pile: int) -> int:
     card = int(node.tops[pile])
     height = int(node.heights[pile]) - 1
     node.heights[pile] = height
@@ -119,7 +125,7 @@ def lift_off(node: Any, pile: int) -> int:
 
 
 @rule
-def put_home(node: Any, card: int) -> None:
+def put_home(node: Node, card: int) -> None:
     """BB-4, BB-6."""
     hour = int(FIRST_HOUR[card // 13])
     taker = 0
@@ -134,7 +140,7 @@ def put_home(node: Any, card: int) -> None:
 
 
 @rule
-def is_hop(node: Any, pile: int) -> bool:
+def is_hop(node: Node, pile: int) -> bool:
     """BB-10: the top card lies on the next higher of its suit, so that another pile to build on has its other copy."""
     height = int(node.heights[pile])
     if height > FULL_PILE:
@@ -143,7 +149,7 @@ def is_hop(node: Any, pile: int) -> bool:
 
 
 @rule
-def has_gap(node: Any) -> bool:
+def has_gap(node: Node) -> bool:
     gap = False
     for pile in range(NUM_HOURS):
         gap |= node.heights[pile] < FULL_PILE
@@ -151,7 +157,7 @@ def has_gap(node: Any) -> bool:
 
 
 @rule
-def move_on(node: Any, info: Any, action: int) -> None:
+def move_on(node: Node, info: Info, action: int) -> None:
     """`play` of the rules."""
     hops = 0
     if action == DEAL:
@@ -182,7 +188,7 @@ def move_on(node: Any, info: Any, action: int) -> None:
 
 
 @rule
-def fill(node: Any, info: Any) -> None:
+def fill(node: Node, info: Info) -> None:
     """BB-7."""
     rounds, at_once = (1, FULL_PILE) if info.pile_by_pile else (FULL_PILE, 1)
     for _ in range(rounds):
@@ -194,7 +200,7 @@ def fill(node: Any, info: Any) -> None:
 
 
 @rule
-def wanted_cards(node: Any) -> Any:
+def wanted_cards(node: Node) -> Cards:
     """The set of cards that foundations take."""
     wanted = EMPTY
     for hour in range(NUM_HOURS):
@@ -205,7 +211,7 @@ def wanted_cards(node: Any) -> Any:
 
 
 @rule
-def list_moves(node: Any, info: Any, moves: Any) -> int:
+def list_moves(node: Node, info: Info, moves: Int16s) -> int:
     """Write the legal actions into `moves` [MAX_MOVES] and return how many there are.
 
     With `endless_hops`, a deal that waits until the player is stuck waits for hops no more: then all that is legal
@@ -249,9 +255,9 @@ def list_moves(node: Any, info: Any, moves: Any) -> int:
 
 
 @rule
-def key_of(node: Any, info: Any) -> Any:
+def key_of(node: Node, info: Info) -> Key:
     """A hash of the position without its hops; where no gap will be filled any more, piles have no order."""
-    key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN)
+    key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN_RATIO)
     ordered = np.uint64(1) if node.dealt < info.in_deck else EMPTY
     for pile in range(NUM_HOURS):
         packed = (
@@ -259,7 +265,7 @@ def key_of(node: Any, info: Any) -> Any:
             | np.uint64(node.low[pile, 2]) << SHIFT_16 | np.uint64(node.heights[pile]) << SHIFT_24
             | (np.uint64(pile + 1) * ordered) << SHIFT_32
         )  # fmt: skip
-        key += mix(packed + GOLDEN)
+        key += mix(packed + GOLDEN_RATIO)
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
         packed = (

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import ONE, bit
-from card_envs.games.big_ben.position import key_of, list_moves, move_on, wanted_cards, waste_card
+from card_envs.game import Int64s, Key, UInt64s
+from card_envs.games.big_ben.position import (
+    Info,
+    Int16s,
+    Node,
+    Records,
+    key_of,
+    list_moves,
+    move_on,
+    wanted_cards,
+    waste_card,
+)
 from card_envs.games.big_ben.rules import (
     FIRST_HOUR,
     FULL_PILE,
@@ -21,7 +30,7 @@ MAX_DEPTH = 2048
 
 
 @rule
-def still_needed(node: Any, card: int) -> tuple[int, int]:
+def still_needed(node: Node, card: int) -> tuple[int, int]:
     """How many foundations still need a card, and how many want it now."""
     hour = int(FIRST_HOUR[card // 13])
     needing = wanting = 0
@@ -37,7 +46,7 @@ def still_needed(node: Any, card: int) -> tuple[int, int]:
 
 
 @rule
-def safe_move(node: Any, info: Any) -> int:
+def safe_move(node: Node, info: Info) -> int:
     """A move that need not be weighed against others, or -1: if a win is left, one is left after it.
 
     It places a card X when no card is left that could be built on X, and when every foundation that still needs an X
@@ -67,7 +76,7 @@ def safe_move(node: Any, info: Any) -> int:
 
 
 @rule
-def moves_to_try(node: Any, info: Any, moves: Any) -> int:
+def moves_to_try(node: Node, info: Info, moves: Int16s) -> int:
     """Write the moves that a search must try into `moves` and return how many: a safe one alone, or all."""
     move = safe_move(node, info)
     if move < 0:
@@ -77,7 +86,7 @@ def moves_to_try(node: Any, info: Any, moves: Any) -> int:
 
 
 @rule
-def enter(seen: Any, key: Any) -> bool:
+def enter(seen: UInt64s, key: Key) -> bool:
     """Enter a key other than 0 into a hash table with room; whether it is new."""
     slots = np.uint64(len(seen) - 1)
     slot = key >> np.uint64(20) & slots
@@ -89,7 +98,9 @@ def enter(seen: Any, key: Any) -> bool:
     return True
 
 
-def search_all(frames: Any, infos: Any, moves: Any, sizes: Any, seen: Any, progress: Any, budget: int) -> int:
+def search_all(
+    frames: Records, infos: Records, moves: Int16s, sizes: Int16s, seen: UInt64s, progress: Int64s, budget: int
+) -> int:
     """Go on with the search for some positions: GOING, FOUND, NONE_LEFT, or FULL where the tables are.
 
     Args:

@@ -11,18 +11,22 @@ its lowest three cards and its height.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from card_envs.cards import ACE_LOW, deck
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, shuffle
-from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest, nth
-from card_envs.game import Field, State, offsets, state_dtype
+from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest, nth, set_bits
+from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
+
+if TYPE_CHECKING:
+    from card_envs.games.big_ben.options import Options
+
+Piles: TypeAlias = np.uint64  # a set of them
 
 NUM_SEATS = 1
-SIDES = (0,)  # which seats win and lose together
 NUM_CARDS = 52  # different ones
 NUM_HOURS = 12
 PACK_SIZE = 92  # BB-2
@@ -38,8 +42,16 @@ ACTION_FIELDS = (
     Field("W", 13, 1, meaning="the top card of the waste to F, T12, T1 .. T11"),
     Field("deal", 1, 1, meaning="fill the gaps if there are any (BB-7), else deal one card to the waste (BB-8)"),
 )
-WASTE, DEAL, NUM_ACTIONS = offsets(ACTION_FIELDS)[NUM_HOURS:]  # the first action of the waste, the deal
-LOST, PLACED_IN_LOST, COMPLETE_IN_LOST, WASTE_IN_LOST, NUM_COUNTS = range(5)  # counts of `tally`
+NUM_ACTIONS = total(ACTION_FIELDS)
+ACTION = offsets(ACTION_FIELDS)
+WASTE, DEAL = ACTION.W, ACTION.deal  # the first action of the waste, the deal
+COUNTS = (
+    Count("lost", meaning="games; the others are of them"),
+    Count("placed", meaning="cards"),
+    Count("complete", meaning="foundations"),
+    Count("in_waste", meaning="cards"),
+)
+COUNT = offsets(COUNTS)
 WORST_SCORE = 0.0  # no reward is negative: a lost game brings 0, with `cards` one in which no card is placed
 CARD_REWARD = np.float32(1 / PACK_SIZE)  # BB-12
 
@@ -138,20 +150,17 @@ OBS_FIELDS = (
     Field("pile_by_pile", 1, 1, meaning="option fill_order"),
     Field("when_stuck", 1, 1, meaning="option waste_deal"),
 )
-(
-    TOPS, BOTTOMS, SECONDS, HEIGHTS, GAPS, SETTLED, PILE_NEARNESS, TO_COME, WANTED, NEARNESS_OF, WASTE_NEAR,
-    WASTE_NEARNESS, WASTE_CARDS, WASTE_SIZE, STOCK_CARDS, STOCK_LEFT, HOPS, PILE_BY_PILE, WHEN_STUCK, OBS_SIZE,
-) = offsets(OBS_FIELDS)  # fmt: skip
 FULL_FIELDS = (
     *OBS_FIELDS,
     Field("stock_next", 312, 1, meaning="the next six cards of the stock (52 each)"),
     Field("stock_places", 104, STOCK_SIZE, meaning="place in the stock (1: next) of each card's first, second copy"),
     Field("stock_nearness", 56, 8, meaning="nearness of the cards of the stock, in order"),
 )
-STOCK_NEXT, STOCK_PLACES, STOCK_NEARNESS, FULL_SIZE = offsets(FULL_FIELDS)[len(OBS_FIELDS) :]
+OBS_SIZE, FULL_SIZE = total(OBS_FIELDS), total(FULL_FIELDS)
+AT = offsets(FULL_FIELDS)
 
 
-def new_state(options: Any) -> State:
+def new_state(options: Options) -> State:
     """A State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.pile_by_pile = options.fill_order == "pile_by_pile"
@@ -173,7 +182,7 @@ def deal(state: State) -> None:
 
 
 @rule
-def arrange(state: State, pack: Any) -> None:
+def arrange(state: State, pack: Pack) -> None:
     for i in range(PACK_SIZE):
         state.pack[i] = pack[i]
     lay_out(state)
@@ -363,13 +372,13 @@ def fill_gaps(state: State) -> None:
 
 
 @rule
-def next_lower(cards: Any) -> Any:
+def next_lower(cards: Cards) -> Cards:
     """The cards that may be built on some cards: next lower in suit, kings on aces (BB-5)."""
     return ((cards >> ONE) & NOT_KINGS) | ((cards & ACES) << TO_KING)
 
 
 @rule
-def next_higher(cards: Any) -> Any:
+def next_higher(cards: Cards) -> Cards:
     """The cards on which some cards may be built: the reverse of `next_lower`."""
     return ((cards & NOT_KINGS) << ONE) | ((cards >> TO_KING) & ACES)
 
@@ -381,7 +390,7 @@ def barred_piles(state: State) -> int:
 
 
 @rule
-def building_cards(state: State) -> Any:
+def building_cards(state: State) -> tuple[Cards, Cards]:
     """The top cards that may be built on another pile, and those of which both copies may, as far as BB-10 goes.
 
     Where both copies of a card are settled, no copy of the next higher card is open, so nothing is lost in asking
@@ -393,7 +402,7 @@ def building_cards(state: State) -> Any:
 
 
 @rule
-def places_for(state: State, card: int) -> Any:
+def places_for(state: State, card: int) -> Piles:
     """The set of piles on which a card may be built (BB-5)."""
     return np.uint64(int(state.piles_of[int(UP[card])]) & int(state.open_piles))
 
@@ -435,7 +444,7 @@ def may_deal(state: State, num_moves: int) -> bool:
 
 
 @rule
-def legal(state: State, mask: Any) -> int:
+def legal(state: State, mask: Mask) -> int:
     mask[:] = 0
     if state.needs_deal:
         return 0
@@ -480,7 +489,7 @@ def legal(state: State, mask: Any) -> int:
 
 
 @rule
-def random_move(state: State, stream: Any) -> int:
+def random_move(state: State, stream: Stream) -> int:
     num_moves = count_moves(state)
     num_legal = num_moves + (1 if may_deal(state, num_moves) else 0)
     index = below(advance(stream), num_legal) if num_legal > 1 else 0
@@ -564,68 +573,61 @@ def play(state: State, action: int) -> None:
 
 
 @rule
-def set_bits(obs: Any, start: int, cards: Any) -> None:
-    while cards:
-        obs[start + lowest(cards)] = 1
-        cards &= cards - ONE
-
-
-@rule
-def observe(state: State, seat: int, obs: Any) -> None:
+def observe(state: State, seat: int, obs: Obs) -> None:
     obs[:] = 0
     for pile in range(NUM_HOURS):
         height = int(state.heights[pile]) & 31
-        obs[HEIGHTS + pile] = height
-        obs[GAPS + pile] = max(0, FULL_PILE - height)
-        obs[SETTLED + pile] = int(state.settled_piles) >> pile & 1
-        obs[TO_COME + pile] = state.to_come[pile]
+        obs[AT.heights + pile] = height
+        obs[AT.gaps + pile] = max(0, FULL_PILE - height)
+        obs[AT.settled + pile] = int(state.settled_piles) >> pile & 1
+        obs[AT.to_come + pile] = state.to_come[pile]
         # No branches, and no signs (& 63): both cost here.
-        obs[TOPS + NUM_CARDS * pile + (int(state.piles[pile, max(height - 1, 0)]) & 63)] = min(height, 1)
+        obs[AT.tops + NUM_CARDS * pile + (int(state.piles[pile, max(height - 1, 0)]) & 63)] = min(height, 1)
         bottom = int(state.piles[pile, 0]) & 63 if height > 0 else NUM_CARDS
         second = int(state.piles[pile, 1]) & 63 if height > 1 else NUM_CARDS
         for k in range(17):
-            obs[BOTTOMS + 17 * pile + k] = SUIT_AND_RANK[bottom, k]
+            obs[AT.bottoms + 17 * pile + k] = SUIT_AND_RANK[bottom, k]
         for k in range(17):
-            obs[SECONDS + 17 * pile + k] = SUIT_AND_RANK[second, k]
+            obs[AT.seconds + 17 * pile + k] = SUIT_AND_RANK[second, k]
         for k in range(3):
             card = int(state.piles[pile, max(height - 1 - k, 0)]) & 63
-            obs[PILE_NEARNESS + 3 * pile + k] = state.nearness[card] if height > k else 0
-    set_bits(obs, WANTED, state.wanted)
+            obs[AT.pile_nearness + 3 * pile + k] = state.nearness[card] if height > k else 0
+    set_bits(obs, AT.wanted, state.wanted)
     for card in range(NUM_CARDS):
-        obs[NEARNESS_OF + card] = state.nearness[card]
-        obs[WASTE_CARDS + card] = state.in_waste[card]
-        obs[STOCK_CARDS + card] = state.in_stock[card]
+        obs[AT.nearness + card] = state.nearness[card]
+        obs[AT.waste + card] = state.in_waste[card]
+        obs[AT.stock + card] = state.in_stock[card]
     num_waste = int(state.num_waste)
     for k in range(min(num_waste, NUM_NEAR)):
         card = int(state.waste[num_waste - 1 - k])
-        obs[WASTE_NEAR + NUM_CARDS * k + card] = 1
-        obs[WASTE_NEARNESS + k] = state.nearness[card]
-    obs[WASTE_SIZE] = num_waste
-    obs[STOCK_LEFT] = PACK_SIZE - int(state.num_dealt)
-    obs[HOPS] = state.hops
-    obs[PILE_BY_PILE] = state.pile_by_pile
-    obs[WHEN_STUCK] = state.when_stuck
+        obs[AT.waste_near + NUM_CARDS * k + card] = 1
+        obs[AT.waste_nearness + k] = state.nearness[card]
+    obs[AT.waste_size] = num_waste
+    obs[AT.stock_size] = PACK_SIZE - int(state.num_dealt)
+    obs[AT.hops] = state.hops
+    obs[AT.pile_by_pile] = state.pile_by_pile
+    obs[AT.when_stuck] = state.when_stuck
 
 
 @rule
-def observe_all(state: State, seat: int, obs: Any) -> None:
+def observe_all(state: State, seat: int, obs: Obs) -> None:
     observe(state, seat, obs[:OBS_SIZE])
     obs[OBS_SIZE:] = 0
     num_dealt = int(state.num_dealt)
     for i in range(PACK_SIZE - num_dealt):
         card = int(state.pack[num_dealt + i])
         if i < NUM_NEXT:
-            obs[STOCK_NEXT + NUM_CARDS * i + card] = 1
-        copy = 0 if obs[STOCK_PLACES + card] == 0 else NUM_CARDS
-        obs[STOCK_PLACES + copy + card] = i + 1
-        obs[STOCK_NEARNESS + i] = state.nearness[card]
+            obs[AT.stock_next + NUM_CARDS * i + card] = 1
+        copy = 0 if obs[AT.stock_places + card] == 0 else NUM_CARDS
+        obs[AT.stock_places + copy + card] = i + 1
+        obs[AT.stock_nearness + i] = state.nearness[card]
 
 
 # What the player does not know
 
 
 @rule
-def redeal_hidden(state: State, seat: int, stream: Any) -> None:
+def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
     """The stock in a new order, all orders being as likely (BB-13)."""
     num_dealt = int(state.num_dealt)
     i = num_dealt
@@ -645,11 +647,11 @@ def standing(state: State, seat: int) -> int:
 
 
 @rule
-def tally(state: State, seat: int, counts: Any) -> None:
+def tally(state: State, seat: int, counts: Counts) -> None:
     if state.num_placed == PACK_SIZE:
         return
-    counts[LOST] += 1
-    counts[PLACED_IN_LOST] += state.num_placed
-    counts[WASTE_IN_LOST] += state.num_waste
+    counts[COUNT.lost] += 1
+    counts[COUNT.placed] += state.num_placed
+    counts[COUNT.in_waste] += state.num_waste
     for hour in range(NUM_HOURS):
-        counts[COMPLETE_IN_LOST] += state.to_come[hour] == 0
+        counts[COUNT.complete] += state.to_come[hour] == 0

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from card_envs.cards import ACE_LOW, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, Int64s, Ratio, State
+from card_envs.game import Int64s, Pack, Ratio, State, States
 from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.rules import (
@@ -26,15 +26,15 @@ from card_envs.games.big_ben.rules import (
     STOCK_SIZE,
     UP,
 )
+from card_envs.views import Strict, deal_keys, legal_texts, read, settled, to_move
 
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
-PHASES: dict[str, range] = {}
 RATIOS = (
-    Ratio("cards placed", "a lost deal", rules.PLACED_IN_LOST, rules.LOST),
-    Ratio("foundations complete", "a lost deal", rules.COMPLETE_IN_LOST, rules.LOST),
-    Ratio("cards left in the waste", "a lost deal", rules.WASTE_IN_LOST, rules.LOST),
+    Ratio("cards placed", "a lost deal", "placed", per="lost"),
+    Ratio("foundations complete", "a lost deal", "complete", per="lost"),
+    Ratio("cards left in the waste", "a lost deal", "in_waste", per="lost"),
 )
 HOURS = ("12", *map(str, range(1, 12)))
 PILES = tuple(f"T{hour}" for hour in HOURS)
@@ -77,22 +77,18 @@ def parse_move(state: State, text: str) -> int:
     raise ValueError(f"{text!r} is no move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")
 
 
-def parse_deal(state: State, deal: object) -> list[Int8s]:
+def parse_deal(state: State, deal: object) -> list[Pack]:
     """The pack of `{"pack": [92 cards in dealing order]}`."""
-    if not isinstance(deal, dict) or "pack" not in deal:
-        raise ValueError(f'deal: expected {{"pack": [{PACK_SIZE} cards in dealing order]}}, got {deal!r:.80}')
-    unknown = set(deal) - {"pack"}
-    if unknown:
-        raise ValueError(f"deal: unknown key {sorted(map(str, unknown))[0]!r}; expected pack")
-    return [np.array(parse_pack(deal["pack"], CODES, SORTED_PACK.tolist(), "deal.pack"), np.int8)]
+    pack = deal_keys(deal, "pack", example=f'{{"pack": [{PACK_SIZE} cards in dealing order]}}')["pack"]
+    return [np.array(parse_pack(pack, CODES, SORTED_PACK.tolist(), "deal.pack"), np.int8)]
 
 
-def dealt_pack(state: State) -> Int8s:
+def dealt_pack(state: State) -> Pack:
     """The pack of the deal on the table, for `arrange`."""
     return np.array(state.pack, np.int8)
 
 
-def deal_text(packs: list[Int8s]) -> dict[str, Any]:
+def deal_text(packs: list[Pack]) -> dict[str, Any]:
     """Packs as a custom deal: the reverse of `parse_deal`."""
     return {"pack": [CARDS[card] for card in packs[0]]}
 
@@ -106,18 +102,13 @@ def options_of(state: State) -> Options:
     )
 
 
-def num_deals(state: State) -> int:
-    """An episode is one deal."""
-    return 1
-
-
 def outcome(state: State) -> tuple[str, list[int]]:
     """The reason of the end ("" while it runs) and the number of cards placed so far."""
     placed = int(state.num_placed)
     return ("won" if placed == PACK_SIZE else "lost") if state.over else "", [placed]
 
 
-def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+def outcomes(states: States) -> tuple[NDArray[np.str_], Int64s]:
     placed = states["num_placed"].astype(np.int64)
     return np.where(states["over"], np.where(placed == PACK_SIZE, "won", "lost"), ""), placed[:, None]
 
@@ -127,10 +118,8 @@ Pile = Literal[PILES]  # type: ignore[valid-type]
 Hour = Literal[HOURS]  # type: ignore[valid-type]
 
 
-class View(BaseModel):
+class View(Strict):
     """All that the player sees. Optional parts follow from the others and are checked when given."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     game: Literal["big_ben"]
     options: Annotated[dict[str, Any], Field(description="the options of the environment")]
@@ -152,8 +141,6 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """All that the player sees, ready for JSON; `SCHEMA` describes it."""
-    mover = None if state.needs_deal else int(state.seat)
-    mask = Table(GAME, state).legal() if mover == seat else np.zeros(0, np.int8)
     to_come = [int(left) for left in state.to_come]
     return {
         "game": GAME.name,
@@ -170,8 +157,8 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "stock_size": PACK_SIZE - int(state.num_dealt),
         "to_come": dict(zip(HOURS, to_come, strict=True)),
         "placed": int(state.num_placed),
-        "to_move": mover,
-        "legal": [MOVES[action] for action in np.flatnonzero(mask)],
+        "to_move": to_move(state),
+        "legal": legal_texts(GAME, state, seat),
     }
 
 
@@ -181,40 +168,19 @@ def from_view(given: dict[str, Any]) -> State:
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
     """
-    try:
-        seen = View.model_validate(given)
-        options = Options.model_validate(seen.options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"view: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    state = rules.new_state(options)
+    seen = read(View, given)
+    state = rules.new_state(read(Options, seen.options))
     state.over = state.needs_deal = False
     shown = _lay_foundations(state, seen) + _lay_piles(state, seen)
-    state.waste[: len(seen.waste)] = [CODES[card] for card in seen.waste]
-    state.num_waste = len(seen.waste)
-    stock = _stock(seen, shown)
-    state.pack[:] = [CODES[card] for card in (*shown, *seen.waste, *stock)]
-    state.num_dealt = PACK_SIZE - len(stock)
-    for card in stock:
-        state.in_stock[CODES[card]] += 1
-    for card in seen.waste:
-        state.in_waste[CODES[card]] += 1
-    state.hops = seen.hops
+    _lay_stock(state, shown, seen.waste, _stock(seen, shown))
     # In plain Python: one state is not worth compiling for.
     getattr(rules.look_afresh, "py_func", rules.look_afresh)(state)
+    state.hops = seen.hops
     if state.hops and not _could_have_hopped(state):
         raise ValueError(
             "view: hops: after a hop (BB-10) its card lies on one copy of a card and the other is a top card"
         )
-    table = Table(GAME, state)
-    if not table.legal().any():
-        raise ValueError("view: no move is legal; a view to build on shows a decision")
-    table.redeal_hidden(0, 0)
-    for key, value in view(table.state, 0).items():
-        if given.get(key) is not None and key != "options" and value != given[key]:
-            if key not in ("stock", "legal") or sorted(value) != sorted(given[key]):
-                raise ValueError(f"view: {key}: got {given[key]!r}, but the rest of the view makes it {value!r}")
-    return table.state
+    return settled(Table(GAME, state), given, ("stock", "legal"))
 
 
 def _lay_foundations(state: State, seen: View) -> list[str]:
@@ -247,6 +213,18 @@ def _lay_piles(state: State, seen: View) -> list[str]:
         state.heights[i] = len(pile)
         cards += pile
     return cards
+
+
+def _lay_stock(state: State, shown: list[str], waste: list[str], stock: list[str]) -> None:
+    """Set the waste and the stock, and a pack that has all cards in the order in which they were dealt or will be."""
+    state.pack[:] = [CODES[card] for card in (*shown, *waste, *stock)]
+    state.num_dealt = PACK_SIZE - len(stock)
+    state.waste[: len(waste)] = [CODES[card] for card in waste]
+    state.num_waste = len(waste)
+    for card in stock:
+        state.in_stock[CODES[card]] += 1
+    for card in waste:
+        state.in_waste[CODES[card]] += 1
 
 
 def _stock(seen: View, shown: list[str]) -> list[str]:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import ONE, below_card, bit, count, lowest
-from card_envs.game import State
+from card_envs.game import Cards, State
 from card_envs.games.russian_bank.rules import (
-    HOUSE_OR,
+    ACTION,
     KEYS,
     NO_CARD,
     NUM_HOUSES,
-    RESERVE_HOUSE,
+    Moves,
+    Pairs,
     house_action,
     legal_moves,
     next_to,
 )
 
-FIRST_MOVES = np.uint64((1 << RESERVE_HOUSE) - 1)  # to foundations, and loads from the reserve
-HOUSE_LOADS = np.uint64(0xFFFF << HOUSE_OR)
+FIRST_MOVES = np.uint64((1 << ACTION.reserve_to_house) - 1)  # to foundations, and loads from the reserve
+HOUSE_LOADS = np.uint64(0xFFFF << ACTION.house_to_reserve)
 
 
 @rule
@@ -47,19 +46,19 @@ def greedy(state: State) -> int:
 
 
 @rule
-def house_load(state: State, loads: Any) -> int:
+def house_load(state: State, loads: Moves) -> int:
     """A load from a house of one card, else the first."""
     first = lowest(loads)
     while loads:
         action = lowest(loads)
-        if count(state.houses[(action - HOUSE_OR) % NUM_HOUSES]) == 1:
+        if count(state.houses[(action - ACTION.house_to_reserve) % NUM_HOUSES]) == 1:
             return action
         loads &= loads - ONE
     return first
 
 
 @rule
-def useful_pair(state: State, pairs: Any) -> int:
+def useful_pair(state: State, pairs: Pairs) -> int:
     """The best house-to-house move, as 8 * house + house, or -1 where none has a use."""
     other = 1 - int(state.seat)
     loadable = next_to(state.reserves[other, int(state.reserve_sizes[other])])
@@ -84,7 +83,7 @@ def useful_pair(state: State, pairs: Any) -> int:
 
 
 @rule
-def use_of_uncovering(state: State, cards: Any, loadable: Any, may_move: bool) -> int:
+def use_of_uncovering(state: State, cards: Cards, loadable: Cards, may_move: bool) -> int:
     """What it is worth to uncover these cards of a house: 0 for nothing.
 
     With `may_move` they may go to other houses on the way to the one that counts.
@@ -101,9 +100,3 @@ def use_of_uncovering(state: State, cards: Any, loadable: Any, may_move: bool) -
         steps += 1
         cards &= cards - ONE
     return 48 - steps
-
-
-@rule
-def plausibility(state: State, seat: int) -> float:
-    """Nobody has seen what is hidden: moves say nothing of it."""
-    return 1.0

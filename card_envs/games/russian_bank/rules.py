@@ -8,17 +8,23 @@ also lies below the first card of each reserve and waste.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive, shuffle
-from card_envs.engine.sets import EMPTY, ONE, below_card, bit, count, lowest, nth
-from card_envs.game import Field, State, offsets, state_dtype
+from card_envs.engine.sets import EMPTY, ONE, below_card, bit, count, lowest, nth, set_bits
+from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
+
+if TYPE_CHECKING:
+    from card_envs.games.russian_bank.options import Options
+
+Houses: TypeAlias = np.uint64  # a set of them
+Moves: TypeAlias = np.uint64  # a set of the actions below ACTION.house_to_house
+Pairs: TypeAlias = np.uint64  # a set of house-to-house moves, as 8 * house + house
 
 NUM_SEATS = 2
-SIDES = (0, 1)  # which seats win and lose together
 NUM_CARDS = 52
 NUM_BOTH = 2 * NUM_CARDS
 PACK_SIZE = NUM_BOTH + 1  # both packs, and who starts or -1 where the option decides
@@ -40,7 +46,16 @@ MAX_HOUSE_MOVES = 16  # RB-18
 MAX_IDLE = 200  # RB-20
 WIN_POINTS = 30  # RB-21
 MATCH_POINTS, MATCH_GAMES = 150, 50  # RB-22
-GAMES, TURNS, ENDS, CARDS_LEFT, RESERVE_LEFT, NUM_COUNTS = 0, 1, 1, 5, 6, 7  # of `tally`; ENDS + `game_end`
+COUNTS = (
+    Count("games"),
+    Count("turns"),
+    Count("won"),
+    Count("stalemate"),
+    Count("no_progress"),
+    Count("cards_left"),
+    Count("reserve_left"),
+)
+COUNT = offsets(COUNTS)
 WORST_SCORE = -(2.0 * NUM_BOTH + WIN_POINTS)  # a bound: a game lost with all cards in the own reserve
 
 # Actions: RULES.md explains them. The first 31 stand in the order of the trivial player's list.
@@ -57,11 +72,9 @@ ACTION_FIELDS = (
     Field("house_to_waste", 8, 1, meaning="`H1-OW` .. `H8-OW`"),
     Field("house_to_house", 56, 1, meaning="`H1-H2` .. `H1-H8`, `H2-H1`, `H2-H3` .. `H8-H7`"),
 )
-(
-    RESERVE_F, HAND_F, HOUSE_F, RESERVE_OR, RESERVE_HOUSE, HAND_OR, HAND_HOUSE, ADVANCE, HOUSE_OR, HOUSE_OW,
-    HOUSE_HOUSE, NUM_ACTIONS,
-) = offsets(ACTION_FIELDS)  # fmt: skip
-RESERVE_OW, HAND_OW = RESERVE_OR + 1, HAND_OR + 1
+NUM_ACTIONS = total(ACTION_FIELDS)
+ACTION = offsets(ACTION_FIELDS)
+RESERVE_OW, HAND_OW = ACTION.reserve_to_opponent + 1, ACTION.hand_to_opponent + 1
 # Sources and targets: houses are 0 to 7.
 RESERVE, HAND = 8, 9
 FOUNDATION, OTHER_RESERVE, OTHER_WASTE = 8, 9, 10
@@ -161,11 +174,6 @@ OBS_FIELDS = (
     Field("score_hundreds", 2, 3, meaning="my, the opponent's points in the match: hundreds"),
     Field("score_units", 2, 99, meaning="my, the opponent's points in the match: the rest"),
 )  # fmt: skip
-(
-    HOUSES, HOUSE_SIZES, HOUSE_RANKS, FOUNDATIONS, WANTED, RESERVE_TOP, WASTE_TOP, TURNED, NEXT, COMING, LOADED, UNSEEN,
-    RESERVE_SIZES, FACE_DOWN, HAND_SIZES, WASTE_SIZES, FIRST_PASS, LOWEST_RESERVES, STALE, IDLE_TENS, IDLE_UNITS,
-    PROGRESS, HOUSE_MOVES, TO_MOVE, GAMES_LEFT, SCORE_HUNDREDS, SCORE_UNITS, OBS_SIZE,
-) = offsets(OBS_FIELDS)  # fmt: skip
 FULL_FIELDS = (
     *OBS_FIELDS,
     Field(
@@ -177,10 +185,11 @@ FULL_FIELDS = (
         meaning="hidden cards of my, the opponent's hand: 36 - place; 1 is the next card (52 each)",
     ),
 )  # fmt: skip
-FULL_SIZE = offsets(FULL_FIELDS)[-1]
+OBS_SIZE, FULL_SIZE = total(OBS_FIELDS), total(FULL_FIELDS)
+AT = offsets(FULL_FIELDS)
 
 
-def new_state(options: Any) -> State:
+def new_state(options: Options) -> State:
     """A State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.start = STARTS.index(options.start)
@@ -217,7 +226,7 @@ def deal(state: State) -> None:
 
 
 @rule
-def arrange(state: State, pack: Any) -> None:
+def arrange(state: State, pack: Pack) -> None:
     if state.over:
         begin(state)
     for i in range(NUM_CARDS):
@@ -280,14 +289,14 @@ def starter(state: State) -> int:
 
 
 @rule
-def next_to(card: int) -> Any:
+def next_to(card: int) -> Cards:
     """The cards that may be loaded on a card (RB-9); none on `NO_CARD`."""
     this = bit(card)
     return (this << FOUR | this >> FOUR) & ALL_CARDS
 
 
 @rule
-def house_bits(state: State, cards: Any) -> Any:
+def house_bits(state: State, cards: Cards) -> Houses:
     """The houses, as bits, whose top is one of these cards."""
     houses = EMPTY
     for house in range(NUM_HOUSES):
@@ -296,47 +305,48 @@ def house_bits(state: State, cards: Any) -> Any:
 
 
 @rule
-def legal_moves(state: State) -> Any:
-    """The legal moves as two sets: of the actions below HOUSE_HOUSE, and of 8 * house + house."""
+def legal_moves(state: State) -> tuple[Moves, Pairs]:
     seat = int(state.seat)
     other = 1 - seat
     reserve_top = int(state.reserves[seat, int(state.reserve_sizes[seat])])
     turned = int(state.turned)
     wanted = state.wanted
     if bit(reserve_top) & wanted:
-        return bit(RESERVE_F), EMPTY  # RB-10 (a)
+        return bit(ACTION.reserve_to_foundation), EMPTY  # RB-10 (a)
     tops = EMPTY
     for house in range(NUM_HOUSES):
         tops |= bit(state.tops[house])
     if (tops | bit(turned)) & wanted:  # RB-10 (b)
-        moves = house_bits(state, wanted) << np.uint64(HOUSE_F)
-        return moves | ((wanted >> np.uint64(turned)) & ONE) << np.uint64(HAND_F), EMPTY
+        moves = house_bits(state, wanted) << np.uint64(ACTION.house_to_foundation)
+        return moves | ((wanted >> np.uint64(turned)) & ONE) << np.uint64(ACTION.hand_to_foundation), EMPTY
     moves = EMPTY
     empty = int(state.landing[NO_KEY])
     first_empty = empty & -empty  # RB-8
     if reserve_top != NO_CARD:
-        moves |= np.uint64(int(state.landing[int(KEYS[reserve_top]) + 1]) | first_empty) << np.uint64(RESERVE_HOUSE)
+        houses = np.uint64(int(state.landing[int(KEYS[reserve_top]) + 1]) | first_empty)
+        moves |= houses << np.uint64(ACTION.reserve_to_house)
     if turned != NO_CARD:
-        moves |= np.uint64(int(state.landing[int(KEYS[turned]) + 1]) | first_empty) << np.uint64(HAND_HOUSE)
-        moves |= bit(ADVANCE)  # RB-13
+        houses = np.uint64(int(state.landing[int(KEYS[turned]) + 1]) | first_empty)
+        moves |= houses << np.uint64(ACTION.hand_to_house)
+        moves |= bit(ACTION.advance)  # RB-13
     elif reserve_top == NO_CARD or empty == 0:  # RB-11, RB-15
-        moves |= bit(ADVANCE)
+        moves |= bit(ACTION.advance)
     on_reserve = next_to(state.reserves[other, int(state.reserve_sizes[other])])
     on_waste = next_to(state.wastes[other, int(state.waste_sizes[other])])
     if (tops | bit(reserve_top) | bit(turned)) & (on_reserve | on_waste):  # RB-9
-        moves |= ((on_reserve >> np.uint64(reserve_top)) & ONE) << np.uint64(RESERVE_OR)
+        moves |= ((on_reserve >> np.uint64(reserve_top)) & ONE) << np.uint64(ACTION.reserve_to_opponent)
         moves |= ((on_waste >> np.uint64(reserve_top)) & ONE) << np.uint64(RESERVE_OW)
-        moves |= ((on_reserve >> np.uint64(turned)) & ONE) << np.uint64(HAND_OR)
+        moves |= ((on_reserve >> np.uint64(turned)) & ONE) << np.uint64(ACTION.hand_to_opponent)
         moves |= ((on_waste >> np.uint64(turned)) & ONE) << np.uint64(HAND_OW)
-        moves |= house_bits(state, on_reserve) << np.uint64(HOUSE_OR)
-        moves |= house_bits(state, on_waste) << np.uint64(HOUSE_OW)
+        moves |= house_bits(state, on_reserve) << np.uint64(ACTION.house_to_reserve)
+        moves |= house_bits(state, on_waste) << np.uint64(ACTION.house_to_waste)
     if state.house_moves >= MAX_HOUSE_MOVES:
         return moves, EMPTY
     return moves, house_moves(state, empty, first_empty)
 
 
 @rule
-def house_moves(state: State, empty: int, first_empty: int) -> Any:
+def house_moves(state: State, empty: int, first_empty: int) -> Pairs:
     """RB-8 and RB-17, where no compulsory move is pending."""
     moves = EMPTY
     for house in range(NUM_HOUSES):
@@ -363,11 +373,11 @@ def house_action(pair: int) -> int:
     """The action of the pair 8 * house + house."""
     source = pair >> 3
     target = pair & 7
-    return HOUSE_HOUSE + 7 * source + target - (1 if target > source else 0)
+    return ACTION.house_to_house + 7 * source + target - (1 if target > source else 0)
 
 
 @rule
-def legal(state: State, mask: Any) -> int:
+def legal(state: State, mask: Mask) -> int:
     mask[:] = 0
     if state.needs_deal:
         return 0
@@ -383,7 +393,7 @@ def legal(state: State, mask: Any) -> int:
 
 
 @rule
-def random_move(state: State, stream: Any) -> int:
+def random_move(state: State, stream: Stream) -> int:
     moves, pairs = legal_moves(state)
     num_moves = count(moves)
     num_legal = num_moves + count(pairs)
@@ -399,12 +409,12 @@ def random_move(state: State, stream: Any) -> int:
 @rule
 def play(state: State, action: int) -> None:
     state.rewards[0] = state.rewards[1] = np.float32(0)
-    if action >= HOUSE_HOUSE:
+    if action >= ACTION.house_to_house:
         state.house_moves += 1
         move_stack(state, int(SOURCES[action]), int(TARGETS[action]))
         return
     state.house_moves = 0
-    if action == ADVANCE:
+    if action == ACTION.advance:
         if state.turned != NO_CARD:
             discard(state)
         elif int(state.hand_sizes[state.seat]) + int(state.waste_sizes[state.seat]) > 0:
@@ -599,14 +609,7 @@ def end_game(state: State, how: int) -> None:
 
 
 @rule
-def set_bits(obs: Any, start: int, cards: Any) -> None:
-    while cards:
-        obs[start + lowest(cards)] = 1
-        cards &= cards - ONE
-
-
-@rule
-def set_place(obs: Any, start: int, card: int, value: int) -> None:
+def set_place(obs: Obs, start: int, card: int, value: int) -> None:
     """Note a card's place; a second copy goes into the second 52 entries."""
     if obs[start + card]:
         card += NUM_CARDS
@@ -614,45 +617,45 @@ def set_place(obs: Any, start: int, card: int, value: int) -> None:
 
 
 @rule
-def observe(state: State, seat: int, obs: Any) -> None:
+def observe(state: State, seat: int, obs: Obs) -> None:
     seat = int(seat)
     obs[:] = 0
     for house in range(NUM_HOUSES):
         run = state.houses[house]
         if run:
-            set_bits(obs, HOUSES + NUM_CARDS * house, run)
-            obs[HOUSE_SIZES + house] = count(run)
-            obs[HOUSE_RANKS + house] = (int(state.tops[house]) >> 2) + 1
+            set_bits(obs, AT.houses + NUM_CARDS * house, run)
+            obs[AT.house_sizes + house] = count(run)
+            obs[AT.house_ranks + house] = (int(state.tops[house]) >> 2) + 1
     for i in range(8):
-        obs[FOUNDATIONS + i] = state.foundations[i]
-    set_bits(obs, WANTED, state.wanted)
+        obs[AT.foundations + i] = state.foundations[i]
+    set_bits(obs, AT.wanted, state.wanted)
     if state.turned != NO_CARD:
-        obs[TURNED + int(state.turned)] = 1
+        obs[AT.turned + int(state.turned)] = 1
     for k in range(2):
         observe_player(state, seat ^ k, k, obs)
-    obs[IDLE_TENS] = int(state.idle) // 10
-    obs[IDLE_UNITS] = int(state.idle) % 10
-    obs[PROGRESS] = state.progress
-    obs[HOUSE_MOVES] = state.house_moves
-    obs[TO_MOVE] = state.seat == seat
-    obs[GAMES_LEFT] = MATCH_GAMES - int(state.game_number) if state.match else 1
+    obs[AT.idle_tens] = int(state.idle) // 10
+    obs[AT.idle_units] = int(state.idle) % 10
+    obs[AT.progress] = state.progress
+    obs[AT.house_moves] = state.house_moves
+    obs[AT.to_move] = state.seat == seat
+    obs[AT.games_left] = MATCH_GAMES - int(state.game_number) if state.match else 1
 
 
 @rule
-def observe_player(state: State, player: int, k: int, obs: Any) -> None:
+def observe_player(state: State, player: int, k: int, obs: Obs) -> None:
     """The piles and counts of a player; `k` is 0 for the observer's own, 1 for the opponent's."""
     reserve_size = int(state.reserve_sizes[player])
     hand_size = int(state.hand_sizes[player])
     waste_size = int(state.waste_sizes[player])
     face_down = num_face_down(state, player)
     if reserve_size:
-        obs[RESERVE_TOP + NUM_CARDS * k + int(state.reserves[player, reserve_size])] = 1
+        obs[AT.reserve_top + NUM_CARDS * k + int(state.reserves[player, reserve_size])] = 1
         for i in range(reserve_size - 1, face_down, -1):
-            set_place(obs, LOADED + NUM_BOTH * k, int(state.reserves[player, i]), 105 - (reserve_size - i))
+            set_place(obs, AT.loaded + NUM_BOTH * k, int(state.reserves[player, i]), 105 - (reserve_size - i))
     if waste_size:
-        obs[WASTE_TOP + NUM_CARDS * k + int(state.wastes[player, waste_size])] = 1
+        obs[AT.waste_top + NUM_CARDS * k + int(state.wastes[player, waste_size])] = 1
     turned = 1 if state.turned != NO_CARD and state.seat == player else 0
-    coming = COMING + NUM_BOTH * k
+    coming = AT.coming + NUM_BOTH * k
     first = int(state.hand_next[player]) + turned
     value = 104
     if state.first_pass[player]:
@@ -666,33 +669,33 @@ def observe_player(state: State, player: int, k: int, obs: Any) -> None:
         value -= 1
     if hand_size > turned:
         if not state.first_pass[player]:
-            obs[NEXT + NUM_CARDS * k + int(state.hands[player, first])] = 1
+            obs[AT.next + NUM_CARDS * k + int(state.hands[player, first])] = 1
     elif waste_size:
-        obs[NEXT + NUM_CARDS * k + int(state.wastes[player, 1])] = 1
-    set_bits(obs, UNSEEN + NUM_CARDS * k, state.unseen[player])
-    obs[RESERVE_SIZES + k] = reserve_size
-    obs[FACE_DOWN + k] = face_down
-    obs[HAND_SIZES + k] = hand_size
-    obs[WASTE_SIZES + k] = waste_size
-    obs[FIRST_PASS + k] = state.first_pass[player]
-    obs[LOWEST_RESERVES + k] = state.lowest_reserves[player]
-    obs[STALE + k] = state.stale[player]
+        obs[AT.next + NUM_CARDS * k + int(state.wastes[player, 1])] = 1
+    set_bits(obs, AT.unseen + NUM_CARDS * k, state.unseen[player])
+    obs[AT.reserve_sizes + k] = reserve_size
+    obs[AT.face_down + k] = face_down
+    obs[AT.hand_sizes + k] = hand_size
+    obs[AT.waste_sizes + k] = waste_size
+    obs[AT.first_pass + k] = state.first_pass[player]
+    obs[AT.lowest_reserves + k] = state.lowest_reserves[player]
+    obs[AT.stale + k] = state.stale[player]
     score = int(state.scores[player])
-    obs[SCORE_HUNDREDS + k] = score // 100
-    obs[SCORE_UNITS + k] = score % 100
+    obs[AT.score_hundreds + k] = score // 100
+    obs[AT.score_units + k] = score % 100
 
 
 @rule
-def observe_all(state: State, seat: int, obs: Any) -> None:
+def observe_all(state: State, seat: int, obs: Obs) -> None:
     observe(state, seat, obs[:OBS_SIZE])
     obs[OBS_SIZE:] = 0
     for k in range(2):
         player = int(seat) ^ k
         face_down = num_face_down(state, player)
-        start = OBS_SIZE + NUM_CARDS * k
+        start = AT.face_down_reserve + NUM_CARDS * k
         for i in range(1, face_down + 1):
             obs[start + int(state.reserves[player, i])] = 12 - face_down + i
-        start = OBS_SIZE + NUM_BOTH + NUM_CARDS * k
+        start = AT.face_down_hand + NUM_CARDS * k
         first = first_hidden(state, player)
         for i in range(num_hidden(state, player)):
             obs[start + int(state.hands[player, first + i])] = 35 - i
@@ -722,7 +725,7 @@ def num_hidden(state: State, player: int) -> int:
 
 
 @rule
-def redeal_hidden(state: State, seat: int, stream: Any) -> None:
+def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
     """Each pack's unseen cards anew on the places where they can lie; both seats know the same (RB-23)."""
     for owner in range(2):
         pack = state.packs[owner]
@@ -753,9 +756,9 @@ def standing(state: State, seat: int) -> int:
 
 
 @rule
-def tally(state: State, seat: int, counts: Any) -> None:
-    counts[GAMES] += 1
-    counts[TURNS] += state.turns[seat]
-    counts[ENDS + int(state.game_end)] += 1
-    counts[RESERVE_LEFT] += state.reserve_sizes[seat]
-    counts[CARDS_LEFT] += penalty_points(state, seat) - int(state.reserve_sizes[seat])
+def tally(state: State, seat: int, counts: Counts) -> None:
+    counts[COUNT.games] += 1
+    counts[COUNT.turns] += state.turns[seat]
+    counts[COUNT.won + int(state.game_end) - WON] += 1  # the counts stand in the order of the ends
+    counts[COUNT.reserve_left] += state.reserve_sizes[seat]
+    counts[COUNT.cards_left] += penalty_points(state, seat) - int(state.reserve_sizes[seat])

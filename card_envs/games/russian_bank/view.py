@@ -9,14 +9,15 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from card_envs.cards import ACE_LOW, SUITS, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, Int64s, Ratio, State
+from card_envs.game import Cards, Int8s, Int64s, Pack, Ratio, State, States
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
-from card_envs.games.russian_bank.rules import ADVANCE, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
+from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
+from card_envs.views import Strict, deal_keys, legal_texts, read, settled, to_move, whole_number
 
 CARDS = tuple(rank + suit for rank in ACE_LOW for suit in SUITS)
 CODES = {card: code for code, card in enumerate(CARDS)}
@@ -25,20 +26,19 @@ HOUSES = {house: f"H{house + 1}" for house in range(8)}
 SOURCES = HOUSES | {rules.RESERVE: "R", rules.HAND: "D", -1: ""}
 TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHER_WASTE: "OW", -1: ""}
 MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" where it is an advance
-ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ADVANCE}
+ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ACTION.advance}
 REASONS = ("", "win", "stalemate", "no_progress")
-PHASES: dict[str, range] = {}
 RATIOS = (
-    Ratio("own turns", "a game", rules.TURNS, rules.GAMES),
-    Ratio("end: win", "a game", rules.ENDS + rules.WON, rules.GAMES, percent=True),
-    Ratio("end: stalemate (RB-19)", "a game", rules.ENDS + rules.STALEMATE, rules.GAMES, percent=True),
-    Ratio("end: no progress (RB-20)", "a game", rules.ENDS + rules.NO_PROGRESS, rules.GAMES, percent=True),
-    Ratio("own cards left", "a game", rules.CARDS_LEFT, rules.GAMES),
-    Ratio("of these in the reserve", "a game", rules.RESERVE_LEFT, rules.GAMES),
+    Ratio("own turns", "a game", "turns", per="games"),
+    Ratio("end: win", "a game", "won", per="games", percent=True),
+    Ratio("end: stalemate (RB-19)", "a game", "stalemate", per="games", percent=True),
+    Ratio("end: no progress (RB-20)", "a game", "no_progress", per="games", percent=True),
+    Ratio("own cards left", "a game", "cards_left", per="games"),
+    Ratio("of these in the reserve", "a game", "reserve_left", per="games"),
 )
 
 
-def card_texts(cards: int) -> list[str]:
+def card_texts(cards: Cards) -> list[str]:
     """A set of cards as texts, in the order of their codes."""
     return [CARDS[code] for code in range(NUM_CARDS) if int(cards) >> code & 1]
 
@@ -57,7 +57,7 @@ def advance_text(state: State) -> str:
 
 def move_text(state: State, action: int) -> str:
     """An action in the notation of RULES.md: `R-F`, `D-H3`, `H2-OW`, `turn`, `discard`, `end`."""
-    return advance_text(state) if action == ADVANCE else MOVES[action]
+    return advance_text(state) if action == ACTION.advance else MOVES[action]
 
 
 def parse_move(state: State, text: str) -> int:
@@ -66,46 +66,49 @@ def parse_move(state: State, text: str) -> int:
         return ACTIONS[text]
     if text in ("turn", "discard", "end"):
         if text == advance_text(state):
-            return ADVANCE
+            return ACTION.advance
         raise ValueError(f"{text!r} does not come now: it would be {advance_text(state)}")
     raise ValueError(f"{text!r} is no move of Russian Bank; expected R-F, D-H3, H2-H5, H4-OW, turn, discard, end, …")
 
 
-def parse_deal(state: State, deal: object) -> list[Int8s]:
+def parse_deal(state: State, deal: object) -> list[Pack]:
     """The packs of `{"packs": [[52 cards], [52 cards]], "starts": 0, "later": [{…}, …]}`; only `packs` is required.
 
     `later` gives the next games of a match in the same form.
     """
-    first = _parse_game(deal, "deal", ("packs", "starts", "later"))
-    later = deal.get("later", []) if isinstance(deal, dict) else []
+    given = _game_keys(deal, "deal", "starts", "later")
+    later = given.get("later", [])
     if not isinstance(later, (list, tuple)) or len(later) >= MATCH_GAMES:
         raise ValueError(f"deal.later: expected a list of less than {MATCH_GAMES} deals, got {later!r:.80}")
     if later and not state.match:
         raise ValueError("deal.later: only with match=True; otherwise an episode is one game")
-    return [first, *(_parse_game(game, f"deal.later[{i}]", ("packs", "starts")) for i, game in enumerate(later))]
+    packs = [_parse_game(given, "deal")]
+    for i, game in enumerate(later):
+        where = f"deal.later[{i}]"
+        packs.append(_parse_game(_game_keys(game, where, "starts"), where))
+    return packs
 
 
-def _parse_game(deal: object, where: str, keys: tuple[str, ...]) -> Int8s:
-    if not isinstance(deal, dict) or "packs" not in deal:
-        raise ValueError(f'{where}: expected {{"packs": [[52 cards], [52 cards]], "starts": 0}}, got {deal!r:.80}')
-    unknown = set(deal) - set(keys)
-    if unknown:
-        raise ValueError(f"{where}: unknown key {min(map(str, unknown))!r}; expected {', '.join(keys)}")
-    packs, starts = deal["packs"], deal.get("starts", -1)
+def _game_keys(deal: object, where: str, *optional: str) -> dict[str, Any]:
+    example = '{"packs": [[52 cards], [52 cards]], "starts": 0}'
+    return deal_keys(deal, "packs", *optional, example=example, where=where)
+
+
+def _parse_game(deal: dict[str, Any], where: str) -> Pack:
+    packs = deal["packs"]
     if not isinstance(packs, (list, tuple)) or len(packs) != 2:
         raise ValueError(f"{where}.packs: expected the packs of player 0 and player 1, got {packs!r:.80}")
     cards = [parse_pack(pack, CODES, range(NUM_CARDS), f"{where}.packs[{i}]") for i, pack in enumerate(packs)]
-    if "starts" in deal and (type(starts) is not int or starts not in (0, 1)):
-        raise ValueError(f"{where}.starts: expected 0 or 1, got {starts!r}")
+    starts = whole_number(deal["starts"], 0, 1, f"{where}.starts") if "starts" in deal else -1
     return np.array([*cards[0], *cards[1], starts], np.int8)
 
 
-def dealt_pack(state: State) -> Int8s:
+def dealt_pack(state: State) -> Pack:
     """The packs and the starter of the deal on the table, for `arrange`."""
     return np.array([*state.packs[0], *state.packs[1], state.starts], np.int8)
 
 
-def deal_text(packs: list[Int8s]) -> dict[str, Any]:
+def deal_text(packs: list[Pack]) -> dict[str, Any]:
     """Packs as a custom deal: the reverse of `parse_deal`."""
     games: list[dict[str, Any]] = []
     for pack in packs:
@@ -122,18 +125,13 @@ def options_of(state: State) -> Options:
     return Options(start=start, match=bool(state.match), reward=reward)
 
 
-def num_deals(state: State) -> int:
-    """1: how many games a match has is open."""
-    return 1
-
-
 def outcome(state: State) -> tuple[str, list[int]]:
     """The reason of the end ("" while it runs) and each player's points so far."""
     reason = "" if not state.over else "match" if state.match else REASONS[state.game_end]
     return reason, [int(score) for score in state.scores]
 
 
-def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
+def outcomes(states: States) -> tuple[NDArray[np.str_], Int64s]:
     reasons = np.where(states["match"], "match", np.array(REASONS)[states["game_end"]])
     return np.where(states["over"], reasons, ""), states["scores"].astype(np.int64)
 
@@ -143,24 +141,20 @@ Seat = Annotated[int, Field(ge=0, le=1)]
 Height = Annotated[int, Field(ge=0, le=13)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Reserve(_Model):
+class Reserve(Strict):
     face_down: Annotated[int, Field(ge=0, le=12, description="cards at the bottom that were never seen")]
     cards: Annotated[list[Card], Field(description="the others, the top card last")]
     lowest: Annotated[Height, Field(description="fewest cards that it has held (RB-20)")]
 
 
-class Hand(_Model):
+class Hand(Strict):
     size: Annotated[int, Field(ge=0, le=NUM_BOTH, description="cards, a turned one included")]
     cards: Annotated[
         list[Card] | None, Field(description="once the waste was turned over: all of them, the next (or turned) first")
     ]
 
 
-class Player(_Model):
+class Player(Strict):
     reserve: Reserve
     hand: Hand
     waste: Annotated[list[Card], Field(description="the oldest first, the top card last")]
@@ -169,7 +163,7 @@ class Player(_Model):
     penalty_points: int | None = None
 
 
-class Foundations(_Model):
+class Foundations(Strict):
     """Cards on the two foundations of each suit, the higher first."""
 
     C: Annotated[list[Height], Field(min_length=2, max_length=2)]
@@ -178,7 +172,7 @@ class Foundations(_Model):
     S: Annotated[list[Height], Field(min_length=2, max_length=2)]
 
 
-class View(_Model):
+class View(Strict):
     """All that a seat sees. Optional parts follow from the others and are checked when given."""
 
     game: Literal["russian_bank"]
@@ -207,8 +201,6 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """All that a seat sees, ready for JSON; `SCHEMA` describes it."""
-    mover = None if state.needs_deal else int(state.seat)
-    mask = Table(GAME, state).legal() if mover == seat else np.zeros(0, np.int8)
     heights = [int(height) for height in state.foundations]
     return {
         "game": GAME.name,
@@ -217,7 +209,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "game_number": int(state.game_number) - int(state.needs_deal),
         "scores": outcome(state)[1],
         "starts": int(state.starts),
-        "to_move": mover,
+        "to_move": to_move(state),
         "turned": CARDS[state.turned] if state.turned != NO_CARD else None,
         "players": [_player_view(state, player) for player in range(2)],
         "houses": [card_texts(house)[::-1] for house in state.houses],
@@ -226,7 +218,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "idle_turns": int(state.idle),
         "progress": bool(state.progress),
         "dealt": [_dealt(state, player) for player in range(2)],
-        "legal": [move_text(state, int(action)) for action in np.flatnonzero(mask)],
+        "legal": legal_texts(GAME, state, seat),
     }
 
 
@@ -263,12 +255,8 @@ def from_view(given: dict[str, Any]) -> State:
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
     """
-    try:
-        seen = View.model_validate(given)
-        options = Options.model_validate(seen.options)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"view: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    seen = read(View, given)
+    options = read(Options, seen.options)
     if seen.to_move is None:
         raise ValueError("view: the game is over; a view to build on shows a decision")
     _check_counts(seen, options)
@@ -283,10 +271,7 @@ def from_view(given: dict[str, Any]) -> State:
     for number, player in enumerate(seen.players):
         _put_player(state, number, player)
         _put_pack(state, number, player, seen.dealt[number] if seen.dealt else None)
-    table = Table(GAME, state)
-    table.redeal_hidden(seen.seat, 0)
-    _check_same(given, view(table.state, seen.seat))
-    return table.state
+    return settled(Table(GAME, state), given, ("unseen", "legal"))
 
 
 def _put_houses(state: State, seen: View) -> None:
@@ -350,30 +335,30 @@ def _check_counts(seen: View, options: Options) -> None:
     mover = seen.to_move or 0
     if not 0 <= seen.players[1 - mover].stale - seen.players[mover].stale <= 1:
         raise ValueError("view: stale: turns alternate, so the player to move has as many as the other or one less")
-    stalemate = True
     for number, player in enumerate(seen.players):
-        where = f"view: players.{number}"
-        reserve, hand = player.reserve, player.hand
-        if reserve.face_down != max(reserve.lowest - 1, 0) or (reserve.lowest > 0) != (len(reserve.cards) > 0):
-            raise ValueError(f"{where}.reserve: all cards but one of the lowest count were never seen, got {reserve}")
-        turned = int(seen.turned is not None and number == mover)
-        if hand.size < turned:
-            raise ValueError(f"{where}.hand: the turned card belongs to a hand without cards")
-        if hand.cards is None and hand.size > rules.HAND_SIZE:
-            raise ValueError(f"{where}.hand: a dealt hand has at most {rules.HAND_SIZE} cards, got {hand.size}")
-        if hand.cards is not None:
-            if len(hand.cards) != hand.size:
-                raise ValueError(f"{where}.hand: {len(hand.cards)} cards, but the size is {hand.size}")
-            if turned and hand.cards[0] != seen.turned:
-                raise ValueError(f"{where}.hand: its first card is {hand.cards[0]}, but {seen.turned} is turned")
-        hidden = reserve.face_down + (hand.size - turned if hand.cards is None else 0)
-        if len(set(player.unseen)) != len(player.unseen) or len(player.unseen) != hidden:
-            raise ValueError(f"{where}.unseen: expected {hidden} different cards, got {player.unseen}")
-        if not reserve.cards and not hand.size and not player.waste:
-            raise ValueError(f"{where}: a player without cards has won (RB-5)")
-        stalemate &= player.stale >= max(1, hand.size + len(player.waste))
-    if stalemate:
+        _check_player(f"view: players.{number}", player, seen.turned if number == mover else None)
+    if all(player.stale >= max(1, player.hand.size + len(player.waste)) for player in seen.players):
         raise ValueError("view: stale: this is a stalemate (RB-19)")
+
+
+def _check_player(where: str, player: Player, turned: str | None) -> None:
+    reserve, hand = player.reserve, player.hand
+    if reserve.face_down != max(reserve.lowest - 1, 0) or (reserve.lowest > 0) != (len(reserve.cards) > 0):
+        raise ValueError(f"{where}.reserve: all cards but one of the lowest count were never seen, got {reserve}")
+    if turned and hand.size == 0:
+        raise ValueError(f"{where}.hand: the turned card belongs to a hand without cards")
+    if hand.cards is None and hand.size > rules.HAND_SIZE:
+        raise ValueError(f"{where}.hand: a dealt hand has at most {rules.HAND_SIZE} cards, got {hand.size}")
+    if hand.cards is not None:
+        if len(hand.cards) != hand.size:
+            raise ValueError(f"{where}.hand: {len(hand.cards)} cards, but the size is {hand.size}")
+        if turned and hand.cards[0] != turned:
+            raise ValueError(f"{where}.hand: its first card is {hand.cards[0]}, but {turned} is turned")
+    hidden = reserve.face_down + (hand.size - (turned is not None) if hand.cards is None else 0)
+    if len(set(player.unseen)) != len(player.unseen) or len(player.unseen) != hidden:
+        raise ValueError(f"{where}.unseen: expected {hidden} different cards, got {player.unseen}")
+    if not reserve.cards and not hand.size and not player.waste:
+        raise ValueError(f"{where}: a player without cards has won (RB-5)")
 
 
 def _check_cards(seen: View) -> None:
@@ -399,18 +384,6 @@ def _check_cards(seen: View) -> None:
     for card in CARDS:
         if cards[card] != 2:
             raise ValueError(f"view: the card {card} occurs {cards[card]} times; each is there twice")
-
-
-def _check_same(given: dict[str, Any], made: dict[str, Any]) -> None:
-    """What was given must be what the state shows; sets may stand in any order."""
-    for key, value in made.items():
-        if key == "players":
-            for number, player in enumerate(given[key]):
-                points = value[number]["penalty_points"]
-                if player.get("penalty_points") not in (None, points):
-                    raise ValueError(f"view: players.{number}.penalty_points: expected {points}")
-        elif key == "legal" and given.get(key) is not None and sorted(given[key]) != sorted(value):
-            raise ValueError(f"view: legal: got {given[key]!r}, but the rest of the view makes it {value!r}")
 
 
 def picture(given: dict[str, Any]) -> str:

@@ -19,9 +19,3 @@ def greedy(state: State) -> int:
         return highest(hand)
     winners = hand & above_card(state.history[int(state.num_played) - 1])
     return lowest(winners if winners else hand)
-
-
-@rule
-def plausibility(state: State, seat: int) -> float:
-    """Every hand explains what was played."""
-    return 1.0

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive
-from card_envs.engine.sets import EMPTY, ONE, bit, count, lowest, nth
-from card_envs.game import Field, State, offsets, state_dtype
+from card_envs.engine.sets import EMPTY, bit, count, nth, set_bits
+from card_envs.game import Cards, Count, Counts, Field, Key, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
+
+if TYPE_CHECKING:
+    from card_envs.scaffold.high_card.options import Options
 
 NUM_SEATS = 2
-SIDES = (0, 1)  # which seats win and lose together
 NUM_ACTIONS = PACK_SIZE = 12  # one action for each card
 HAND_SIZE = 3
-DEALS, WINS, TRICKS, NUM_COUNTS = range(4)  # counts of `tally`
 WORST_SCORE = -3.0  # every trick lost
 ALL_CARDS = np.uint64((1 << PACK_SIZE) - 1)
 ACTION_FIELDS = (Field("card", 12, 1, meaning="play the card"),)
@@ -38,12 +39,16 @@ OBS_FIELDS = (
     Field("led", 12, 1, meaning="the card to beat, if one was led"),
     Field("scores", 2, 3, meaning="tricks taken by me, the other"),
 )
-HAND, PLAYED, LED, SCORES, OBS_SIZE = offsets(OBS_FIELDS)
+OBS_SIZE = total(OBS_FIELDS)
 FULL_FIELDS = (*OBS_FIELDS, Field("other_hand", 12, 1, meaning="cards of the other"))
-FULL_SIZE = offsets(FULL_FIELDS)[-1]
+FULL_SIZE = total(FULL_FIELDS)
+AT = offsets(FULL_FIELDS)
+
+COUNTS = (Count("deals"), Count("wins"), Count("tricks"))
+COUNT = offsets(COUNTS)
 
 
-def new_state(options: Any) -> State:
+def new_state(options: Options) -> State:
     """A State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.reward_win = options.reward == "win"
@@ -52,7 +57,7 @@ def new_state(options: Any) -> State:
 
 
 @rule
-def draw(cards: Any, number: int, key: Any) -> Any:
+def draw(cards: Cards, number: int, key: Key) -> Cards:
     """A uniform subset of that many cards."""
     drawn = EMPTY
     for i in range(number):
@@ -61,7 +66,7 @@ def draw(cards: Any, number: int, key: Any) -> Any:
 
 
 @rule
-def begin(state: State, first_hand: Any, second_hand: Any) -> None:
+def begin(state: State, first_hand: Cards, second_hand: Cards) -> None:
     state.over = state.needs_deal = False
     state.seat = state.num_played = state.scores[0] = state.scores[1] = 0
     state.hands[0] = first_hand
@@ -76,12 +81,12 @@ def deal(state: State) -> None:
 
 
 @rule
-def arrange(state: State, pack: Any) -> None:
+def arrange(state: State, pack: Pack) -> None:
     begin(state, bit(pack[0]) | bit(pack[1]) | bit(pack[2]), bit(pack[3]) | bit(pack[4]) | bit(pack[5]))
 
 
 @rule
-def legal(state: State, mask: Any) -> int:
+def legal(state: State, mask: Mask) -> int:
     mask[:] = 0
     if state.needs_deal:
         return 0
@@ -90,7 +95,7 @@ def legal(state: State, mask: Any) -> int:
 
 
 @rule
-def random_move(state: State, stream: Any) -> int:
+def random_move(state: State, stream: Stream) -> int:
     hand = state.hands[int(state.seat)]
     return nth(hand, below(advance(stream), count(hand)))
 
@@ -124,33 +129,26 @@ def pay(state: State, winner: int) -> None:
 
 
 @rule
-def set_bits(obs: Any, start: int, cards: Any) -> None:
-    while cards:
-        obs[start + lowest(cards)] = 1
-        cards &= cards - ONE
-
-
-@rule
-def observe(state: State, seat: int, obs: Any) -> None:
+def observe(state: State, seat: int, obs: Obs) -> None:
     obs[:] = 0
-    set_bits(obs, HAND, state.hands[int(seat)])
+    set_bits(obs, AT.hand, state.hands[int(seat)])
     for k in range(2):
         other = (int(seat) + k) & 1
-        set_bits(obs, PLAYED + PACK_SIZE * k, state.played[other])
-        obs[SCORES + k] = state.scores[other]
+        set_bits(obs, AT.played + PACK_SIZE * k, state.played[other])
+        obs[AT.scores + k] = state.scores[other]
     if state.num_played & 1:
-        obs[LED + int(state.history[int(state.num_played) - 1])] = 1
+        obs[AT.led + int(state.history[int(state.num_played) - 1])] = 1
 
 
 @rule
-def observe_all(state: State, seat: int, obs: Any) -> None:
+def observe_all(state: State, seat: int, obs: Obs) -> None:
     observe(state, seat, obs[:OBS_SIZE])
     obs[OBS_SIZE:] = 0
-    set_bits(obs, OBS_SIZE, state.hands[1 - int(seat)])
+    set_bits(obs, AT.other_hand, state.hands[1 - int(seat)])
 
 
 @rule
-def redeal_hidden(state: State, seat: int, stream: Any) -> None:
+def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
     other = 1 - int(seat)
     unseen = ALL_CARDS & ~(state.hands[int(seat)] | state.played[0] | state.played[1])
     state.hands[other] = draw(unseen, count(state.hands[other]), advance(stream))
@@ -162,7 +160,7 @@ def standing(state: State, seat: int) -> int:
 
 
 @rule
-def tally(state: State, seat: int, counts: Any) -> None:
-    counts[DEALS] += 1
-    counts[WINS] += state.scores[seat] > state.scores[1 - seat]
-    counts[TRICKS] += state.scores[seat]
+def tally(state: State, seat: int, counts: Counts) -> None:
+    counts[COUNT.deals] += 1
+    counts[COUNT.wins] += state.scores[seat] > state.scores[1 - seat]
+    counts[COUNT.tricks] += state.scores[seat]

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from card_envs.cards import parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int8s, Int64s, Ratio, State
+from card_envs.game import Pack, Ratio, State
 from card_envs.scaffold.high_card import GAME, rules
 from card_envs.scaffold.high_card.options import Options
+from card_envs.views import Strict, deal_keys, legal_texts, play_shown, read, settled, to_move
 
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
-PHASES: dict[str, range] = {}
 RATIOS = (
-    Ratio("won", "a deal", rules.WINS, rules.DEALS, percent=True),
-    Ratio("tricks", "a deal", rules.TRICKS, rules.DEALS),
+    Ratio("won", "a deal", "wins", per="deals", percent=True),
+    Ratio("tricks", "a deal", "tricks", per="deals"),
 )
 
 
@@ -38,18 +37,17 @@ def parse_move(state: State, text: str) -> int:
     return CODES[text]
 
 
-def parse_deal(state: State, deal: object) -> list[Int8s]:
-    if not isinstance(deal, dict) or set(deal) != {"pack"}:
-        raise ValueError(f"deal: expected the key pack alone, got {list(deal) if isinstance(deal, dict) else deal!r}")
-    return [np.array(parse_pack(deal["pack"], CODES, range(rules.PACK_SIZE), "deal.pack"), np.int8)]
+def parse_deal(state: State, deal: object) -> list[Pack]:
+    pack = deal_keys(deal, "pack", example='{"pack": [12 cards]}')["pack"]
+    return [np.array(parse_pack(pack, CODES, range(rules.PACK_SIZE), "deal.pack"), np.int8)]
 
 
-def dealt_pack(state: State) -> Int8s:
+def dealt_pack(state: State) -> Pack:
     dealt = [card for seat in range(2) for card in card_texts(state.hands[seat] | state.played[seat])]
     return np.array([CODES[card] for card in [*dealt, *(card for card in CARDS if card not in dealt)]], np.int8)
 
 
-def deal_text(packs: list[Int8s]) -> dict[str, Any]:
+def deal_text(packs: list[Pack]) -> dict[str, Any]:
     return {"pack": [CARDS[card] for card in packs[0]]}
 
 
@@ -57,25 +55,15 @@ def options_of(state: State) -> Options:
     return Options(reward="win" if state.reward_win else "points")
 
 
-def num_deals(state: State) -> int:
-    return 1
-
-
 def outcome(state: State) -> tuple[str, list[int]]:
     return "played" if state.over else "", [int(score) for score in state.scores]
-
-
-def outcomes(states: NDArray[Any]) -> tuple[NDArray[np.str_], Int64s]:
-    return np.where(states["over"], "played", ""), states["scores"].astype(np.int64)
 
 
 Seat = Annotated[int, Field(ge=0, le=1)]
 
 
-class View(BaseModel):
+class View(Strict):
     """All that a seat sees: the cards played, in order; who played them follows from the rules."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     game: Literal["high_card"]
     options: dict[str, Any]
@@ -91,26 +79,29 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 
 def view(state: State, seat: int) -> dict[str, Any]:
-    mover = None if state.needs_deal else int(state.seat)
-    hand = card_texts(state.hands[seat])
     return {
         "game": GAME.name,
         "options": options_of(state).model_dump(mode="json"),
         "seat": seat,
         "scores": outcome(state)[1],
-        "hand": hand,
+        "hand": card_texts(state.hands[seat]),
         "played": [CARDS[card] for card in state.history[: state.num_played]],
-        "to_move": mover,
-        "legal": hand if mover == seat else [],
+        "to_move": to_move(state),
+        "legal": legal_texts(GAME, state, seat),
     }
 
 
 def from_view(given: dict[str, Any]) -> State:
-    try:
-        seen = View.model_validate(given)
-        options = Options.model_validate(seen.options)
-    except ValidationError as error:
-        raise ValueError(f"view: {error.errors()[0]['loc']}: {error.errors()[0]['msg']}") from None
+    seen = read(View, given)
+    table = Table(GAME, rules.new_state(read(Options, seen.options)))
+    table.arrange(_plausible_pack(seen))
+    for card in seen.played:
+        play_shown(table, table.seat, card)
+    return settled(table, given)
+
+
+def _plausible_pack(seen: View) -> Pack:
+    """A pack that deals each seat the cards that it is seen to have had, and fills up with others."""
     hands: list[list[str]] = [[], []]
     seat = 0
     for i, card in enumerate(seen.played):
@@ -122,13 +113,7 @@ def from_view(given: dict[str, Any]) -> State:
     hands[1 - seen.seat] += unseen[: rules.HAND_SIZE - len(hands[1 - seen.seat])]
     if len(hands[0]) != rules.HAND_SIZE or len({*hands[0], *hands[1]}) != 2 * rules.HAND_SIZE:
         raise ValueError(f"view: expected {rules.HAND_SIZE} cards for each seat, each once; got {hands}")
-    table = Table(GAME, rules.new_state(options))
-    table.arrange(np.array([CODES[card] for card in hands[0] + hands[1]], np.int8))
-    for card in seen.played:
-        table.play(CODES[card])
-    if table.needs_deal or view(table.state, seen.seat) != given:
-        raise ValueError("view: it shows no decision, or contradicts itself")
-    return table.state
+    return np.array([CODES[card] for card in hands[0] + hands[1]], np.int8)
 
 
 def picture(given: dict[str, Any]) -> str:

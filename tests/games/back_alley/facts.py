@@ -17,6 +17,13 @@ OPTIONS: list[dict[str, Any]] = [
 ]  # fmt: skip
 EPISODES = {"random": 4000, "greedy": 1000}  # half of them matches
 SHORT_EPISODES = {"random": 64, "greedy": 16}
+GOLDEN = {0: "bac5df96c91fe025"}
+COUNTING: set[str] = {
+    "redeal_hidden",
+    "split_first",
+    "ways_second",
+    "uniform",
+}  # there are more deals than 64 bits hold
 
 BRANCHES = {
     *(f"BA-{number}" for number in range(1, 21)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from card_envs.engine.batch import BatchEnv
-from card_envs.games.back_alley import GAME
+from card_envs.games.back_alley import GAME, bot, rules
 from card_envs.opponents.policy import turn_of_states
 
 
@@ -16,10 +16,10 @@ def test_bids_tell_about_hidden_hands() -> None:
     for _ in range(30):
         env.bot_playout("greedy", 1)
         turn = turn_of_states(GAME, env.states)
-        assert all(GAME.bot.plausibility(state, state.seat) == 1 for state in env.states.copy())
+        assert all(bot.plausibility(state, state.seat) == 1 for state in env.states.copy())
         for state, world in zip(env.states, turn.worlds(np.random.default_rng(0), 1)[:, 0]):
             if state.num_bids == 4 and state.hand_size > 1:
-                told.append(GAME.bot.plausibility(world, state.seat))
+                told.append(bot.plausibility(world, state.seat))
     assert len(told) > 1000 and np.mean(told) < 0.5
 
 
@@ -33,8 +33,8 @@ def test_what_bids_say_is_a_matter_of_distance() -> None:
         shares = []
         for other in (bid, bid + 1, bid + 2, bid + 3):
             state.bids[bidder] = other
-            shares.append(GAME.bot.plausibility(state, state.seat))
+            shares.append(bot.plausibility(state, state.seat))
         assert shares == [1.0, 0.25, 0.05, 0.02]
-        state.bids[bidder] = GAME.rules.BOARD
-        assert GAME.bot.plausibility(state, state.seat) == 0.03
-        assert GAME.bot.plausibility(state, bidder) == 1  # who bid knows its own hand
+        state.bids[bidder] = rules.BOARD
+        assert bot.plausibility(state, state.seat) == 0.03
+        assert bot.plausibility(state, bidder) == 1  # who bid knows its own hand

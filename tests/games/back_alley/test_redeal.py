@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
-from card_envs.games.back_alley import GAME
+from card_envs.games.back_alley import GAME, view
 from tests.games.back_alley import facts
 from tests.games.back_alley.referee import PACK, Referee, deal_from
 
@@ -124,7 +124,7 @@ def test_redeal_is_uniform_over_all_worlds() -> None:
 
 def world_keys(table: Table, worlds: list[tuple[frozenset[str], ...]]) -> NDArray[np.uint64]:
     """The worlds of the referee as numbers, sorted; each occurs once."""
-    sets = {card_hand: GAME.view.card_set(table.state, list(card_hand)) for world in worlds for card_hand in set(world)}
+    sets = {card_hand: view.card_set(table.state, list(card_hand)) for world in worlds for card_hand in set(world)}
     keys = np.unique(keys_of(np.array([[sets[hand] for hand in world] for world in worlds], np.uint64)))
     assert len(keys) == len(worlds)
     return keys
@@ -149,7 +149,7 @@ def test_no_redealt_hand_contradicts_what_its_seat_has_played() -> None:
             if referee.trump is None:
                 seen |= {"BB", "LB"}
             for hands in redealt(table, seat, 3, rng.getrandbits(63)):
-                cards = [GAME.view.card_texts(table.state, hand) for hand in hands]
+                cards = [view.card_texts(table.state, hand) for hand in hands]
                 assert set(cards[seat]) == set(referee.hands[seat])
                 hidden = [card for other in range(4) if other != seat for card in cards[other]]
                 assert len(set(hidden)) == len(hidden) and not seen & set(hidden)

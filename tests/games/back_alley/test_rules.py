@@ -15,7 +15,6 @@ import pytest
 
 from card_envs import IllegalMove, back_alley_v0, load_opponent
 from card_envs.envs.aec import CardEnv
-from card_envs.game import offsets
 from card_envs.games.back_alley import rules
 
 PLAIN = [rank + suit for suit in "CDHS" for rank in "23456789TJQKA"]
@@ -93,7 +92,7 @@ def scores(env: CardEnv) -> list[int]:
 def observed(env: CardEnv, seat: int, field: str) -> list[int]:
     """A field of a seat's observation, by its name in RULES.md."""
     names = [each.name for each in rules.OBS_FIELDS]
-    start = offsets(rules.OBS_FIELDS)[names.index(field)]
+    start = getattr(rules.AT, field)
     observation = env.observe(env.possible_agents[seat])["observation"]
     return [int(value) for value in observation[start : start + rules.OBS_FIELDS[names.index(field)].size]]
 

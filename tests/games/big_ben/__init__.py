@@ -1,0 +1,5 @@
+from card_envs.testing.referee import Facts, RefereeModule
+from tests.games.big_ben import facts, referee
+
+FACTS: Facts[referee.Referee] = facts
+REFEREE: RefereeModule[referee.Referee] = referee

@@ -16,6 +16,8 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 EPISODES = {"random": 5000, "greedy": 5000}
 SHORT_EPISODES = {"random": 24, "greedy": 24}
+GOLDEN = {0: "79044433d7f8fb4b"}
+COUNTING: set[str] = set()
 
 BRANCHES = {
     *(f"BB-{number}" for number in range(1, 14)),

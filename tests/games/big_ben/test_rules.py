@@ -353,7 +353,7 @@ def test_bb_13_only_the_order_of_the_stock_is_hidden() -> None:
         orders[tuple(CARDS[card] for card in table.state.pack[int(table.state.num_dealt) :])] += 1
         full = table.observe_all(0)
         assert full[: rules.OBS_SIZE].tolist() == known[1]
-        place = int(full[rules.STOCK_PLACES + CARDS.index("9S")])
+        place = int(full[rules.AT.stock_places + CARDS.index("9S")])
         assert CARDS[table.state.pack[int(table.state.num_dealt) + place - 1]] == "9S"
     assert (seen(table), table.observe(0).tolist()) == known
     assert set(orders) == {("QC", "9S", "QC"), ("9S", "QC", "QC"), ("QC", "QC", "9S")}

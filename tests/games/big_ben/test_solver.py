@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from card_envs import big_ben_v0
 from card_envs.__main__ import app
-from card_envs.compare.solving import Search, solve_deals, solving_figures, solving_rows, won_of_winnable
+from card_envs.compare.report import solving_sheet
+from card_envs.compare.solving import SolveTask, solve_deals, solving_figures, won_of_winnable
 from card_envs.compare.tables import new_tables
 from card_envs.engine.table import Table
 from card_envs.game import Solution, State, Verdict
@@ -263,16 +264,21 @@ def test_wrong_bounds_are_refused() -> None:
 
 
 def test_packs_are_those_that_are_compared() -> None:
-    search = Search(GAME, seed=6, seconds=600, memory_mb=64, max_positions=40_000)
-    solved = dict(solve_deals(search, range(3)))
+    task = SolveTask(GAME, seed=6, seconds=600, memory_mb=64, max_positions=40_000)
+    solved = dict(solve_deals(task, range(3)))
     states = new_tables(GAME, {}, 6, np.arange(3))
     for number, solution in solved.items():
-        assert solution.moves == search.solve(states[number]).moves
-    figures = solving_figures(search, list(solved.items()))
+        assert solution.moves == task.solve(states[number]).moves
+    figures = solving_figures(task, list(solved.items()))
     won = sum(solution.verdict == "won" for solution in solved.values())
-    assert figures["verdicts"]["won"]["packs"] == won
-    assert figures["winnable_at_least"]["mean"] == won / 3 and figures["winnable_at_most"]["mean"] == 1
-    assert [row[0] for row in solving_rows(figures)][:3] == ["won", "lost", "unknown"]
+    assert figures.verdicts["won"] == won and figures.bounds == {"winnable_at_least": won, "winnable_at_most": 3}
+    written = figures.as_dict()
+    assert written["verdicts"]["won"]["packs"] == won
+    assert written["winnable_at_least"]["mean"] == won / 3 and written["winnable_at_most"]["mean"] == 1
+    shipped = json.loads((Path(__file__).parents[3] / "strength" / "big_ben-solver.json").read_text())
+    assert list(shipped) == [*written, "stopped"] and list(shipped["deals"][0]) == list(written["deals"][0])
+    rows = list(solving_sheet("", figures).columns[0].cells)
+    assert rows == ["won", "lost", "unknown", "winnable at least", "winnable at most"]
 
 
 def run(*words: Any) -> tuple[int, str]:
@@ -315,7 +321,7 @@ def test_compare_counts_wins_of_winnable_deals(tmp_path: Path) -> None:
     wins = np.array([[1.0, 0, 1, 0], [0, 0, 1, 1]])
     verdicts: list[Verdict] = ["won", "lost", "won", "unknown"]
     solved = [(number, Solution(verdict, [], 1, 0.1)) for number, verdict in enumerate(verdicts)]
-    assert [share["mean"] for share in won_of_winnable(wins, solved[::-1])] == [1.0, 0.5]
+    assert [share.mean for share in won_of_winnable(wins, solved[::-1])] == [1.0, 0.5]
 
 
 def test_the_command_for_one_deal(tmp_path: Path) -> None:

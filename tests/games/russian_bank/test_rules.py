@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from card_envs.engine.table import Table
-from card_envs.game import offsets
 from card_envs.games.russian_bank import GAME, rules, view
 
 CARDS = [rank + suit for rank in "KQJT98765432A" for suit in "CDHS"]
@@ -795,7 +794,7 @@ def test_rb_22_at_most_50_games(scores: list[int], winner: int | None) -> None:
 def observed(table: Table, seat: int, field: str) -> list[int]:
     """A field of a seat's observation, by its name in RULES.md."""
     names = [each.name for each in rules.OBS_FIELDS]
-    start = offsets(rules.OBS_FIELDS)[names.index(field)]
+    start = getattr(rules.AT, field)
     return [int(value) for value in table.observe(seat)[start : start + rules.OBS_FIELDS[names.index(field)].size]]
 
 

@@ -27,7 +27,7 @@ WEIGHTS_FILE = "weights.safetensors"
 MAX_BYTES = 64 << 20
 VALUE_FOLDER = "value"
 Kind: TypeAlias = Literal["policy", "value"]
-GOLDEN = {  # rows stored to be replayed on loading, the results last
+GOLDEN_ROWS = {  # rows stored to be replayed on loading, the results last
     "policy": ("golden.obs", "golden.mask", "golden.logits"),
     "value": ("golden.full", "golden.values"),
 }
@@ -108,7 +108,7 @@ def _save(
     training: dict[str, Any],
     strength: list[dict[str, Any]],
 ) -> None:
-    tensors = {**half, **dict(zip(GOLDEN[kind], golden))}
+    tensors = {**half, **dict(zip(GOLDEN_ROWS[kind], golden))}
     data = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
     card = Card(
         game=game.name,
@@ -192,7 +192,7 @@ def _load(folder: Path, game: Game | None, kind: Kind) -> tuple[Game, dict[str, 
             f"{layout_digest(rules, kind == 'value')}: train it anew"
         )
     tensors = _read_tensors(folder / WEIGHTS_FILE, card)
-    golden = [tensors.pop(name, np.zeros(0)) for name in GOLDEN[kind]]
+    golden = [tensors.pop(name, np.zeros(0)) for name in GOLDEN_ROWS[kind]]
     widths = (rules.OBS_SIZE, rules.NUM_ACTIONS, rules.NUM_ACTIONS) if kind == "policy" else (rules.FULL_SIZE, 1)
     shapes = weight_shapes([sum(widths[:-1]), *card.hidden, widths[-1]])
     found = {name: tensor.shape for name, tensor in tensors.items()}

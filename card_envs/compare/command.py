@@ -1,0 +1,151 @@
+"""What the commands `compare` and `solve` do: work with a progress bar, then show and save what came of it.
+
+Ctrl-C ends the work; what is known by then is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare.pairs import Part, join
+from card_envs.compare.records import save_records
+from card_envs.compare.report import draw, show_comparison, show_solving
+from card_envs.compare.solving import Solved, SolveTask, SolvingFigures, given_deal, solve_deals, solving_figures
+from card_envs.compare.standings import Standings, standings
+from card_envs.engine.table import Table, play_again
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much is played, and by whom.
+
+    Attributes:
+        pairs: of each pairing; in a game for one, deals.
+        processes, ray_address: who shares the work (see `spread`).
+        solve_seconds: for each deal, to solve them as well; None: they are not.
+    """
+
+    pairs: int
+    processes: int = 1
+    ray_address: str = ""
+    solve_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Keepsakes:
+    """What is saved of a contest besides its figures.
+
+    Attributes:
+        picture: file of a picture, or None.
+        records: folder of saved games, or None.
+        record_pairs: how many pairs of each pairing to save.
+    """
+
+    picture: Path | None = None
+    records: Path | None = None
+    record_pairs: int = 10
+
+
+def compare_all(contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console) -> dict[str, Standings]:
+    """Play contests one by one; returns those that were played, the last of them perhaps stopped."""
+    found: dict[str, Standings] = {}
+    for label, contest in contests.items():
+        shown = play_shown(contest, work, label, console)
+        if shown is None:
+            console.print("stopped before the first pairs were finished")
+            break
+        found[label] = shown
+        title = comparison_title(shown, work.pairs, label)
+        show_comparison(console, title, shown)
+        if keep.picture is not None:
+            path = keep.picture.with_stem(f"{keep.picture.stem}-{label}") if label else keep.picture
+            draw(title, shown, path)
+            console.print(f"drawn to {path}")
+        if shown.stopped:
+            break
+        if keep.records is not None:
+            saved = save_records(contest, work.pairs, keep.record_pairs, keep.records / label)
+            console.print(f"{saved} games saved to {keep.records / label}")
+    return found
+
+
+def play_shown(contest: Contest, work: Work, label: str, console: Console) -> Standings | None:
+    """The standings of a contest; None if Ctrl-C came before there was anything."""
+    parts: list[Part] = []
+    solved: list[Solved] = []
+    stopped = False
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task(" ".join([label, *contest.names]), total=work.pairs)
+        try:
+            for part in play_contest(contest, work.pairs, work.processes, work.ray_address):
+                parts.append(part)
+                progress.advance(bar, part.num_deals)
+            if work.solve_seconds is not None:
+                task = SolveTask(contest.game, contest.seed, contest.options, work.solve_seconds)
+                bar = progress.add_task("solving", total=work.pairs)
+                for one in solve_deals(task, range(work.pairs), work.processes, work.ray_address):
+                    solved.append(one)
+                    progress.advance(bar)
+        except KeyboardInterrupt:
+            stopped = True
+    if not parts:
+        return None
+    return standings(contest, join(parts), solved if len(solved) == work.pairs else None, stopped=stopped)
+
+
+def comparison_title(found: Standings, pairs: int, label: str) -> str:
+    """What was played."""
+    contest = found.contest
+    unit = "deals" if contest.game.is_solitaire else "mirrored pairs"
+    title = f"{contest.game.title}{described(contest.options)}: {found.pairs:,} {unit}, seed {contest.seed}"
+    title += f", stopped before {pairs:,}" if found.stopped else ""
+    return title + (f"\n{label} of each; all else by one player: {'NAME'.join(contest.frame)}" if label else "")
+
+
+def described(options: Iterable[tuple[str, Any]]) -> str:
+    """Options for a title."""
+    return "".join(f", {name}={value}" for name, value in options)
+
+
+def solve_one(task: SolveTask, deal: object, console: Console) -> dict[str, Any]:
+    """Solve a custom deal and print the line; returns the figures for JSON."""
+    state = given_deal(task.game, dict(task.options), deal)
+    with console.status("solving"):
+        solution = task.solve(state)
+    line = play_again(Table(task.game, state), solution.moves).moves
+    console.print(f"{solution.verdict}: {solution.positions:,} positions in {solution.seconds:.2f} s")
+    if line:
+        console.print(" ".join(line), highlight=False)
+    return {
+        "verdict": solution.verdict,
+        "moves": line,
+        "positions": solution.positions,
+        "seconds": solution.seconds,
+    }
+
+
+def solve_many(task: SolveTask, packs: int, processes: int, console: Console) -> SolvingFigures | None:
+    """Solve the first deals of a seed and print the figures; None if Ctrl-C came before there was anything."""
+    solved: list[Solved] = []
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task("solving", total=packs)
+        try:
+            for one in solve_deals(task, range(packs), processes):
+                solved.append(one)
+                known = sum(solution.verdict != "unknown" for _, solution in solved)
+                progress.update(bar, advance=1, description=f"{known} of {len(solved)} decided")
+        except KeyboardInterrupt:
+            console.print(f"stopped before {packs:,} packs")
+    if not solved:
+        return None
+    figures = solving_figures(task, solved)
+    bounds = f"{len(solved):,} packs, seed {task.seed}, {task.seconds:g} s each"
+    show_solving(console, f"{task.game.title}{described(task.options)}: {bounds}", figures)
+    return figures

@@ -1,0 +1,251 @@
+"""Mirrored pairs: the unit of every comparison.
+
+A pair is one episode played twice on the same deals, with the policies' sides swapped; what the cards give to one side
+they give to the other as well, so only play is left in the difference. In a game for one, all play the same deals.
+
+Letters for shapes: `N` pairs (in a game for one: deals), `P` policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.compare.estimates import Estimate, estimate
+from card_envs.compare.tables import Played, new_tables, play_out
+from card_envs.compare.tallies import sums_of
+from card_envs.game import Game, Int8s
+from card_envs.opponents.policy import Policy
+
+PAIRS_AT_ONCE = 1024
+MIN_PAIRS_AT_ONCE = 16
+WON = "won"  # how a game for one calls the end of a won episode
+
+
+@dataclass(frozen=True)
+class PairResult:
+    """What the first policy made of its pairs against the second.
+
+    Attributes:
+        margins: [N] the first's score minus the second's, the mean of a pair's two episodes.
+        win_shares: [N] share of the pair's episodes that the first won, a draw counting one half.
+        deals_per_episode: scored ones.
+        seconds_per_move: thinking time of (first, second) for one decision.
+        decisions: how many each of them made.
+    """
+
+    margins: NDArray[np.float64]
+    win_shares: NDArray[np.float64]
+    deals_per_episode: int
+    seconds_per_move: tuple[float, float]
+    decisions: tuple[int, int]
+
+    @property
+    def margin_per_episode(self) -> Estimate:
+        """By how many points the first was ahead."""
+        return estimate(self.margins)
+
+    @property
+    def margin_per_deal(self) -> Estimate:
+        """The same for each scored deal."""
+        return estimate(self.margins / self.deals_per_episode)
+
+    @property
+    def win_share(self) -> Estimate:
+        """The first's share of the episodes."""
+        return estimate(self.win_shares)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures for JSON."""
+        return {
+            "pairs": len(self.margins),
+            "deals_per_episode": self.deals_per_episode,
+            "win_share": asdict(self.win_share),
+            "margin_per_episode": asdict(self.margin_per_episode),
+            "margin_per_deal": asdict(self.margin_per_deal),
+            "microseconds_per_move": [round(1e6 * seconds, 3) for seconds in self.seconds_per_move],
+            "decisions": list(self.decisions),
+        }
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the policies made of some deals.
+
+    Rows are the pairings (0, 1), (0, 2) .. (1, 2) .. of P policies; in a game for one, the policies.
+
+    Attributes:
+        first: number of the first deal.
+        margins: [rows, N] margin of the pairing's first policy, the mean of a pair's episodes; for one: its score.
+        wins: [rows, N] its share of the pair's episodes, draws counting one half; for one: 1 if it won.
+        seconds: [P] thinking time.
+        decisions: [P] in that time.
+        tallies: [P, R, SUMS] sums behind the game's ratios.
+    """
+
+    first: int
+    margins: NDArray[np.float64]
+    wins: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    decisions: NDArray[np.int64]
+    tallies: NDArray[np.float64]
+
+    @property
+    def num_deals(self) -> int:
+        """N."""
+        return self.wins.shape[1]
+
+    @property
+    def seconds_per_move(self) -> list[float]:
+        """Of each policy."""
+        seconds: list[float] = (self.seconds / np.maximum(self.decisions, 1)).tolist()
+        return seconds
+
+
+def join(parts: Sequence[Part]) -> Part:
+    """Several parts as one, in the order of their deals."""
+    parts = sorted(parts, key=lambda part: part.first)
+    return Part(
+        parts[0].first,
+        np.concatenate([part.margins for part in parts], axis=1),
+        np.concatenate([part.wins for part in parts], axis=1),
+        np.sum([part.seconds for part in parts], axis=0),
+        np.sum([part.decisions for part in parts], axis=0),
+        np.sum([part.tallies for part in parts], axis=0),
+    )
+
+
+def chunks(pairs: int) -> list[NDArray[np.int64]]:
+    """The numbers of the deals in the portions in which they are played, the same for any number of processes."""
+    if pairs < 1:
+        raise ValueError(f"pairs: expected at least 1, got {pairs}")
+    size = min(PAIRS_AT_ONCE, max(MIN_PAIRS_AT_ONCE, -(-pairs // 32)))
+    return [np.arange(start, min(start + size, pairs)) for start in range(0, pairs, size)]
+
+
+def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
+    """Who meets: all pairings, or in a game for one each policy by itself."""
+    if game.num_sides > 2:
+        raise ValueError(f"{game.name}: comparisons are for games with one or two sides, not {game.num_sides}")
+    return list(combinations(range(num_policies), game.num_sides))
+
+
+def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8s:
+    """[tables, S] which policy sits where at a deal: two swap sides; a partner has all but a side's first seat."""
+    own = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
+    tables = [np.where(own, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
+    return np.array(tables, np.int8)
+
+
+@dataclass(frozen=True)
+class Match:
+    """P policies, and what they play.
+
+    Attributes:
+        game: what is played.
+        policies: P of them.
+        partner: the policy in all seats of a side but its first; None: a policy has its own kind beside it.
+        seed: of deals and policies.
+        options: of the game.
+    """
+
+    game: Game
+    policies: Sequence[Policy]
+    partner: Policy | None = None
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def deals_per_episode(self) -> int:
+        """Scored deals, 1 where that is open."""
+        return self.game.num_deals(self.game.rules.new_state(self.game.validated(self.options)))
+
+    def play(self, numbers: NDArray[np.int64]) -> Part:
+        """Every pairing (in a game for one: every policy) on the deals with these numbers."""
+        rows = []
+        seconds = np.zeros(len(self.policies))
+        decisions = np.zeros(len(self.policies), np.int64)
+        counts: list[Any] = [0] * len(self.policies)
+        for lineup in lineups(self.game, len(self.policies)):
+            played = self.play_lineup(lineup, numbers)
+            rows.append((_figures_alone if self.game.is_solitaire else _pair_figures)(self.game, played))
+            for which, i in enumerate(lineup):
+                seconds[i] += played.seconds[which]
+                decisions[i] += played.decisions[which]
+                counts[i] = counts[i] + played.counts[:, which]
+        margins, wins = (np.array([row[k] for row in rows]) for k in range(2))
+        tallies = np.array([sums_of(self.game, of_policy) for of_policy in counts])
+        return Part(int(numbers[0]), margins, wins, seconds, decisions, tallies)
+
+    def play_lineup(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int = 0) -> Played:
+        """One or two of the policies on the deals with these numbers.
+
+        Two play each deal twice: tables 2k and 2k + 1 are a pair, with the first policy on side 0 at table 2k.
+        """
+        alone = len(lineup) == 1
+        partner = [] if self.partner is None else [self.partner]
+        streams = [*lineup, len(self.policies)] if alone else [0, 1, 2]  # two copies of a player are two players
+        rngs = [np.random.default_rng([self.seed, int(numbers[0]), stream]) for stream in streams]
+        states = new_tables(self.game, self.options, self.seed, np.repeat(numbers, len(lineup)))
+        players = np.tile(seating(self.game.sides, len(lineup), bool(partner)), (len(numbers), 1))
+        everyone = [*(self.policies[i] for i in lineup), *partner]
+        return play_out(self.game, states, everyone, players, rngs, tables_per_deal=len(lineup), log_size=log_size)
+
+
+def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Margins and win shares of the first policy, one for each pair, from the rewards."""
+    margins = np.array([played.rewards[side::2, game.sides.index(side)] for side in range(2)])
+    wins = (np.sign(margins) + 1) / 2
+    return margins.mean(axis=0), wins.mean(axis=0)
+
+
+def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scores and wins of a policy, from the outcomes."""
+    reasons, scores = game.outcomes(played.states)
+    return scores[:, 0].astype(np.float64), (reasons == WON).astype(np.float64)
+
+
+def play_pairs(
+    game: Game,
+    first: Policy,
+    second: Policy,
+    pairs: int,
+    seed: int = 0,
+    *,
+    options: dict[str, Any] | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> PairResult:
+    """Play mirrored pairs of episodes. Same seed, same result.
+
+    Args:
+        game: what is played.
+        first: the policy whose margin is reported.
+        second: its rival.
+        pairs: N, how many deals (each played twice).
+        seed: of deals and policies.
+        options: of the game; rewards are in points unless they say otherwise.
+        progress: called with the number of pairs finished since the last call.
+    """
+    match = Match(game, (first, second), None, seed, options or {})
+    parts = []
+    for numbers in chunks(pairs):
+        parts.append(match.play(numbers))
+        if progress is not None:
+            progress(len(numbers))
+    return pair_result(match, join(parts))
+
+
+def pair_result(match: Match, part: Part) -> PairResult:
+    """What two policies made of these pairs; in a game for one the margin is that of wins."""
+    margins, wins = part.margins[0], part.wins[0]
+    if match.game.is_solitaire:
+        margins = part.wins[0] - part.wins[1]
+        wins = (margins + 1) / 2
+    first, second = part.seconds_per_move
+    decisions = (int(part.decisions[0]), int(part.decisions[1]))
+    return PairResult(margins, wins, match.deals_per_episode, (first, second), decisions)

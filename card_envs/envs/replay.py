@@ -1,0 +1,35 @@
+"""Playing game records again."""
+
+from __future__ import annotations
+
+from card_envs.envs.aec import CardEnv
+from card_envs.games import get_game
+from card_envs.record import GameRecord
+
+
+def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
+    """An environment in which the first `num_moves` moves of a record (default all) have been played.
+
+    Raises:
+        ValueError: another version of the rules, or a move that is illegal at its place.
+    """
+    game = get_game(record.game)
+    if game.version != record.version:
+        raise ValueError(f"record of {game.name} version {record.version}; these are the rules of {game.version}")
+    env = CardEnv(game, illegal_move="raise", **record.options)
+    env.reset(seed=0, options={"deal": record.deal})
+    for number, move in enumerate(record.moves[:num_moves]):
+        action = env.parse_move(move)
+        if move not in env.legal_moves():
+            raise ValueError(f"move {number}: {move} is illegal; legal: {', '.join(env.legal_moves())}")
+        env.step(action)
+    return env
+
+
+def verify(record: GameRecord) -> None:
+    """Replay a record and compare the outcome. Raises ValueError where they differ."""
+    outcome = replay(record).outcome()
+    if record.outcome.get("reason") == "illegal" and not outcome["over"]:
+        outcome |= {"over": True, "reason": "illegal"}
+    if outcome != record.outcome:
+        raise ValueError(f"the record says {record.outcome}, its moves lead to {outcome}")

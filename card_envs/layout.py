@@ -1,0 +1,48 @@
+"""The tables of a game's RULES.md that say how actions, observation and full state are laid out, from its fields.
+
+They stand between the marks `<!-- layout: actions -->` and `<!-- /layout -->`, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from card_envs.game import Field, Game
+
+HEAD = "| name | size | low | high | meaning |\n| --- | --- | --- | --- | --- |\n"
+
+
+def rules_page(game: Game) -> Path:
+    """The game's RULES.md."""
+    return Path(game.rules.__file__).with_name("RULES.md")
+
+
+def table(fields: Sequence[Field]) -> str:
+    """Fields as a table in Markdown, a row for each."""
+    rows = (f"| `{name}` | {size} | {low} | {high} | {meaning} |\n" for name, size, high, low, meaning in fields)
+    return HEAD + "".join(rows)
+
+
+def tables(game: Game) -> dict[str, str]:
+    """The tables by the name in their marks; that of the full state has what the observation lacks."""
+    rules = game.rules
+    hidden = rules.FULL_FIELDS[len(rules.OBS_FIELDS) :]
+    parts = {"actions": rules.ACTION_FIELDS, "observation": rules.OBS_FIELDS, "full state": hidden}
+    return {name: table(fields) for name, fields in parts.items() if fields}
+
+
+def rewritten(game: Game, page: str) -> str:
+    """The text of a rules page with its tables as they should be.
+
+    Raises:
+        ValueError: the marks of a table are missing.
+    """
+    for name, text in tables(game).items():
+        first, last = f"<!-- layout: {name} -->\n", "<!-- /layout -->\n"
+        before, found, rest = page.partition(first)
+        _, closed, after = rest.partition(last)
+        if not found or not closed:
+            raise ValueError(f"{rules_page(game)}: expected the lines {first.strip()} and, after it, {last.strip()}")
+        page = before + first + text + last + after
+    return page

@@ -1,0 +1,255 @@
+"""The names of opponents: a small language, parsed and built here.
+
+    NAME   = [GAME "/"] PLAYER      such as back_alley/greedy; the game may be left out where it is given
+    PLAYER = FOLDER                 what training wrote: whatever folder exists
+           | "random"               every legal move is equally likely
+           | "trivial" | "greedy"   the scripted players of the game's `bot.py`
+           | "search-" N            a search in N worlds
+           | "search:" NAME "-" N   the same, guided by a policy and cut short by a value network
+           | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
+           | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
+           | SHIPPED                a trained network that comes with the package
+
+The first line of PLAYER that fits holds. The NAME before "+" has no "+" of its own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from card_envs.game import Game
+from card_envs.games import GAMES, get_game
+from card_envs.opponents.folder import VALUE_FOLDER, load_network, load_value
+from card_envs.opponents.phased import PhasedPolicy, phase_actions
+from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.search import Guide, SearchPolicy
+
+MODELS = Path(__file__).parent / "models"
+SEARCHING = ("search-64", "search-1024")  # shown of all numbers of worlds
+WORLDS = r"([1-9]\d{0,6})"
+SEARCH = re.compile(rf"search-{WORLDS}")
+GUIDED = re.compile(rf"search:(.+)-{WORLDS}")
+PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A network that training wrote."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """`random`."""
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """`trivial` or `greedy`."""
+
+    bot: str
+
+
+@dataclass(frozen=True)
+class Searching:
+    """A search in so many worlds, by itself or guided by somebody."""
+
+    worlds: int
+    guide: Name | None = None
+
+
+@dataclass(frozen=True)
+class Phased:
+    """One in a phase of the game, another elsewhere."""
+
+    phase: str
+    inside: Name
+    outside: Name
+
+
+@dataclass(frozen=True)
+class UsersOwn:
+    """A class of the user's."""
+
+    module: str
+    class_name: str
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A folder of that name among the models of the package; any other word ends up here, too."""
+
+    name: str
+
+
+Player: TypeAlias = Folder | Uniform | Scripted | Searching | Phased | UsersOwn | Shipped
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that was read.
+
+    Attributes:
+        text: as it was written.
+        game: before the slash, or None.
+        short: what follows it.
+        player: what that means.
+    """
+
+    text: str
+    game: str | None
+    short: str
+    player: Player
+
+    def players(self) -> Iterator[Player]:
+        """The player, and those that it is made of."""
+        yield self.player
+        if isinstance(self.player, Phased):
+            yield from self.player.inside.players()
+            yield from self.player.outside.players()
+        elif isinstance(self.player, Searching) and self.player.guide:
+            yield from self.player.guide.players()
+
+
+def parse(text: str) -> Name:
+    """Read a name. Every text is one; whether there is such a player turns out when it is built."""
+    before, slash, after = text.partition("/")
+    game, short = (before, after) if slash and before in GAMES else (None, text)
+    return Name(text, game, short, _player(text, short))
+
+
+def _player(text: str, short: str) -> Player:
+    if Path(text).is_dir():
+        return Folder(Path(text))
+    if short == "random":
+        return Uniform()
+    if short in ("trivial", "greedy"):
+        return Scripted(short)
+    if search := SEARCH.fullmatch(short):
+        return Searching(int(search[1]))
+    if guided := GUIDED.fullmatch(short):
+        return Searching(int(guided[2]), parse(guided[1]))
+    if phased := PHASED.fullmatch(short):
+        return Phased(phased[1], parse(phased[2]), parse(phased[3]))
+    if ":" in short:
+        module, _, class_name = short.partition(":")
+        return UsersOwn(module, class_name)
+    return Shipped(short)
+
+
+def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, str]]:
+    """What to write before and after names, so that they differ in a phase only, or everywhere else only.
+
+    Args:
+        phase: of a game.
+        other: who decides the other part for all of them.
+        names: what is to be framed.
+
+    Raises:
+        ValueError: one of them is made of two already, so that it can't be a part itself.
+    """
+    for name in names:
+        if "+" in name:
+            raise ValueError(f"{name}: a player made of two can't be taken apart")
+    return (f"{phase}=", f"+{other}"), (f"{phase}={other}+", "")
+
+
+def opponent_names(game: Game) -> list[str]:
+    """The opponents of a game that come with the package."""
+    folders = [path.name for path in (MODELS / game.name).glob("*") if path.is_dir()]
+    shipped = sorted(name for name in folders if name != VALUE_FOLDER)
+    guided = [f"search:{name}-64" for name in ("greedy", *shipped)] if VALUE_FOLDER in folders else []
+    return ["random", "trivial", "greedy", *SEARCHING, *guided, *shipped]
+
+
+def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
+    """An opponent, from a name, a folder, or a class of yours.
+
+    Args:
+        name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote;
+            `"module:Class"`: a `Policy`, made by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds
+            that one of these guides; or two of these as one player: `"bidding=ppo+greedy"` bids like `ppo` and does
+            everything else like `greedy`.
+        game: needed for short names and classes; otherwise checked.
+        sampled: a trained network draws its moves from its probabilities; False: it plays the likeliest.
+
+    Raises:
+        ValueError: there is no such opponent (near names are suggested), or its files are broken or don't fit.
+    """
+    return build(parse(str(name)), get_game(game) if isinstance(game, str) else game, sampled)
+
+
+def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponent:
+    """The opponent of a name that was read; arguments and errors are those of `load_opponent`."""
+    if name.game is not None:
+        if game is not None and game.name != name.game:
+            raise ValueError(f"opponent {name.text!r} plays {name.game}, not {game.name}")
+        game = GAMES[name.game]
+    player = name.player
+    if isinstance(player, Folder):
+        network = load_network(player.path, game, sampled)
+        return Opponent(player.path.name, network.game, network)
+    if isinstance(player, Searching) and player.guide:
+        return _guided(name, player.worlds, player.guide, game)
+    if game is None:
+        if isinstance(player, Phased | UsersOwn):
+            raise ValueError(f"opponent {name.text!r}: say which game it plays: load_opponent({name.text!r}, game=…)")
+        raise _unknown(name.text, [f"{one.name}/{short}" for one in GAMES.values() for short in opponent_names(one)])
+    return Opponent(name.short, game, _policy(name, player, game, sampled))
+
+
+def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
+    """The policy of a player whose game is known."""
+    match player:
+        case Uniform():
+            return RandomPolicy()
+        case Scripted(bot):
+            return ScriptedPolicy(bot)
+        case Searching(worlds):
+            return SearchPolicy(game, worlds)
+        case Phased(phase, inside, outside):
+            actions = phase_actions(game, phase)
+            return PhasedPolicy(actions, *(build(part, game, sampled) for part in (inside, outside)))
+        case UsersOwn(module, class_name):
+            return _users_own(name.text, module, class_name, game)
+        case _:
+            if name.short not in opponent_names(game):
+                raise _unknown(name.text, [f"{game.name}/{short}" for short in opponent_names(game)])
+            return load_network(MODELS / game.name / name.short, game, sampled)
+
+
+def _guided(name: Name, worlds: int, guide: Name, game: Game | None) -> Opponent:
+    """A search that a policy guides, with the value network in its folder, or else the game's own."""
+    proposer = build(guide, game, sampled=False)
+    game = proposer.game
+    places = [Path(guide.text) / VALUE_FOLDER, MODELS / game.name / VALUE_FOLDER]
+    folder = next((place for place in places if place.is_dir()), None)
+    if folder is None:
+        raise ValueError(f"opponent {name.text!r}: no value network in {places[0]}: see python -m training.fit_value")
+    policy = SearchPolicy(game, worlds, guide=Guide(proposer, load_value(folder, game)))
+    return Opponent(name.short, game, policy)
+
+
+def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
+    try:
+        made = getattr(importlib.import_module(module), class_name)(game)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"opponent {text!r}: {error}") from error
+    if not isinstance(made, Policy):
+        raise ValueError(f"opponent {text!r}: needs the methods act(turn, rng) and probabilities(turn)")
+    return made
+
+
+def _unknown(text: str, known: list[str]) -> ValueError:
+    by_short = {name.rpartition("/")[2]: name for name in known} | {name: name for name in known}
+    near = list(dict.fromkeys(by_short[name] for name in difflib.get_close_matches(text, by_short, cutoff=0.5)))
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
+    return ValueError(f"unknown opponent {text!r}, and no folder of that name; {hint}")

@@ -1,0 +1,54 @@
+"""What the shared tests need to know of High Card: options, packs, ways to play, public facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from card_envs.scaffold.high_card.tests.referee import PACK, Referee
+
+OPTIONS: list[dict[str, Any]] = [{}, {"reward": "win"}]
+EPISODES = {"random": 4000, "greedy": 1000}
+SHORT_EPISODES = {"random": 64, "greedy": 16}
+GOLDEN = {0: "f06cde388ab4581a"}
+COUNTING: set[str] = set()
+
+BRANCHES = {*(f"HC-{number}" for number in range(1, 7)), "HC-4 leader wins", "HC-4 other wins"}
+ELSEWHERE: set[str] = set()
+
+STYLES: dict[str, Callable[[Referee, str], float]] = {
+    "even": lambda referee, move: 1,
+    "high cards first": lambda referee, move: int(move),
+}
+STEADY: set[str] = set()
+
+
+def rig(rng: Random, referee: Referee, style: str) -> dict[str, Any]:
+    """Any deal reaches every rule: one in two is a custom deal."""
+    return {"pack": rng.sample(PACK, len(PACK))} if rng.random() < 0.5 else {}
+
+
+def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
+    """What a seat should see (HC-6)."""
+    return {
+        "game": "high_card",
+        "options": {"reward": referee.reward},
+        "seat": seat,
+        "scores": referee.scores,
+        "hand": sorted(referee.hands[seat], key=int),
+        "played": referee.played,
+        "to_move": None if referee.over else referee.seat,
+        "legal": sorted(referee.legal(), key=int) if seat == referee.seat else [],
+    }
+
+
+def seen(view: dict[str, Any]) -> dict[str, Any]:
+    """A view as it is."""
+    return view
+
+
+def recount(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[tuple[str, str], tuple[int, int]]:
+    """The figures of a finished deal for a seat, as count and what it is divided by."""
+    own, others = view["scores"][seat], view["scores"][1 - seat]
+    return {("won", "a deal"): (int(own > others), 1), ("tricks", "a deal"): (own, 1)}

@@ -1,0 +1,62 @@
+"""Ways to make High Card wrong; `pytest tests/test_mutants.py -m slow` shows that the shared tests notice."""
+
+from __future__ import annotations
+
+from card_envs.testing.mutants import REFEREE, TALLIES, WORLDS, Mutant
+
+DRAWN_ANEW = "    state.hands[other] = draw(unseen, count(state.hands[other]), advance(stream))\n"
+
+MUTANTS = [
+    Mutant("no shuffle", "below(derive(key, i), count(cards) - i)", "0", WORLDS),
+    Mutant(
+        "hidden cards are sorted after the third move", DRAWN_ANEW,
+        DRAWN_ANEW + "    if state.num_played >= 3:\n"
+        "        number = count(state.hands[other])\n"
+        "        state.hands[other] = EMPTY\n"
+        "        for _ in range(number):\n"
+        "            state.hands[other] |= bit(lowest(unseen & ~state.hands[other]))\n",
+        WORLDS,
+    ),
+    Mutant("wrong seat redealt", "other = 1 - int(seat)\n    unseen", "other = int(seat)\n    unseen"),
+    Mutant("one card never dealt anew", DRAWN_ANEW, "    unseen &= unseen - ONE\n" + DRAWN_ANEW, WORLDS),
+    Mutant(
+        "one card stays where it lies", DRAWN_ANEW,
+        "    pinned = state.hands[other] & bit(11)\n"
+        "    unseen &= ~bit(11)\n"
+        "    state.hands[other] = pinned | draw(unseen, count(state.hands[other] & ~bit(11)), advance(stream))\n",
+        WORLDS,
+    ),
+    Mutant(
+        "observation shows a hidden card", "set_bits(obs, HAND, state.hands[int(seat)])",
+        "set_bits(obs, HAND, state.hands[int(seat)] | (state.hands[1 - int(seat)] & bit(11)))",
+    ),
+    Mutant(
+        "view shows a hidden card", "hand = card_texts(state.hands[seat])",
+        "hand = card_texts(state.hands[seat] | (state.hands[1 - seat] & np.uint64(1)))", file="view.py",
+    ),
+    Mutant(
+        "one legal move less", "set_bits(mask, 0, state.hands[int(state.seat)])\n",
+        "hand = state.hands[int(state.seat)]\n"
+        "    set_bits(mask, 0, hand & (hand - ONE) if count(hand) > 1 else hand)\n",
+    ),
+    Mutant("lower card wins", "action > state.history", "action < state.history", REFEREE),
+    Mutant("reward to the wrong side", "pay(state, int(state.seat))", "pay(state, 1 - int(state.seat))"),
+    Mutant(
+        "random moves prefer high cards", "nth(hand, below(advance(stream), count(hand)))",
+        "nth(hand, min(below(advance(stream), count(hand) + 1), count(hand) - 1))",
+    ),
+    Mutant(
+        "deal depends on earlier play", "draw(ALL_CARDS, HAND_SIZE, derive(state.rng, 0))",
+        "draw(ALL_CARDS, HAND_SIZE, derive(state.rng + np.uint64(state.history[0]), 0))",
+    ),
+    Mutant(
+        "standing of the wrong side", "int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])",
+        "int(state.scores[1 - int(seat)]) - int(state.scores[int(seat)])",
+    ),
+    Mutant("tally of the wrong side", "+= state.scores[seat]\n", "+= state.scores[1 - seat]\n", TALLIES),
+    Mutant(
+        "bot peeks", "        return highest(hand)\n",
+        "        return highest(hand) if highest(hand) > highest(state.hands[1 - int(state.seat)]) else lowest(hand)\n",
+        file="bot.py",
+    ),
+]  # fmt: skip

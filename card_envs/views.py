@@ -1,0 +1,129 @@
+"""What comes from outside as JSON, custom deals and views, checked: for the `view.py` of every game.
+
+`from_view` of a game reads the view (`read`), guesses a pack or a state, plays the moves that the view shows
+(`play_shown`), and leaves the rest to `settled`. Every error is a ValueError that begins with the place that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from card_envs.engine.table import Table
+from card_envs.game import Game, State
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """A view or a part of one: these keys alone, of exactly these types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def to_move(state: State) -> int | None:
+    """The seat to move; None where no decision is due."""
+    return None if state.needs_deal else int(state.seat)
+
+
+def legal_texts(game: Game, state: State, seat: int) -> list[str]:
+    """The legal moves of a seat; none where it is not to move."""
+    if to_move(state) != seat:
+        return []
+    return [game.view.move_text(state, int(action)) for action in np.flatnonzero(Table(game, state).legal())]
+
+
+# Custom deals
+
+
+def deal_keys(deal: object, required: str, *optional: str, example: str, where: str = "deal") -> dict[str, Any]:
+    """A custom deal that has the required key and no unknown ones.
+
+    Args:
+        deal: what the user gave.
+        required: the key that it must have.
+        optional: the keys that it may have besides.
+        example: what a deal looks like, for error messages.
+        where: the name of the deal in error messages.
+    """
+    if not isinstance(deal, dict) or required not in deal:
+        raise ValueError(f"{where}: expected {example}, got {deal!r:.80}")
+    unknown = set(deal) - {required, *optional}
+    if unknown:
+        raise ValueError(
+            f"{where}: unknown key {min(map(str, unknown))!r}; expected {', '.join((required, *optional))}"
+        )
+    return deal
+
+
+def whole_number(value: object, low: int, high: int, where: str) -> int:
+    """A whole number within [low, high]; `where` is its name in error messages."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        raise ValueError(f"{where}: expected a whole number from {low} to {high}, got {value!r}")
+    return int(value)
+
+
+# Views
+
+
+def read(model: type[Model], given: object) -> Model:
+    """A view, or the options in it, as a model."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"view: {where}: {first['msg']}" if where else f"view: {first['msg']}") from None
+
+
+def play_shown(table: Table, seat: int, move: str, known: bool = True) -> None:
+    """Play a move that a view shows.
+
+    Args:
+        table: it goes on.
+        seat: whose move it was.
+        move: its text.
+        known: whether the seat's hand is, and no guess: then the move must be legal.
+    """
+    if table.needs_deal or seat != table.seat:
+        raise ValueError(f"view: {move} of seat {seat} can't be played at this point: the moves don't follow the rules")
+    try:
+        action = table.game.view.parse_move(table.state, move)
+    except ValueError as error:
+        raise ValueError(f"view: {error}") from None
+    if known and not table.legal()[action]:
+        raise ValueError(f"view: {move} is no legal move for seat {seat} at that point")
+    table.play(action)
+
+
+def settled(table: Table, given: dict[str, Any], sets: Collection[str] = ("legal",)) -> State:
+    """The state of a table that was set up to show a view, when it does; what the seat can't know is drawn anew.
+
+    Args:
+        table: a decision must be due there.
+        given: the view.
+        sets: keys whose lists may stand in any order.
+    """
+    if not table.legal().any():
+        raise ValueError("view: no decision is due; a view to build on shows a decision")
+    table.redeal_hidden(given["seat"], 0)
+    _check_same(given, table.game.view.view(table.state, given["seat"]), sets, ())
+    return table.state
+
+
+def _check_same(given: Any, made: Any, sets: Collection[str], path: tuple[str, ...]) -> None:
+    """What was given must be what the state shows; what is None was left out, and options may be."""
+    if given is None or given == made or path == ("options",):
+        return
+    if isinstance(made, dict):
+        for key, value in made.items():
+            _check_same(given.get(key), value, sets, (*path, key))
+    elif isinstance(made, list) and made and isinstance(made[0], dict) and len(given) == len(made):
+        for number, value in enumerate(made):
+            _check_same(given[number], value, sets, (*path, str(number)))
+    elif path[-1] not in sets or sorted(given) != sorted(made):
+        where = ".".join(path)
+        raise ValueError(f"view: {where}: got {given!r}, but the rest of the view makes it {made!r}")

@@ -1,0 +1,109 @@
+"""Games of other packages, found by their entry points: a copy of the smallest game, and packages that are broken."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEMPLATE = ROOT / "card_envs" / "scaffold" / "high_card"
+
+USE_IT = """
+import warnings
+warnings.simplefilter("error")
+import gymnasium, pettingzoo
+import card_envs
+from card_envs.envs.aec import CardEnv
+from training.config import Config
+
+game = card_envs.get_game("high_stakes")
+assert card_envs.GAMES["high_stakes"] is game and "high_stakes" in card_envs.GAMES and len(card_envs.GAMES) == 4
+env = gymnasium.make("card_envs/HighStakes-v0", opponents="trivial")
+env.reset(seed=0)
+assert env.unwrapped.action_masks().sum() == 3
+if hasattr(pettingzoo, "make"):
+    assert pettingzoo.make("aec", game.id).unwrapped.game == game
+assert card_envs.load_opponent("high_stakes/greedy").game == game
+assert Config(game="high_stakes", decisions=100).game == game.name
+"""
+
+IMPORTED_FIRST = """
+import warnings
+warnings.simplefilter("error")
+import high_stakes
+import card_envs
+assert card_envs.get_game("high_stakes") is high_stakes.GAME
+"""
+
+
+def install(folder: Path, package: str, entry_points: dict[str, str]) -> None:
+    """What an installer leaves of a package besides its code."""
+    info = folder / f"{package}-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.1\n")
+    lines = [f"{name} = {value}\n" for name, value in entry_points.items()]
+    (info / "entry_points.txt").write_text("[card_envs.games]\n" + "".join(lines))
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python in a process that sees the packages in the folder."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT))),
+        "NUMBA_CACHE_DIR": str(folder / "cache"),
+        "COLUMNS": "200",
+    }
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an installed game, `high_stakes`."""
+    package = tmp_path / "high_stakes"
+    shutil.copytree(TEMPLATE, package, ignore=shutil.ignore_patterns("__pycache__", "tests"))
+    for file in package.glob("*.py"):
+        text = file.read_text().replace("card_envs.scaffold.high_card", "high_stakes")
+        file.write_text(text.replace("high_card", "high_stakes").replace("High Card", "High Stakes"))
+    install(tmp_path, "high_stakes", {"high_stakes": "high_stakes:GAME"})
+    return tmp_path
+
+
+def test_an_installed_game_is_like_the_others(folder: Path) -> None:
+    used = run(folder, "-c", USE_IT)
+    assert used.returncode == 0, used.stderr
+    listed = run(folder, "-m", "card_envs", "games")
+    assert "high_stakes (High Stakes): 2 seats" in listed.stdout and "back_alley" in listed.stdout, listed.stderr
+    compared = run(folder, "-m", "card_envs", "compare", "high_stakes", "greedy", "random", "--pairs", "20")
+    assert compared.returncode == 0 and "High Stakes: 20 mirrored pairs" in compared.stdout, compared.stderr
+
+
+def test_an_installed_game_may_be_imported_first(folder: Path) -> None:
+    """It imports this package, which looks for games, before it has its own."""
+    used = run(folder, "-c", IMPORTED_FIRST)
+    assert used.returncode == 0, used.stderr
+
+
+def test_broken_packages_are_named_and_left_out(folder: Path) -> None:
+    (folder / "raising.py").write_text("raise OSError('no cards')\n")
+    (folder / "other.py").write_text(
+        "from card_envs.game import Game\nGAME = Game('big_ben', 'My Ben', 'other')\nNOTHING = 7\n"
+    )
+    install(folder, "raising", {"boom": "raising:GAME"})
+    install(folder, "other", {"big_ben": "other:GAME", "nothing": "other:NOTHING", "missing": "other:MISSING"})
+    done = run(folder, "-c", "import card_envs; print(*card_envs.GAMES, card_envs.get_game('big_ben').title)")
+    assert done.returncode == 0
+    assert done.stdout.split() == ["back_alley", "big_ben", "russian_bank", "high_stakes", "Big", "Ben"]
+    for warning in (
+        "package raising: the game boom (raising:GAME) can't be loaded: OSError: no cards",
+        "package other: the game big_ben (My Ben) is left out: card_envs.games.big_ben has a game big_ben (Big Ben)",
+        "package other: the game nothing (other:NOTHING) can't be loaded: TypeError: expected a card_envs.game.Game",
+        "package other: the game missing (other:MISSING) can't be loaded: AttributeError",
+    ):
+        assert warning in done.stderr, done.stderr

@@ -1,0 +1,87 @@
+"""What a game declares: the functions of the contract, and what stands where in actions, observations and counts."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from card_envs.__main__ import app
+from card_envs.game import (
+    Bot,
+    Count,
+    Game,
+    OptionalBot,
+    OptionalRules,
+    OptionalView,
+    Ratio,
+    Rules,
+    View,
+    offsets,
+    total,
+)
+from card_envs.layout import rewritten, rules_page, tables
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
+
+
+def test_modules_offer_the_contract(game: Game) -> None:
+    """Every function with the names of its arguments, and every constant; what is optional agrees where it is there."""
+    compulsory: dict[Any, type] = {game.rules: Rules, game.bot: Bot, game.view: View}
+    optional: dict[Any, type] = {game.rules: OptionalRules, game.bot: OptionalBot, game.view: OptionalView}
+    for module, protocol in [*compulsory.items(), *optional.items()]:
+        stubs = {name: stub for name, stub in vars(protocol).items() if inspect.isfunction(stub) and name[0] != "_"}
+        for name, stub in stubs.items():
+            if hasattr(module, name) or protocol is compulsory[module]:
+                own = getattr(module, name)
+                expected = list(inspect.signature(stub).parameters)[1:]
+                assert list(inspect.signature(getattr(own, "py_func", own)).parameters) == expected, name
+    for module, protocol in compulsory.items():
+        assert [name for name in protocol.__annotations__ if not hasattr(module, name)] == []
+
+
+def test_rules_page_lists_the_layouts(game: Game) -> None:
+    """`python -m card_envs layout GAME --write` brings the page up to date."""
+    page = rules_page(game).read_text()
+    assert rewritten(game, page) == page
+    for option in game.options.model_fields:
+        assert f"`{option}`" in page
+
+
+def test_outdated_tables_are_rewritten(game: Game) -> None:
+    page = rules_page(game).read_text()
+    for name, text in tables(game).items():
+        outdated = page.replace(text, text.replace("| 0 |", "| 9 |"))
+        assert outdated != page and rewritten(game, outdated) == page
+        with pytest.raises(ValueError, match=rf"RULES.md: expected the lines <!-- layout: {name} -->"):
+            rewritten(game, page.replace(f"<!-- layout: {name} -->", ""))
+
+
+def test_the_command_prints_the_tables(game: Game) -> None:
+    shown = CliRunner().invoke(app, ["layout", game.name])
+    assert shown.exit_code == 0
+    assert all(text in shown.output for text in tables(game).values())
+
+
+def test_offsets_are_read_by_name(game: Game) -> None:
+    start = 0
+    for field in game.rules.FULL_FIELDS:
+        assert getattr(offsets(game.rules.FULL_FIELDS), field.name) == start
+        start += field.size
+    assert total(game.rules.FULL_FIELDS) == start
+
+
+def test_ratios_name_counts(game: Game) -> None:
+    for ratio in game.ratios:
+        assert all(0 <= entry < game.num_counts for entry in game.entries_of(ratio))
+        sizes = {count.name: count.size for count in game.counts}
+        assert 0 <= ratio.entry < max(sizes[ratio.counted], sizes[ratio.per])
+
+
+def test_ratios_of_several_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = (Count("deals"), Count("bids", 14), Count("made", 14))
+    monkeypatch.setattr(HIGH_CARD.rules, "COUNTS", counts)
+    assert HIGH_CARD.num_counts == 29
+    assert HIGH_CARD.entries_of(Ratio("", "", "bids", per="deals", entry=3)) == (4, 0)
+    assert HIGH_CARD.entries_of(Ratio("", "", "made", per="bids", entry=3)) == (18, 4)

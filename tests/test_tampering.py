@@ -1,0 +1,168 @@
+"""What is handed out decides nothing: masks may be written into, and illegal actions stay illegal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.compare.pairs import play_pairs
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.compile import bind
+from card_envs.engine.legality import IllegalMove, note_legal, unpacked, words
+from card_envs.envs.aec import CardEnv
+from card_envs.envs.single_agent import SingleSeatEnv
+from card_envs.envs.vector import VectorSeatEnv
+from card_envs.game import Game
+from card_envs.games import GAMES
+from card_envs.opponents import load_opponent
+from card_envs.opponents.policy import Turn
+from tests.conftest import mixed_batch, short_options, walk
+
+OTHERS = [game for game in GAMES.values() if game.rules.NUM_SEATS > 1]
+
+
+class Forger:
+    """Allows itself everything, and plays what was forbidden."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        forbidden = turn.mask.argmin(axis=1)
+        turn.mask[:] = 1
+        return forbidden
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        return np.full(turn.mask.shape, 1 / turn.mask.shape[1], np.float32)
+
+
+class Answers(Forger):
+    """Gives an answer of any kind."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        answer: NDArray[np.int64] = self.answer(turn)
+        return answer
+
+
+@pytest.mark.parametrize("size", [1, 12, 63, 64, 65, 103, 128, 130, 200])
+def test_packed_masks(size: int) -> None:
+    rng = np.random.default_rng(size)
+    masks = (rng.random((50, size)) < 0.4).astype(np.int8)
+    for mask in masks:
+        legal = np.zeros(words(size), np.uint64)
+        bind(note_legal)(mask, legal)
+        assert np.array_equal(unpacked(legal, size), mask)
+
+
+def test_batches_do_not_believe_their_masks(game: Game) -> None:
+    env = mixed_batch(game, 64, seed=1)
+    for number, actions in enumerate(walk(env, 200)):
+        if number % 20:
+            continue
+        true = env.mask.copy()
+        env.mask[:] = 1
+        before = env.states.tobytes()
+        every = np.arange(game.rules.NUM_ACTIONS)
+        for action in every:
+            assert np.array_equal(env.are_legal(np.full(64, action)), true[:, action] == 1)
+        table = int(true.min(axis=1).argmin())
+        wrong = actions.copy()
+        wrong[table] = true[table].argmin()
+        with pytest.raises(IllegalMove, match=f"action {wrong[table]} of seat . at table {table} is illegal; legal: "):
+            env.step(wrong)
+        assert env.states.tobytes() == before
+        assert not env.are_legal(np.full(64, -1)).any() and not env.are_legal(np.full(64, len(every))).any()
+
+
+def test_threads_do_not_believe_the_masks_either(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("card_envs.engine.batch.MIN_TABLES_A_THREAD", 1)
+    env = BatchEnv(game, 8, num_threads=2)
+    wrong = env.mask.argmax(axis=1)
+    wrong[6] = env.mask[6].argmin()
+    env.mask[:] = 1
+    before = env.states.tobytes()
+    with pytest.raises(IllegalMove, match="at table 6"):
+        env.step(wrong)
+    assert env.states.tobytes() == before
+
+
+def test_environments_do_not_believe_their_masks(game: Game) -> None:
+    env = CardEnv(game, illegal_move="raise")
+    env.reset(seed=1)
+    agent = env.agent_selection
+    forbidden = int(env.observe(agent)["action_mask"].argmin())
+    for mask in (env.observe(agent)["action_mask"], env.infos[agent]["action_mask"], env.last()[0]["action_mask"]):
+        mask[:] = 1
+        with pytest.raises(IllegalMove):
+            env.step(forbidden)
+    vector = VectorSeatEnv(game.name, 3, opponents="greedy", illegal_move="raise")
+    _, info = vector.reset(seed=1)
+    forbidden = info["action_mask"].argmin(axis=1)
+    info["action_mask"][:] = 1
+    vector._tables.mask[:] = 1
+    with pytest.raises(IllegalMove):
+        vector.step(forbidden)
+
+
+def play_alone(env: SingleSeatEnv) -> None:
+    _, info = env.reset(seed=0)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(int(info["action_mask"].argmax()))
+
+
+@pytest.mark.parametrize("game", OTHERS, ids=lambda game: game.name)
+def test_opponents_that_play_illegally_are_errors(game: Game) -> None:
+    """In every environment; a learner's episode does not end by an opponent's fault."""
+    with pytest.raises(IllegalMove, match="policy Forger"):
+        play_alone(SingleSeatEnv(game.name, opponents=Forger(game), seat=0))
+    many = VectorSeatEnv(game.name, 64, opponents=Forger(game), seat="random")
+    with pytest.raises(IllegalMove, match="policy Forger"):
+        many.reset(seed=0)
+
+
+def test_comparisons_name_policy_position_and_move(game: Game) -> None:
+    with pytest.raises(IllegalMove) as caught:
+        play_pairs(game, Forger(game), load_opponent("random", game), 4, options=short_options(game))
+    message = str(caught.value)
+    assert message.startswith(f"{game.name}: action ") and "policy Forger at {" in message and '"seat"' in message
+    assert "is illegal; legal: " in message
+
+
+ANSWERS: dict[str, Callable[[Turn], Any]] = {
+    "too few": lambda turn: turn.mask.argmax(axis=1)[:-1],
+    "too many": lambda turn: np.zeros(len(turn) + 1, np.int64),
+    "floats": lambda turn: turn.mask.argmax(axis=1) + 0.5,
+    "a number": lambda turn: 3,
+    "nothing": lambda turn: None,
+    "a mask": lambda turn: turn.mask,
+    "texts": lambda turn: ["a"] * len(turn),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.parametrize("game", OTHERS[:1], ids=lambda game: game.name)
+def test_answers_of_another_kind_are_errors(game: Game, kind: str) -> None:
+    env = VectorSeatEnv(game.name, 64, opponents=Answers(ANSWERS[kind]), seat="random")
+    with pytest.raises(ValueError, match=r"policy Answers: actions: expected \d+ whole numbers, got "):
+        env.reset(seed=0)
+
+
+def test_compare_ends_with_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from card_envs.__main__ import main
+
+    monkeypatch.setattr(
+        sys, "argv", ["card_envs", "compare", "big_ben", "greedy", f"{__name__}:Forger", "--pairs", "4"]
+    )
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert "policy" in capsys.readouterr().out

@@ -1,0 +1,312 @@
+"""Worlds: what `redeal_hidden` draws, in the middle of deals.
+
+A world fits what a seat knows if the same moves, played from its pack, are all legal and show that seat the same.
+`redeal_hidden` draws all fitting worlds alike, and real deals are the measure of that. But a seat that meets a
+position does not find all fitting deals behind it alike: where the others chose among fewer moves, each move was the
+likelier. Played by uniform choice, a deal X leads to the position with a likelihood of 1 / w(X), where w(X) is the
+product of the numbers of moves that were legal. So `test_worlds_are_distributed_like_real_deals` takes pairs: the
+real deal X, and a world Y drawn at the position that it led to. Their joint density is proportional to 1 / w(X), and
+with the weight a = w(X) / (w(X) + w(Y)) it becomes 1 / (w(X) + w(Y)), which does not change when X and Y change
+places (Barker 1965). So for any figure g of a world, and any figure v of what the seat sees, the variable
+d = a v (g(X) - g(Y)) is symmetric around zero, and for independent tables the sum of d over the root of the sum of its
+squares exceeds t with a chance below 2 exp(-t²/2), however few tables there are (Efron 1969). No two tables need the
+same view, since X and Y always share one. `redeal_hidden` alone decides whether this holds.
+
+What is asked of a game: its moves are public, and nothing but the pack decides on a deal.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.rng import table_keys
+from card_envs.game import Game, bounds
+from tests.conftest import (
+    differing_fields,
+    mixed_batch,
+    observed,
+    observed_in_full,
+    option_sets,
+    positions,
+    redealt,
+    rules_of,
+    seats_of,
+    some,
+    walk,
+)
+
+TABLES = 4096
+MOST_MOVES = 64
+BOUND = 7.0  # a chance below 5e-11 for each figure; there are up to a million
+DRAWS = 16_384  # of one position: what one draw in 1,600 shows is missed with a chance of e to the power -10
+
+
+def test_worlds_depend_on_knowledge_alone(game: Game) -> None:
+    """Two states that a seat can't tell apart give the same world from the same stream, to the last field."""
+    states = positions(game)
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, states, shift)
+        other = redealt(game, states, seats, seed=21)
+        assert differing_fields(redealt(game, states, seats, 22), redealt(game, other, seats, 22)) == []
+
+
+def test_worlds_of_a_view_are_those_of_the_position(game: Game) -> None:
+    """A state rebuilt from what a seat sees gives the same world from the same stream."""
+    states = some(positions(game), 150, seed=23)
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, states, shift)
+        rebuilt = np.array([game.view.from_view(game.view.view(s, seat)) for s, seat in zip(states, seats.tolist())])
+        worlds, others = (redealt(game, found, seats, 24) for found in (states, rebuilt))
+        assert np.array_equal(observed_in_full(game, worlds, seats), observed_in_full(game, others, seats))
+
+
+def test_worlds_hold_the_same_cards_and_play_on(game: Game) -> None:
+    states = positions(game)
+    worlds = redealt(game, states, seats_of(game, states, 0), seed=31)
+    for state, world in zip(some(states, 500), some(worlds, 500)):
+        before, after = game.view.dealt_pack(state), game.view.dealt_pack(world)
+        assert sorted(before) == sorted(after)
+    env = mixed_batch(game, len(worlds), seed=0)
+    env.states[:] = worlds
+    env.look()
+    low, high = bounds(game.rules.FULL_FIELDS)
+    full = np.zeros((len(worlds), game.rules.FULL_SIZE), np.int8)
+    for _ in walk(env, 60, seed=32):
+        assert env.mask.any(axis=1).all()
+        env.observe_all(full)
+        assert (full >= low).all() and (full <= high).all()
+
+
+def test_fresh_worlds_are_distributed_like_deals(game: Game) -> None:
+    """After the deal every mean over worlds is that over deals: |z| < 6 for each entry of the full state."""
+    num_tables = 20_000
+    env = mixed_batch(game, num_tables, seed=41, options=({},))
+    worlds = redealt(game, env.states, env.seat, seed=42)
+    full = observed_in_full(game, env.states, env.seat), observed_in_full(game, worlds, env.seat)
+    difference = full[0].astype(np.int16) - full[1]
+    spread = difference.std(axis=0) / np.sqrt(num_tables)
+    mean = np.abs(difference.mean(axis=0))
+    assert np.array_equal(mean[spread == 0], np.zeros((spread == 0).sum()))
+    assert (mean[spread > 0] / spread[spread > 0]).max(initial=0) < 6
+
+
+# In the middle of a deal
+
+
+class MidDeal(NamedTuple):
+    """Tables in the middle of their first deal, played by uniform choice: [n] of each.
+
+    Attributes:
+        before: States with the deal still to come.
+        states: States at a decision.
+        actions: what was played, a list of moves for each table.
+        log_ways: logarithms of the products of the numbers of legal moves.
+        seats: of somebody, at each table, who looks on.
+    """
+
+    before: NDArray[Any]
+    states: NDArray[Any]
+    actions: list[list[int]]
+    log_ways: NDArray[np.float64]
+    seats: NDArray[np.int8]
+
+    def at(self, tables: NDArray[np.int64]) -> MidDeal:
+        """Some of the tables."""
+        return MidDeal(
+            self.before[tables],
+            self.states[tables],
+            [self.actions[i] for i in tables],
+            self.log_ways[tables],
+            self.seats[tables],
+        )
+
+
+@cache
+def mid_deal(game: Game) -> MidDeal:
+    """Up to TABLES tables under all options, after 1 to MOST_MOVES moves: as many as were drawn before the deal.
+
+    How long a deal lasts may depend on hidden cards, so tables whose deal ends too early are left out, not cut short.
+    """
+    sets = option_sets(game)
+    before = np.zeros(TABLES, game.rules.STATE)
+    for i in range(TABLES):
+        before[i] = game.rules.new_state(game.validated(sets[i % len(sets)]))
+    before["rng"] = table_keys(131, np.arange(TABLES))
+    states = before.copy()
+    rng = np.random.default_rng(132)
+    lengths = (MOST_MOVES ** rng.random(TABLES)).astype(int)
+    rules = rules_of(game)
+    mask = np.empty(game.rules.NUM_ACTIONS, np.int8)
+    actions: list[list[int]] = [[] for _ in range(TABLES)]
+    log_ways = np.zeros(TABLES)
+    for i, length in enumerate(lengths.tolist()):
+        rules.deal(states, i)
+        for choice in rng.random(length).tolist():
+            ways = rules.legal(states, i, mask)
+            if ways == 0:
+                break
+            actions[i].append(int(np.flatnonzero(mask)[int(choice * ways)]))
+            log_ways[i] += np.log(ways)
+            rules.play(states, i, actions[i][-1])
+    seats = (np.arange(TABLES) // len(sets) % game.rules.NUM_SEATS).astype(np.int8)
+    return MidDeal(before, states, actions, log_ways, seats).at(np.flatnonzero(~states["needs_deal"]))
+
+
+def packs_of(game: Game, states: NDArray[Any]) -> list[NDArray[np.int8]]:
+    return [game.view.dealt_pack(state) for state in states]
+
+
+def replay(game: Game, tables: MidDeal, packs: list[NDArray[np.int8]]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Play the same moves from other packs.
+
+    Returns:
+        States [n], and the logarithms of the products of the numbers of legal moves [n]: infinite where a move was
+        illegal.
+    """
+    states = tables.before.copy()
+    rules = rules_of(game)
+    mask = np.empty(game.rules.NUM_ACTIONS, np.int8)
+    log_ways = np.zeros(len(states))
+    for i, (pack, actions) in enumerate(zip(packs, tables.actions)):
+        rules.arrange(states, i, pack)
+        for action in actions:
+            ways = rules.legal(states, i, mask)
+            if mask[action] == 0:
+                log_ways[i] = np.inf
+                break
+            log_ways[i] += np.log(ways)
+            rules.play(states, i, action)
+    return states, log_ways
+
+
+def hidden(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.int8]:
+    """[n, H] the part of the full state that the seat does not see."""
+    return observed_in_full(game, states, seats)[:, game.rules.OBS_SIZE :]
+
+
+def test_every_world_explains_the_moves_played(game: Game) -> None:
+    """From a world's pack the same moves are legal, and lead to that world."""
+    tables = mid_deal(game)
+    worlds = redealt(game, tables.states, tables.seats, seed=133)
+    again, log_ways = replay(game, tables, packs_of(game, worlds))
+    impossible = np.flatnonzero(np.isinf(log_ways))
+    assert not len(impossible), f"table {impossible[0]}: a move that was played is illegal in the world drawn"
+    assert np.array_equal(hidden(game, again, tables.seats), hidden(game, worlds, tables.seats))
+    assert np.array_equal(observed(game, again, tables.seats), observed(game, tables.states, tables.seats))
+
+
+def each_value(columns: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[n, more] columns of more than two values as one column of 0 and 1 for each: depths, places."""
+    parts = []
+    for column in columns.T:
+        values = np.unique(column)
+        parts += [column == value for value in (values[1:] if len(values) > 2 else [])]
+    return np.array(parts, np.float32).reshape(len(parts), len(columns)).T
+
+
+def largest_deviate(sums: NDArray[Any], squares: NDArray[Any]) -> tuple[float, tuple[int, ...]]:
+    """The largest sum over the root of its sum of squares, and where it is."""
+    deviates = np.abs(sums) / np.sqrt(np.maximum(squares, 1e-9))
+    place = np.unravel_index(int(deviates.argmax()), deviates.shape)
+    return float(deviates[place]), tuple(int(index) for index in place)
+
+
+def test_worlds_are_distributed_like_real_deals(game: Game) -> None:
+    """Every place of a hidden card, together with everything that the seat sees, and every two places together."""
+    tables = mid_deal(game)
+    worlds = redealt(game, tables.states, tables.seats, seed=134)
+    log_ways = replay(game, tables, packs_of(game, worlds))[1]
+    weight = (1 / (1 + np.exp(log_ways - tables.log_ways))).astype(np.float32)
+    real, drawn = (hidden(game, states, tables.seats).astype(np.float32) for states in (tables.states, worlds))
+    seen = observed(game, tables.states, tables.seats).astype(np.float32)
+    seen = np.column_stack([np.ones(len(seen)), seen[:, np.ptp(seen, axis=0) > 0]])
+    difference = weight[:, None] * (real - drawn)
+    found = largest_deviate(difference.T @ seen, (difference**2).T @ seen**2)
+    assert found[0] < BOUND, "hidden entry {}, with entry {} of what varies in sight".format(*found[1])
+
+    both = each_value(np.concatenate([real, drawn]))
+    difference = weight[:, None] * (both[: len(real)] - both[len(real) :])
+    if difference.size:
+        found = largest_deviate(difference.sum(axis=0), (difference**2).sum(axis=0))
+        assert found[0] < BOUND, f"value {found[1]} of the hidden entries"
+
+    def pairs(one: Any, other: Any, power: int) -> Any:
+        return (one * weight[:, None] ** power).T @ other
+
+    sums = pairs(real, real, 1) - pairs(drawn, drawn, 1)
+    squares = pairs(real**2, real**2, 2) - 2 * pairs(real * drawn, real * drawn, 2) + pairs(drawn**2, drawn**2, 2)
+    found = largest_deviate(sums, squares)
+    assert found[0] < BOUND, "hidden entries {} and {} together".format(*found[1])
+
+
+def is_pack(game: Game, state: Any, pack: NDArray[np.int8]) -> bool:
+    """Whether a custom deal may have this pack."""
+    try:
+        (again,) = game.view.parse_deal(state, game.view.deal_text([pack]))
+    except (ValueError, LookupError):
+        return False
+    return np.array_equal(again, pack)
+
+
+def found_worlds(game: Game, table: MidDeal, number: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """[n, H] what is hidden in worlds that fit a position, not drawn but found.
+
+    They are the real deal, and its packs with two entries swapped that leave the moves legal and the view the same;
+    up to `number` pairs of entries are tried.
+    """
+    pack = game.view.dealt_pack(table.states[0])
+    first, second = np.triu_indices(len(pack), 1)
+    packs = [pack]
+    for i in rng.permutation(np.flatnonzero(pack[first] != pack[second]))[:number]:
+        other = pack.copy()
+        other[[first[i], second[i]]] = pack[[second[i], first[i]]]
+        if is_pack(game, table.before[0], other):
+            packs.append(other)
+    tables = table.at(np.zeros(len(packs), np.int64))
+    states, log_ways = replay(game, tables, packs)
+    seen = observed(game, states, tables.seats)
+    fits = np.isfinite(log_ways) & (seen == observed(game, table.states, table.seats)).all(axis=1)
+    assert fits[0], "the moves played do not lead to the same view when they are played again"
+    return hidden(game, states[fits], tables.seats[fits])
+
+
+def drawn_worlds(game: Game, table: MidDeal, number: int, seed: int) -> NDArray[np.int8]:
+    """[number, H] what is hidden in worlds drawn at a position."""
+    seats = table.seats.repeat(number)
+    return hidden(game, redealt(game, table.states.repeat(number), seats, seed), seats)
+
+
+def test_every_unseen_card_reaches_every_place(game: Game) -> None:
+    """Where a swap of two cards leaves a world that fits, draws have both cards in these places."""
+    tables = mid_deal(game)
+    rng = np.random.default_rng(135)
+    swaps = 0
+    for i in rng.choice(len(tables.states), 8, False):
+        table = tables.at(np.array([i]))
+        found, drawn = found_worlds(game, table, 10_000, rng), drawn_worlds(game, table, DRAWS, int(i))
+        swaps += len(found) - 1
+        entries = np.arange(found.shape[1])
+        reached = np.zeros((len(entries), 128), np.bool_)
+        reached[entries, drawn] = True
+        never = np.argwhere(~reached[entries, found])
+        assert not len(never), f"table {i}: hidden entry {never[0, 1]} is never {found[tuple(never[0])]}"
+    assert swaps > 100
+
+
+def test_worlds_differ_with_the_stream(game: Game) -> None:
+    """Wherever more than one world fits; of two worlds, 16 draws show but one in 30,000 positions."""
+    tables = mid_deal(game)
+    rng = np.random.default_rng(136)
+    differ = 0
+    for i in rng.choice(len(tables.states), 200, False):
+        table = tables.at(np.array([i]))
+        drawn = drawn_worlds(game, table, 16, int(i))
+        if (drawn == drawn[0]).all():
+            assert (found_worlds(game, table, 300, rng) == drawn[0]).all(), f"table {i}: always the same world"
+        else:
+            differ += 1
+    assert differ > 100
