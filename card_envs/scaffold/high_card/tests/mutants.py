@@ -27,8 +27,8 @@ MUTANTS = [
         WORLDS,
     ),
     Mutant(
-        "observation shows a hidden card", "set_bits(obs, HAND, state.hands[int(seat)])",
-        "set_bits(obs, HAND, state.hands[int(seat)] | (state.hands[1 - int(seat)] & bit(11)))",
+        "observation shows a hidden card", "set_bits(obs, AT.hand, state.hands[int(seat)])",
+        "set_bits(obs, AT.hand, state.hands[int(seat)] | (state.hands[1 - int(seat)] & bit(11)))",
     ),
     Mutant(
         "view shows a hidden card", "hand = card_texts(state.hands[seat])",
