@@ -166,10 +166,10 @@ class Rules(Protocol):
         """A State with these (validated) options before its first deal: `over` and `needs_deal` are set."""
 
     def deal(self, state: State) -> None:
-        """Deal afresh from the state's own stream; where the episode is over, begin the next one.
+        """Deal afresh; where the episode is over, begin the next one.
 
-        Streams are keyed by seed, table, episode, number of the deal and re-deal: a deal does not depend on how
-        earlier ones were played.
+        `rng` is the key of the episode, of which the engine takes care. Derive those of its deals and re-deals from it
+        by their numbers: then a deal does not depend on how earlier ones were played.
         """
 
     def arrange(self, state: State, pack: Pack) -> None:
@@ -199,8 +199,8 @@ class Rules(Protocol):
     def redeal_hidden(self, state: State, seat: int, stream: Stream) -> None:
         """Draw everything that a seat can't know anew, uniformly among all that fits what it knows.
 
-        The result depends on that knowledge and the stream alone, to the last field; the state's own stream is
-        re-keyed.
+        The result depends on that knowledge and the stream alone, to the last field; the engine gives the state a new
+        `rng`.
         """
 
     def standing(self, state: State, seat: int) -> int:

@@ -139,7 +139,7 @@ def test_ratings_are_pinned_and_resampled() -> None:
     unpinned = ratings(3, wins)
     assert sum(rating.mean for rating in unpinned) == pytest.approx(3000)
     assert unpinned[0].mean - unpinned[2].mean == pytest.approx(better.mean - worse.mean)
-    assert anchor_of(["ppo", "big_ben/greedy", "greedy"]) == 1
+    assert anchor_of(["ppo", "high_card/greedy", "greedy"]) == 1
     assert anchor_of(["ppo", "runs/greedy", "search:greedy-8"]) is None
 
 

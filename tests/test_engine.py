@@ -68,9 +68,14 @@ def everything(env: BatchEnv) -> dict[str, bytes]:
     return {name: getattr(env, name).tobytes() for name in BUFFERS} | {"states": field_bytes(env.states)}
 
 
+def import_path(*folders: Path) -> str:
+    """These folders, the checkout, and what this process imports from beyond them."""
+    return os.pathsep.join(map(str, filter(None, (*folders, ROOT, os.environ.get("PYTHONPATH")))))
+
+
 def run_python(code: str, *paths: Path, **environment: str) -> str:
     """What a fresh process prints, with these folders and the checkout to import from."""
-    path = os.pathsep.join(map(str, (*paths, ROOT)))
+    path = import_path(*paths)
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": path, **environment},
@@ -649,7 +654,7 @@ def bounds_and_types(game_name: str) -> None:
 def test_bounds_and_types(games: list[Game], tmp_path: Path) -> None:
     """No read or write outside an array in play of all kinds; no rule that fell into floating point."""
     switches = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **switches}
+    environment = {**os.environ, "PYTHONPATH": import_path(), **switches}
     code = "from tests.test_engine import bounds_and_types; bounds_and_types({!r})"
     started = {
         game.name: subprocess.Popen(

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from card_envs.games import GAMES
+
 ROOT = Path(__file__).parents[1]
 TEMPLATE = ROOT / "card_envs" / "scaffold" / "high_card"
+OWN = [game for game in GAMES.values() if game.package.startswith("card_envs.games.")]
 
 USE_IT = """
 import warnings
@@ -22,7 +25,7 @@ from card_envs.envs.aec import CardEnv
 from training.config import Config
 
 game = card_envs.get_game("high_stakes")
-assert card_envs.GAMES["high_stakes"] is game and "high_stakes" in card_envs.GAMES and len(card_envs.GAMES) == 4
+assert card_envs.GAMES["high_stakes"] is game and "high_stakes" in card_envs.GAMES
 env = gymnasium.make("card_envs/HighStakes-v0", opponents="trivial")
 env.reset(seed=0)
 assert env.unwrapped.action_masks().sum() == 3
@@ -79,7 +82,8 @@ def test_an_installed_game_is_like_the_others(folder: Path) -> None:
     used = run(folder, "-c", USE_IT)
     assert used.returncode == 0, used.stderr
     listed = run(folder, "-m", "card_envs", "games")
-    assert "high_stakes (High Stakes): 2 seats" in listed.stdout and "back_alley" in listed.stdout, listed.stderr
+    assert "high_stakes (High Stakes): 2 seats" in listed.stdout, listed.stderr
+    assert all(f"{game.name} ({game.title})" in listed.stdout for game in OWN)
     compared = run(folder, "-m", "card_envs", "compare", "high_stakes", "greedy", "random", "--pairs", "20")
     assert compared.returncode == 0 and "High Stakes: 20 mirrored pairs" in compared.stdout, compared.stderr
 
@@ -91,18 +95,19 @@ def test_an_installed_game_may_be_imported_first(folder: Path) -> None:
 
 
 def test_broken_packages_are_named_and_left_out(folder: Path) -> None:
+    taken = OWN[0]
     (folder / "raising.py").write_text("raise OSError('no cards')\n")
     (folder / "other.py").write_text(
-        "from card_envs.game import Game\nGAME = Game('big_ben', 'My Ben', 'other')\nNOTHING = 7\n"
+        f"from card_envs.game import Game\nGAME = Game({taken.name!r}, 'Another', 'other')\nNOTHING = 7\n"
     )
     install(folder, "raising", {"boom": "raising:GAME"})
-    install(folder, "other", {"big_ben": "other:GAME", "nothing": "other:NOTHING", "missing": "other:MISSING"})
-    done = run(folder, "-c", "import card_envs; print(*card_envs.GAMES, card_envs.get_game('big_ben').title)")
+    install(folder, "other", {taken.name: "other:GAME", "nothing": "other:NOTHING", "missing": "other:MISSING"})
+    done = run(folder, "-c", f"import card_envs; print(*card_envs.GAMES, card_envs.get_game({taken.name!r}).package)")
     assert done.returncode == 0
-    assert done.stdout.split() == ["back_alley", "big_ben", "russian_bank", "high_stakes", "Big", "Ben"]
+    assert done.stdout.split() == [*(game.name for game in OWN), "high_stakes", taken.package]
     for warning in (
         "package raising: the game boom (raising:GAME) can't be loaded: OSError: no cards",
-        "package other: the game big_ben (My Ben) is left out: card_envs.games.big_ben has a game big_ben (Big Ben)",
+        f"package other: the game {taken.name} (Another) is left out: {taken.package} has a game {taken.name}",
         "package other: the game nothing (other:NOTHING) can't be loaded: TypeError: expected a card_envs.game.Game",
         "package other: the game missing (other:MISSING) can't be loaded: AttributeError",
     ):

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from card_envs.cards import parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Pack, Ratio, State
+from card_envs.game import Cards, Pack, Ratio, State
 from card_envs.scaffold.high_card import GAME, rules
 from card_envs.scaffold.high_card.options import Options
 from card_envs.views import Strict, deal_keys, legal_texts, play_shown, read, settled, to_move
@@ -23,7 +23,7 @@ RATIOS = (
 )
 
 
-def card_texts(cards: int) -> list[str]:
+def card_texts(cards: Cards) -> list[str]:
     return [card for code, card in enumerate(CARDS) if int(cards) >> code & 1]
 
 

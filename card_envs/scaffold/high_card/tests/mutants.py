@@ -27,12 +27,12 @@ MUTANTS = [
         WORLDS,
     ),
     Mutant(
-        "observation shows a hidden card", "set_bits(obs, HAND, state.hands[int(seat)])",
-        "set_bits(obs, HAND, state.hands[int(seat)] | (state.hands[1 - int(seat)] & bit(11)))",
+        "observation shows a hidden card", "set_bits(obs, AT.hand, state.hands[int(seat)])",
+        "set_bits(obs, AT.hand, state.hands[int(seat)] | (state.hands[1 - int(seat)] & bit(11)))",
     ),
     Mutant(
-        "view shows a hidden card", "hand = card_texts(state.hands[seat])",
-        "hand = card_texts(state.hands[seat] | (state.hands[1 - seat] & np.uint64(1)))", file="view.py",
+        "view shows a hidden card", '"hand": card_texts(state.hands[seat])',
+        '"hand": card_texts(state.hands[seat] | (state.hands[1 - seat] & np.uint64(1)))', file="view.py",
     ),
     Mutant(
         "one legal move less", "set_bits(mask, 0, state.hands[int(state.seat)])\n",
