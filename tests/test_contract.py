@@ -19,6 +19,7 @@ from card_envs.game import Game, bounds, offsets, total
 from card_envs.opponents import load_opponent
 from card_envs.opponents.network import NetworkPolicy, weight_shapes
 from card_envs.opponents.policy import Policy, turn_of_states
+from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import (
     bots_moves,
     differing_fields,
@@ -180,58 +181,6 @@ def test_deals_survive_text(game: Game, seed: int, data: st.DataObject) -> None:
     packs = game.view.parse_deal(state, deal)
     assert all(pack.dtype == np.int8 and pack.shape == (game.rules.PACK_SIZE,) for pack in packs)
     assert game.view.deal_text(packs) == deal
-
-
-JUNK: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    3,
-    99,
-    1 << 40,
-    1.5,
-    "",
-    "x",
-    "AC",
-    "5",
-    [],
-    [[]],
-    {},
-    {"a": 1},
-    ["AC", "AC"],
-)
-
-
-def mutated(value: Any, rng: random.Random) -> Any:
-    """A copy of a JSON value with one thing in it changed, dropped, doubled, added or swapped."""
-    value = json.loads(json.dumps(value))
-    places: list[tuple[Any, Any]] = []
-
-    def visit(inside: Any) -> None:
-        for key in list(inside) if isinstance(inside, dict) else range(len(inside)):
-            places.append((inside, key))
-            if isinstance(inside[key], (dict, list)):
-                visit(inside[key])
-
-    visit(value)
-    inside, key = rng.choice(places)
-    other_inside, other_key = rng.choice(places)
-    how = rng.randrange(6)
-    if how == 0:
-        del inside[key]
-    elif how == 1:
-        inside[key] = rng.choice(JUNK)
-    elif how == 2 and isinstance(inside[key], int):
-        inside[key] += rng.choice((-1, 1))
-    elif how == 3 and isinstance(inside, list):
-        inside.insert(key, inside[rng.randrange(len(inside))])
-    elif how == 4 and isinstance(inside, dict):
-        inside["surprise"] = rng.choice(JUNK)
-    else:
-        copies = json.loads(json.dumps([inside[key], other_inside[other_key]]))
-        inside[key], other_inside[other_key] = copies[1], copies[0]
-    return value
 
 
 def test_malformed_deals_are_value_errors(game: Game) -> None:
