@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -301,6 +302,21 @@ def watch(
     else:
         options = parse_options(option)
         watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console)
+
+
+@app.command()
+def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
+    """Say what is missing or wrong in a game, each fault with its file and line."""
+    from card_envs.scaffold.check import check
+
+    began = time.perf_counter()
+    faults = check(name)
+    for fault in faults:
+        console.print(str(fault), markup=False, highlight=False, soft_wrap=True)
+    if faults:
+        console.print(f"{len(faults)} to mend in {name}; what builds on it was not looked at")
+        raise typer.Exit(1)
+    console.print(f"{name}: all right, {time.perf_counter() - began:.1f} s")
 
 
 def main() -> None:
