@@ -1,4 +1,4 @@
-"""`python -m card_envs`: games, survey, compare, solve, layout, bench, play, watch."""
+"""`python -m card_envs`: games, survey, compare, solve, layout, bench, play, watch, new-game, check."""
 
 from __future__ import annotations
 
@@ -302,6 +302,25 @@ def watch(
     else:
         options = parse_options(option)
         watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console)
+
+
+@app.command()
+def new_game(
+    name: Annotated[str, typer.Argument(help="in code and files: lower case, words joined by _")],
+    title: Annotated[str, typer.Option(help="for people; default: the name's words with capitals")] = "",
+    folder: Annotated[
+        Path | None, typer.Option(help="make an installable package in this folder, in a checkout as well")
+    ] = None,
+) -> None:
+    """Make a new game, a small one that works, to change into yours."""
+    from card_envs.scaffold.new_game import new_game, next_steps, plan
+
+    game = plan(name, title, folder)
+    for file in new_game(game):
+        console.print(str(file), markup=False, highlight=False, soft_wrap=True)
+    console.print("next:")
+    for number, step in enumerate(next_steps(game), 1):
+        console.print(f"{number}. {step}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()

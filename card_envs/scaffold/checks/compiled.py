@@ -20,9 +20,21 @@ from numba.np.numpy_support import from_dtype
 from card_envs.engine import jit
 from card_envs.engine.compile import bind
 from card_envs.game import (
-    Game, arrange, deal, greedy, legal, observe, observe_all, plausibility, play, random_move, redeal_hidden, standing,
-    tally, trivial,
-)  # fmt: skip
+    Game,
+    arrange,
+    deal,
+    greedy,
+    legal,
+    observe,
+    observe_all,
+    plausibility,
+    play,
+    random_move,
+    redeal_hidden,
+    standing,
+    tally,
+    trivial,
+)
 from card_envs.scaffold.checks.declared import PARTS, functions_of, parameters_of
 from card_envs.scaffold.checks.sources import Finding, Sources
 
@@ -93,7 +105,7 @@ def _compile(own: Any, parameters: list[str], game: Game, sources: Sources) -> I
     returns = own.py_func.__annotations__.get("return")
     for signature in own.nopython_signatures:
         if returns in RETURNS_NUMBERS and not isinstance(signature.return_type, (types.Number, types.Boolean)):
-            got = "nothing on some path" if isinstance(signature.return_type, types.Optional) else signature.return_type
+            got = "nothing on some path" if "Optional" in str(signature.return_type) else signature.return_type
             yield sources.place(file, code.co_firstlineno + 1, f"expected to return a number, got {got}")
 
 
@@ -134,7 +146,7 @@ def _mixed(annotation: Any, sources: Sources) -> Iterator[Finding]:
             elif isinstance(value, ir.Expr) and value.op == "phi":
                 meeting = [part for part in value.incoming_values if isinstance(part, ir.Var)]
             met = [annotation.typemap.get(variable.name) for variable in meeting]
-            signed = [kind for kind in met if isinstance(kind, types.Integer) and kind.signed]
+            signed = [kind for kind in met if isinstance(kind, types.Integer) and getattr(kind, "signed", False)]
             if types.uint64 in met and signed:
                 result = annotation.typemap.get(statement.target.name)
                 text = f"a uint64 meets an {signed[0]} and becomes {result}: convert one, by np.uint64() or int()"

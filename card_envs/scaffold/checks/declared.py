@@ -24,9 +24,7 @@ VIEW_KEYS = ("game", "options", "seat", "to_move", "legal")
 
 def functions_of(part: type) -> dict[str, FunctionType]:
     """The functions that a part of the contract lists."""
-    return {
-        name: value for name, value in vars(part).items() if isinstance(value, FunctionType) and name[0] != "_"
-    }
+    return {name: value for name, value in vars(part).items() if isinstance(value, FunctionType) and name[0] != "_"}
 
 
 def parameters_of(function: FunctionType) -> list[str]:
@@ -76,15 +74,16 @@ def _check_parameters(name: str, own: Any, expected: list[str], source: Source) 
     try:
         signature.bind(*expected)
         found = list(signature.parameters)
-        fits = all(position == expected.index(found[position]) for position in range(len(expected))
-                   if found[position] in expected)
+        fits = all(
+            position == expected.index(found[position])
+            for position in range(len(expected))
+            if found[position] in expected
+        )
     except TypeError:
         fits = False
     if not fits:
         found = list(signature.parameters)
-        yield source.finding(
-            name, f"{name}: takes ({', '.join(found)}); the contract: {name}({', '.join(expected)})"
-        )
+        yield source.finding(name, f"{name}: takes ({', '.join(found)}); the contract: {name}({', '.join(expected)})")
 
 
 def _summary(function: FunctionType) -> str:
@@ -158,9 +157,9 @@ def _of_fields(rules: Any) -> Iterator[Demand]:
 
 def _of_state(rules: Any) -> Demand:
     """The engine's own fields come first, as `state_dtype` puts them."""
-    shared = state_dtype(rules.NUM_SEATS, [])
     fields = getattr(rules.STATE, "fields", None) or {}
-    wrong = [name for name in shared.names or () if name not in fields or fields[name][0] != (shared.fields or {})[name][0]]
+    shared: Any = state_dtype(rules.NUM_SEATS, []).fields
+    wrong = [name for name in shared if name not in fields or fields[name][0] != shared[name][0]]
     fits = getattr(rules.STATE, "type", None) is np.record and not wrong
     made = "STATE: expected state_dtype(NUM_SEATS, [fields of the game])"
     return Demand("STATE", fits, f"{made}; {', '.join(wrong)} differ" if wrong else made)
@@ -172,8 +171,11 @@ def _of_view(game: Game) -> Iterator[Demand]:
     absent = [key for key in VIEW_KEYS if key not in schema.get("properties", {})]
     yield Demand("SCHEMA", not absent, f"SCHEMA: expected a JSON schema with the properties {', '.join(absent)}")
     names = view.SEAT_NAMES
-    yield Demand("SEAT_NAMES", isinstance(names, tuple) and len(names) == num_seats,
-                 f"SEAT_NAMES: expected {num_seats} names, got {names!r}")
+    yield Demand(
+        "SEAT_NAMES",
+        isinstance(names, tuple) and len(names) == num_seats,
+        f"SEAT_NAMES: expected {num_seats} names, got {names!r}",
+    )
     counts = {count.name for count in game.counts}
     for ratio in game.ratios:
         for name in (ratio.counted, ratio.per) if isinstance(ratio, Ratio) else ():
@@ -198,4 +200,3 @@ def _check_options(game: Game, source: Source) -> Iterator[Finding]:
     if reward is None or "win" not in get_args(reward.annotation):
         got = "none" if reward is None else f"{reward.annotation}"
         yield source.finding("Options", f'option reward: expected a Literal with "win" among its values, got {got}')
-

@@ -98,10 +98,12 @@ def _check_tests(game: Game, sources: Sources, root: Path | None) -> Iterator[Fi
     own = Sources(folder, {})
     try:
         facts, referee = (import_module(f"{home}.{name}") for name in ("facts", "referee"))
-        for file, module, part in ((folder / "facts.py", facts, Facts), (folder / "referee.py", referee, RefereeModule)):
+        for module, part in ((facts, Facts), (referee, RefereeModule)):
             for name in (*getattr(part, "__annotations__", {}), *functions_of(part)):
                 if not hasattr(module, name):
-                    yield Finding(file, 1, f"{name} is missing: see card_envs/testing/referee.py")
+                    yield Finding(
+                        Path(module.__file__ or ""), 1, f"{name} is missing: see card_envs/testing/referee.py"
+                    )
         yield from _check_referee(referee, folder / "referee.py")
     except Exception as error:  # of the tests' own code, whatever it is
         yield own.blame(error)

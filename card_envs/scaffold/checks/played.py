@@ -85,7 +85,9 @@ class _Episode:
             yield self.fault("rules", "legal", f"expected 0 or 1 in every entry, got {mask.tolist()}")
             return
         if not mask.any() or number != mask.sum():
-            yield self.fault("rules", "legal", f"{mask.sum()} actions are legal, it returns {number}; at least 1 must be")
+            yield self.fault(
+                "rules", "legal", f"{mask.sum()} actions are legal, it returns {number}; expected 1 or more"
+            )
             return
         if self.moves < LOOK_AT or self.moves % LOOK_AT == 0:
             found = list(self._look(mask))
@@ -115,7 +117,7 @@ class _Episode:
 
     def _moves_as_text(self, mask: Mask) -> Iterator[Finding]:
         view, state = self.game.view, self.table.state
-        actions = {}
+        actions: dict[str, int] = {}
         for action in np.flatnonzero(mask).tolist():
             text = view.move_text(state, action)
             if text in actions:
@@ -169,7 +171,7 @@ class _Episode:
         for key in VIEW_KEYS:
             if key not in seen:
                 yield self.fault("view", "view", f"the key {key!r} is missing")
-            elif key in right and seen[key] != right[key] and sorted(map(str, seen[key])) != sorted(map(str, right[key])):
+            elif key in right and seen[key] != right[key]:
                 yield self.fault("view", "view", f"{key!r} is {seen[key]!r}, expected {right[key]!r}")
         undeclared = seen.keys() ^ view.SCHEMA["properties"].keys()
         if undeclared:
@@ -240,7 +242,9 @@ class _Episode:
         for seat in range(num_seats):
             seen = view.view(state, seat)
             if seen["to_move"] is not None or seen["legal"]:
-                yield self.fault("view", "view", "expected no seat to move, and no legal moves, where the episode is over")
+                yield self.fault(
+                    "view", "view", "expected nobody to move, and no legal moves, at the end of the episode"
+                )
             yield from self._refusal("from_view", view.from_view, (seen,), "view")
         if not self.drew_other_worlds:
             yield self.fault("rules", "redeal_hidden", "it never changed anything that a seat can't see")
