@@ -42,18 +42,28 @@ def check(name: str) -> list[Finding]:
     package = package_of(name)
     spec = find_spec(package)
     assert spec is not None and spec.origin is not None
-    *found, last = read_sources(Path(spec.origin).parent)
-    if not isinstance(last, Sources):
-        return [finding for finding in (*found, last) if isinstance(finding, Finding)]
-    game = imported(package, last)
+    sources = read_sources(Path(spec.origin).parent)
+    if not isinstance(sources, Sources):
+        return sources
+    game = imported(package, sources)
     if isinstance(game, Finding):
         return [game]
-    GAMES.setdefault(game.name, game)  # records know games by name
-    findings: list[Finding] = [finding for finding in found if isinstance(finding, Finding)]
+    known = game.name in GAMES
+    GAMES.setdefault(game.name, game)  # saved games know theirs by name
+    try:
+        return _staged(game, sources)
+    finally:
+        if not known:
+            del GAMES[game.name]
+
+
+def _staged(game: Game, sources: Sources) -> list[Finding]:
+    """What the first stage that finds something finds."""
     for stage in STAGES:
-        if not findings:
-            findings = [finding for part in stage for finding in part(game, last)]
-    return findings
+        findings = [finding for part in stage for finding in part(game, sources)]
+        if findings:
+            return findings
+    return []
 
 
 def package_of(name: str) -> str:

@@ -100,7 +100,7 @@ def _compile(own: Any, parameters: list[str], game: Game, sources: Sources) -> I
     try:
         own.compile(tuple(arguments[name] for name in parameters))
     except Exception as error:  # Numba lets through whatever its own code runs into
-        yield _translated(error, file, sources.files[file.stem].line_of(own.py_func.__name__), sources)
+        yield _translated(error, file, code.co_firstlineno + 1, sources)
         return
     returns = own.py_func.__annotations__.get("return")
     for signature in own.nopython_signatures:
@@ -146,7 +146,7 @@ def _mixed(annotation: Any, sources: Sources) -> Iterator[Finding]:
             elif isinstance(value, ir.Expr) and value.op == "phi":
                 meeting = [part for part in value.incoming_values if isinstance(part, ir.Var)]
             met = [annotation.typemap.get(variable.name) for variable in meeting]
-            signed = [kind for kind in met if isinstance(kind, types.Integer) and getattr(kind, "signed", False)]
+            signed = [getattr(kind, "literal_type", kind) for kind in met if getattr(kind, "signed", False)]
             if types.uint64 in met and signed:
                 result = annotation.typemap.get(statement.target.name)
                 text = f"a uint64 meets an {signed[0]} and becomes {result}: convert one, by np.uint64() or int()"

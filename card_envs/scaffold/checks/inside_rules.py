@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -42,11 +41,12 @@ OBJECTS = {"list", "dict", "set", "str", "sorted", "print", "open", "sum", "any"
 
 def check_sources(game: Game, sources: Sources) -> Iterator[Finding]:
     """Faults that the source of rules and bots shows, and unknown fields of a State in views as well."""
+    fields = getattr(getattr(game.rules, "STATE", None), "names", None) or ()
     for name in TAKE_STATES:
         source, module = sources.files[name], getattr(game, name)
         for function in source.functions.values():
             compiled = name in COMPILED and is_rule(function)
-            reader = _Reader(function, module, game.rules.STATE, compiled)
+            reader = _Reader(function, module, fields, compiled)
             for line, text in sorted(set(reader.faults())):
                 yield Finding(source.file, line, f"{function.name}: {text}")
     yield from _undecorated(game, sources)
@@ -55,6 +55,11 @@ def check_sources(game: Game, sources: Sources) -> Iterator[Finding]:
 def is_rule(function: ast.FunctionDef) -> bool:
     """Whether it has the decorator `@rule`."""
     return any(ast.unparse(decorator).split(".")[-1] == "rule" for decorator in function.decorator_list)
+
+
+def holds_state(argument: ast.arg) -> bool:
+    """Whether a parameter is a State, by its type or else by its name."""
+    return ast.unparse(argument.annotation) == "State" if argument.annotation else argument.arg == "state"
 
 
 def _undecorated(game: Game, sources: Sources) -> Iterator[Finding]:
@@ -72,20 +77,15 @@ def _undecorated(game: Game, sources: Sources) -> Iterator[Finding]:
 class _Reader:
     """One function: `state` and the other parameters that hold a State, and the names that it looks up."""
 
-    def __init__(self, function: ast.FunctionDef, module: ModuleType, state: np.dtype[Any], compiled: bool) -> None:
+    def __init__(self, function: ast.FunctionDef, module: ModuleType, fields: Iterable[str], compiled: bool) -> None:
         self.function = function
         self.names = vars(module)
         self.compiled = compiled
-        known = set(state.names or ())
-        self.known = known if compiled else known | set(dir(np.record))
-        own: Any = self.names.get(function.name)
-        code = getattr(own, "py_func", own).__code__
-        self.local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-        self.states = {
-            argument.arg
-            for argument in function.args.args
-            if (ast.unparse(argument.annotation) == "State" if argument.annotation else argument.arg == "state")
-        }
+        self.known = set(fields) if compiled else {*fields, *dir(np.record)}
+        arguments = function.args.args
+        stored = (node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        self.local = {argument.arg for argument in arguments} | {node.id for node in stored}
+        self.states = {argument.arg for argument in arguments if holds_state(argument)} if fields else set()
 
     def faults(self) -> Iterator[tuple[int, str]]:
         """Lines and what is wrong there."""

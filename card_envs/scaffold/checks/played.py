@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
+from card_envs.envs.aec import CardEnv
+from card_envs.envs.replay import verify
 from card_envs.game import Field, Game, Mask, bounds
 from card_envs.scaffold.checks.declared import VIEW_KEYS
 from card_envs.scaffold.checks.sources import Finding, Sources
@@ -27,16 +29,15 @@ NO_MOVES = ("", "no such move", "\0", "99999")
 def check_played(game: Game, sources: Sources) -> Iterator[Finding]:
     """What goes wrong in play with the default options, then with the option `reward="win"`."""
     for options in ({}, {"reward": "win"}):
-        for faults in (_Episode(game, sources, options).faults(), _environment(game, sources, options)):
-            found = False
+        episode = _Episode(game, sources, options)
+        for play in (episode.at_table, episode.in_environment):
             try:
-                for fault in faults:
-                    found = True
-                    yield fault
+                play()
             except Exception as error:  # of the game's own code, whatever it is
-                found = True
-                yield sources.blame(error)
-            if found:
+                episode.found.append(sources.blame(error))
+            if episode.found:
+                places = {fault[:2]: fault for fault in reversed(episode.found)}  # the first at each
+                yield from reversed(places.values())
                 return
 
 
@@ -46,105 +47,104 @@ class _Episode:
     def __init__(self, game: Game, sources: Sources, options: dict[str, Any]) -> None:
         self.game = game
         self.sources = sources
+        self.options = options
+        self.found: list[Finding] = []
         self.table = Table(game, game.rules.new_state(game.validated(options)))
         self.rng = np.random.default_rng(0)
         self.moves = 0
         self.drew_other_worlds = len(game.rules.FULL_FIELDS) == len(game.rules.OBS_FIELDS)  # there is nothing to draw
 
-    def fault(self, module: str, name: str, text: str) -> Finding:
-        """A fault of a function, with the point of the episode."""
-        return self.sources.files[module].finding(name, f"{name}: {text} (after {self.moves} random moves)")
+    def fault(self, module: str, name: str, text: str) -> None:
+        """Note a fault of a function, with the point of the episode."""
+        point = f" (at random move {self.moves + 1})"
+        self.found.append(self.sources.files[module].finding(name, f"{name}: {text}{point}"))
 
-    def faults(self) -> Iterator[Finding]:
-        """The first position with faults ends it."""
+    def at_table(self) -> None:
+        """Play an episode; the first position with faults ends it."""
         table = self.table
         if not (table.over and table.needs_deal):
-            yield self.fault("rules", "new_state", "expected over and needs_deal to be set")
+            self.fault("rules", "new_state", "expected over and needs_deal to be set")
             return
         table.seed(0)
         table.deal()
         while not table.over:
-            found = list(self._at_decision())
-            yield from found
-            if found or self.moves > MAX_MOVES:
-                break
-        if self.moves > MAX_MOVES:
-            yield self.fault("rules", "play", "the episode does not end")
-        elif table.over:
-            yield from self._at_end()
+            self._at_decision()
+            if self.moves > MAX_MOVES:
+                self.fault("rules", "play", "the episode does not end")
+            if self.found:
+                return
+        self._at_end()
 
-    def _at_decision(self) -> Iterator[Finding]:
+    def _at_decision(self) -> None:
         """Look at the table, play a move, deal if that is next."""
         table = self.table
         if table.needs_deal:
-            yield self.fault("rules", "deal", "needs_deal is still set after it")
+            self.fault("rules", "deal", "needs_deal is still set after it")
             return
         mask = np.full(self.game.rules.NUM_ACTIONS, 99, np.int8)
         number = bind(kernels.legal_table, self.game)(table.states, 0, mask)
         if not np.isin(mask, (0, 1)).all():
-            yield self.fault("rules", "legal", f"expected 0 or 1 in every entry, got {mask.tolist()}")
+            self.fault("rules", "legal", f"expected 0 or 1 in every entry, got {mask.tolist()}")
             return
         if not mask.any() or number != mask.sum():
-            yield self.fault(
-                "rules", "legal", f"{mask.sum()} actions are legal, it returns {number}; expected 1 or more"
-            )
+            self.fault("rules", "legal", f"{mask.sum()} actions are legal, it returns {number}; expected 1 or more")
             return
         if self.moves < LOOK_AT or self.moves % LOOK_AT == 0:
-            found = list(self._look(mask))
-            yield from found
-            if found:
+            self._look(mask)
+            if self.found:
                 return
         table.play(int(self.rng.choice(np.flatnonzero(mask))))
         self.moves += 1
         if not np.isfinite(table.rewards).all():
-            yield self.fault("rules", "play", f"rewards are {table.rewards}")
+            self.fault("rules", "play", f"rewards are {table.rewards}")
         if table.over and not table.needs_deal:
-            yield self.fault("rules", "play", "over is set, needs_deal is not: at the end of an episode both are")
+            self.fault("rules", "play", "over is set, needs_deal is not: at the end of an episode both are")
         elif table.needs_deal and not table.over:
             table.deal()
 
-    def _look(self, mask: Mask) -> Iterator[Finding]:
+    def _look(self, mask: Mask) -> None:
         before = self.table.states.tobytes()
-        yield from self._moves_as_text(mask)
-        yield from self._players(mask)
         for seat in range(self.game.rules.NUM_SEATS):
-            yield from self._observations(seat)
-            yield from self._view(seat, mask)
-            yield from self._other_worlds(seat)
-        yield from self._packs()
+            self._other_worlds(seat)
+        self._moves_as_text(mask)
+        self._players(mask)
+        for seat in range(self.game.rules.NUM_SEATS):
+            self._observations(seat)
+            self._view(seat, mask)
+        self._packs()
         if self.table.states.tobytes() != before:
-            yield self.fault("rules", "observe", "the State changed while moves, observations and views were looked at")
+            self.fault("rules", "observe", "the State changed while moves, observations and views were looked at")
 
-    def _moves_as_text(self, mask: Mask) -> Iterator[Finding]:
+    def _moves_as_text(self, mask: Mask) -> None:
         view, state = self.game.view, self.table.state
         actions: dict[str, int] = {}
         for action in np.flatnonzero(mask).tolist():
             text = view.move_text(state, action)
             if text in actions:
-                yield self.fault("view", "move_text", f"legal actions {actions[text]} and {action} are both {text!r}")
+                self.fault("view", "move_text", f"legal actions {actions[text]} and {action} are both {text!r}")
             actions[text] = action
             again = view.parse_move(state, text)
             if again != action:
-                yield self.fault("view", "parse_move", f"action {action} is {text!r}, which it takes for {again!r}")
+                self.fault("view", "parse_move", f"action {action} is {text!r}, which it takes for {again!r}")
         for text in NO_MOVES:
             try:
                 action = view.parse_move(state, text)
             except ValueError:
                 continue
             if not 0 <= action < self.game.rules.NUM_ACTIONS:
-                yield self.fault("view", "parse_move", f"expected a ValueError for {text!r}, got {action!r}")
+                self.fault("view", "parse_move", f"expected a ValueError for {text!r}, got {action!r}")
 
-    def _players(self, mask: Mask) -> Iterator[Finding]:
+    def _players(self, mask: Mask) -> None:
         for bot in ("trivial", "greedy"):
             action = self.table.bot_move(bot)
             if not 0 <= action < len(mask) or not mask[action]:
-                yield self.fault("bot", bot, f"chose action {action}, which is illegal")
+                self.fault("bot", bot, f"chose action {action}, which is illegal")
         drawn: NDArray[np.int64] = np.zeros(1, np.int64)
         bind(kernels.random_actions, self.game)(0, 1, self.table.states, np.array([self.moves], np.uint64), drawn)
         if not 0 <= drawn[0] < len(mask) or not mask[drawn[0]]:
-            yield self.fault("rules", "random_move", f"drew action {drawn[0]}, which is illegal")
+            self.fault("rules", "random_move", f"drew action {drawn[0]}, which is illegal")
 
-    def _observations(self, seat: int) -> Iterator[Finding]:
+    def _observations(self, seat: int) -> None:
         rules = self.game.rules
         obs, full = self.table.observe(seat), self.table.observe_all(seat)
         for name, entries, fields in (
@@ -154,11 +154,11 @@ class _Episode:
             low, high = bounds(fields)
             for entry in np.flatnonzero((entries < low) | (entries > high))[:1].tolist():
                 text = f"entry {entry}, of {_field_at(fields, entry)}, is {entries[entry]}"
-                yield self.fault("rules", name, f"{text}: declared are {low[entry]} to {high[entry]}")
+                self.fault("rules", name, f"{text}: declared are {low[entry]} to {high[entry]}")
         if not np.array_equal(full[: len(obs)], obs):
-            yield self.fault("rules", "observe_all", f"expected the observation of seat {seat} first")
+            self.fault("rules", "observe_all", f"expected the observation of seat {seat} first")
 
-    def _view(self, seat: int, mask: Mask) -> Iterator[Finding]:
+    def _view(self, seat: int, mask: Mask) -> None:
         view, table = self.game.view, self.table
         seen = view.view(table.state, seat)
         texts = [view.move_text(table.state, action) for action in np.flatnonzero(mask).tolist()]
@@ -170,52 +170,50 @@ class _Episode:
         }
         for key in VIEW_KEYS:
             if key not in seen:
-                yield self.fault("view", "view", f"the key {key!r} is missing")
+                self.fault("view", "view", f"the key {key!r} is missing")
             elif key in right and seen[key] != right[key]:
-                yield self.fault("view", "view", f"{key!r} is {seen[key]!r}, expected {right[key]!r}")
+                self.fault("view", "view", f"{key!r} is {seen[key]!r}, expected {right[key]!r}")
         undeclared = seen.keys() ^ view.SCHEMA["properties"].keys()
         if undeclared:
-            yield self.fault("view", "view", f"it and SCHEMA differ in {', '.join(sorted(undeclared))}")
+            self.fault("view", "view", f"it and SCHEMA differ in {', '.join(sorted(undeclared))}")
         if json.loads(json.dumps(seen)) != seen:
-            yield self.fault("view", "view", "it is not the same after JSON")
+            self.fault("view", "view", "it is not the same after JSON")
         if view.view(view.from_view(seen), seat) != seen:
-            yield self.fault("view", "from_view", f"the State that it makes does not look the same to seat {seat}")
+            self.fault("view", "from_view", f"the State that it makes does not look the same to seat {seat}")
         widest = max(view.picture(seen).splitlines(), key=len, default="")
         if len(widest) > WIDTH:
-            yield self.fault("view", "picture", f"expected at most {WIDTH} columns, got {len(widest)}: {widest!r}")
+            self.fault("view", "picture", f"expected at most {WIDTH} columns, got {len(widest)}: {widest!r}")
         for given in (*NO_VIEWS, {**seen, "surprise": 1}, {**seen, "seat": 99}):
-            yield from self._refusal("from_view", view.from_view, (given,), "view")
+            self._refusal("from_view", view.from_view, (given,), "view")
 
-    def _other_worlds(self, seat: int) -> Iterator[Finding]:
+    def _other_worlds(self, seat: int) -> None:
         view, table, world = self.game.view, self.table, self.table.copy()
         world.redeal_hidden(seat, self.moves)
         seen, other = view.view(table.state, seat), view.view(world.state, seat)
         changed = [key for key in seen if seen[key] != other[key]]
         if changed:
-            yield self.fault("rules", "redeal_hidden", f"it changed what seat {seat} sees: {', '.join(changed)}")
+            self.fault("rules", "redeal_hidden", f"it changed what seat {seat} sees: {', '.join(changed)}")
         if not np.array_equal(table.observe(seat), world.observe(seat)):
-            yield self.fault("rules", "redeal_hidden", f"it changed what seat {seat} observes")
+            self.fault("rules", "redeal_hidden", f"it changed what seat {seat} observes")
         if seat == table.seat and not np.array_equal(table.legal(), world.legal()):
-            yield self.fault("rules", "redeal_hidden", f"it changed what is legal for seat {seat}, who is to move")
+            self.fault("rules", "redeal_hidden", f"it changed what is legal for seat {seat}, who is to move")
         self.drew_other_worlds |= not np.array_equal(table.observe_all(seat), world.observe_all(seat))
 
-    def _packs(self) -> Iterator[Finding]:
+    def _packs(self) -> None:
         view, state, size = self.game.view, self.table.state, self.game.rules.PACK_SIZE
         pack = view.dealt_pack(state)
         if pack.shape != (size,) or pack.dtype != np.int8:
-            yield self.fault("view", "dealt_pack", f"expected int8 [{size}], got {pack.dtype} {list(pack.shape)}")
+            self.fault("view", "dealt_pack", f"expected int8 [{size}], got {pack.dtype} {list(pack.shape)}")
             return
         deal = json.loads(json.dumps(view.deal_text([pack])))
         again = view.parse_deal(state, deal)
         if len(again) != 1 or not np.array_equal(again[0], pack):
-            yield self.fault("view", "parse_deal", "expected the pack that deal_text made the deal of")
+            self.fault("view", "parse_deal", "expected the pack that deal_text made the deal of")
         for given in NO_DEALS:
             if not isinstance(given, dict) or given.keys() != deal.keys():
-                yield from self._refusal("parse_deal", view.parse_deal, (state, given), "deal")
+                self._refusal("parse_deal", view.parse_deal, (state, given), "deal")
 
-    def _refusal(
-        self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], begins: str
-    ) -> Iterator[Finding]:
+    def _refusal(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], begins: str) -> None:
         """The function must raise ValueError with a message that begins so."""
         expected = f"expected a ValueError that begins with {begins!r} for {arguments[-1]!r:.60}"
         try:
@@ -224,52 +222,43 @@ class _Episode:
             if str(error).startswith(begins):
                 return
             where = self.sources.blame(error)
-            yield where._replace(text=f"{name}: {expected}, got {str(error)!r:.120}")
+            self.found.append(where._replace(text=f"{name}: {expected}, got {str(error)!r:.120}"))
         except Exception as error:
             where = self.sources.blame(error)
-            yield where._replace(text=f"{name}: {expected}, got {type(error).__name__}: {error}")
+            self.found.append(where._replace(text=f"{name}: {expected}, got {type(error).__name__}: {error}"))
         else:
-            yield self.fault("view", name, f"{expected}, got none")
+            self.fault("view", name, f"{expected}, got none")
 
-    def _at_end(self) -> Iterator[Finding]:
+    def _at_end(self) -> None:
         view, state, num_seats = self.game.view, self.table.state, self.game.rules.NUM_SEATS
         reason, scores = view.outcome(state)
         if not reason or len(scores) != num_seats:
             right = f"a reason and {num_seats} scores at the end"
-            yield self.fault("view", "outcome", f"expected {right}, got {(reason, scores)!r}")
+            self.fault("view", "outcome", f"expected {right}, got {(reason, scores)!r}")
         if self.table.legal().any():
-            yield self.fault("rules", "legal", "expected no legal action where the episode is over")
+            self.fault("rules", "legal", "expected no legal action where the episode is over")
         for seat in range(num_seats):
             seen = view.view(state, seat)
             if seen["to_move"] is not None or seen["legal"]:
-                yield self.fault(
-                    "view", "view", "expected nobody to move, and no legal moves, at the end of the episode"
-                )
-            yield from self._refusal("from_view", view.from_view, (seen,), "view")
+                self.fault("view", "view", "expected nobody to move, and no legal moves, at the end of the episode")
+            self._refusal("from_view", view.from_view, (seen,), "view")
         if not self.drew_other_worlds:
-            yield self.fault("rules", "redeal_hidden", "it never changed anything that a seat can't see")
+            self.fault("rules", "redeal_hidden", "it never changed anything that a seat can't see")
+
+    def in_environment(self) -> None:
+        """Play another episode in the environment; what it saves must lead to the same outcome."""
+        env = CardEnv(self.game, illegal_move="raise", **self.options)
+        env.reset(seed=1)
+        while not env.outcome()["over"]:
+            mask = env.observe(env.agent_selection)["action_mask"]
+            env.step(int(self.rng.choice(np.flatnonzero(mask))))
+        try:
+            verify(env.record())
+        except ValueError as error:
+            self.fault("view", "deal_text", f"a saved game can't be played again: {error}")
 
 
 def _field_at(fields: tuple[Field, ...], entry: int) -> str:
     """The name of the field that an entry belongs to."""
     names = [field.name for field in fields for _ in range(field.size)]
     return f"`{names[entry]}`"
-
-
-def _environment(game: Game, sources: Sources, options: dict[str, Any]) -> Iterator[Finding]:
-    """An episode in the environment, whose record must lead to the same outcome."""
-    from card_envs.envs.aec import CardEnv
-
-    env = CardEnv(game, illegal_move="raise", **options)
-    env.reset(seed=1)
-    rng = np.random.default_rng(1)
-    while not env.outcome()["over"]:
-        mask = env.observe(env.agent_selection)["action_mask"]
-        env.step(int(rng.choice(np.flatnonzero(mask))))
-        if not all(np.isfinite(reward) for reward in env.rewards.values()):
-            yield sources.files["rules"].finding("play", f"play: rewards are {env.rewards}")
-            return
-    try:
-        env.record().verify()
-    except ValueError as error:
-        yield sources.files["view"].finding("deal_text", f"deal_text: a saved game can't be played again: {error}")

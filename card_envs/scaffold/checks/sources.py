@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,23 +87,21 @@ class Sources(NamedTuple):
         return Finding(file, line, f"{function}: {text}" if function else text)
 
 
-def read_sources(folder: Path) -> Iterator[Finding | Sources]:
-    """What is missing in a game's folder or is no Python; then, if nothing is, its sources."""
-    files, faulty = {}, False
+def read_sources(folder: Path) -> Sources | list[Finding]:
+    """The sources of a game's folder; or what is missing there or is no Python."""
+    files: dict[str, Source] = {}
+    faults = []
     for module in MODULES:
         file = folder / f"{module}.py"
         try:
             files[module] = Source(file)
         except FileNotFoundError:
-            faulty = True
-            yield Finding(file, 1, "this file is missing")
+            faults.append(Finding(file, 1, "this file is missing"))
         except SyntaxError as error:
-            faulty = True
-            yield Finding(file, error.lineno or 1, f"SyntaxError: {error.msg}: {(error.text or '').strip()}")
+            faults.append(Finding(file, error.lineno or 1, f"SyntaxError: {error.msg}: {(error.text or '').strip()}"))
     if not (folder / "RULES.md").exists():
-        yield Finding(folder / "RULES.md", 1, "this file is missing: the numbered rules, the notation, the tables")
-    if not faulty:
-        yield Sources(folder, files)
+        faults.append(Finding(folder / "RULES.md", 1, "this file is missing: numbered rules, notation, tables"))
+    return faults or Sources(folder, files)
 
 
 def did_you_mean(name: str, known: Iterable[Any]) -> str:
