@@ -47,7 +47,7 @@ ARGUMENTS: dict[str, Any] = {  # types of parameters by their names in the contr
     "stream": types.uint64[::1],
     "counts": types.int64[::1],
 }
-RETURNS_NUMBERS = {"int", "float"}
+RETURNED: dict[str, Any] = {"int": (types.Integer, types.Boolean), "float": (types.Number, types.Boolean)}
 COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 
 
@@ -104,13 +104,17 @@ def _compile(own: Any, parameters: list[str], game: Game, sources: Sources) -> I
         return
     returns = own.py_func.__annotations__.get("return")
     for signature in own.nopython_signatures:
-        if returns in RETURNS_NUMBERS and not isinstance(signature.return_type, (types.Number, types.Boolean)):
+        if not isinstance(signature.return_type, RETURNED.get(returns, object)):
             got = "nothing on some path" if "Optional" in str(signature.return_type) else signature.return_type
-            yield sources.place(file, code.co_firstlineno + 1, f"expected to return a number, got {got}")
+            yield sources.place(file, code.co_firstlineno + 1, f"expected to return {returns}, got {got}")
 
 
 def _translated(error: Exception, file: Path, line: int, sources: Sources) -> Finding:
     """The innermost place of the game's own that an error of Numba names, and what it says in a line."""
+    if isinstance(error, KeyError):  # a field of a State under another name than `state`: Numba says no more
+        for source in sources.files.values():
+            for number in source.lines_with(error.args[0]):
+                return sources.place(source.file, number, f"State has no field {error.args[0]!r}")
     text = re.sub(r"Record\(.*?[,;] ?\d+[,;] ?True\)", "State", str(error))
     for path, number in re.findall(r" at (\S.*?\.py) \((\d+)\)", text):
         if sources.owns(path):

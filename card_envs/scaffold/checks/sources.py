@@ -55,6 +55,11 @@ class Source:
         inside = (name for name, node in self.functions.items() if node.lineno <= line <= (node.end_lineno or 0))
         return next(inside, "")
 
+    def lines_with(self, attribute: str) -> list[int]:
+        """Where an attribute of that name is looked up."""
+        nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.Attribute))
+        return [node.lineno for node in nodes if node.attr == attribute]
+
     def finding(self, name: str, text: str) -> Finding:
         """A fault of what the module calls so."""
         return Finding(self.file, self.line_of(name), text)
