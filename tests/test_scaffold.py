@@ -90,6 +90,12 @@ def test_a_new_game_as_a_package(tmp_path: Path) -> None:
     run(tmp_path, "-m", "pytest", "-q", "--pyargs", f"{NAME}.tests", packages=installed)
 
 
+def test_the_loop_of_the_guide_runs(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)
+    (tmp_path / "guide.py").write_text(block)
+    assert int(run(tmp_path, "guide.py")) > 1
+
+
 # Names and places
 
 

@@ -26,7 +26,7 @@ LEFT_OUT = {"mutants.py"}  # edits of the template's own rules
 REGISTRY = Path("card_envs", "games", "__init__.py")
 LINE_LENGTH = 120
 
-V0 = '''"""{title} for PettingZoo: `from card_envs import {name}_v0; env = {name}_v0.env()`."""
+V0 = '''"""{title} for PettingZoo: `{name}_v0.env()`."""
 
 from functools import partial
 

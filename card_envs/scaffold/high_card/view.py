@@ -1,4 +1,4 @@
-"""High Card between states and people: notation, custom deals, JSON views, the terminal's picture."""
+"""High Card between states and people: notation, custom deals, JSON views, the picture."""
 
 from __future__ import annotations
 
