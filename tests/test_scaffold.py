@@ -277,6 +277,19 @@ FAULTS = {
         "seen = View(**given)",
         "from_view: expected a ValueError that begins with 'view' for None, got TypeError",
     ),
+    "outside an array": Fault(
+        "rules.py",
+        "set_bits(obs, AT.hand, ",
+        "set_bits(obs, AT.scores + 1, ",
+        "observe: IndexError: index 53 is out of",
+    ),
+    "no move": Fault(
+        "view.py",
+        "if text not in CODES:",
+        "if False:",
+        "parse_move: expected a ValueError for '', got KeyError",
+        "return CODES[text]",
+    ),
     "same text": Fault(
         "view.py",
         "return CARDS[action]",
@@ -300,7 +313,15 @@ FAULTS = {
     ),
     "no reward": Fault("rules.py", "np.float32(-1)", "np.float32(np.nan)", "play: rewards are [", "def play("),
 }
-DEAR = {"hidden allocation", "same text", "same world", "no reward", "type"}  # like others, and a while to compile
+DEAR = {
+    "hidden allocation",
+    "no move",
+    "outside an array",
+    "same text",
+    "same world",
+    "no reward",
+    "type",
+}  # like others, and a while to compile
 
 
 @pytest.fixture

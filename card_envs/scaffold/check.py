@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
+import numba
+
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.scaffold.checks.compiled import check_compiled
@@ -48,11 +50,13 @@ def check(name: str) -> list[Finding]:
     game = imported(package, sources)
     if isinstance(game, Finding):
         return [game]
-    known = game.name in GAMES
+    known, checked = game.name in GAMES, numba.config.BOUNDSCHECK
     GAMES.setdefault(game.name, game)  # saved games know theirs by name
+    numba.config.BOUNDSCHECK = 1
     try:
         return _staged(game, sources)
     finally:
+        numba.config.BOUNDSCHECK = checked
         if not known:
             del GAMES[game.name]
 

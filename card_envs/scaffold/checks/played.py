@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine import kernels
+from card_envs.engine import jit, kernels
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -21,6 +26,7 @@ from card_envs.scaffold.checks.sources import Finding, Sources
 MAX_MOVES = 100_000  # no episode may be longer
 LOOK_AT = 40  # decisions from the first on, and then one in so many
 WIDTH = 80
+SLOW = 30.0  # seconds at most for plain Python
 NO_VIEWS: tuple[Any, ...] = (None, 3, "x", [1], {}, {"game": 1}, {"seat": -1})
 NO_DEALS: tuple[Any, ...] = (None, 3, "x", [1], {}, {"pack": 1}, {"packs": [[1]]})
 NO_MOVES = ("", "no such move", "\0", "99999")
@@ -34,11 +40,24 @@ def check_played(game: Game, sources: Sources) -> Iterator[Finding]:
             try:
                 play()
             except Exception as error:  # of the game's own code, whatever it is
-                episode.found.append(sources.blame(error))
+                compiled = isinstance(error, IndexError) and not jit.INTERPRETED
+                episode.found += (_in_plain_python(game, sources) if compiled else []) or [sources.blame(error)]
             if episode.found:
                 places = {fault[:2]: fault for fault in reversed(episode.found)}  # the first at each
                 yield from reversed(places.values())
                 return
+
+
+def _in_plain_python(game: Game, sources: Sources) -> list[Finding]:
+    """What the check finds without Numba: compiled rules do not say where they left an array."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "card_envs", "check", game.package]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SLOW, check=False)
+    except subprocess.TimeoutExpired:
+        return []
+    found = re.findall(r"^(.+?):(\d+): (.*)$", done.stdout, re.MULTILINE)
+    return [Finding(Path.cwd() / file, int(line), text) for file, line, text in found]
 
 
 class _Episode:
@@ -130,6 +149,10 @@ class _Episode:
             try:
                 action = view.parse_move(state, text)
             except ValueError:
+                continue
+            except Exception as error:
+                what = f"parse_move: expected a ValueError for {text!r}, got {type(error).__name__}: {error}"
+                self.found.append(self.sources.blame(error)._replace(text=what))
                 continue
             if not 0 <= action < self.game.rules.NUM_ACTIONS:
                 self.fault("view", "parse_move", f"expected a ValueError for {text!r}, got {action!r}")
