@@ -1,8 +1,9 @@
-"""`python -m card_envs`: games, survey, compare, solve, layout, bench, play, watch."""
+"""`python -m card_envs`: games, survey, compare, solve, layout, bench, play, watch, new-game, check."""
 
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -301,6 +302,40 @@ def watch(
     else:
         options = parse_options(option)
         watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console)
+
+
+@app.command()
+def new_game(
+    name: Annotated[str, typer.Argument(help="in code and files: lower case, words joined by _")],
+    title: Annotated[str, typer.Option(help="for people; default: the name's words with capitals")] = "",
+    folder: Annotated[
+        Path | None, typer.Option(help="make an installable package in this folder, in a checkout as well")
+    ] = None,
+) -> None:
+    """Make a new game, a small one that works, to change into yours."""
+    from card_envs.scaffold.new_game import new_game, next_steps, plan
+
+    game = plan(name, title, folder)
+    for file in new_game(game):
+        console.print(str(file), markup=False, highlight=False, soft_wrap=True)
+    console.print("next:")
+    for number, step in enumerate(next_steps(game), 1):
+        console.print(f"{number}. {step}", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
+    """Say what is missing or wrong in a game, each fault with its file and line."""
+    from card_envs.scaffold.check import check
+
+    began = time.perf_counter()
+    faults = check(name)
+    for fault in faults:
+        console.print(str(fault), markup=False, highlight=False, soft_wrap=True)
+    if faults:
+        console.print(f"{len(faults)} to mend in {name}; what builds on it was not looked at")
+        raise typer.Exit(1)
+    console.print(f"{name}: all right, {time.perf_counter() - began:.1f} s")
 
 
 def main() -> None:

@@ -431,15 +431,17 @@ class Game:
         ratios: tuple[Ratio, ...] = getattr(self.view, "RATIOS", ())
         return ratios
 
-    def entries_of(self, ratio: Ratio) -> tuple[int, int]:
-        """Where `tally` counts what a ratio divides, and what it divides by."""
+    @cached_property
+    def ratio_entries(self) -> Int64s:
+        """[R, 2] where `tally` counts what each ratio divides, and what it divides by."""
         start = offsets(self.counts)
         several = {count.name for count in self.counts if count.size > 1}
 
-        def entry(name: str) -> int:
-            return int(getattr(start, name)) + (ratio.entry if name in several else 0)
+        def entry(name: str, case: int) -> int:
+            return int(getattr(start, name)) + (case if name in several else 0)
 
-        return entry(ratio.counted), entry(ratio.per)
+        pairs = [(entry(ratio.counted, ratio.entry), entry(ratio.per, ratio.entry)) for ratio in self.ratios]
+        return np.array(pairs, np.int64).reshape(-1, 2)
 
     def num_deals(self, state: State) -> int:
         """How many scored deals an episode has, 1 where that is open."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -159,6 +160,12 @@ def code_without_docstrings(file: Path) -> list[str]:
     return words
 
 
+def naming(game: Game) -> re.Pattern[str]:
+    """A game's name or title, not as a part of another word: "war" is not in "rewards"."""
+    names = map(re.escape, (game.name, game.title, game.title.replace(" ", "")))
+    return re.compile(f"(?<![A-Za-z])({'|'.join(names)})(?![A-Za-z])")
+
+
 def test_a_games_name_appears_in_its_own_places_only(game: Game) -> None:
     """Its folder, its registry line, its `_v0.py`, its config and its tests."""
     if not game.package.startswith("card_envs.games."):
@@ -169,8 +176,7 @@ def test_a_games_name_appears_in_its_own_places_only(game: Game) -> None:
         if file in places or own in file.parents:
             continue
         for word in code_without_docstrings(file):
-            for name in (game.name, game.title, game.title.replace(" ", "")):
-                assert name not in word, f"{file} names {game.title}: {word!r}"
+            assert not naming(game).search(word), f"{file} names {game.title}: {word!r}"
     registry = (ROOT / "card_envs" / "games" / "__init__.py").read_text()
     assert registry.count(f"{game.name}.GAME") == 1
 
@@ -183,8 +189,7 @@ def test_shared_tests_name_no_game(game: Game) -> None:
         if file.name in NAMING:
             continue
         for word in code_without_docstrings(file):
-            for name in (game.name, game.title, game.title.replace(" ", "")):
-                assert name not in word, f"{file} names {game.title}: {word!r}"
+            assert not naming(game).search(word), f"{file} names {game.title}: {word!r}"
 
 
 def test_every_folder_of_games_is_registered() -> None:

@@ -73,8 +73,9 @@ def test_offsets_are_read_by_name(game: Game) -> None:
 
 
 def test_ratios_name_counts(game: Game) -> None:
-    for ratio in game.ratios:
-        assert all(0 <= entry < game.num_counts for entry in game.entries_of(ratio))
+    assert game.ratio_entries.shape == (len(game.ratios), 2)
+    for ratio, entries in zip(game.ratios, game.ratio_entries):
+        assert all(0 <= entry < game.num_counts for entry in entries)
         sizes = {count.name: count.size for count in game.counts}
         assert 0 <= ratio.entry < max(sizes[ratio.counted], sizes[ratio.per])
 
@@ -82,6 +83,8 @@ def test_ratios_name_counts(game: Game) -> None:
 def test_ratios_of_several_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = (Count("deals"), Count("bids", 14), Count("made", 14))
     monkeypatch.setattr(HIGH_CARD.rules, "COUNTS", counts)
-    assert HIGH_CARD.num_counts == 29
-    assert HIGH_CARD.entries_of(Ratio("", "", "bids", per="deals", entry=3)) == (4, 0)
-    assert HIGH_CARD.entries_of(Ratio("", "", "made", per="bids", entry=3)) == (18, 4)
+    ratios = Ratio("", "", "bids", per="deals", entry=3), Ratio("", "", "made", per="bids", entry=3)
+    monkeypatch.setattr(HIGH_CARD.view, "RATIOS", ratios)
+    fresh = Game("counted", "Counted", HIGH_CARD.package)
+    assert fresh.num_counts == 29
+    assert fresh.ratio_entries.tolist() == [[4, 0], [18, 4]]

@@ -7,16 +7,13 @@ from importlib import import_module
 from pathlib import Path
 
 from card_envs.game import Game
+from card_envs.layout import rules_page
+from card_envs.scaffold.checks.places import numbered_rules
 from card_envs.testing.referee import home_of_tests
 
 
-def numbered_rules(text: str) -> list[str]:
-    """The numbers at the start of list items, such as `BA-7`, in order."""
-    return re.findall(r"^ *[-*] +\**([A-Z]{2}-\d+)\b", text, re.MULTILINE)
-
-
 def test_every_rule_has_a_test(game: Game) -> None:
-    rules = numbered_rules((Path(game.rules.__file__).parent / "RULES.md").read_text())
+    rules = [rule for _, rule in numbered_rules(rules_page(game).read_text())]
     prefix = rules[0].split("-")[0]
     assert rules == [f"{prefix}-{number}" for number in range(1, len(rules) + 1)]  # each once, none left out
     (folder,) = import_module(home_of_tests(game)).__path__

@@ -20,24 +20,23 @@ def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
 
     R are the game's ratios, x the count of each, y what it is divided by. Sums of parts add up.
     """
-    x, y = np.array([game.entries_of(ratio) for ratio in game.ratios], np.int64).reshape(-1, 2).T
-    sums = np.zeros((len(x), 5))
-    bind(sum_counts)(counts, x, y, sums)
+    sums = np.zeros((len(game.ratios), 5))
+    bind(sum_counts)(counts, game.ratio_entries, sums)
     return sums
 
 
-def sum_counts(counts: Int64s, numerators: Int64s, denominators: Int64s, sums: NDArray[np.float64]) -> None:
+def sum_counts(counts: Int64s, entries: Int64s, sums: NDArray[np.float64]) -> None:
     """Add up x, y, xx, xy, yy of each ratio into `sums` [R, 5].
 
     Args:
         counts: [N, num_counts].
-        numerators, denominators: [R] which counts are x and y of each ratio.
+        entries: [R, 2] which counts are x and y of each ratio.
         sums: [R, 5].
     """
     for i in range(counts.shape[0]):
         for r in range(len(sums)):
-            x = counts[i, numerators[r]]
-            y = counts[i, denominators[r]]
+            x = counts[i, entries[r, 0]]
+            y = counts[i, entries[r, 1]]
             sums[r, 0] += x
             sums[r, 1] += y
             sums[r, 2] += x * x

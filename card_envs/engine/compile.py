@@ -59,7 +59,8 @@ def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = 
 def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool) -> Any:
     binding = _Binding(game, bot, inline)
     bound = binding.rebuilt(loop)
-    stem = "_".join([loop.__name__, game.name if game else "", bot, "" if inline else "called", ""])
+    how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "")
+    stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
     bound.__name__ = bound.__qualname__ = stem + _digest(binding.parts)
     if jit.INTERPRETED:
         return bound

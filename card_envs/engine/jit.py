@@ -10,12 +10,17 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from numba import njit
+from numba import config, njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # True where rules run as plain Python (for debugging and coverage).
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def checks_bounds() -> bool:
+    """Whether what is compiled now raises IndexError outside an array, instead of reading or writing there."""
+    return bool(config.BOUNDSCHECK)
 
 
 def rule(function: Function) -> Function:

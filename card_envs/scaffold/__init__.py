@@ -1,1 +1,1 @@
-"""Making a new game: the template that is copied, and what checks the copy."""
+"""Making a new game: `high_card`, the smallest one through the whole contract, to copy, and what checks the copy."""

@@ -1,4 +1,4 @@
-"""High Card, the smallest game through the whole contract of `card_envs/game.py`. Rules: RULES.md."""
+"""High Card. Rules: RULES.md."""
 
 from card_envs.game import Game
 

@@ -1,4 +1,4 @@
-"""High Card, compiled. The rules are numbered in RULES.md; comments cite them. Card 0 is the lowest, 11 the highest."""
+"""High Card, compiled. Comments cite the rules of RULES.md. Card 0 is the lowest."""
 
 from __future__ import annotations
 

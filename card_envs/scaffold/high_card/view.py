@@ -1,4 +1,4 @@
-"""High Card between states and people: notation, custom deals, JSON views, the terminal's picture."""
+"""High Card between states and people: notation, custom deals, JSON views, the picture."""
 
 from __future__ import annotations
 
@@ -117,4 +117,9 @@ def _plausible_pack(seen: View) -> Pack:
 
 
 def picture(given: dict[str, Any]) -> str:
-    return f"High Card   tricks {given['scores']}\nplayed: {' '.join(given['played'])}\nhand: {' '.join(given['hand'])}"
+    lines = (
+        f"High Card   tricks {given['scores']}",
+        f"played: {' '.join(given['played'])}",
+        f"hand: {' '.join(given['hand'])}",
+    )
+    return "\n".join(lines)

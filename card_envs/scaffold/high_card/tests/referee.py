@@ -1,4 +1,4 @@
-"""A slow and plain referee for High Card, written from the rules page only. Cards are strings, hands are lists."""
+"""High Card once more, slow and plain, from the rules page only: cards are texts, hands lists."""
 
 from __future__ import annotations
 

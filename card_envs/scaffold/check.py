@@ -1,0 +1,100 @@
+"""`python -m card_envs check`: what is missing or wrong in a game, each fault with its file and line.
+
+From cheap to dear, and what builds on something faulty is left out: files, imports, declarations and sources, then the
+rules compiled one by one, then play. The mark of rules that have passed makes the second time quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+import numba
+
+from card_envs.game import Game
+from card_envs.games import GAMES, get_game
+from card_envs.scaffold.checks.compiled import check_compiled
+from card_envs.scaffold.checks.declared import check_declarations
+from card_envs.scaffold.checks.inside_rules import check_sources
+from card_envs.scaffold.checks.places import check_page, check_places
+from card_envs.scaffold.checks.played import check_played
+from card_envs.scaffold.checks.sources import Finding, Sources, read_sources
+
+Check: TypeAlias = Callable[[Game, Sources], Iterator[Finding]]
+# Each tuple is left out where one before it found something.
+STAGES: tuple[tuple[Check, ...], ...] = (
+    (check_declarations, check_sources, check_places),
+    (check_page, check_compiled),
+    (check_played,),
+)
+
+
+def check(name: str) -> list[Finding]:
+    """The faults of a game.
+
+    Args:
+        name: of a registered game, or of a package that has `GAME`, such as `my_package.my_game`.
+
+    Raises:
+        ValueError: there is neither.
+    """
+    package = package_of(name)
+    spec = find_spec(package)
+    assert spec is not None and spec.origin is not None
+    sources = read_sources(Path(spec.origin).parent)
+    if not isinstance(sources, Sources):
+        return sources
+    game = imported(package, sources)
+    if isinstance(game, Finding):
+        return [game]
+    known, checked = game.name in GAMES, numba.config.BOUNDSCHECK
+    GAMES.setdefault(game.name, game)  # saved games know theirs by name
+    numba.config.BOUNDSCHECK = 1
+    try:
+        return _staged(game, sources)
+    finally:
+        numba.config.BOUNDSCHECK = checked
+        if not known:
+            del GAMES[game.name]
+
+
+def _staged(game: Game, sources: Sources) -> list[Finding]:
+    """What the first stage that finds something finds."""
+    for stage in STAGES:
+        findings = [finding for part in stage for finding in part(game, sources)]
+        if findings:
+            return findings
+    return []
+
+
+def package_of(name: str) -> str:
+    """The package of a game by its name or its package's; one that the registry lacks may lie in a checkout."""
+    if name in GAMES:
+        return GAMES[name].package
+    for package in (name, f"card_envs.games.{name}"):
+        try:
+            spec = find_spec(package)
+        except (ImportError, ValueError):
+            continue
+        if spec is not None and spec.submodule_search_locations and spec.origin:
+            return package
+    return get_game(name).package  # says which names are near
+
+
+def imported(package: str, sources: Sources) -> Game | Finding:
+    """The game with all its modules, or why they can't be imported."""
+    init = sources.files["__init__"]
+    try:
+        game: Game | None = getattr(import_module(package), "GAME", None)
+        if not isinstance(game, Game):
+            return Finding(init.file, 1, 'expected GAME = Game("the_name", "The Title", __name__)')
+        for module in ("options", "rules", "bot", "view"):
+            import_module(f"{package}.{module}")
+    except Exception as error:  # of the game's own code, whatever it is
+        return sources.blame(error)
+    if game.package != package or (package.startswith("card_envs.games.") and game.name != sources.folder.name):
+        return init.finding("GAME", f"expected the name of the folder, and the package {package}; got {game}")
+    return game

@@ -1,0 +1,265 @@
+"""`python -m card_envs new-game`: a copy of the template with names replaced, in all the places that a game has.
+
+In a checkout of this repository the game becomes one of the package's; elsewhere it becomes an installable package of
+its own, which `card_envs` finds by its entry point.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import card_envs
+from card_envs.games import GAMES
+from card_envs.scaffold.high_card import GAME as TEMPLATE
+
+FOLDER = Path(__file__).parent / TEMPLATE.name
+LEFT_OUT = {"mutants.py"}  # edits of the template's own rules
+REGISTRY = Path("card_envs", "games", "__init__.py")
+LINE_LENGTH = 120
+
+V0 = '''"""{title} for PettingZoo: `{name}_v0.env()`."""
+
+from functools import partial
+
+from card_envs.envs.aec import CardEnv
+from card_envs.games.{name} import GAME
+
+env = raw_env = partial(CardEnv, GAME)
+'''
+
+CONFIG = """# {title}: python -m training.train --config configs/{name}.toml
+game = "{name}"
+minutes = 10
+"""
+
+PYPROJECT = """[build-system]
+requires = ["hatchling>=1.25"]
+build-backend = "hatchling.build"
+
+[project]
+name = "{name}"
+version = "0.1.0"
+description = "{title}, a game for card_envs"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["card_envs"]
+
+[project.entry-points."card_envs.games"]
+{name} = "{name}:GAME"
+
+[tool.hatch.build.targets.wheel]
+packages = ["{name}"]
+"""
+
+README = """# {title}
+A game for card_envs: the rules are in `{name}/RULES.md`, and each has a test in `{name}/tests`.
+After `pip install --editable .`, `python -m card_envs` (`games`, `play`, `compare`, …) and training know it.
+`python -m card_envs check {name}` says what is missing or wrong; `pytest --pyargs {name}` runs its own tests.
+The tests of every game, in a checkout of card_envs: `pytest {shared} --game {name}`.
+"""
+
+SHARED_TESTS = "tests/test_contract.py tests/test_worlds.py tests/test_referee.py tests/test_rules_have_tests.py"
+
+
+class NewGame(NamedTuple):
+    """What a game is called and where it goes."""
+
+    name: str
+    title: str
+    root: Path  # what the other paths start from
+    package: str
+    tests: str  # package of its tests
+    in_checkout: bool
+
+    @property
+    def prefix(self) -> str:
+        """Two letters for the numbers of its rules: the initials of the title, or its first two letters."""
+        words = [word for word in re.split(r"[ -]", self.title) if word[:1].isalpha()]
+        letters = words[0][0] + words[1][0] if len(words) > 1 else re.sub(r"[^A-Za-z]", "", self.title)[:2]
+        return letters.upper()
+
+    def files(self) -> dict[Path, str]:
+        """All new files with their texts."""
+        files = {}
+        for path in sorted([*FOLDER.rglob("*.py"), *FOLDER.rglob("*.md")]):
+            part = path.relative_to(FOLDER)
+            if part.name in LEFT_OUT:
+                continue
+            inside = part.parts[0] == "tests"
+            package, rest = (self.tests, part.relative_to("tests")) if inside else (self.package, part)
+            text = self.renamed(path.read_text())
+            files[self.folder_of(package) / rest] = self.with_sorted_imports(text) if path.suffix == ".py" else text
+        for place, text in self.places().items():
+            files[place] = text.format(name=self.name, title=self.title, shared=SHARED_TESTS)
+        return files
+
+    def folder_of(self, package: str) -> Path:
+        """Where a package goes."""
+        return Path(*([] if self.in_checkout else [self.name]), *package.split("."))
+
+    def places(self) -> dict[Path, str]:
+        """Files that are not the template's."""
+        if self.in_checkout:
+            return {Path("card_envs", f"{self.name}_v0.py"): V0, Path("configs", f"{self.name}.toml"): CONFIG}
+        return {Path(self.name, "pyproject.toml"): PYPROJECT, Path(self.name, "README.md"): README}
+
+    def renamed(self, text: str) -> str:
+        """A text of the template with the names of this game."""
+        prefix = "HC"
+        names = {
+            f"{TEMPLATE.package}.tests": self.tests,
+            TEMPLATE.package: self.package,
+            TEMPLATE.name: self.name,
+            TEMPLATE.title: self.title,
+            f"{prefix}-": f"{self.prefix}-",
+            f"test_{prefix.lower()}_": f"test_{self.prefix.lower()}_",
+        }
+        return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text)
+
+    def with_sorted_imports(self, text: str) -> str:
+        """The imports at the top of a file in order again: packages that were one project's may be two now."""
+        own = {"card_envs", "tests"} if self.in_checkout else {self.name}
+        nodes = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        nodes = [node for node in nodes if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
+        if not nodes:
+            return text
+        lines = text.splitlines(keepends=True)
+        first, last = nodes[0].lineno - 1, nodes[-1].end_lineno
+        sections: list[list[tuple[bool, str, str]]] = [[], [], []]
+        for node in nodes:
+            is_from = isinstance(node, ast.ImportFrom)
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
+            top = module.split(".")[0]
+            section = 2 if top in own else 0 if top in sys.stdlib_module_names else 1
+            sections[section].append((is_from, module, "".join(lines[node.lineno - 1 : node.end_lineno])))
+        blocks = ("".join(statement for *_, statement in sorted(part)) for part in sections if part)
+        return "".join(lines[:first]) + "\n".join(blocks) + "".join(lines[last:])
+
+
+def checkout() -> Path | None:
+    """The repository that this package lies in, if it is one with configurations and tests."""
+    root = Path(card_envs.__file__).parents[1]
+    return root if all((root / part).is_dir() for part in ("configs", "tests/games")) else None
+
+
+def plan(name: str, title: str = "", folder: Path | None = None) -> NewGame:
+    """What would be made. Raises ValueError where a name will not do."""
+    title = title or name.replace("_", " ").title()
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
+        raise ValueError(f"name {name!r}: expected a Python name in lower case, words joined by _")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9 -]*", title) or len(re.sub(r"[^A-Za-z]", "", title)) < 2:
+        raise ValueError(f"title {title!r}: expected two or more letters; digits, spaces and - may follow")
+    for known in (*GAMES.values(), TEMPLATE):
+        if name == known.name or title.replace(" ", "") == known.title.replace(" ", ""):
+            raise ValueError(f"there is a game {known.name} ({known.title}) already, in {known.package}")
+    root = checkout() if folder is None else None
+    if root is not None:
+        game = NewGame(name, title, root, f"card_envs.games.{name}", f"tests.games.{name}", True)
+    else:
+        game = NewGame(name, title, folder or Path(), name, f"{name}.tests", False)
+    if (root is not None or not (game.root / name).exists()) and find_spec(game.package):
+        raise ValueError(f"name {name!r}: there is a module {game.package} already")
+    return game
+
+
+def new_game(game: NewGame) -> list[Path]:
+    """Write a game's files and return them.
+
+    Raises:
+        FileExistsError: one of its places is taken.
+        OSError: something can't be written. In both cases nothing is.
+    """
+    files = game.files()
+    changed = {REGISTRY: registered((game.root / REGISTRY).read_text(), game.name)} if game.in_checkout else {}
+    places = [game.folder_of(game.package), game.folder_of(game.tests), *game.places()]
+    if not game.in_checkout:
+        places = [Path(game.name)]
+    for place in places:
+        if (game.root / place).exists():
+            raise FileExistsError(f"{game.root / place} exists already")
+    game.root.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".new-game-", dir=game.root))
+    try:
+        for path, text in {**files, **changed}.items():
+            (draft / path).parent.mkdir(parents=True, exist_ok=True)
+            (draft / path).write_text(text)
+        _move(draft, game.root, places, list(changed))
+    finally:
+        shutil.rmtree(draft)
+    return [game.root / path for path in (*files, *changed)]
+
+
+def _move(draft: Path, root: Path, places: list[Path], changed: list[Path]) -> None:
+    """Move new files and folders, then what replaces a file; if one can't be moved, none is."""
+    moved: list[Path] = []
+    try:
+        for place in places:
+            (draft / place).rename(root / place)
+            moved.append(place)
+        for place in changed:
+            shutil.copymode(root / place, draft / place)
+            (draft / place).replace(root / place)
+    except OSError:
+        for place in moved:
+            (root / place).rename(draft / place)
+        raise
+
+
+# The registry
+
+
+def registered(text: str, name: str) -> str:
+    """The registry's text with one more game: its import and its entry, in order.
+
+    Raises:
+        ValueError: the text does not look as it used to.
+    """
+    imports = [
+        node for node in ast.parse(text).body if isinstance(node, ast.ImportFrom) and node.module == "card_envs.games"
+    ]
+    entries = list(re.finditer(r"^( +)(\w+)\.GAME,\n", text, re.MULTILINE))
+    if len(imports) != 1 or not entries:
+        raise ValueError(f"{REGISTRY}: expected an import of games and their list; add {name} there yourself")
+    names = sorted([*(entry[2] for entry in entries), name])
+    listed = "".join(f"{entries[0][1]}{game}.GAME,\n" for game in names)
+    text = text[: entries[0].start()] + listed + text[entries[-1].end() :]
+    lines = text.splitlines(keepends=True)
+    lines[imports[0].lineno - 1 : imports[0].end_lineno] = [import_of(sorted([*_imported(imports[0]), name]))]
+    return "".join(lines)
+
+
+def _imported(node: ast.ImportFrom) -> Iterator[str]:
+    return (alias.name for alias in node.names)
+
+
+def import_of(names: list[str]) -> str:
+    """The import of the games in one line, or in one for each where that is too long."""
+    line = f"from card_envs.games import {', '.join(names)}\n"
+    if len(line) <= LINE_LENGTH + 1:
+        return line
+    return "from card_envs.games import (\n" + "".join(f"    {name},\n" for name in names) + ")\n"
+
+
+def next_steps(game: NewGame) -> list[str]:
+    """What its author may do now."""
+    folder = game.folder_of(game.package)
+    if game.in_checkout:
+        tests, guide = f"pytest {SHARED_TESTS} tests/games/{game.name} --game {game.package}", "see CONTRIBUTING.md"
+        start = f"python -m card_envs check {game.name}"
+    else:
+        tests, guide = f"pytest --pyargs {game.tests}", "see README.md there"
+        start = f"pip install --editable {game.root / game.name} && python -m card_envs check {game.name}"
+    return [
+        start,
+        f"write the rules down in {folder / 'RULES.md'}, then change options.py, rules.py, bot.py, view.py ({guide})",
+        f"keep the tests green: {tests}",
+    ]

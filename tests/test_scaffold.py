@@ -1,0 +1,380 @@
+"""New games made by `new-game`, and what `check` says of them and of games with one fault each."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numba
+import pytest
+
+from card_envs.games import GAMES
+from card_envs.scaffold.check import check
+from card_envs.scaffold.new_game import REGISTRY, NewGame, new_game, next_steps, plan, registered
+
+ROOT = Path(__file__).parents[1]
+TITLE = " ".join(("The", "Old", "Maids", "of", "the", "High", "Hills"))  # no line gets too long with it
+NAME = TITLE.lower().replace(" ", "_")
+KNOWN = next(iter(GAMES.values()))
+LEFT_OUT = (".git", ".venv", "runs", "strength", "__pycache__", ".*_cache", ".hypothesis")
+
+
+def run(folder: Path, *arguments: str, packages: Path | None = None) -> str:
+    """What a command of Python prints, with the code of this checkout or of the copy that the folder is."""
+    found = [str(path) for path in (packages, folder, ROOT) if path] + [os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(found),
+        "NUMBA_CACHE_DIR": str(folder / "cache"),
+        "COLUMNS": "200",
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+# A new game
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of this checkout with a new game in it, made and checked by the commands."""
+    folder = tmp_path_factory.mktemp("new") / "checkout"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    said = run(folder, "-m", "card_envs", "new-game", NAME, "--title", TITLE)
+    assert f"configs/{NAME}.toml" in said and f"python -m card_envs check {NAME}" in said
+    assert f"{NAME}: all right" in run(folder, "-m", "card_envs", "check", NAME)
+    return folder
+
+
+def test_a_new_game_is_in_all_its_places(checkout: Path) -> None:
+    assert f"({TITLE}): 2 seats" in run(checkout, "-m", "card_envs", "games", NAME)
+    tests = ("tests/test_rules_have_tests.py", "tests/test_imports.py", f"tests/games/{NAME}")
+    run(checkout, "-m", "pytest", "-q", "-k", f"{NAME} or registered or one_way", *tests)
+    assert "TO-1 Twelve cards" in (checkout / "card_envs" / "games" / NAME / "RULES.md").read_text()
+    for command in (("check",), ("format", "--check")):
+        run(checkout, "-m", "ruff", *command, "card_envs", "tests")
+
+
+@pytest.mark.slow
+def test_a_new_game_passes_the_tests_of_all_games(checkout: Path) -> None:
+    run(checkout, "-m", "pytest", "-q", "tests", "-k", NAME)
+    run(checkout, "-m", "mypy")
+
+
+def test_a_new_game_as_a_package(tmp_path: Path) -> None:
+    if not find_spec("hatchling"):
+        pytest.skip("hatchling, which builds the package, is not installed: it is in the extra dev")
+    made, installed = tmp_path / "made", tmp_path / "installed"
+    assert f"pip install --editable {made / NAME}" in run(
+        tmp_path, "-m", "card_envs", "new-game", NAME, "--title", TITLE, "--folder", str(made)
+    )
+    for command in (("check",), ("format", "--check")):
+        run(tmp_path, "-m", "ruff", *command, "--config", "line-length=120", str(made))
+    pip = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target")
+    run(tmp_path, *pip, str(installed), str(made / NAME))
+    assert f"{NAME} ({TITLE})" in run(tmp_path, "-m", "card_envs", "games", packages=installed)
+    assert f"{NAME}: all right" in run(tmp_path, "-m", "card_envs", "check", NAME, packages=installed)
+    compare = ("-m", "card_envs", "compare", NAME, "trivial", "greedy", "--pairs", "20")
+    assert "20 mirrored pairs" in run(tmp_path, *compare, packages=installed)
+    run(tmp_path, "-m", "pytest", "-q", "--pyargs", f"{NAME}.tests", packages=installed)
+
+
+def test_the_loop_of_the_guide_runs(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)
+    (tmp_path / "guide.py").write_text(block)
+    assert int(run(tmp_path, "guide.py")) > 1
+
+
+# Names and places
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "said"),
+    [
+        ("Rummy", "", "name 'Rummy': expected a Python name in lower case"),
+        ("gin-rummy", "", "name 'gin-rummy': expected"),
+        ("7_up", "", "name '7_up': expected"),
+        ("class", "", "name 'class': expected"),
+        ("", "", "name '': expected"),
+        ("../rummy", "", "name '../rummy': expected"),
+        (KNOWN.name, "", f"there is a game {KNOWN.name}"),
+        ("high_card", "", "there is a game high_card"),
+        ("other", KNOWN.title, f"there is a game {KNOWN.name}"),
+        ("installed", "", "name 'installed': there is a module card_envs.games.installed"),
+        ("other", '"quoted"', "title '\"quoted\"': expected"),
+        ("other", "X", "title 'X': expected"),
+    ],
+)
+def test_wrong_names_are_refused(name: str, title: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        plan(name, title)
+
+
+def test_a_package_does_not_hide_another(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is a module json already"):
+        plan("json", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("title", "prefix"), [("Gin Rummy", "GR"), ("Hearts", "HE"), ("Crazy 8s", "CR"), ("Oh Hell Again", "OH")]
+)
+def test_rules_are_numbered_by_initials(title: str, prefix: str, tmp_path: Path) -> None:
+    assert plan("other", title, tmp_path).prefix == prefix
+
+
+def small_checkout(folder: Path) -> NewGame:
+    """A new game in a folder with the places of a checkout."""
+    for part in ("card_envs/games", "configs", "tests/games"):
+        (folder / part).mkdir(parents=True)
+    shutil.copy(ROOT / REGISTRY, folder / REGISTRY)
+    return NewGame("other", "Other", folder, "card_envs.games.other", "tests.games.other", True)
+
+
+def listing(folder: Path) -> list[tuple[str, str]]:
+    return [(str(path), path.read_text() if path.is_file() else "") for path in sorted(folder.rglob("*"))]
+
+
+@pytest.mark.parametrize("taken", ["card_envs/games/other", "tests/games/other", "card_envs/other_v0.py"])
+def test_nothing_is_overwritten(tmp_path: Path, taken: str) -> None:
+    game = small_checkout(tmp_path)
+    (tmp_path / taken).mkdir()
+    before = listing(tmp_path)
+    with pytest.raises(FileExistsError, match=taken):
+        new_game(game)
+    assert listing(tmp_path) == before
+
+
+def test_nothing_is_left_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = small_checkout(tmp_path)
+    before = listing(tmp_path)
+
+    def full(path: Path, target: Path) -> Path:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)  # the last thing that happens
+        with pytest.raises(OSError, match="full"):
+            new_game(game)
+    assert listing(tmp_path) == before
+    assert set(map(str, new_game(game))) < {path for path, _ in listing(tmp_path)}
+    assert next_steps(game)
+
+
+def test_the_registry_stays_in_order() -> None:
+    text = (ROOT / REGISTRY).read_text()
+    names = re.findall(r"(\w+)\.GAME,", text)
+    for name in ("zanzibar", "aces", *(f"a_game_with_a_long_name_{number}" for number in range(5))):
+        text = registered(text, name)
+        names.append(name)
+    assert re.findall(r"(\w+)\.GAME,", text) == sorted(names)
+    (imports,) = re.findall(r"^from card_envs.games import \((.*?)\)$", text, re.MULTILINE | re.DOTALL)
+    assert imports.replace(",", "").split() == sorted(names)
+    with pytest.raises(ValueError, match="add aces there yourself"):
+        registered("GAMES = {}", "aces")
+
+
+# Faulty games
+
+
+class Fault(NamedTuple):
+    """One edit of the template, and what `check` must say of it."""
+
+    file: str
+    old: str
+    new: str
+    said: str
+    at: str | None = None  # text of the line that it must name, where it is not the edited one; "" for the first line
+
+
+FAULTS = {
+    "syntax": Fault("rules.py", "def legal(", "def legal((", "SyntaxError: "),
+    "import": Fault("bot.py", "above_card, highest", "above_crad, highest", "ImportError: cannot import name"),
+    "unknown field": Fault(
+        "rules.py",
+        "state.hands[seat] &= ~bit",
+        "state.hnads[seat] &= ~bit",
+        "play: State has no field 'hnads'; did you mean 'hands'?",
+    ),
+    "unknown field in a view": Fault(
+        "view.py",
+        "if state.over else",
+        "if state.ovr else",
+        "outcome: State has no field 'ovr'; did you mean 'over'?",
+    ),
+    "unknown offset": Fault("rules.py", "AT.hand,", "AT.hnad,", "observe: AT has no 'hnad'; did you mean 'hand'?"),
+    "unknown name": Fault(
+        "bot.py",
+        "return highest(hand)",
+        "return higest(hand)",
+        "greedy: higest is not defined; did you mean 'highest'?",
+    ),
+    "raise": Fault("rules.py", "    return 0\n", "    raise ValueError\n", "legal: `raise` in a rule: rules neither"),
+    "list": Fault("rules.py", "for k in range(2)", "for k in [0, 1]", "observe: a list in a rule: rules neither"),
+    "new array": Fault(
+        "rules.py", "drawn = EMPTY", "drawn = np.zeros(1, np.uint64)[0]", "draw: np.zeros in a rule: rules allocate"
+    ),
+    "not compiled": Fault(
+        "rules.py",
+        "@rule\ndef pay(",
+        "def pay(",
+        "play: calls pay, which is not compiled",
+        "pay(state, int(state.seat))",
+    ),
+    "no function": Fault(
+        "rules.py", "def standing(", "def standings(", "standing(state, seat) is missing: How far a seat's side is", ""
+    ),
+    "parameters": Fault(
+        "rules.py",
+        "def observe(state: State, seat: int, obs: Obs)",
+        "def observe(state: State, obs: Obs, seat: int)",
+        "observe: takes (state, obs, seat); the contract: observe(state, seat, obs)",
+    ),
+    "size": Fault(
+        "rules.py", "OBS_SIZE = total(OBS_FIELDS)", "OBS_SIZE = 51", "OBS_SIZE is 51; OBS_FIELDS add up to 50"
+    ),
+    "constant": Fault("rules.py", "WORST_SCORE = -3.0", "WORST = -3.0", "WORST_SCORE is missing: the worst reward", ""),
+    "no win": Fault(
+        "options.py", '"win"] = ', '"match"] = ', 'option reward: expected a Literal with "win"', "class Options"
+    ),
+    "schema": Fault(
+        "view.py", "    legal: list[str]", "    moves: list[str]", "SCHEMA: expected a JSON schema with", "SCHEMA: dict"
+    ),
+    "table": Fault("RULES.md", "| `led` | 12 |", "| `led` | 13 |", "the fields make this row '| `led` | 12 |"),
+    "no test": Fault(
+        "tests/test_rules.py", "def test_hc_4_", "def test_the_", "HC-4 has no test: expected test_hc_4_", ""
+    ),
+    "set and number": Fault(
+        "bot.py", "winners = hand &", "winners = (hand - 1) &", "greedy: a uint64 meets an int64 and becomes"
+    ),
+    "hidden allocation": Fault("rules.py", "mask[:] = 0", "mask[:] = mask + mask", "legal: this allocates memory"),
+    "type": Fault(
+        "rules.py",
+        "state.hands[0] = first_hand",
+        "state.hands[0] = (first_hand, second_hand)",
+        "begin: Numba has no setitem(nestedarray(uint64, (2,))",
+    ),
+    "no legal action": Fault(
+        "rules.py",
+        "    set_bits(mask, 0, state.hands[int(state.seat)])\n",
+        "",
+        "legal: 0 actions are legal, it returns 3",
+        "def legal(",
+    ),
+    "no ValueError": Fault(
+        "view.py",
+        "seen = read(View, given)",
+        "seen = View(**given)",
+        "from_view: expected a ValueError that begins with 'view' for None, got TypeError",
+    ),
+    "outside an array": Fault(
+        "rules.py",
+        "set_bits(obs, AT.hand, ",
+        "set_bits(obs, AT.scores + 1, ",
+        "observe: IndexError: index 53 is out of",
+    ),
+    "no move": Fault(
+        "view.py",
+        "if text not in CODES:",
+        "if False:",
+        "parse_move: expected a ValueError for '', got KeyError",
+        "return CODES[text]",
+    ),
+    "same text": Fault(
+        "view.py",
+        "return CARDS[action]",
+        "return CARDS[0]",
+        "move_text: legal actions 4 and 5 are both '1'",
+        "def move_text",
+    ),
+    "view changed": Fault(
+        "rules.py",
+        "other = 1 - int(seat)\n    unseen",
+        "other = int(seat)\n    unseen",
+        "redeal_hidden: it changed what seat 0 sees: hand",
+        "def redeal_hidden(",
+    ),
+    "same world": Fault(
+        "rules.py",
+        "state.hands[other] = draw(unseen,",
+        "unseen = draw(unseen,",
+        "redeal_hidden: it never changed anything that a seat can't see",
+        "def redeal_hidden(",
+    ),
+    "no reward": Fault("rules.py", "np.float32(-1)", "np.float32(np.nan)", "play: rewards are [", "def play("),
+}
+DEAR = {
+    "hidden allocation",
+    "no move",
+    "outside an array",
+    "same text",
+    "same world",
+    "no reward",
+    "type",
+}  # like others, and a while to compile
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder; what is compiled goes there, and what is imported from there is forgotten."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def made(folder: Path, name: str) -> Path:
+    """A new game's package, which can be imported now."""
+    new_game(plan(name, "High Crown", folder))
+    sys.path.insert(0, str(folder / name))
+    importlib.invalidate_caches()
+    return folder / name / name
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind in DEAR else kind for kind in FAULTS]
+)
+def test_faults_are_found_in_their_places(folder: Path, kind: str) -> None:
+    fault = FAULTS[kind]
+    name = f"faulty_{list(FAULTS).index(kind)}"
+    package = made(folder, name)
+    file = package / fault.file
+    text = file.read_text()
+    assert text.count(fault.old) == 1
+    place = text.index(fault.old)
+    text = text.replace(fault.old, fault.new)
+    file.write_text(text)
+    line = text.count("\n", 0, place if fault.at is None else text.index(fault.at)) + 1
+    found = check(name)
+    expected = f"{file}:{line}: {fault.said}"
+    assert any(str(finding).startswith(expected) for finding in found), "\n".join(map(str, found))
+    assert name not in GAMES
+
+
+def test_missing_files_are_named(folder: Path) -> None:
+    package = made(folder, "missing_files")
+    (package / "bot.py").unlink()
+    (package / "RULES.md").unlink()
+    assert [(finding.file.name, finding.text) for finding in check("missing_files")] == [
+        ("bot.py", "this file is missing"),
+        ("RULES.md", "this file is missing: numbered rules, notation, tables"),
+    ]
+
+
+def test_unknown_games_are_value_errors() -> None:
+    with pytest.raises(ValueError, match=f"did you mean {KNOWN.name}"):
+        check(KNOWN.name[1:])
+    with pytest.raises(ValueError, match="unknown game"):
+        check("no_such_package.game")
