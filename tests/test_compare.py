@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 from itertools import pairwise
+from math import comb
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -19,12 +20,14 @@ from typer.testing import CliRunner
 
 from card_envs.__main__ import app, main
 from card_envs.compare.contest import Contest, play_contest
-from card_envs.compare.estimates import estimate, estimates, normal_interval, pairs_needed, wilson
+from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
+from card_envs.compare.intervals import beta_cdf, student
 from card_envs.compare.pairs import chunks, join, play_pairs, seating
 from card_envs.compare.ratings import bradley_terry, ratings
 from card_envs.compare.standings import anchor_of, standings
 from card_envs.compare.survey import survey, wins_of
 from card_envs.compare.tallies import estimated
+from card_envs.engine.compile import bind
 from card_envs.engine.legality import IllegalMove
 from card_envs.envs.replay import replay, verify
 from card_envs.game import Game, Ratio
@@ -37,6 +40,7 @@ from card_envs.testing.referee import facts_of
 from tests.conftest import short_options
 
 HERE = "tests.test_compare"
+CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))
 
 
 class Asked:
@@ -96,26 +100,106 @@ def run(*words: object) -> tuple[int, str]:
 # Intervals and ratings by hand
 
 
+def bounds(figure: Estimate | None) -> tuple[float, float]:
+    assert figure is not None
+    return figure.low, figure.high
+
+
 def test_intervals_by_hand() -> None:
-    assert (wilson(0, 10).low, round(wilson(0, 10).high, 4)) == (0, 0.2775)
-    assert (round(wilson(5, 10).low, 4), round(wilson(5, 10).high, 4)) == (0.2366, 0.7634)
     values = np.random.default_rng(0).normal(3, 2, 400)
-    normal = 1.96 * values.std() / 20
-    found = estimate(values)
-    assert found.mean == pytest.approx(values.mean())
-    assert found.high - found.mean == pytest.approx(normal, rel=0.1)
-    assert found.mean - found.low == pytest.approx(normal, rel=0.1)
-    both = estimates(np.array([values, 5 - values]))  # the same columns are drawn for all rows
-    assert both[0].low == pytest.approx(found.low) and both[1].low == pytest.approx(5 - found.high)
+    values = np.concatenate([values, 2 * values.mean() - values])  # symmetric: Student's interval alone
+    half = 1.9629 * values.std(ddof=1) / np.sqrt(800)
+    assert bounds(estimate(values)) == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-4)
+    skewed = estimate(np.array([0.0] * 9 + [10]))  # mean 1, deviation sqrt(10), skewness 8/3, t of 9: 2.2622
+    assert skewed.low == pytest.approx(1 - 2.2622, abs=1e-3)
+    assert skewed.high == pytest.approx(1 + 2.2622 + 8 / 3 * np.sqrt(10) * (1 + 2 * 2.2622**2) / 60, abs=1e-3)
+    assert bounds(estimate(-values)) == pytest.approx([-bound for bound in bounds(estimate(values))[::-1]])
+    # No wins of 10: 0.975 = (1 - p)^10 as with Clopper and Pearson. All trials the same, as one cluster or apart.
+    assert bounds(share_of(0, 10)) == pytest.approx((0, 1 - 0.025 ** (1 / 10)))
+    assert bounds(share_of(20, 20)) == pytest.approx((1 - bounds(share_of(0, 20))[1], 1))
+    assert bounds(share(np.array([1.0, 0, 0, 1]))) == pytest.approx(bounds(share_of(2, 4)))
+    for wins, tail in ((10, 0.025), (2, 0.036)):  # half of P(wins) and P(more wins) of 20
+        low, high = bounds(share_of(wins, 20))
+        chance = [comb(20, k) * low**k * (1 - low) ** (20 - k) for k in range(wins, 21)]
+        assert sum(chance) - chance[0] / 2 == pytest.approx(tail)
+        assert bounds(share_of(20 - wins, 20)) == pytest.approx((1 - high, 1 - low))
+    both_ways = share(np.array([-1.0, 0, 0, 1, 1, 1]), least=-1)
+    halves = share(np.array([0, 0.5, 0.5, 1, 1, 1]))
+    assert bounds(both_ways) == pytest.approx((2 * halves.low - 1, 2 * halves.high - 1))
+
+
+def test_special_functions() -> None:
+    """Student's quantiles from a printed table, and the incomplete beta function as sums of binomial chances."""
+    table = {1: 12.7062, 2: 4.3027, 5: 2.5706, 10: 2.2281, 19: 2.0930, 30: 2.0423, 120: 1.9799, 1e6: 1.9600}
+    for freedom, reach in table.items():
+        assert bind(student)(float(freedom)) == pytest.approx(reach, abs=5e-5)
+    for trials in (1, 7, 40, 300):
+        for wins in {1, trials // 3 + 1, trials}:
+            for chance in (0.001, 0.2, 0.5, 0.93):
+                terms = [comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(wins, trials + 1)]
+                found = bind(beta_cdf)(chance, float(wins), float(trials - wins + 1))
+                assert found == pytest.approx(sum(terms), rel=1e-9, abs=1e-12)
+
+
+def test_few_pairs_bound_little() -> None:
+    """One pair, or a clean sweep, is never the whole truth."""
+    assert bounds(estimate(np.array([7.0]))) == (-np.inf, np.inf)
+    assert bounds(estimate(np.array([7.0, 7.0]))) == (-np.inf, np.inf)
+    assert bounds(estimate(np.zeros(100))) == (0, 0)
+    for outcome in (0, 0.5, 1):
+        low, high = bounds(share(np.array([outcome])))
+        assert (low == 0) == (outcome == 0) and (high == 1) == (outcome == 1) and high - low > 0.95
+    assert bounds(share(np.ones(20))) == pytest.approx((0.8316, 1), abs=1e-4)
+    assert bounds(share(np.ones(1))) == pytest.approx((0.036, 1))
+    assert bounds(share(np.full(20, 0.5))) == pytest.approx((0.4455, 0.5545), abs=0.01)
+    sweep, anchor = ratings(2, np.ones((1, 20)), anchor=1)
+    odds = np.log10(0.8316 / (1 - 0.8316))
+    assert sweep.low == pytest.approx(1000 + 400 * odds, abs=0.5) and sweep.high == np.inf
+    assert bounds(anchor) == (1000, 1000) and 1000 < sweep.low < sweep.mean < np.inf
+    assert bounds(ratings(2, np.zeros((1, 20)))[0])[0] == -np.inf
+    assert pairs_needed(np.array([3.0])) is None
+    assert pairs_needed(np.array([1.0, 1.0])) == 6
     assert pairs_needed(np.array([3.0, -1.0])) == 32  # (2.8016 * 2 / 1)^2 = 31.4
     assert pairs_needed(np.array([1.0, -1.0])) is None
 
 
-def test_intervals_of_very_many_values() -> None:
-    values = np.random.default_rng(1).exponential(1.0, 54_321)
-    found, expected = estimate(values), normal_interval(values)
-    assert found.mean == expected.mean
-    assert (found.high - found.low) / (expected.high - expected.low) == pytest.approx(1, abs=0.1)
+def bootstrap(values: NDArray[np.float64], mean: Any = np.mean) -> tuple[float, float]:
+    """The percentile bootstrap, with which the figures in `strength/` were made."""
+    rng = np.random.default_rng(0)
+    low, high = np.percentile([mean(rng.choice(values, len(values))) for _ in range(1000)], [2.5, 97.5])
+    return low, high
+
+
+def test_many_pairs_have_the_intervals_that_a_bootstrap_finds() -> None:
+    rng = np.random.default_rng(1)
+    margins = rng.exponential(1.0, 5000)
+    halves = rng.choice([0, 0.25, 0.5, 0.75, 1], 5000, p=[0.1, 0.05, 0.5, 0.05, 0.3])
+    rare = rng.choice([0, 0.5, 1], 5000, p=[0.002, 0.03, 0.968])
+
+    def rating(wins: NDArray[np.float64]) -> float:
+        return 400 * float(np.log10(wins.mean() / (1 - wins.mean())))
+
+    found = [
+        (estimate(margins), bootstrap(margins)),
+        (share(halves), bootstrap(halves)),
+        (share(rare), bootstrap(rare)),
+        (share(2 * halves - 1, least=-1), bootstrap(2 * halves - 1)),
+        (ratings(2, rare[None], anchor=1)[0].scaled(1, -1000), bootstrap(rare, rating)),
+    ]
+    for new, (low, high) in found:
+        assert (new.high - new.low) / (high - low) == pytest.approx(1, abs=0.07)
+        assert bounds(new) == pytest.approx((low, high), abs=0.07 * (high - low))
+
+
+def test_intervals_of_the_shipped_figures_stand() -> None:
+    """They were made with Wilson's interval and the percentile bootstrap; with as many pairs it makes no difference."""
+    for file in (Path(__file__).parents[1] / "strength").glob("big_ben-[0-9]*.json"):
+        figures = json.loads(file.read_text())
+        for policy in figures["policies"]:
+            old = policy["win_share"]
+            new = share_of(round(old["mean"] * figures["pairs"]), figures["pairs"])
+            if old["mean"] * figures["pairs"] >= 5:
+                assert bounds(new) == pytest.approx((old["low"], old["high"]), abs=0.07 * (old["high"] - old["low"]))
 
 
 def test_ratings_by_hand() -> None:
@@ -141,6 +225,31 @@ def test_ratings_are_pinned_and_resampled() -> None:
     assert unpinned[0].mean - unpinned[2].mean == pytest.approx(better.mean - worse.mean)
     assert anchor_of(["ppo", "high_card/greedy", "greedy"]) == 1
     assert anchor_of(["ppo", "runs/greedy", "search:greedy-8"]) is None
+
+
+def test_one_pair_is_shown_and_written(game: Game, tmp_path: Path) -> None:
+    options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
+    code, output = run("compare", game.name, "greedy", "trivial", "--pairs", 1, *options, "--json", tmp_path / "c.json")
+    assert code == 0 and f"few {'deals' if game.is_solitaire else 'pairs'} (1)" in output and "inf" not in output
+    assert "no interval" in output and "nan" not in output
+
+    def refuse(text: str) -> None:
+        raise AssertionError(f"{text} is no JSON")
+
+    figures = json.loads((tmp_path / "c.json").read_text(), parse_constant=refuse)
+    pairing = figures["pairings"][0]
+    margin, won = ("score_more", "wins_more") if game.is_solitaire else ("margin_per_episode", "win_share")
+    assert pairing[margin]["low"] is None and pairing[margin]["high"] is None
+    assert pairing[won]["high"] - pairing[won]["low"] > (1.9 if game.is_solitaire else 0.95)
+    assert figures["warning"].startswith("few ")
+    code, output = run("survey", game.name, "greedy", "--episodes", 1, *options, "--json", tmp_path / "s.json")
+    assert code == 0 and "few episodes (1)" in output and "inf" not in output
+    json.loads((tmp_path / "s.json").read_text(), parse_constant=refuse)
+
+
+def test_enough_pairs_come_without_a_warning() -> None:
+    figures = [standings(CONTEST, played(CONTEST, pairs)).as_dict() for pairs in (29, 30)]
+    assert "warning" in figures[0] and "warning" not in figures[1]
 
 
 # Known answers
@@ -283,7 +392,7 @@ def test_the_keys_of_the_figures(game: Game) -> None:
         both = ["win_share", "margin_per_episode", "margin_per_deal"]
     assert list(figures) == [
         "game", "version", "options", "seed", "sampled", "partner", "frame", "pairs", "deals_per_episode",
-        "policies", "pairings", "nearest", "stopped",
+        "policies", "pairings", "nearest", "stopped", "warning",
     ]  # fmt: skip
     assert list(figures["policies"][0]) == ["name", *own, *FIGURES]
     assert list(figures["pairings"][0]) == ["first", "second", *both, "pairs_needed"]
@@ -352,19 +461,24 @@ def test_intervals_of_ratios_by_hand() -> None:
 
     ratio = Ratio("", "", "", "")
     values = np.random.default_rng(0).normal(3, 2, 400)
-    mean = estimated(ratio, sums(values, np.ones(400)), 400)
-    assert mean is not None and dataclasses.astuple(mean) == pytest.approx(dataclasses.astuple(normal_interval(values)))
+    mean = estimated(ratio, sums(values, np.ones(400)))
+    half = 1.9659 * values.std(ddof=1) / 20
+    assert bounds(mean) == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-4)
     deals = np.random.default_rng(1)
     size = deals.integers(1, 30, 400)  # what is counted comes in clusters: a deal is the unit
     hits = np.where(deals.random(400) < 0.5, size, 0)
-    found = estimated(ratio, sums(hits, size), 400)
+    found = estimated(ratio, sums(hits, size))
     drawn = deals.integers(0, 400, (2000, 400))
     low, high = np.percentile(hits[drawn].sum(axis=1) / size[drawn].sum(axis=1), [2.5, 97.5])
     assert found is not None and found.mean == pytest.approx(hits.sum() / size.sum())
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.01) and high - low > 0.1
-    assert estimated(ratio, np.zeros(5), 400) is None
-    share = estimated(Ratio("", "", "", "", percent=True), np.array([0.0, 10, 0, 0, 10]), 10)
-    assert share == wilson(0, 10)
+    assert estimated(ratio, np.zeros(5)) is None
+    percent = Ratio("", "", "", "", percent=True)
+    assert estimated(percent, np.array([0.0, 10, 0, 0, 10])) == share_of(0, 10)
+    clustered = estimated(percent, sums(hits, size))
+    assert bounds(clustered) == pytest.approx((low, high), abs=0.01)
+    assert bounds(estimated(percent, sums(np.array([0, 9]), np.array([0, 9])))) == pytest.approx((0.036, 1))  # one deal
+    assert bounds(estimated(ratio, sums(np.array([0, 9]), np.array([0, 1])))) == (-np.inf, np.inf)
 
 
 def test_any_number_of_processes() -> None:
@@ -456,8 +570,10 @@ def test_pictures(game: Game, tmp_path: Path) -> None:
     from card_envs.compare.report import draw
 
     contest = Contest(game, ("greedy", "random", "trivial"), 3, tuple(short_options(game).items()))
-    draw("title", standings(contest, played(contest, 16)), tmp_path / "p.png")
-    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    for pairs in (16, 1):  # one: bounds are infinite
+        file = tmp_path / f"{pairs}.png"
+        draw("title", standings(contest, played(contest, pairs)), file)
+        assert file.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("game", [game for game in GAMES.values() if game.phases], ids=lambda game: game.name)

@@ -203,7 +203,7 @@ def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
             f"{share['mean']:.3f}",
             f"{share['low']:.3f} to {share['high']:.3f}",
             f"{margin['mean']:+.3g}",
-            f"{margin['low']:+.3g} to {margin['high']:+.3g}",
+            "no interval" if margin["low"] is None else f"{margin['low']:+.3g} to {margin['high']:+.3g}",
         )
     console.print(sheet)
 

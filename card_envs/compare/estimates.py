@@ -1,22 +1,31 @@
-"""Means and shares with their 95 % intervals."""
+"""Means and shares with their 95 % intervals.
+
+They hold for few values and at the ends of the scale: a bound is infinite where nothing bounds the figure.
+`tests/test_coverage.py` measures how often they hold what is true.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil, sqrt
+from dataclasses import asdict, dataclass
+from math import inf, isinf, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-RESAMPLES = 2000
-MOST_DRAWN = 10_000  # columns
+from card_envs.compare.intervals import share_bounds, student
+from card_envs.engine.compile import bind
+
+FEW = 30  # with fewer values than these, comparisons come with a warning
+PSEUDO = 0.75  # how many values at each end of its scale a share is taken to have had besides, to judge its spread
+FEWEST_SHOWN = 6  # values of one sign that differ from 0 at 5 %: 2 / 2^6
 Z_95 = 1.959964  # of a two-sided 95 % interval
 Z_80 = 0.841621  # of 80 % power
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval."""
+    """A figure with its 95 % interval; a bound may be infinite."""
 
     mean: float
     low: float
@@ -25,46 +34,83 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
-
-def estimate(values: NDArray[np.float64], seed: int = 0) -> Estimate:
-    """The mean of independent values, with a percentile bootstrap interval (Efron & Tibshirani 1993)."""
-    return estimates(values[None], seed)[0]
-
-
-def estimates(values: NDArray[np.float64], seed: int = 0) -> list[Estimate]:
-    """The means of the rows of [K, N] values, with intervals: the columns are independent, the rows need not be."""
-    means = values.mean(axis=1)
-    lows, highs = np.percentile(resampled_means(values, seed), [2.5, 97.5], axis=0)
-    return [Estimate(*figures) for figures in zip(means.tolist(), lows.tolist(), highs.tolist())]
+    def scaled(self, factor: float, offset: float = 0.0) -> Estimate:
+        """The same in another unit; the factor is positive."""
+        return Estimate(*(factor * value + offset for value in (self.mean, self.low, self.high)))
 
 
-def resampled_means(values: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
-    """[RESAMPLES, K] the means of the rows of [K, N] values over columns drawn anew, the same for all rows.
+def as_json(figures: Any) -> dict[str, Any]:
+    """A dataclass of figures as a dict for JSON, which has no infinite numbers: such a bound is None."""
+    return asdict(figures, dict_factory=_without_infinities)
 
-    Of many columns, neighbours are drawn together: they are independent, so that changes no interval.
+
+def _without_infinities(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and isinf(value) else value for key, value in items}
+
+
+def few_warning(size: int, unit: str) -> str | None:
+    """What to say about figures from few pairs, deals or episodes; None if they are enough."""
+    if size >= FEW:
+        return None
+    return f"few {unit} ({size}): intervals are wide and rest on little; from {FEW} on they can be trusted"
+
+
+def estimate(values: NDArray[np.float64]) -> Estimate:
+    """The mean of independent values, with Student's interval, widened towards the long tail.
+
+    Few values of a skewed kind rarely show its tail. The bound on that side is moved as Johnson (1978, "Modified t
+    Tests and Confidence Intervals for Asymmetrical Populations") moves both; the other stays, for among few values
+    skewness is often an accident. One value, or few that are all the same, bound nothing.
     """
-    rng = np.random.default_rng(seed)
-    starts = np.arange(0, values.shape[1], ceil(values.shape[1] / MOST_DRAWN))
-    sums, sizes = np.add.reduceat(values, starts, axis=1), np.diff(starts, append=values.shape[1])
-    size = len(starts)
-    drawn = (np.bincount(rng.integers(0, size, size), minlength=size) for _ in range(RESAMPLES))
-    return np.array([sums @ times / (sizes @ times) for times in drawn])
-
-
-def normal_interval(values: NDArray[np.float64]) -> Estimate:
-    """The mean of many independent values, with its normal interval."""
+    size = len(values)
     mean = float(values.mean())
-    half = Z_95 * float(values.std(ddof=1)) / sqrt(len(values)) if len(values) > 1 else float("inf")
-    return Estimate(mean, mean - half, mean + half)
+    if size == 1 or (size < FEW and (values == values[0]).all()):
+        return Estimate(mean, -inf, inf)
+    off = values - mean
+    variance = float(off @ off) / size
+    if variance == 0:
+        return Estimate(mean, mean, mean)
+    skewness = float(off * off @ off) / size / variance**1.5
+    deviation = sqrt(variance * size / (size - 1))
+    reach = bind(student)(size - 1.0)
+    half = reach * deviation / sqrt(size)
+    moved = skewness * deviation * (1 + 2 * reach**2) / (6 * size)
+    return Estimate(mean, mean - half + min(moved, 0.0), mean + half + max(moved, 0.0))
 
 
-def wilson(successes: float, trials: int) -> Estimate:
-    """A share with its score interval (Wilson 1927). Draws may count half: then it is a little too wide."""
-    share = successes / trials
-    spread = Z_95**2 / trials
-    centre = (share + spread / 2) / (1 + spread)
-    half = sqrt(spread * share * (1 - share) + spread**2 / 4) / (1 + spread)
-    return Estimate(share, max(centre - half, 0.0), min(centre + half, 1.0))
+def share(values: NDArray[np.float64], least: float = 0.0) -> Estimate:
+    """The mean of independent values between `least` and 1, a pair of episodes being one value, with its interval."""
+    unit = (values - least) / (1 - least)
+    size = len(values)
+    sums = (float(unit.sum()), size, float(unit @ unit), float(unit.sum()), size)
+    return share_of_clusters(*sums).scaled(1 - least, least)
+
+
+def share_of(successes: int, trials: int) -> Estimate:
+    """What share of independent trials succeeded."""
+    return share_of_clusters(successes, trials, successes, successes, trials)
+
+
+def share_of_clusters(x: float, y: float, xx: float, xy: float, yy: float) -> Estimate:
+    """A share of what comes in independent clusters, from sums over them: x successes of y trials in each.
+
+    The interval is that of a share of single trials, as many of them as would have the spread that was seen. Few
+    clusters may show too little of it, or none; so a typical cluster of successes and one of failures, each with the
+    weight `PSEUDO`, are taken to have been seen besides, where the spread is judged.
+    """
+    size = yy / y
+    mean = x / y
+    all_trials = y + 2 * PSEUDO * size
+    expected = (x + PSEUDO * size) / all_trials
+    squares = xx - 2 * expected * xy + expected**2 * yy + PSEUDO * size**2 * (expected**2 + (1 - expected) ** 2)
+    trials = expected * (1 - expected) * all_trials * y / squares
+    return share_of_trials(mean, trials)
+
+
+def share_of_trials(mean: float, trials: float) -> Estimate:
+    """A share that was seen in so many single trials, a broken number perhaps."""
+    low, high = bind(share_bounds)(mean, trials)
+    return Estimate(mean, low, high)
 
 
 def pairs_needed(values: NDArray[np.float64]) -> int | None:
@@ -73,6 +119,6 @@ def pairs_needed(values: NDArray[np.float64]) -> int | None:
     The two-sided test at 5 %: ((z_95 + z_80) * deviation / mean)^2.
     """
     mean = float(values.mean())
-    if mean == 0:
+    if mean == 0 or len(values) == 1:
         return None
-    return max(1, int(np.ceil(((Z_95 + Z_80) * float(values.std()) / mean) ** 2)))
+    return max(FEWEST_SHOWN, int(np.ceil(((Z_95 + Z_80) * float(values.std()) / mean) ** 2)))

@@ -9,14 +9,14 @@ Letters for shapes: `N` pairs (in a game for one: deals), `P` policies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.estimates import Estimate, estimate
+from card_envs.compare.estimates import Estimate, as_json, estimate, share
 from card_envs.compare.tables import Played, new_tables, play_out
 from card_envs.compare.tallies import sums_of
 from card_envs.game import Game, Int8s
@@ -58,16 +58,16 @@ class PairResult:
     @property
     def win_share(self) -> Estimate:
         """The first's share of the episodes."""
-        return estimate(self.win_shares)
+        return share(self.win_shares)
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures for JSON."""
+        """The figures for JSON; a bound that is infinite is None."""
         return {
             "pairs": len(self.margins),
             "deals_per_episode": self.deals_per_episode,
-            "win_share": asdict(self.win_share),
-            "margin_per_episode": asdict(self.margin_per_episode),
-            "margin_per_deal": asdict(self.margin_per_deal),
+            "win_share": as_json(self.win_share),
+            "margin_per_episode": as_json(self.margin_per_episode),
+            "margin_per_deal": as_json(self.margin_per_deal),
             "microseconds_per_move": [round(1e6 * seconds, 3) for seconds in self.seconds_per_move],
             "decisions": list(self.decisions),
         }

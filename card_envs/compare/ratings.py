@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.estimates import Estimate, resampled_means
+from card_envs.compare.estimates import PSEUDO, Estimate, share_of_trials
 
 ANCHOR_RATING = 1000.0
 ELO = 400 / np.log(10)
 VIRTUAL_DRAWS = 1.0  # in every pairing, so that who wins every game keeps a finite rating
 MAX_ROUNDS = 10_000
 TOLERANCE = 1e-9
+NEGLIGIBLE = 1e-6  # share of the points that bounds no rating
+TINY = 1e-12
 
 
 def bradley_terry(
@@ -48,19 +51,54 @@ def bradley_terry(
 
 
 def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = None) -> list[Estimate]:
-    """The rating of each policy with its bootstrap interval.
+    """The rating of each policy with its interval.
+
+    What a policy is above the anchor (None: above the mean of all others) is worth a share of the points against it.
+    That share gets the interval of a share, over as many trials as would have the spread that the pairs show; between
+    two policies it is the interval of the win share. Who won (or lost) all may be better (worse) by any number.
 
     Args:
         num_policies: P.
         wins: [P * (P - 1) / 2, N] share of the two episodes of each pair that the first of the pairing (0, 1),
-            (0, 2) .. won. Deals are drawn anew for all pairings at once: the same deals were used for all.
+            (0, 2) .. won. All pairings were played on the same deals.
         anchor: the policy that has 1000; None: the mean has.
     """
-    shares = np.concatenate([wins.mean(axis=1)[None], resampled_means(wins)])
-    matrix = np.zeros((len(shares), num_policies, num_policies))
-    for k, (i, j) in enumerate(combinations(range(num_policies), 2)):
-        matrix[:, i, j] = shares[:, k]
-        matrix[:, j, i] = 1 - shares[:, k]
-    rated = bradley_terry(2 * wins.shape[1] * matrix, anchor)
-    lows, highs = np.percentile(rated[1:], [2.5, 97.5], axis=0)
-    return [Estimate(*figures) for figures in zip(rated[0].tolist(), lows.tolist(), highs.tolist())]
+    pairs = wins.shape[1]
+    rows, columns = np.array(list(combinations(range(num_policies), 2))).T
+    matrix = np.zeros((num_policies, num_policies))
+    matrix[rows, columns] = wins.sum(axis=1)
+    matrix[columns, rows] = pairs - matrix[rows, columns]
+    rated = bradley_terry(2 * matrix, anchor).tolist()
+    above, scale = np.eye(num_policies) - 1 / num_policies, 1.0
+    if anchor is None:
+        scale = (num_policies - 1) / num_policies
+    else:
+        above = above - above[anchor]
+    # The spread is judged as that of a share, with the weight PSEUDO for pairs won and for pairs lost besides.
+    logits = bradley_terry(matrix, draws=2 * PSEUDO) / ELO
+    expected = 1 / (1 + np.exp(logits[columns] - logits[rows]))
+    gains = np.eye(num_policies)[rows] - np.eye(num_policies)[columns]  # whom a point of each pairing helps and hurts
+    curvature = gains.T * (expected * (1 - expected)) @ gains
+    moves = above / scale @ np.linalg.pinv(curvature) @ gains.T  # [P, pairings] by how much it moves what is estimated
+    squares = ((moves @ wins - (moves @ expected)[:, None]) ** 2).sum(axis=1)
+    squares += moves**2 @ (PSEUDO * (expected**2 + (1 - expected) ** 2))
+    all_pairs = pairs + 2 * PSEUDO
+    shares = 1 / (1 + np.exp(-(above / scale @ logits)))
+    trials = pairs * all_pairs / np.maximum(squares * shares * (1 - shares), TINY)
+    seen = np.clip((shares * all_pairs - PSEUDO) / pairs, 0, 1)
+    found = []
+    for i, rating in enumerate(rated):
+        if i == anchor:
+            found.append(Estimate(rating, rating, rating))
+            continue
+        share = share_of_trials(float(seen[i]), float(trials[i]))
+        low, high = (ANCHOR_RATING + scale * _points(bound) for bound in (share.low, share.high))
+        found.append(Estimate(rating, min(low, rating), max(high, rating)))
+    return found
+
+
+def _points(share: float) -> float:
+    """How far above the other a player is that has this share of the points; infinitely far if it has nearly all."""
+    if NEGLIGIBLE < share < 1 - NEGLIGIBLE:
+        return float(ELO) * log(share / (1 - share))
+    return inf if share > 0.5 else -inf

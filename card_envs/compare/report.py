@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from math import floor, inf, log10
+from math import floor, inf, isfinite, log10
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as Sheet
 
-from card_envs.compare.estimates import Estimate
+from card_envs.compare.estimates import Estimate, few_warning
 from card_envs.compare.solving import SolvingFigures
 from card_envs.compare.standings import PairsNeeded, Standings
 from card_envs.compare.survey import Survey
@@ -20,18 +20,26 @@ from card_envs.compare.tallies import Tallied
 from card_envs.game import Game
 
 Show = Callable[[Estimate], str]
+ENDLESS = 400.0  # points that stand for an infinite reach in a picture
 
 
 def interval(figure: Estimate) -> str:
     """The figure, and its interval on a line below."""
-    return f"{figure.mean:.4g}\n{figure.low:.4g} to {figure.high:.4g}"
+    return f"{figure.mean:.4g}\n{span(figure, '.4g')}"
+
+
+def span(figure: Estimate, digits: str) -> str:
+    """From one bound to the other, where there are any."""
+    low, high = (f"{bound:{digits}}" for bound in (figure.low, figure.high))
+    if isfinite(figure.low):
+        return f"{low} to {high}" if isfinite(figure.high) else f"at least {low}"
+    return f"at most {high}" if isfinite(figure.high) else "no interval"
 
 
 def percent(share: Estimate) -> str:
     """The same for a share in percent, with two digits near the ends of the scale."""
     digits = 1 if 0.05 < share.mean < 0.95 else 2
-    mean, low, high = (f"{100 * value:.{digits}f}" for value in (share.mean, share.low, share.high))
-    return f"{mean} %\n{low} to {high}"
+    return f"{100 * share.mean:.{digits}f} %\n{span(share.scaled(100), f'.{digits}f')}"
 
 
 def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
@@ -53,6 +61,7 @@ def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
             *(percent(part.first_side_wins) for part in parts if part.first_side_wins),
         )
     sheet.add_row("score of seat 0", *(interval(part.score_of_seat_0) for part in parts))
+    sheet.caption = few_warning(min(part.episodes for part in parts), "episodes")
     sheet.add_row("us a decision,\ngame included", *(f"{part.microseconds_per_decision:.3g}" for part in parts))
     return sheet
 
@@ -148,6 +157,8 @@ def show_comparison(console: Console, title: str, found: Standings) -> None:
     """All of a contest's tables."""
     for sheet in comparison_sheets(title, found):
         console.print(sheet)
+    if found.warning is not None:
+        console.print(found.warning)
     show_figures(console, found.contest.game, {policy.name: policy.figures for policy in found.policies})
 
 
@@ -172,7 +183,7 @@ def worded(name: str) -> str:
 def whole(figure: Estimate) -> str:
     """A rating; that of the anchor has no interval."""
     fixed = figure.low == figure.high
-    return f"{figure.mean:.0f}" + ("" if fixed else f"\n{figure.low:.0f} to {figure.high:.0f}")
+    return f"{figure.mean:.0f}" + ("" if fixed else f"\n{span(figure, '.0f')}")
 
 
 def needed(pairs: PairsNeeded) -> str:
@@ -198,7 +209,13 @@ def draw(title: str, found: Standings, path: Path) -> None:
     left, right = figure.subplots(1, 2, width_ratios=[len(names) + 0.5, 2.2])
     _matrix(left, found)
     mean, low, high = (scale * np.array([getattr(one, name) for one in shown]) for name in ("mean", "low", "high"))
-    right.errorbar(mean, range(len(names)), xerr=[mean - low, high - mean], fmt="o", color="black", capsize=3)
+    reach = np.array([mean - low, high - mean])
+    endless = np.isinf(reach)
+    reach[endless] = reach[~endless].max(initial=0) or ENDLESS  # an arrow
+    right.errorbar(mean, range(len(names)), xerr=reach, fmt="o", color="black", capsize=3)
+    for side, arrow, sign in ((0, "<", -1), (1, ">", 1)):
+        rows = np.flatnonzero(endless[side])
+        right.plot(mean[rows] + sign * reach[side, rows], rows, arrow, color="black")
     right.set_yticks(range(len(names)), [])
     right.set_ylim(len(names) - 0.5, -0.5)
     right.margins(x=0.15)
@@ -223,10 +240,11 @@ def _matrix(axes: Any, found: Standings) -> None:
         assert share and points
         more = share.mean - even
         half = (points.high - points.low) / 2
+        reach = f" ± {half:.2g}" if isfinite(half) else ""
         shares[row, column], shares[column, row] = more, -more
         for at, sign in (((row, column), 1), ((column, row), -1)):
             won = f"{100 * (even + sign * more):{'+' if alone else ''}.1f} %"
-            texts[at] = f"{won}\n{sign * points.mean:+.3g} ± {half:.2g}"
+            texts[at] = f"{won}\n{sign * points.mean:+.3g}{reach}"
     limit = max(float(np.nanmax(np.abs(shares))), 1e-9) if alone else 0.5
     axes.imshow(shares, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
     for (row, column), text in texts.items():

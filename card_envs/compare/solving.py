@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.estimates import Estimate, wilson
+from card_envs.compare.estimates import Estimate, as_json, share_of
 from card_envs.compare.spread import spread
 from card_envs.compare.tables import new_tables
 from card_envs.engine.table import Table
@@ -77,7 +77,7 @@ def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[Solved]) -> list
     """
     winnable = np.array([solution.verdict == "won" for _, solution in sorted(solved, key=lambda pair: pair[0])])
     number = int(winnable.sum())
-    return [wilson(float(row[winnable].sum()), number) for row in wins] if number else []
+    return [share_of(int(row[winnable].sum()), number) for row in wins] if number else []
 
 
 def count_verdicts(solved: Sequence[Solved]) -> dict[str, int]:
@@ -117,7 +117,7 @@ class SolvingFigures:
 
     def share(self, packs: int) -> Estimate:
         """What share so many of the deals are."""
-        return wilson(packs, self.packs)
+        return share_of(packs, self.packs)
 
     @property
     def bounds(self) -> dict[str, int]:
@@ -151,8 +151,8 @@ class SolvingFigures:
             "memory_mb": task.memory_mb,
             "max_positions": task.max_positions,
             "packs": self.packs,
-            "verdicts": {name: {"packs": packs, **asdict(self.share(packs))} for name, packs in self.verdicts.items()},
-            **{name: asdict(self.share(packs)) for name, packs in self.bounds.items()},
+            "verdicts": {name: {"packs": packs, **as_json(self.share(packs))} for name, packs in self.verdicts.items()},
+            **{name: as_json(self.share(packs)) for name, packs in self.bounds.items()},
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "positions_per_second": self.positions_per_second,
             "deals": [_deal_as_dict(number, solution) for number, solution in self.solved],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.contest import Contest
-from card_envs.compare.estimates import Estimate, estimates, normal_interval, pairs_needed, wilson
+from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, pairs_needed, share
 from card_envs.compare.pairs import Part
 from card_envs.compare.ratings import ratings
 from card_envs.compare.solving import Solved, count_verdicts, won_of_winnable
@@ -111,8 +111,16 @@ class Standings:
         """The policies' numbers."""
         return _best_first(self.policies)
 
+    @property
+    def warning(self) -> str | None:
+        """What to know about few pairs."""
+        return few_warning(self.pairs, "deals" if self.contest.game.is_solitaire else "pairs")
+
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; an `Estimate` is {"mean", "low", "high"}, and what a kind of game does not have is left out."""
+        """For JSON; an `Estimate` is {"mean", "low", "high"}, a bound that is infinite None.
+
+        What a kind of game does not have is left out, as is the warning where there is none.
+        """
         contest = self.contest
         return {
             "game": contest.game.name,
@@ -128,12 +136,13 @@ class Standings:
             "pairings": [_present(pairing) for pairing in self.pairings],
             "nearest": {key: _present(self.nearest)[key] for key in ("first", "second", "pairs_needed")},
             "stopped": self.stopped,
+            **({} if self.warning is None else {"warning": self.warning}),
             **({} if self.solved is None else {"solved": dict(self.solved)}),
         }
 
 
 def _present(figures: PolicyFigures | PairingFigures) -> dict[str, Any]:
-    return {key: figure for key, figure in asdict(figures).items() if figure is not None}
+    return {key: figure for key, figure in as_json(figures).items() if figure is not None}
 
 
 def standings(
@@ -178,7 +187,7 @@ def _policies(contest: Contest, part: Part, solved: Sequence[Solved] | None) -> 
             **strength[i],
             microseconds_per_move=round(1e6 * seconds[i], 3),
             decisions=int(part.decisions[i]),
-            figures=tallied(game, part.tallies[i], part.num_deals),
+            figures=tallied(game, part.tallies[i]),
             won_of_winnable=won[i] if won else None,
         )
         for i, name in enumerate(names)
@@ -188,18 +197,17 @@ def _policies(contest: Contest, part: Part, solved: Sequence[Solved] | None) -> 
 def _strength(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
     """What is known of each policy from its pairings."""
     rated = ratings(len(names), part.wins, anchor_of(names))
-    shares = estimates(_by_policy(part.wins - 0.5, len(names)) + 0.5)
-    margins = estimates(_by_policy(part.margins, len(names)))
     return [
-        {"rating": rating, "win_share": share, "margin_per_episode": margin}
-        for rating, share, margin in zip(rated, shares, margins)
+        {"rating": rating, "win_share": share(wins + 0.5), "margin_per_episode": estimate(margins)}
+        for rating, wins, margins in zip(
+            rated, _by_policy(part.wins - 0.5, len(names)), _by_policy(part.margins, len(names))
+        )
     ]
 
 
 def _strength_alone(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
     """The same in a game for one."""
-    shares = [wilson(float(wins.sum()), part.num_deals) for wins in part.wins]
-    return [{"win_share": share, "score": normal_interval(scores)} for share, scores in zip(shares, part.margins)]
+    return [{"win_share": share(wins), "score": estimate(scores)} for wins, scores in zip(part.wins, part.margins)]
 
 
 def anchor_of(names: Sequence[str]) -> int | None:
@@ -218,18 +226,16 @@ def _by_policy(values: NDArray[np.float64], num_policies: int) -> NDArray[np.flo
 
 def _pairings(names: Sequence[str], part: Part, deals_per_episode: int) -> list[PairingFigures]:
     """Between two sides."""
-    shares, margins = estimates(part.wins), estimates(part.margins)
-    by_deal = estimates(part.margins / deals_per_episode)
     return [
         PairingFigures(
             first=first,
             second=second,
-            win_share=shares[k],
-            margin_per_episode=margins[k],
-            margin_per_deal=by_deal[k],
-            pairs_needed=PairsNeeded(pairs_needed(part.margins[k]), pairs_needed(part.wins[k] - 0.5)),
+            win_share=share(wins),
+            margin_per_episode=estimate(margins),
+            margin_per_deal=estimate(margins / deals_per_episode),
+            pairs_needed=PairsNeeded(pairs_needed(margins), pairs_needed(wins - 0.5)),
         )
-        for k, (first, second) in enumerate(combinations(names, 2))
+        for (first, second), wins, margins in zip(combinations(names, 2), part.wins, part.margins)
     ]
 
 
@@ -237,14 +243,13 @@ def _pairings_alone(names: Sequence[str], part: Part) -> list[PairingFigures]:
     """In a game for one: differences on the same deals."""
     first, second = np.array(list(combinations(range(len(names)), 2))).T
     wins, scores = (rows[first] - rows[second] for rows in (part.wins, part.margins))
-    wins_more, score_more = estimates(wins), estimates(scores)
     return [
         PairingFigures(
             first=one,
             second=other,
-            wins_more=wins_more[k],
-            score_more=score_more[k],
-            pairs_needed=PairsNeeded(pairs_needed(scores[k]), pairs_needed(wins[k])),
+            wins_more=share(wins_more, least=-1),
+            score_more=estimate(score_more),
+            pairs_needed=PairsNeeded(pairs_needed(score_more), pairs_needed(wins_more)),
         )
-        for k, (one, other) in enumerate(combinations(names, 2))
+        for (one, other), wins_more, score_more in zip(combinations(names, 2), wins, scores)
     ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.estimates import Estimate, normal_interval, wilson
+from card_envs.compare.estimates import Estimate, as_json, estimate, share, share_of
 from card_envs.compare.tables import Played, new_tables, play_out
 from card_envs.compare.tallies import Tallied, sums_of, tallied
 from card_envs.game import Game, Int8s
@@ -43,8 +43,8 @@ class Survey:
     figures: Tallied
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures for JSON."""
-        return asdict(self) | {"microseconds_per_decision": round(self.microseconds_per_decision, 4)}
+        """The figures for JSON; a bound that is infinite is None."""
+        return as_json(self) | {"microseconds_per_decision": round(self.microseconds_per_decision, 4)}
 
 
 @dataclass
@@ -75,12 +75,12 @@ class _Count:
         """What all of it comes to."""
         return Survey(
             episodes,
-            normal_interval(np.concatenate(self.lengths).astype(np.float64)),
-            {reason: wilson(times, episodes) for reason, times in self.reasons.most_common()},
-            None if game.is_solitaire else wilson(float(np.concatenate(self.first_won).sum()), episodes),
-            normal_interval(np.concatenate(self.scores)),
+            estimate(np.concatenate(self.lengths).astype(np.float64)),
+            {reason: share_of(times, episodes) for reason, times in self.reasons.most_common()},
+            None if game.is_solitaire else share(np.concatenate(self.first_won)),
+            estimate(np.concatenate(self.scores)),
             1e6 * self.seconds / max(self.decisions, 1),
-            tallied(game, self.tallies, episodes),
+            tallied(game, self.tallies),
         )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.estimates import Z_95, Estimate, wilson
+from card_envs.compare.estimates import FEW, Estimate, share_of_clusters
+from card_envs.compare.intervals import student
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int64s, Ratio
 
+ROUNDING = 1e-12
 Tallied: TypeAlias = dict[str, dict[str, Estimate | None]]  # by row and column
 
 
@@ -44,25 +46,30 @@ def sum_counts(counts: Int64s, entries: Int64s, sums: NDArray[np.float64]) -> No
             sums[r, 4] += y * y
 
 
-def estimated(ratio: Ratio, sums: NDArray[np.float64], deals: int) -> Estimate | None:
-    """A ratio from its sums over that many deals, with its normal interval (Cochran 1977, 6.4); None if it is 0/0.
+def estimated(ratio: Ratio, sums: NDArray[np.float64]) -> Estimate | None:
+    """A ratio from its sums over independent deals, with its interval; None if it is 0/0.
 
-    A share that is 0 or 1 has no spread to be seen: it gets Wilson's interval.
+    Unless it is a share: Student's interval (Cochran 1977, 6.4), for as many deals as would have counted for as much
+    if each of them had the same y (Kish 1965).
     """
     x, y, xx, xy, yy = sums.tolist()
     if y == 0:
         return None
-    if ratio.percent and x in (0, y):
-        return wilson(x, int(y))
     mean = x / y
-    squares = max(xx - 2 * mean * xy + mean * mean * yy, 0.0)
-    half = Z_95 * sqrt(squares * deals / (deals - 1)) / y if deals > 1 else float("inf")
+    if ratio.percent and 0 <= mean <= 1:
+        return share_of_clusters(x, y, xx, xy, yy)
+    deals = y * y / yy
+    squares = xx - 2 * mean * xy + mean * mean * yy
+    squares = squares if squares > ROUNDING * xx else 0.0
+    if deals <= 1 or (squares == 0 and deals < FEW):
+        return Estimate(mean, -inf, inf)
+    half = bind(student)(deals - 1) * sqrt(squares * deals / (deals - 1)) / y
     return Estimate(mean, mean - half, mean + half)
 
 
-def tallied(game: Game, sums: NDArray[np.float64], deals: int) -> Tallied:
+def tallied(game: Game, sums: NDArray[np.float64]) -> Tallied:
     """All ratios; None where there was nothing to divide by."""
     figures: Tallied = {ratio.row: {} for ratio in game.ratios}
     for ratio, of_ratio in zip(game.ratios, sums):
-        figures[ratio.row][ratio.column] = estimated(ratio, of_ratio, deals)
+        figures[ratio.row][ratio.column] = estimated(ratio, of_ratio)
     return figures

@@ -1,0 +1,90 @@
+"""The bounds of 95 % intervals, as plain functions for `bind`: SciPy would be a heavy thing to need for two of them."""
+
+from __future__ import annotations
+
+from math import exp, inf, lgamma, log, log1p, sqrt
+
+HALVINGS = 60
+MOST_TERMS = 100_000
+TINY = 1e-300
+EXACT = 1e-15
+NOTHING = 1e-9  # what rounding leaves of no wins
+EACH_TAIL = 0.025
+LONE_TAIL = 0.036  # of the one bound that can fail where the other can't
+
+
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """The regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22; Lentz 1976)."""
+    if x <= 0:
+        return 0.0
+    if x >= 1:
+        return 1.0
+    turned = x > (a + 1) / (a + b + 2)  # where it would converge slowly
+    if turned:
+        x, a, b = 1 - x, b, a
+    log_front = lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)
+    value, above, below = 1.0, 1.0, 0.0
+    for term in range(MOST_TERMS):
+        m = term // 2
+        if term == 0:
+            step = 1.0
+        elif term % 2 == 0:
+            step = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        else:
+            step = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        below = 1 + step * below
+        below = 1 / (below if abs(below) > TINY else TINY)
+        above = 1 + step / above
+        above = above if abs(above) > TINY else TINY
+        value *= above * below
+        if abs(above * below - 1) < EXACT:
+            break
+    share = exp(log_front) * (value - 1) / a
+    return 1 - share if turned else share
+
+
+def student(freedom: float) -> float:
+    """How many standard errors a 95 % interval reaches to each side, with these degrees of freedom (Student's t)."""
+    low, high = 0.0, 1.0  # t^2 / (t^2 + freedom) has a beta distribution
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if beta_cdf(middle, 0.5, freedom / 2) < 1 - 2 * EACH_TAIL:
+            low = middle
+        else:
+            high = middle
+    return inf if low > 1 - EXACT else sqrt(freedom * low / (1 - low))
+
+
+def share_bounds(mean: float, trials: float) -> tuple[float, float]:
+    """The bounds of a share that was seen in so many trials: mid-P bounds (Lancaster 1961), mended at the ends.
+
+    Counts may be broken. A bound is where what was seen, or more of it, has a chance of 2.5 %, of what was exactly seen
+    one half. Clopper and Pearson's bounds count all of that and are too wide; Wilson's fail at the ends. There, mid-P
+    bounds are mended:
+
+    - a share so small that no wins would be no surprise can be missed to one side only, which gets 3.6 %;
+    - no wins at all count in full, a single one counts three quarters, for only one half would be missed too often.
+
+    The same holds for losses.
+    """
+    return least_share(mean * trials, (1 - mean) * trials), 1 - least_share((1 - mean) * trials, mean * trials)
+
+
+def least_share(wins: float, losses: float) -> float:
+    """The lower bound of a share."""
+    if wins <= NOTHING:
+        return 0.0
+    trials = wins + losses
+    choices = lgamma(trials + 1) - lgamma(wins + 1) - lgamma(losses + 1)
+    left_out = min(0.5, wins / 4, losses / 2)
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        share = (low + high) / 2
+        exactly = exp(choices + wins * log(share) + losses * log1p(-share))
+        chance = beta_cdf(share, wins, losses + 1) - left_out * exactly
+        lone = trials * log1p(-share) > log(EACH_TAIL)
+        if chance < (LONE_TAIL if lone else EACH_TAIL):
+            low = share
+        else:
+            high = share
+    return low

@@ -1,0 +1,189 @@
+"""How often 95 % intervals hold what is true, for 20, 50 and 200 pairs.
+
+Shares of pairs that are won, drawn or lost: exactly, from all outcomes. Everything else: thousands of times from
+skewed and heavy-tailed distributions, and from a pool of played pairs of each game, whose mean is the truth; pairs are
+drawn from it with replacement, as from a game that has these pairs alone.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from itertools import combinations
+from math import lgamma, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.compare.contest import Contest
+from card_envs.compare.estimates import Estimate, estimate, share
+from card_envs.compare.pairs import Part, chunks, join
+from card_envs.compare.ratings import ratings
+from card_envs.games import GAMES
+
+SIZES = (20, 50, 200)
+LEAST, MOST = 0.935, 0.97
+ERRORS = 3.0  # standard errors of the simulation
+POOL, POOL_SECONDS = 20_000, 60.0
+ROUNDING = 1e-9
+
+
+# Shares, exactly
+
+
+@cache
+def all_outcomes(pairs: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[n, 3] How often each of 0, 1/2 and 1 can occur, and [n, 2] the bounds of the share then."""
+    counts = [(pairs - won - drawn, drawn, won) for won in range(pairs + 1) for drawn in range(pairs + 1 - won)]
+    found = [share(np.repeat([0, 0.5, 1], times)) for times in counts]
+    return np.array(counts, np.float64), np.array([(one.low, one.high) for one in found])
+
+
+def exact_coverage(pairs: int, chances: NDArray[np.float64]) -> tuple[float, float]:
+    """How often the interval holds the true share, and its mean width, by the chances of 0, 1/2 and 1."""
+    counts, bounds = all_outcomes(pairs)
+    ways = lgamma(pairs + 1) - np.array([sum(lgamma(count + 1) for count in row) for row in counts])
+    weights = np.exp(ways + counts @ np.log(np.maximum(chances, 1e-300)))
+    truth = chances @ [0, 0.5, 1]
+    held = (bounds[:, 0] <= truth + ROUNDING) & (truth - ROUNDING <= bounds[:, 1])
+    return float(weights @ held), float(weights @ (bounds[:, 1] - bounds[:, 0]))
+
+
+def chances_of(won: float, draws: float) -> NDArray[np.float64]:
+    """Of 0, 1/2 and 1, for a share and how many of all draws that it allows occur."""
+    drawn = draws * 2 * min(won, 1 - won)
+    return np.array([1 - won - drawn / 2, drawn, won - drawn / 2])
+
+
+@pytest.mark.parametrize("pairs", SIZES[:2])
+def test_shares_are_held_at_every_scale(pairs: int) -> None:
+    """The shares and rates of draws between them, too.
+
+    Twenty pairs that are won or lost and nothing else have 21 outcomes: then the coverage of any interval jumps by
+    percents from one share to the next (Brown, Cai & DasGupta 2001), and it is the mean that can be near 95 %.
+    """
+    for draws in (0.0, 0.1, 0.3, 0.5, 0.7):
+        inside = [exact_coverage(pairs, chances_of(won, draws))[0] for won in np.linspace(0.1, 0.9, 161)]
+        near_0 = [exact_coverage(pairs, chances_of(won, draws))[0] for won in np.geomspace(0.0005, 0.1, 100)]
+        assert 0.945 < np.mean(inside) < 0.965
+        assert min(inside) > (0.925 if draws == 0 else LEAST)
+        assert max(inside) < (0.985 if pairs == 20 else 0.972)
+        assert min(near_0) > LEAST
+
+
+@pytest.mark.slow
+def test_coverage_of_shares() -> None:
+    shares = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
+    for draws in (0.0, 0.2, 0.5):
+        print(
+            f"\nshares with {draws:.0%} of the draws that they allow: coverage in % (mean width in percentage points)"
+        )
+        print("pairs " + "".join(f"{won:>12}" for won in shares))
+        for pairs in SIZES:
+            found = [exact_coverage(pairs, chances_of(won, draws)) for won in shares]
+            print(f"{pairs:5} " + "".join(f"{100 * held:6.1f} ({100 * width:.0f})" for held, width in found))
+            for won, (held, _) in zip(shares, found):
+                assert held >= LEAST and (held <= MOST or not 0.1 <= won <= 0.9), (pairs, draws, won)
+
+
+# What is drawn from a pool
+
+
+def check_coverage(label: str, values: NDArray[np.float64], truth: Any, figure: Any, times: int) -> None:
+    """Draw pairs from the columns of [..., N] values many times; print a line, and compare with what is asked for."""
+    rng = np.random.default_rng(0)
+    line = f"{label:58}"
+    for pairs in SIZES:
+        drawn: list[Estimate] = [figure(values[..., rng.integers(0, values.shape[-1], pairs)]) for _ in range(times)]
+        held = float(np.mean([one.low <= truth <= one.high for one in drawn]))
+        widths = np.array([one.high - one.low for one in drawn])
+        endless = ~np.isfinite(widths)
+        width = f"{widths[~endless].mean():.3g}" if not endless.all() else "-"
+        line += f"{100 * held:6.1f} ({width}{f', {endless.mean():.0%} endless' if endless.any() else ''})"
+        error = ERRORS * sqrt(0.05 * 0.95 / times)
+        edge = not 0.1 <= truth <= 0.9 if figure is share else endless.any()
+        assert held >= LEAST - error, (label, pairs, held)
+        assert edge or held <= MOST + error, (label, pairs, held)
+    print(line)
+
+
+SKEWED = {
+    "normal": lambda rng, size: rng.normal(0.2, 1, size),
+    "exponential": lambda rng, size: rng.exponential(1, size),
+    "lognormal, skewness 1.75": lambda rng, size: np.exp(0.5 * rng.normal(size=size)),
+    "Student's t with 4 degrees of freedom": lambda rng, size: rng.standard_t(4, size),
+    "one of ten pairs ends six deviations lower": lambda rng, size: (
+        rng.normal(size=size) - 6 * (rng.random(size) < 0.1)
+    ),
+}
+
+
+def test_skewed_margins_are_held_by_fifty_pairs() -> None:
+    values = np.random.default_rng(0).exponential(1, (2000, 50))
+    found = [estimate(row) for row in values]
+    assert LEAST < np.mean([one.low <= 1 <= one.high for one in found]) < MOST
+
+
+@pytest.mark.slow
+def test_coverage_of_skewed_margins() -> None:
+    print("\nmargins: coverage in % (mean width) for 20, 50 and 200 pairs")
+    for name, draw in SKEWED.items():
+        pool = draw(np.random.default_rng(1), 1_000_000)
+        check_coverage(name, pool, pool.mean(), estimate, 20_000)
+
+
+@cache
+def pool_of(name: str, rivals: tuple[str, ...], deals: str = "") -> Part:
+    """Pairs of these two, as many as `POOL_SECONDS` allow."""
+    contest = Contest(GAMES[name], rivals, 11, (("deals", deals),) if deals else ())
+    parts, began = [], time.monotonic()
+    for numbers in chunks(POOL):
+        parts.append(contest.play(numbers))
+        if time.monotonic() - began > POOL_SECONDS:
+            break
+    return join(parts)
+
+
+POOLS = [
+    ("back_alley", ("greedy", "trivial"), "single"),
+    ("back_alley", ("greedy", "ppo"), "single"),
+    ("back_alley", ("greedy", "trivial"), ""),
+    ("russian_bank", ("greedy", "trivial"), ""),
+    ("russian_bank", ("greedy", "ppo"), ""),
+    ("russian_bank", ("greedy", "trivial", "ppo"), ""),
+    ("big_ben", ("greedy", "trivial"), ""),
+    ("big_ben", ("greedy", "ppo"), ""),
+]
+
+
+def rating_of_first(wins: NDArray[np.float64]) -> Estimate:
+    """Above the last one."""
+    players = {1: 2, 3: 3}[len(wins)]
+    return ratings(players, wins, anchor=players - 1)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "rivals", "deals"), POOLS)
+def test_coverage_of_games(name: str, rivals: tuple[str, ...], deals: str) -> None:
+    part = pool_of(name, rivals, deals)
+    label = f"{name} {deals}".strip()
+    print(f"\n{label}, {part.num_deals:,} pairs: coverage in % (mean width) for 20, 50 and 200 pairs")
+    times = 10_000
+    if GAMES[name].is_solitaire:
+        for rival, wins, scores in zip(rivals, part.wins, part.margins):
+            check_coverage(f"win share of {rival}, {wins.mean():.3f}", wins, wins.mean(), share, times)
+            check_coverage(f"score of {rival}", scores, scores.mean(), estimate, times)
+        wins, scores = part.wins[0] - part.wins[1], part.margins[0] - part.margins[1]
+        check_coverage(f"wins more, {' than '.join(rivals)}", (wins + 1) / 2, (wins.mean() + 1) / 2, share, times)
+        check_coverage(f"score more, {' than '.join(rivals)}", scores, scores.mean(), estimate, times)
+        return
+    if len(rivals) == 2:
+        for (one, other), wins, margins in zip(combinations(rivals, 2), part.wins, part.margins):
+            pairing = f"{one} against {other}"
+            check_coverage(f"win share, {pairing}, {wins.mean():.3f}", wins, wins.mean(), share, times)
+            check_coverage(f"margin, {pairing}", margins, margins.mean(), estimate, times)
+    truth = rating_of_first(part.wins).mean - 1000
+    label = f"rating above the last, {', '.join(rivals)}, {truth:+.0f}"
+    check_coverage(label, part.wins, truth + 1000, rating_of_first, 2000)
