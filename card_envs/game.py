@@ -15,7 +15,7 @@ import hashlib
 import importlib
 import json
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib.util import find_spec
@@ -460,11 +460,13 @@ class Game:
         """The options as the game's model. Raises ValueError that says what is wrong and what there is."""
         from pydantic import ValidationError
 
+        if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+            raise ValueError(f"{self.name}: options: expected a dict of names and values, got {options!r:.80}")
         try:
             return self.options(**options)
         except ValidationError as error:
             problems = "; ".join(
-                f"{problem['loc'][0]}={problem['input']!r}: {problem['msg']}" for problem in error.errors()[:2]
+                f"{problem['loc'][0]}={problem['input']!r:.80}: {problem['msg']}" for problem in error.errors()[:2]
             )
             known = "; ".join(f"{name}: {field.description}" for name, field in self.options.model_fields.items())
             raise ValueError(f"{self.name}: option {problems}. The options are {known}") from None

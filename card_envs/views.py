@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from card_envs.engine.buffers import whole_number as whole_number  # for the views of games
 from card_envs.engine.table import Table
 from card_envs.game import Game, State
 
@@ -59,18 +60,13 @@ def deal_keys(deal: object, required: str, *optional: str, example: str, where: 
     return deal
 
 
-def whole_number(value: object, low: int, high: int, where: str) -> int:
-    """A whole number within [low, high]; `where` is its name in error messages."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
-        raise ValueError(f"{where}: expected a whole number from {low} to {high}, got {value!r}")
-    return int(value)
-
-
 # Views
 
 
 def read(model: type[Model], given: object) -> Model:
     """A view, or the options in it, as a model."""
+    if not isinstance(given, dict):
+        raise ValueError(f"view: expected a dict, got {given!r:.80}")
     try:
         return model.model_validate(given)
     except ValidationError as error:

@@ -1,13 +1,12 @@
 """RLlib's PPO in self-play on the PettingZoo environment: `python examples/rllib_ppo.py --game back_alley`.
 
 Needs `pip install "ray[rllib]"`, which pins its own Gymnasium (2.60.0: gymnasium==1.2.2, which card_envs accepts).
-RLlib wants the key "observations". Prints the mean return and the loss.
+RLlib wants the key "observations" and floats under it. Prints the mean return and the loss.
 """
 
 import argparse
 
 from ray.rllib.algorithms.ppo import PPOConfig
-from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
@@ -23,19 +22,9 @@ parser.add_argument("--steps", type=int, default=512, help="decisions in all")
 args = parser.parse_args()
 BATCH = 256
 
-
-class Masked(ActionMaskingTorchRLModule):
-    """RLlib's example of a masked module, for observations of whole numbers."""
-
-    def _preprocess_batch(self, batch, **more):
-        mask, batch = super()._preprocess_batch(batch, **more)
-        batch[Columns.OBS] = batch[Columns.OBS].float()
-        return mask, batch
-
-
 game = card_envs.get_game(args.game)
-register_env("cards", lambda _: PettingZooEnv(CardEnv(game, obs_key="observations")))
-masked = RLModuleSpec(module_class=Masked)
+register_env("cards", lambda _: PettingZooEnv(CardEnv(game, obs_key="observations", obs_dtype="float32")))
+masked = RLModuleSpec(module_class=ActionMaskingTorchRLModule)
 config = (
     PPOConfig()
     .environment("cards")

@@ -213,8 +213,12 @@ def test_frames() -> None:
             r"'bidding=greedy\+trivial': say which game it plays: load_opponent",
         ),
         ("big_ben/value", None, "unknown opponent 'big_ben/value'"),
-        ("no.module:Mine", "big_ben", "opponent 'no.module:Mine': No module named 'no'"),
-        ("big_ben/json:Mine", None, "opponent 'big_ben/json:Mine': module 'json' has no attribute 'Mine'"),
+        ("no.module:Mine", "big_ben", "opponent 'no.module:Mine': ModuleNotFoundError: No module named 'no'"),
+        (
+            "big_ben/json:Mine",
+            None,
+            "opponent 'big_ben/json:Mine': AttributeError: module 'json' has",
+        ),
     ],
 )
 def test_wrong_names(name: str, game: str | None, said: str) -> None:
@@ -273,7 +277,7 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     states = positions(game)[:256]
     turn = turn_of_states(game, states)
     public = {name for name in dir(turn) if not name.startswith("_")}
-    assert public == {"game", "obs", "mask", "seat", "at", "worlds", "bot_moves"}
+    assert public == {"game", "obs", "mask", "seat", "at", "anew", "check", "failure", "worlds", "bot_moves"}
     assert len(turn) == 256
     worlds = turn.worlds(np.random.default_rng(0), 3)
     assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
+from card_envs.engine.buffers import INT8, check_seats, checked
 from card_envs.engine.compile import bind
 from card_envs.engine.dealing import deal_next
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, tally, trivial
-from card_envs.opponents.policy import Opponent, Policy, moves_of, turn_of_states
+from card_envs.opponents.policy import Opponent, Policy, moves_of, sealed, turn_of_states
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
 # How a player's moves are found: by asking its policy, or in compiled code.
@@ -177,8 +178,14 @@ def play_out(
 
     Raises:
         IllegalMove: a policy chose an action that its mask forbids.
+        ValueError: `states` or `players` don't fit.
     """
     num_tables = len(states)
+    states = checked("states", states, (num_tables,), game.rules.STATE)
+    check_seats(game, states)
+    players = checked("players", players, (num_tables, game.rules.NUM_SEATS), INT8, written=False)
+    if players.size and not 0 <= players.min() <= players.max() < len(policies):
+        raise ValueError(f"players: expected 0 to {len(policies) - 1}, got {players.min()} to {players.max()}")
     kinds = np.array([compiled_kind(policy) for policy in policies], np.int8)
     compiled = np.flatnonzero(kinds != ASKED)
     streams = rngs[int(compiled[0]) if len(compiled) else 0].integers(0, 1 << 64, num_tables, np.uint64)
@@ -190,7 +197,7 @@ def play_out(
         np.full((num_tables, log_size), -1, np.int16),
         np.zeros((num_tables // tables_per_deal, len(policies), game.num_counts), np.int64),
     )
-    askers = [Asker(game, policy, rng) for policy, rng in zip(policies, rngs)]
+    askers = [Asker(game, policy, sealed(rng)) for policy, rng in zip(policies, rngs)]
     loop = bind(play_on, game, inline=False)
     arguments = states, actions, Players(players, kinds, streams), ledger, mask
     loop(0, 0, *arguments)  # compile

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.compile import bind
-from card_envs.engine.legality import WORD, find_illegal, illegal_move, unpacked, whole_numbers, words
+from card_envs.engine.buffers import INT8, INT64, UINT64, Fixed, check_game, check_seats, checked, truth, whole_number
+from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.legality import WORD, IllegalMove, find_illegal, illegal_move, unpacked, whole_numbers, words
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 
@@ -21,12 +23,15 @@ Result = TypeVar("Result")
 
 # Handing work to threads costs about 50 microseconds; below this many tables for each it does not pay.
 MIN_TABLES_A_THREAD = 4096
+MAX_DECISIONS = (1 << 63) - 1
 
 
-class BatchEnv:
+class BatchEnv(Fixed):
     """Tables of one game, stepped together; table i depends on the seed and its number alone.
 
-    All buffers are allocated once and written in place (copy what must last; `torch.from_numpy` shares them):
+    All buffers are allocated once and written in place (copy what must last; `torch.from_numpy` shares them). They
+    can't be replaced. Whoever writes into `states` calls `look` next, and answers for what is written there: compiled
+    code believes it.
 
     Attributes:
         obs: [B, D] int8, what the seat to move may know.
@@ -60,33 +65,50 @@ class BatchEnv:
                 decision that is asked, and a step ends at most one episode.
             num_threads: used where the batch is large enough for them to pay; results are the same.
         """
-        if num_tables < 1 or num_threads < 1:
-            raise ValueError(f"num_tables and num_threads: expected at least 1, got {num_tables} and {num_threads}")
-        rules = game.rules
+        check_game(game)
+        num_tables = whole_number(num_tables, 1, None, "num_tables")
+        num_threads = whole_number(num_threads, 1, None, "num_threads")
+        numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
+        if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
+            raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
+        states = np.zeros(num_tables, game.rules.STATE)
+        states[:] = game.rules.new_state(game.validated({} if options is None else options))
+        keys = table_keys(seed, numbers)
+        self._lay_out(game, states, truth(skip_forced, "skip_forced"), num_threads)
+        self._run(bind(kernels.reset_tables, game), self._states, keys)
+        self.look()
+
+    def _lay_out(self, game: Game, states: NDArray[Any], skip_forced: bool, num_threads: int) -> None:
+        """Allocate all buffers. Users get views: reshaping one of them in place leaves the buffer as it is."""
+        rules, num_tables = game.rules, len(states)
         self.game = game
         self.num_tables = num_tables
         self.num_threads = num_threads
         self.skip_forced = skip_forced
-        numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
-        if numbers.shape != (num_tables,):
-            raise ValueError(f"tables: expected {num_tables} numbers, got shape {numbers.shape}")
-        self.states = np.zeros(num_tables, rules.STATE)
-        self.states[:] = rules.new_state(game.validated(options or {}))
-        self.obs = np.zeros((num_tables, rules.OBS_SIZE), np.int8)
-        self.mask = np.zeros((num_tables, rules.NUM_ACTIONS), np.int8)
-        self.seat = np.zeros(num_tables, np.int8)
+        obs = np.zeros((num_tables, rules.OBS_SIZE), np.int8)
+        mask = np.zeros((num_tables, rules.NUM_ACTIONS), np.int8)
+        seat = np.zeros(num_tables, np.int8)
+        rewards = np.zeros((num_tables, rules.NUM_SEATS), np.float32)
+        done = np.zeros(num_tables, np.bool_)
         self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # what `step` believes
-        self.rewards = np.zeros((num_tables, rules.NUM_SEATS), np.float32)
-        self.done = np.zeros(num_tables, np.bool_)
+        self._states = states
+        self._buffers = obs, mask, self._legal, seat, rewards, done
+        self.states, self.obs, self.mask, self.seat = states.view(), obs.view(), mask.view(), seat.view()
+        self.rewards, self.done = rewards.view(), done.view()
+        self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # of tables, for each loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
         self._step = bind(kernels.step_legal_tables, game)
-        self._run(bind(kernels.reset_tables, game), self.states, table_keys(seed, numbers))
-        self.look()
 
     def look(self) -> None:
-        """Write `obs`, `mask` and `seat` anew, after `states` were set from outside."""
-        self._run(bind(kernels.look_tables, self.game), self.states, self.obs, self.mask, self.seat)
-        self._run(bind(kernels.note_tables), self.mask, self._legal)
+        """Write `obs`, `mask` and `seat` anew, after `states` were set from outside or a playout.
+
+        Raises:
+            ValueError: `states` name a seat to move that there is not.
+        """
+        check_seats(self.game, self._states)
+        obs, mask, legal, seat, _, _ = self._buffers
+        self._run(bind(kernels.look_tables, self.game), self._states, obs, mask, seat)
+        self._run(bind(kernels.note_tables), mask, legal)
 
     def step(self, actions: NDArray[Any]) -> None:
         """Play one action at every table and write all buffers; ended episodes are followed by the next.
@@ -95,20 +117,22 @@ class BatchEnv:
             actions: [B] whole numbers, each legal under `mask`.
 
         Raises:
-            IllegalMove: naming the first table with an action that its mask forbids; no table has moved then.
+            IllegalMove: naming the first table with an action that its mask forbids; no table has moved then. After a
+                playout, `look` comes first.
         """
         actions = whole_numbers(actions, self.num_tables)
-        buffers = self.obs, self.mask, self._legal, self.seat, self.rewards, self.done
-        if self._num_ranges() == 1:
-            illegal = self._step(0, self.num_tables, self.states, actions, *buffers, self.skip_forced)
+        if self._num_ranges == 1:
+            illegal = self._step(0, self.num_tables, self._states, actions, *self._buffers, self.skip_forced)
         else:  # no range may move before all are known to be legal
             found = self._run(bind(find_illegal), self._legal, self.game.rules.NUM_ACTIONS, actions)
             illegal = next((table for table in found if table >= 0), -1)
             if illegal < 0:
-                self._run(bind(kernels.step_tables, self.game), self.states, actions, *buffers, self.skip_forced)
+                self._run(bind(kernels.step_tables, self.game), self._states, actions, *self._buffers, self.skip_forced)
         if illegal >= 0:
-            who = f"seat {self.seat[illegal]} at table {illegal}"
+            who = f"seat {self._states['seat'][illegal]} at table {illegal}"
             mask = unpacked(self._legal[illegal], self.game.rules.NUM_ACTIONS)
+            if not mask.any():
+                raise IllegalMove(f"{self.game.name}: no move of {who} is known to be legal: call look() first")
             raise illegal_move(self.game, int(actions[illegal]), mask, who)
 
     def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
@@ -123,23 +147,37 @@ class BatchEnv:
 
     def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
         """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on."""
-        self._run(bind(kernels.random_actions, self.game), self.states, streams, actions)
+        streams = checked("streams", streams, (self.num_tables,), UINT64)
+        actions = checked("actions", actions, (self.num_tables,), INT64)
+        if self._num_ranges == 1:
+            self._draw(0, self.num_tables, self._states, streams, actions)
+        else:
+            self._run(self._draw, self._states, streams, actions)
 
     def bot_actions(self, bot: str, actions: NDArray[np.int64]) -> None:
         """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B]."""
-        self._run(bind(kernels.bot_actions, self.game, bot), self.states, actions)
+        actions = checked("actions", actions, (self.num_tables,), INT64)
+        self._run(bind_bot(kernels.bot_actions, self.game, bot), self._states, actions)
 
     def observe_all(self, full: NDArray[np.int8]) -> None:
         """Write the full state seen from the seat to move into `full` [B, FULL_SIZE], for critics."""
-        self._run(bind(kernels.observe_all_tables, self.game), self.states, self.seat, full)
+        full = checked("full", full, (self.num_tables, self.game.rules.FULL_SIZE), INT8)
+        seat = self._states["seat"].copy()  # whoever has `seat` may write into it
+        self._run(bind(kernels.observe_all_tables, self.game), self._states, seat, full)
 
     def random_playout(self, streams: NDArray[np.uint64], decisions: int) -> int:
         """Play that many random moves at each table, without looking; returns how many episodes ended."""
-        return sum(self._run(bind(kernels.random_playout, self.game), self.states, streams, decisions))
+        streams = checked("streams", streams, (self.num_tables,), UINT64)
+        decisions = whole_number(decisions, 0, MAX_DECISIONS, "decisions")
+        self._legal[:] = 0  # it is of another position
+        return sum(self._run(bind(kernels.random_playout, self.game), self._states, streams, decisions))
 
     def bot_playout(self, bot: str, decisions: int) -> int:
         """Play that many moves of a scripted player at each table, without looking; returns the episodes ended."""
-        return sum(self._run(bind(kernels.bot_playout, self.game, bot), self.states, decisions))
+        decisions = whole_number(decisions, 0, MAX_DECISIONS, "decisions")
+        loop = bind_bot(kernels.bot_playout, self.game, bot)
+        self._legal[:] = 0  # it is of another position
+        return sum(self._run(loop, self._states, decisions))
 
     def _run(
         self,
@@ -148,7 +186,7 @@ class BatchEnv:
         **named: Arguments.kwargs,
     ) -> list[Result]:
         """Run a loop over all tables, on threads where they pay; returns what it returned for each range."""
-        threads = self._num_ranges()
+        threads = self._num_ranges
         if threads == 1:
             return [loop(0, self.num_tables, *arguments, **named)]
         bounds = [self.num_tables * i // threads for i in range(threads + 1)]
@@ -159,9 +197,10 @@ class BatchEnv:
         rest = [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, **named) for i in range(1, threads)]
         return [future.result() for future in (first, *rest)]
 
-    def _num_ranges(self) -> int:
-        """Into how many ranges of tables a loop is divided."""
-        return max(1, min(self.num_threads, self.num_tables // MIN_TABLES_A_THREAD))
+    @cached_property
+    def _draw(self) -> Callable[[int, int, Any, NDArray[np.uint64], Any], None]:
+        """Kept: asking `bind` takes as long as drawing for a few tables."""
+        return bind(kernels.random_actions, self.game)
 
     def _pool(self) -> ThreadPoolExecutor:
         # Threads do not survive a fork, so a forked child makes its own.
@@ -170,8 +209,19 @@ class BatchEnv:
         return self._threads[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_threads": None, "_step": None}
+        kept = ("game", "skip_forced", "num_threads", "rewards", "done")
+        return {"states": self._states, **{name: getattr(self, name) for name in kept}}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        self.__dict__.update(saved)
-        self._step = bind(kernels.step_legal_tables, self.game)
+        """Take what was unpickled. Raises ValueError where that is not what a batch of the game has."""
+        game, states = saved["game"], saved["states"]
+        check_game(game)
+        states = checked("states", states, (np.size(states),), game.rules.STATE)
+        self._lay_out(
+            game, states, truth(saved["skip_forced"], "skip_forced"),
+            whole_number(saved["num_threads"], 1, None, "num_threads"),
+        )  # fmt: skip
+        for name in ("rewards", "done"):
+            own = getattr(self, name)
+            own[...] = checked(name, saved[name], own.shape, own.dtype, written=False)
+        self.look()

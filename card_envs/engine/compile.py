@@ -35,6 +35,7 @@ IN_RULES: frozenset[Any] = frozenset(
 )  # fmt: skip
 IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility))
 HEX_DIGITS = 16
+BOTS = ("trivial", "greedy")
 
 
 def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True) -> Loop:
@@ -53,6 +54,13 @@ def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = 
     """
     bound: Loop = _bound(loop, game, bot, inline)
     return bound
+
+
+def bind_bot(loop: Loop, game: Game, bot: str) -> Loop:
+    """`bind` for a bot that somebody names. Raises ValueError where there is none of that name."""
+    if not isinstance(bot, str) or bot not in BOTS:
+        raise ValueError(f"bot: {game.name} has {' and '.join(BOTS)}, got {bot!r:.80}")
+    return bind(loop, game, bot)
 
 
 @cache

@@ -89,7 +89,10 @@ def unpacked(legal: UInt64s, num_actions: int) -> Int8s:
 
 def whole_numbers(actions: Any, number: int) -> Int64s:
     """Actions as contiguous int64 [number]. Raises ValueError for another shape, or what is no whole number."""
-    actions = np.asarray(actions)
+    try:
+        actions = np.asarray(actions)
+    except ValueError as error:  # lists of several lengths
+        raise ValueError(f"actions: expected {number} whole numbers: {error}") from None
     if actions.shape != (number,) or actions.dtype.kind not in "iu":
         raise ValueError(f"actions: expected {number} whole numbers, got {actions.dtype} of shape {actions.shape}")
     return np.ascontiguousarray(actions, np.int64)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.engine.buffers import seed_number
 from card_envs.engine.jit import rule
 from card_envs.game import Int8s, Key, Stream, UInt64s
 
@@ -85,7 +86,6 @@ def hash_each(bits: UInt64s) -> UInt64s:
 
 def table_keys(seed: int, tables: NDArray[Any]) -> UInt64s:
     """The key of each table's stream, `uint64`: it depends on the seed and the table's number alone."""
-    if not 0 <= seed < 1 << 64:
-        raise ValueError(f"seed: expected a whole number from 0 to 2**64 - 1, got {seed!r}")
+    seed = seed_number(seed)
     seed_key = hash_each(np.array([seed], np.uint64) + GOLDEN_RATIO)
     return hash_each(seed_key + GOLDEN_RATIO * (np.asarray(tables).astype(np.uint64) + np.uint64(1)))

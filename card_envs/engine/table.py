@@ -9,28 +9,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.compile import bind
+from card_envs.engine.buffers import INT8, Fixed, check_game, checked, whole_number
+from card_envs.engine.compile import bind, bind_bot
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, State
 
 
-class Table:
-    """A State and the operations on it. The state is `table.state`; copying a Table copies it."""
+class Table(Fixed):
+    """A State and the operations on it. The state is `table.state`; copying a Table copies it.
+
+    What is asked of it is checked, but for the rules: an action played need not be legal, and what somebody writes
+    into the state is believed.
+    """
 
     def __init__(self, game: Game, state: State) -> None:
+        check_game(game)
+        if getattr(state, "dtype", None) != game.rules.STATE or state.shape != ():
+            raise ValueError(f"state: expected one State of {game.name}, got {state!r:.80}")
         self.game = game
-        self.states = np.zeros(1, game.rules.STATE)
-        self.states[0] = state
-        self.state: State = self.states[0]
+        self._states = np.zeros(1, game.rules.STATE)
+        self._states[0] = state
+        self.states = self._states.view()  # whoever reshapes it leaves the table as it is
+        self.state: State = self._states[0]
         # Attribute access on a record takes microseconds from Python; these views of it do not.
-        self._seat, self._over, self._needs_deal = (self.states[name] for name in ("seat", "over", "needs_deal"))
-        self._rewards = self.states["rewards"][0]
+        self._seat, self._over, self._needs_deal = (self._states[name] for name in ("seat", "over", "needs_deal"))
+        self._check_seat(self.seat, "state: seat")
+        self._rewards = self._states["rewards"][0]
         self._play = bind(kernels.play_table, game)
         self._legal = bind(kernels.legal_table, game)
         self._observe = bind(kernels.observe_table, game)
 
+    def _check_seat(self, seat: int, where: str = "seat") -> int:
+        return whole_number(seat, 0, self.game.rules.NUM_SEATS - 1, where)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.game, self.states.tobytes())
+        return _restore, (self.game, self._states.tobytes())
 
     @property
     def seat(self) -> int:
@@ -60,46 +73,58 @@ class Table:
         self.state.over = self.state.needs_deal = True
 
     def deal(self) -> None:
-        bind(kernels.deal_table, self.game)(self.states, 0)
+        bind(kernels.deal_table, self.game)(self._states, 0)
 
     def arrange(self, pack: Int8s) -> None:
-        bind(kernels.arrange_table, self.game)(self.states, 0, pack)
+        """Deal from a pack, as `parse_deal` gives it: which cards it holds is not checked."""
+        pack = checked("pack", pack, (self.game.rules.PACK_SIZE,), INT8, written=False)
+        bind(kernels.arrange_table, self.game)(self._states, 0, pack)
 
     def play(self, action: int) -> None:
-        """Play a legal action (unchecked)."""
-        self._play(self.states, 0, action)
+        """Play a legal action; only its range is checked.
+
+        Raises:
+            ValueError: it is out of range, or no decision is due.
+        """
+        if self._needs_deal[0]:
+            raise ValueError("action: no decision is due: the next thing is a deal")
+        self._play(self._states, 0, whole_number(action, 0, self.game.rules.NUM_ACTIONS - 1, "action"))
 
     def legal(self) -> Int8s:
         """A new 0/1 mask `int8 [A]` of the seat to move; all zero where the next thing is a deal."""
         mask = np.empty(self.game.rules.NUM_ACTIONS, np.int8)
-        self._legal(self.states, 0, mask)
+        self._legal(self._states, 0, mask)
         return mask
 
     def observe(self, seat: int) -> Int8s:
         """A new observation `int8 [D]`."""
         obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
-        self._observe(self.states, 0, seat, obs)
+        self._observe(self._states, 0, self._check_seat(seat), obs)
         return obs
 
     def observe_all(self, seat: int) -> Int8s:
         """The full state seen from a seat, `int8 [FULL_SIZE]`."""
         full = np.empty(self.game.rules.FULL_SIZE, np.int8)
-        bind(kernels.observe_all_table, self.game)(self.states, 0, seat, full)
+        bind(kernels.observe_all_table, self.game)(self._states, 0, self._check_seat(seat), full)
         return full
 
     def redeal_hidden(self, seat: int, key: int) -> None:
         """Draw anew what a seat can't know, in place."""
-        keys = np.array([key], np.uint64)
-        bind(kernels.redeal_tables, self.game)(0, 1, self.states, np.array([seat], np.int8), keys)
+        keys = np.array([whole_number(key, 0, (1 << 64) - 1, "key")], np.uint64)
+        seats = np.array([self._check_seat(seat)], np.int8)
+        bind(kernels.redeal_tables, self.game)(0, 1, self._states, seats, keys)
 
     def bot_move(self, bot: str) -> int:
         """The move of one of the game's scripted players."""
         actions: NDArray[np.int64] = np.zeros(1, np.int64)
-        bind(kernels.bot_actions, self.game, bot)(0, 1, self.states, actions)
+        bind_bot(kernels.bot_actions, self.game, bot)(0, 1, self._states, actions)
         return int(actions[0])
 
 
 def _restore(game: Game, state: bytes) -> Table:
+    check_game(game)
+    if not isinstance(state, bytes) or len(state) != game.rules.STATE.itemsize:
+        raise ValueError(f"state: expected {game.rules.STATE.itemsize} bytes, got {len(state)}")
     return Table(game, np.frombuffer(state, game.rules.STATE)[0])
 
 

@@ -11,12 +11,14 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
+from card_envs.engine.buffers import check_game, known_keys, new_seed, one_of
 from card_envs.engine.legality import illegal_move, is_legal
 from card_envs.engine.table import Table, play_again
 from card_envs.game import Game, Int8s, bounds
 from card_envs.record import GameRecord
 
-Observation = dict[str, Int8s]
+Observation = dict[str, NDArray[Any]]
+ObsDtype = Literal["int8", "float32"]
 
 
 def worst_reward(game: Game, options: Any) -> float:
@@ -24,14 +26,17 @@ def worst_reward(game: Game, options: Any) -> float:
     return -1.0 if options.reward == "win" else float(game.rules.WORST_SCORE)
 
 
-def observation_space(game: Game, obs_key: str) -> spaces.Dict:
+def observation_box(game: Game, obs_dtype: ObsDtype) -> spaces.Box:
+    """A new space of observations alone. Raises ValueError where they can't have that type."""
+    one_of(obs_dtype, ("int8", "float32"), "obs_dtype")
+    low, high = (bound.astype(obs_dtype) for bound in bounds(game.rules.OBS_FIELDS))
+    return spaces.Box(low, high, dtype=low.dtype.type)
+
+
+def observation_space(game: Game, obs_key: str, obs_dtype: ObsDtype = "int8") -> spaces.Dict:
     """A new space of what a seat sees: observation and mask."""
-    return spaces.Dict(
-        {
-            obs_key: spaces.Box(*bounds(game.rules.OBS_FIELDS), dtype=np.int8),
-            "action_mask": spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8),
-        }
-    )
+    mask = spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8)
+    return spaces.Dict({obs_key: observation_box(game, obs_dtype), "action_mask": mask})
 
 
 class CardEnv(AECEnv):
@@ -48,6 +53,7 @@ class CardEnv(AECEnv):
         render_mode: Literal["ansi", "human"] | None = None,
         illegal_move: Literal["terminate", "raise"] = "terminate",
         obs_key: str = "observation",
+        obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
         """Make an environment; `reset` deals.
@@ -58,18 +64,22 @@ class CardEnv(AECEnv):
             illegal_move: "terminate": the episode ends, the mover gets the worst score that one deal can bring (-1
                 with `reward="win"`), the others 0. "raise": `IllegalMove`, and nothing has happened.
             obs_key: key of the observation in its dict; RLlib wants "observations".
+            obs_dtype: "float32" for trainers that feed observations to a network as they are, such as RLlib. Only the
+                observation is then float; the mask and `state()` stay int8.
             options: of the game, see its `options.py`.
         """
         super().__init__()
-        if render_mode not in (None, "ansi", "human"):
-            raise ValueError(f'render_mode: expected None, "ansi" or "human", got {render_mode!r}')
-        if illegal_move not in ("terminate", "raise"):
-            raise ValueError(f'illegal_move: expected "terminate" or "raise", got {illegal_move!r}')
+        check_game(game)
+        one_of(render_mode, (None, "ansi", "human"), "render_mode")
+        one_of(illegal_move, ("terminate", "raise"), "illegal_move")
+        if not isinstance(obs_key, str) or obs_key == "action_mask":
+            raise ValueError(f'obs_key: expected a name other than "action_mask", got {obs_key!r:.80}')
         rules = game.rules
         self.game = game
         self.render_mode = render_mode
         self.illegal_move = illegal_move
         self.obs_key = obs_key
+        self._obs_dtype = np.dtype(obs_dtype)
         self.options = game.validated(options)
         self.metadata = {
             "name": f"{game.name}_v{game.version}",
@@ -80,7 +90,7 @@ class CardEnv(AECEnv):
         self.possible_agents = [f"player_{seat}" for seat in range(rules.NUM_SEATS)]
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self.observation_spaces = {agent: observation_space(game, obs_key) for agent in self.possible_agents}
+        self.observation_spaces = {agent: observation_space(game, obs_key, obs_dtype) for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
         self._table = Table(game, rules.new_state(self.options))
@@ -88,30 +98,29 @@ class CardEnv(AECEnv):
         self._mask = np.zeros(rules.NUM_ACTIONS, np.int8)  # what `step` believes; only copies are handed out
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        return self.observation_spaces[agent]
+        return self.observation_spaces[self._checked_agent(agent)]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        return self.action_spaces[agent]
+        return self.action_spaces[self._checked_agent(agent)]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Deal a new episode.
 
         Args:
-            seed: of all later deals; None goes on with the stream at hand.
+            seed: of all later deals, from 0 to 2**64 - 1; None goes on with the stream at hand, which begins with 64
+                bits that nobody can guess.
             options: `{"deal": …}` sets the deal, in the format of RULES.md; when its packs are used up, later deals
                 are random.
 
         Raises:
-            ValueError: a malformed deal or unknown key; the environment stays as it was.
+            ValueError: a malformed seed or deal, or an unknown key; the environment stays as it was.
         """
-        unknown = set(options or {}) - {"deal", "options"}  # PettingZoo's api_test passes {"options": 1}
-        if unknown:
-            raise ValueError(f"reset options: unknown key {sorted(unknown)[0]!r}; expected deal")
+        given = known_keys(options, ("deal", "options"), "reset options")  # PettingZoo's api_test passes {"options": 1}
         table = Table(self.game, self.game.rules.new_state(self.options))
         table.state.rng = self._table.state.rng
-        packs = self.game.view.parse_deal(table.state, options["deal"]) if options and "deal" in options else []
+        packs = self.game.view.parse_deal(table.state, given["deal"]) if "deal" in given else []
         if seed is None and not self._seeded:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
+            seed = new_seed()
         if seed is not None:
             table.seed(seed)
         self._seeded = True
@@ -151,10 +160,20 @@ class CardEnv(AECEnv):
     def observe(self, agent: str) -> Observation:
         """What a seat may know, at any time; new arrays."""
         self._check_reset()
-        seat = self._seats[agent]
+        seat = self._seats[self._checked_agent(agent)]
         on_turn = not self._over and seat == self._table.seat
         mask = self._mask.copy() if on_turn else np.zeros_like(self._mask)
-        return {self.obs_key: self._table.observe(seat), "action_mask": mask}
+        return {self.obs_key: self._table.observe(seat).astype(self._obs_dtype, copy=False), "action_mask": mask}
+
+    def last(self, observe: bool = True) -> Any:
+        """Observation, rewards since its last move, end and info of `agent_selection`."""
+        self._check_running()
+        return super().last(observe)
+
+    def agent_iter(self, max_iter: int = 1 << 63) -> Any:
+        """Whose turn it is, again and again until the end."""
+        self._check_reset()
+        return super().agent_iter(max_iter)
 
     @property
     def states(self) -> NDArray[Any]:
@@ -176,9 +195,10 @@ class CardEnv(AECEnv):
 
         Raises:
             IllegalMove: with `illegal_move="raise"`; nothing has happened then.
-            ValueError: `action` is no whole number.
+            ValueError: `action` is no whole number, or is not None where the agent's episode is over.
+            RuntimeError: `reset` comes first.
         """
-        self._check_reset()
+        self._check_running()
         agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
@@ -213,11 +233,21 @@ class CardEnv(AECEnv):
         try:
             return operator.index(action)
         except TypeError:
-            raise ValueError(f"{self.game.name}: action: expected a whole number, got {action!r}") from None
+            raise ValueError(f"{self.game.name}: action: expected a whole number, got {action!r:.80}") from None
 
     def _check_reset(self) -> None:
         if not self._seeded:
             raise RuntimeError(f"{self.game.name}: call reset() first")
+
+    def _check_running(self) -> None:
+        self._check_reset()
+        if not self.agents:
+            raise RuntimeError(f"{self.game.name}: the episode is over for all agents: call reset()")
+
+    def _checked_agent(self, agent: object) -> str:
+        if not isinstance(agent, str) or agent not in self._seats:
+            raise ValueError(f"{self.game.name}: agent: expected one of {', '.join(self._seats)}, got {agent!r:.80}")
+        return agent
 
     # Beyond PettingZoo's protocol
 
@@ -236,13 +266,15 @@ class CardEnv(AECEnv):
 
     def parse_move(self, text: str) -> int:
         """The action of a text in the game's notation. Raises ValueError for a text that is no move."""
+        if not isinstance(text, str):
+            raise ValueError(f"{self.game.name}: move: expected a text, got {text!r:.80}")
         action: int = self.game.view.parse_move(self._table.state, text)
         return action
 
     def view(self, agent: str) -> dict[str, Any]:
         """All that an agent sees, ready for JSON (`game.view.SCHEMA`)."""
         self._check_reset()
-        view: dict[str, Any] = self.game.view.view(self._table.state, self._seats[agent])
+        view: dict[str, Any] = self.game.view.view(self._table.state, self._seats[self._checked_agent(agent)])
         if self._illegal:
             view |= {"to_move": None, "legal": []}
         return view
@@ -278,6 +310,10 @@ class CardEnv(AECEnv):
             for name, value in self.__dict__.items()
         }
         return twin
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved)
+        self._mask = self._table.legal()
 
     def render(self) -> str | None:
         """The position as the seat to move sees it: text for "ansi", printed for "human"."""

@@ -10,11 +10,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from card_envs.envs.aec import CardEnv
-from card_envs.game import Game, Int8s, bounds
+from card_envs.engine.buffers import one_of, whole_number
+from card_envs.envs.aec import CardEnv, ObsDtype, observation_box
+from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Policy, moves_of, turn_of_states
+from card_envs.opponents.policy import Opponent, Policy, moves_of, offspring, turn_of_states
 
 Info = dict[str, Any]
 Opponents = str | Policy | Sequence[str | Policy]
@@ -28,22 +29,34 @@ def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[
         ValueError: there is no such seat or opponent, or they are too few or too many.
     """
     others = game.rules.NUM_SEATS - 1
-    if seat != "random" and seat not in range(others + 1):
-        raise ValueError(f'seat: expected 0 to {others} or "random", got {seat!r}')
-    if isinstance(opponents, str) or not isinstance(opponents, Sequence):
-        opponents = [opponents] * others
-    if len(opponents) != others:
-        raise ValueError(f"opponents: expected one, or {others}, got {len(opponents)}")
-    loaded: dict[str, Policy] = {name: load_opponent(name, game) for name in opponents if isinstance(name, str)}
-    return [loaded[opponent] if isinstance(opponent, str) else opponent for opponent in opponents]
+    if not isinstance(seat, str) or seat != "random":
+        try:
+            whole_number(seat, 0, others, "seat")
+        except ValueError as error:
+            raise ValueError(f'{error}; or "random"') from None
+    alike = isinstance(opponents, (str, Policy))
+    given: Any = [opponents] if alike else opponents
+    if not isinstance(given, Sequence):
+        raise ValueError(f"opponents: expected a name, a Policy or a list of them, got {opponents!r:.80}")
+    named: dict[str, Policy] = {}
+    for one in given:
+        if isinstance(one, str):
+            named[one] = load_opponent(one, game)
+        elif not isinstance(one, Policy) or isinstance(one, type):
+            raise ValueError(f"opponents: expected a name or a Policy, with act and probabilities, got {one!r:.80}")
+        elif isinstance(one, Opponent) and one.game != game:
+            raise ValueError(f"opponents: {one.name} plays {one.game.name}, not {game.name}")
+    players = [named[one] if isinstance(one, str) else one for one in given] * (others if alike else 1)
+    if len(players) != others:
+        raise ValueError(f"opponents: expected one, or {others}, got {len(players)}")
+    return players
 
 
-class SingleSeatEnv(gymnasium.Env[Int8s, np.int64]):
+class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
     """One seat of a game; the others play by themselves.
 
     Observations are flat [D] int8. The legal actions are in `info["action_mask"]` ([A] int8) and come from
-    `action_masks()`, where sb3-contrib looks for them. Rewards are summed up to the seat's next decision. An illegal
-    action ends the episode with the worst score that one deal can bring (-1 with `reward="win"`).
+    `action_masks()`, where sb3-contrib looks for them. Rewards are summed up to the seat's next decision.
     """
 
     metadata = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012 (as Gymnasium has it)
@@ -54,6 +67,8 @@ class SingleSeatEnv(gymnasium.Env[Int8s, np.int64]):
         opponents: Opponents = "greedy",
         seat: LearnersSeat = 0,
         render_mode: Literal["ansi", "human"] | None = None,
+        illegal_move: Literal["terminate", "raise"] = "terminate",
+        obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
         """Make an environment.
@@ -64,37 +79,68 @@ class SingleSeatEnv(gymnasium.Env[Int8s, np.int64]):
                 for each other seat, clockwise from the left.
             seat: the learner's seat; "random": drawn anew at each reset.
             render_mode: "ansi": `render` returns text; "human": every position is printed.
+            illegal_move: "terminate": the episode ends with the worst score that one deal can bring (-1 with
+                `reward="win"`). "raise": `IllegalMove`, and nothing has happened.
+            obs_dtype: "float32" for trainers that feed observations to a network as they are. Only the observation is
+                then float; the mask stays int8.
             options: of the game, see its `options.py`.
         """
         self.game = get_game(game)
         rules = self.game.rules
         self._opponents = other_players(self.game, opponents, seat)
+        one_of(render_mode, (None, "ansi", "human"), "render_mode")
         self.render_mode = render_mode
-        self.observation_space = spaces.Box(*bounds(rules.OBS_FIELDS), dtype=np.int8)
+        self.observation_space = observation_box(self.game, obs_dtype)
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self._seat_option = seat
-        self.seat = 0 if seat == "random" else seat
-        self._env = CardEnv(self.game, **options)
+        self.seat = 0 if seat == "random" else int(seat)
+        self.game.validated(options)  # what only `CardEnv` takes is no option
+        self._env = CardEnv(self.game, None, illegal_move, obs_dtype=obs_dtype, **options)
+        self._unseeded = False
+        self._rng: np.random.Generator | None = None  # of the opponents
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Int8s, Info]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[NDArray[Any], Info]:
         """Deal; options as for the PettingZoo environment, such as `{"deal": …}`."""
+        if seed is not None:
+            seed = whole_number(seed, 0, None, "seed")
+        self._unseeded = seed is None and (self._unseeded or self._np_random is None)
         super().reset(seed=seed)
-        self._env.reset(int(self.np_random.integers(1 << 63)), options)
+        random = self.np_random
+        # 64 bits where nobody is to guess them; a seed given deals what it always has.
+        self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
         if self._seat_option == "random":
-            self.seat = int(self.np_random.integers(self.game.rules.NUM_SEATS))
+            self.seat = int(random.integers(self.game.rules.NUM_SEATS))
+        self._rng = offspring(random)  # `random` could be turned back to the seed of the deals
         self._play_others()
         if self.render_mode == "human":
             self.render()
         return self._look()
 
-    def step(self, action: int | np.integer[Any]) -> tuple[Int8s, float, bool, bool, Info]:
-        """Play, then let the others play until it is this seat's turn again or the episode is over."""
+    def step(self, action: int | np.integer[Any]) -> tuple[NDArray[Any], float, bool, bool, Info]:
+        """Play, then let the others play until it is this seat's turn again or the episode is over.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before `reset`, or after the end of the episode.
+            IllegalMove: with `illegal_move="raise"`. Also where an opponent plays an illegal action: that is a fault
+                of the opponent.
+        """
+        self._check_reset()
+        if self._over:
+            raise gymnasium.error.ResetNeeded(f"{self.game.name}: the episode is over: call reset()")
         self._env.step(action)
         reward = self._env.rewards[self._agent] + self._play_others()
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()
-        return obs, reward, self._env.outcome()["over"], False, info
+        return obs, reward, self._over, False, info
+
+    def _check_reset(self) -> None:
+        if self._rng is None:
+            raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
+
+    @property
+    def _over(self) -> bool:
+        return self._env.terminations[self._agent]
 
     @property
     def _agent(self) -> str:
@@ -102,27 +148,30 @@ class SingleSeatEnv(gymnasium.Env[Int8s, np.int64]):
 
     def _play_others(self) -> float:
         """Play the other seats' moves; returns what this seat was paid meanwhile."""
-        env = self._env
+        env, rng = self._env, self._rng
+        assert rng is not None
         paid = 0.0
         while env.agent_selection != self._agent and not env.terminations[env.agent_selection]:
             turn = turn_of_states(self.game, env.states)
             other = (int(turn.seat[0]) - self.seat) % self.game.rules.NUM_SEATS - 1
-            env.step(moves_of(self._opponents[other], turn, self.np_random)[0])
+            env.step(moves_of(self._opponents[other], turn, rng)[0])
             paid += env.rewards[self._agent]
         return paid
 
-    def _look(self) -> tuple[Int8s, Info]:
+    def _look(self) -> tuple[NDArray[Any], Info]:
         observation = self._env.observe(self._agent)
         return observation["observation"], {"action_mask": observation["action_mask"]}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """[A] bool, the legal actions."""
+        self._check_reset()
         return self._env.observe(self._agent)["action_mask"].astype(np.bool_)
 
     def render(self) -> str | None:  # type: ignore[override]
         """The position as this seat sees it: text for "ansi", printed for "human"."""
         if self.render_mode is None:
             return None
+        self._check_reset()
         text: str = self.game.view.picture(self._env.view(self._agent))
         if self.render_mode == "ansi":
             return text

@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.buffers import known_keys, new_seed, one_of, seed_number, whole_number
 from card_envs.engine.compile import bind
 from card_envs.engine.dealing import deal_next
 from card_envs.engine.legality import illegal_move, whole_numbers
 from card_envs.engine.rng import hash_each, table_keys
-from card_envs.envs.aec import worst_reward
+from card_envs.envs.aec import ObsDtype, observation_box, worst_reward
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
-from card_envs.game import Int8s, Int64s, bounds, play
+from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
-from card_envs.opponents.policy import moves_of, turn_of_states
+from card_envs.opponents.policy import moves_of, sealed, turn_of_states
 
 Indices = Int64s
 RESETS = (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP)
@@ -44,7 +45,7 @@ def play_at(
             deal_next(state)
 
 
-class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
+class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
     """One seat of a game at n tables; the others play by themselves, each policy at all tables that wait for it.
 
     Every table is what `SingleSeatEnv` is. Observations are [n, D] int8, rewards [n] float64; the legal actions are in
@@ -52,7 +53,7 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
     decide are passed over. With deterministic opponents, table i depends on the seed and i alone.
 
     Attributes:
-        seat: [n] int8, the learner's seat at each table.
+        seat: [n] int8, the learner's seat at each table; a copy.
         states: [n] records of the game's State, hidden cards included; a view, not a copy.
     """
 
@@ -65,6 +66,7 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         illegal_move: Literal["terminate", "raise"] = "terminate",
         render_mode: Literal["ansi"] | None = None,
+        obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
         """Make an environment.
@@ -82,42 +84,51 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
             illegal_move: "terminate": the episode ends with the worst score that one deal can bring (-1 with
                 `reward="win"`). "raise": `IllegalMove`, and nothing has happened.
             render_mode: "ansi": `render` returns a text for each table.
+            obs_dtype: "float32" for trainers that feed observations to a network as they are. Only the observation is
+                then float; the mask stays int8.
             options: of the game, see its `options.py`.
         """
         if autoreset_mode not in (*RESETS, *(mode.value for mode in RESETS)):
             raise ValueError(f'autoreset_mode: expected "SameStep" or "NextStep", got {autoreset_mode!r}')
-        if illegal_move not in ("terminate", "raise"):
-            raise ValueError(f'illegal_move: expected "terminate" or "raise", got {illegal_move!r}')
-        if render_mode not in (None, "ansi"):
-            raise ValueError(f'render_mode: expected None or "ansi", got {render_mode!r}')
+        one_of(illegal_move, ("terminate", "raise"), "illegal_move")
+        one_of(render_mode, (None, "ansi"), "render_mode")
+        num_envs = whole_number(num_envs, 1, None, "num_envs")
         self.game = get_game(game)
         rules = self.game.rules
         policies = other_players(self.game, opponents, seat)
         self._players = list({id(policy): policy for policy in policies}.values())
         self._player_of = np.array([self._players.index(policy) for policy in policies], np.int64)
         self._tables = BatchEnv(self.game, num_envs, options=options)
-        self.states = self._tables.states
         self.num_envs = num_envs
         self.illegal_move = illegal_move
         self.render_mode = render_mode
         self._same_step = AutoresetMode(autoreset_mode) == AutoresetMode.SAME_STEP
         self.metadata = {"render_modes": ["ansi"], "render_fps": 1, "autoreset_mode": AutoresetMode(autoreset_mode)}
-        self.single_observation_space = spaces.Box(*bounds(rules.OBS_FIELDS), dtype=np.int8)
+        self.single_observation_space = observation_box(self.game, obs_dtype)
+        self._obs_dtype = np.dtype(obs_dtype)
         self.single_action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._seat_option = seat
-        self.seat = np.full(num_envs, 0 if seat == "random" else seat, np.int8)
+        self._seat = np.full(num_envs, 0 if seat == "random" else seat, np.int8)
         validated = self.game.validated(options)
         self._worst = worst_reward(self.game, validated)
         self._blank = np.zeros(1, rules.STATE)
         self._blank[0] = rules.new_state(validated)
         self._resting = np.zeros(num_envs, np.bool_)  # episode over; the next step begins anew
-        self._seeded = False
+        self._rng: np.random.Generator | None = None  # of the opponents
+
+    @property
+    def states(self) -> NDArray[Any]:
+        return self._tables.states
+
+    @property
+    def seat(self) -> Int8s:
+        return self._seat.copy()
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Int8s, Info]:
+    ) -> tuple[NDArray[Any], Info]:
         """Deal at every table.
 
         Args:
@@ -125,41 +136,44 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
                 seed. None goes on with the streams at hand.
             options: none.
         """
-        if options:
-            raise ValueError(f"reset options: unknown key {sorted(options)[0]!r}; vector environments take none")
-        if seed is None and not self._seeded:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        known_keys(options, (), "reset options")
+        if seed is None and self._rng is None:
+            seed = new_seed()
         if seed is None:
             keys = self.states["rng"].copy()
-        elif isinstance(seed, (int, np.integer)):
-            keys = table_keys(int(seed), np.arange(self.num_envs))
-            self.np_random = np.random.default_rng(int(seed))
+        elif isinstance(seed, (str, bytes)) or not isinstance(seed, (Sequence, np.ndarray)):
+            number = seed_number(seed)
+            keys = table_keys(number, np.arange(self.num_envs))
+            self._seed_others(number)
         else:
             if len(seed) != self.num_envs:
                 raise ValueError(f"seed: expected one, or {self.num_envs}, got {len(seed)}")
-            keys = np.concatenate([table_keys(int(one), np.zeros(1)) for one in seed])
-            self.np_random = np.random.default_rng([int(one) for one in seed])
-        self._seeded = True
+            numbers = [seed_number(one) for one in seed]
+            keys = np.concatenate([table_keys(one, np.zeros(1)) for one in numbers])
+            self._seed_others(numbers)
         self._resting[:] = False
         self._begin(np.arange(self.num_envs), keys)
         return self._look()
 
+    def _seed_others(self, seed: int | list[int]) -> None:
+        self.np_random = np.random.default_rng(seed)
+        self._rng = sealed(self.np_random)
+
     def step(
         self, actions: NDArray[Any]
-    ) -> tuple[Int8s, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """Play one action [n] at every table, then let the others play until it is the seat's turn again everywhere.
 
         Raises:
             IllegalMove: with `illegal_move="raise"`, naming the first table; nothing has happened then. Also where an
                 opponent plays an illegal action: that is a fault of the opponent.
         """
-        if not self._seeded:
-            raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
+        self._check_reset()
         actions = whole_numbers(actions, self.num_envs)
         illegal = ~self._tables.are_legal(actions) & ~self._resting
         if self.illegal_move == "raise" and illegal.any():
             i = int(illegal.argmax())
-            raise illegal_move(self.game, int(actions[i]), self._tables.mask[i], f"seat {self.seat[i]} at table {i}")
+            raise illegal_move(self.game, int(actions[i]), self._tables.mask[i], f"seat {self._seat[i]} at table {i}")
         rewards = np.where(illegal, self._worst, 0.0)
         tables = np.flatnonzero(~illegal & ~self._resting)
         self._play(tables, actions[tables], rewards)
@@ -176,14 +190,19 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
         obs, info = self._look()
         return obs, rewards, ended.copy(), np.zeros_like(ended), infos | info
 
+    def _check_reset(self) -> None:
+        if self._rng is None:
+            raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
+
     def _play(self, tables: Indices, actions: Indices, paid: NDArray[np.float64]) -> None:
-        bind(play_at, self.game)(0, len(tables), self.states, tables, actions, self.seat, paid)
+        bind(play_at, self.game)(0, len(tables), self.states, tables, actions, self._seat, paid)
 
     def _play_others(self, tables: Indices, paid: NDArray[np.float64]) -> None:
         """Play the other seats' moves at these tables until it is the learner's turn, or the end; `paid` adds up."""
-        states = self.states
+        states, rng = self.states, self._rng
+        assert rng is not None
         while True:
-            ahead = (states["seat"][tables] - self.seat[tables]) % self.game.rules.NUM_SEATS
+            ahead = (states["seat"][tables] - self._seat[tables]) % self.game.rules.NUM_SEATS
             others_turn = (ahead > 0) & ~states["over"][tables]
             tables, ahead = tables[others_turn], ahead[others_turn]
             if not len(tables):
@@ -194,7 +213,7 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
                 if not len(here):
                     continue
                 turn = turn_of_states(self.game, states.take(here))  # indexing copies field by field
-                self._play(here, moves_of(policy, turn, self.np_random), paid)
+                self._play(here, moves_of(policy, turn, rng), paid)
 
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
         tables = np.flatnonzero(which)
@@ -207,19 +226,22 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
             bind(kernels.reset_tables, self.game)(0, len(tables), dealt, keys)
             self.states.put(tables, dealt)
             if self._seat_option == "random":
-                self.seat[tables] = hash_each(dealt["rng"]) % np.uint64(self.game.rules.NUM_SEATS)
+                self._seat[tables] = hash_each(dealt["rng"]) % np.uint64(self.game.rules.NUM_SEATS)
             self._play_others(tables, np.zeros(self.num_envs))
             tables = tables[self.states["over"][tables]]
             keys = self.states["rng"][tables]
 
-    def _look(self) -> tuple[Int8s, Info]:
+    def _look(self) -> tuple[NDArray[Any], Info]:
         """What the learner sees and may do at every table; copies."""
         self._tables.look()
         for i in np.flatnonzero(self._resting).tolist():
             self._tables.obs[i] = self._observed(i)
             self._tables.mask[i] = 0
         everywhere = np.ones(self.num_envs, np.bool_)
-        return self._tables.obs.copy(), {"action_mask": self._tables.mask.copy(), "_action_mask": everywhere}
+        return self._tables.obs.astype(self._obs_dtype), {
+            "action_mask": self._tables.mask.copy(),
+            "_action_mask": everywhere,
+        }
 
     def _last_look(self, ended: NDArray[np.bool_]) -> Info:
         """The last observation and info of ended episodes, as Gymnasium lays them out."""
@@ -229,19 +251,21 @@ class VectorSeatEnv(VectorEnv[Int8s, Indices, NDArray[Any]]):
         final_info = {"action_mask": np.zeros_like(self._tables.mask), "_action_mask": ended}
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
 
-    def _observed(self, i: int) -> Int8s:
+    def _observed(self, i: int) -> NDArray[Any]:
         """A new observation [D] of the learner's seat, whoever is to move."""
         obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
-        bind(kernels.observe_table, self.game)(self.states, i, int(self.seat[i]), obs)
-        return obs
+        bind(kernels.observe_table, self.game)(self.states, i, int(self._seat[i]), obs)
+        return obs.astype(self._obs_dtype, copy=False)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """[n, A] bool, the legal actions."""
+        self._check_reset()
         return self._tables.mask != 0
 
     def render(self) -> tuple[str, ...] | None:
         """With "ansi": the position at each table as the learner's seat sees it."""
         if self.render_mode is None:
             return None
+        self._check_reset()
         view = self.game.view
-        return tuple(view.picture(view.view(state, int(seat))) for state, seat in zip(self.states, self.seat))
+        return tuple(view.picture(view.view(state, int(seat))) for state, seat in zip(self.states, self._seat))

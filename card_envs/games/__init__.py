@@ -17,8 +17,10 @@ GAMES = Games(
 
 def get_game(name: str) -> Game:
     """The game of that name. Raises ValueError naming the near ones."""
+    if not isinstance(name, str):
+        raise ValueError(f"game: expected a name, one of {', '.join(GAMES)}, got {name!r:.80}")
     if name not in GAMES:
-        near = difflib.get_close_matches(name, GAMES, cutoff=0.4)
+        near = difflib.get_close_matches(name[:80], GAMES, cutoff=0.4)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(GAMES)}"
-        raise ValueError(f"unknown game {name!r}; {hint}")
+        raise ValueError(f"unknown game {name!r:.80}; {hint}")
     return GAMES[name]

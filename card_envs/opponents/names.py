@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from card_envs.engine.buffers import truth
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.folder import VALUE_FOLDER, load_network, load_value
@@ -32,6 +33,7 @@ from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 
 MODELS = Path(__file__).parent / "models"
+LONGEST = 4096  # characters: as long as a path may be
 SEARCHING = ("search-64", "search-1024")  # shown of all numbers of worlds
 WORLDS = r"([1-9]\d{0,6})"
 SEARCH = re.compile(rf"search-{WORLDS}")
@@ -120,14 +122,16 @@ class Name:
 
 
 def parse(text: str) -> Name:
-    """Read a name. Every text is one; whether there is such a player turns out when it is built."""
+    """Read a name. Every text is one, if not too long; whether there is such a player turns out when it is built."""
+    if len(text) > LONGEST:
+        raise ValueError(f"opponent {text!r:.80}: expected at most {LONGEST} characters, got {len(text)}")
     before, slash, after = text.partition("/")
     game, short = (before, after) if slash and before in GAMES else (None, text)
     return Name(text, game, short, _player(text, short))
 
 
 def _player(text: str, short: str) -> Player:
-    if Path(text).is_dir():
+    if _is_folder(text):
         return Folder(Path(text))
     if short == "random":
         return Uniform()
@@ -143,6 +147,13 @@ def _player(text: str, short: str) -> Player:
         module, _, class_name = short.partition(":")
         return UsersOwn(module, class_name)
     return Shipped(short)
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except (OSError, ValueError):  # such as a name that is too long for a file
+        return False
 
 
 def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -184,7 +195,14 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     Raises:
         ValueError: there is no such opponent (near names are suggested), or its files are broken or don't fit.
     """
-    return build(parse(str(name)), get_game(game) if isinstance(game, str) else game, sampled)
+    if not isinstance(name, (str, Path)):
+        raise ValueError(f"opponent: expected a name or a folder, got {name!r:.80}")
+    if not isinstance(game, Game | None):
+        game = get_game(game)
+    try:
+        return build(parse(str(name)), game, truth(sampled, "sampled"))
+    except RecursionError:
+        raise ValueError(f"opponent {str(name)!r:.80}: made of too many players") from None
 
 
 def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponent:
@@ -240,16 +258,24 @@ def _guided(name: Name, worlds: int, guide: Name, game: Game | None) -> Opponent
 
 def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
     try:
-        made = getattr(importlib.import_module(module), class_name)(game)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"opponent {text!r}: {error}") from error
+        kind = getattr(importlib.import_module(module), class_name)
+    except (Exception, SystemExit) as error:  # whatever the module may do
+        raise ValueError(f"opponent {text!r:.80}: {type(error).__name__}: {error}") from error
+    if not isinstance(kind, type):
+        raise ValueError(f"opponent {text!r:.80}: expected a class, got {kind!r:.80}")
+    try:
+        made = kind(game)
+    except (Exception, SystemExit) as error:
+        raise ValueError(
+            f"opponent {text!r:.80}: {class_name}({game.name}): {type(error).__name__}: {error}"
+        ) from error
     if not isinstance(made, Policy):
-        raise ValueError(f"opponent {text!r}: needs the methods act(turn, rng) and probabilities(turn)")
+        raise ValueError(f"opponent {text!r:.80}: needs the methods act(turn, rng) and probabilities(turn)")
     return made
 
 
 def _unknown(text: str, known: list[str]) -> ValueError:
     by_short = {name.rpartition("/")[2]: name for name in known} | {name: name for name in known}
-    near = list(dict.fromkeys(by_short[name] for name in difflib.get_close_matches(text, by_short, cutoff=0.5)))
+    near = list(dict.fromkeys(by_short[name] for name in difflib.get_close_matches(text[:200], by_short, cutoff=0.5)))
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
-    return ValueError(f"unknown opponent {text!r}, and no folder of that name; {hint}")
+    return ValueError(f"unknown opponent {text!r:.200}, and no folder of that name; {hint}")

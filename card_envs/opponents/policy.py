@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.compile import bind
-from card_envs.engine.legality import illegal_move, is_legal, whole_numbers
+from card_envs.engine.buffers import INT8, UINT64, checked, checked_states, whole_number
+from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.legality import IllegalMove, illegal_move, is_legal, whole_numbers
 from card_envs.game import Game, Int8s, Int64s, legal
+
+Answer = TypeVar("Answer")
+
+
+class PolicyError(ValueError):
+    """A policy failed: its own exception is the cause."""
 
 
 def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, actions: Int64s) -> int:
@@ -26,7 +36,11 @@ def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, ac
 
 
 class Turn:
-    """The decisions at n tables, each seen from the seat to move; hidden cards stay hidden.
+    """The decisions at n tables, each seen from the seat to move.
+
+    What it offers in public tells no more than the seat may know, and what is written into its arrays decides nothing.
+    That keeps honest policies from cheating by mistake. It is no wall: a policy runs in the same process, and Python
+    objects can be pried open. Whoever plays for strangers gives their policies views (`env.view`) and nothing else.
 
     Attributes:
         game: the game.
@@ -36,18 +50,27 @@ class Turn:
     """
 
     def __init__(self, game: Game, states: NDArray[Any], obs: Int8s, mask: Int8s, seat: Int8s) -> None:
+        n = len(seat)
         self.game = game
-        self.obs = obs
-        self.mask = mask
-        self.seat = seat
-        self.__states = states
+        self.obs = checked("obs", obs, (n, game.rules.OBS_SIZE), INT8)
+        self.mask = checked("mask", mask, (n, game.rules.NUM_ACTIONS), INT8)
+        self.seat = checked("seat", seat, (n,), INT8)
+        self.__states = checked("states", states, (n,), game.rules.STATE, written=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return turn_of_states, (self.game, self.__states)
 
     def __len__(self) -> int:
-        return len(self.seat)
+        return len(self.__states)
 
     def at(self, rows: NDArray[np.intp]) -> Turn:
-        """The decisions at some of the tables."""
+        """The decisions at some of the tables: their numbers, or [n] bool."""
+        rows = np.arange(len(self))[rows]
         return Turn(self.game, self.__states.take(rows), self.obs[rows], self.mask[rows], self.seat[rows])
+
+    def anew(self) -> Turn:
+        """The same decisions in new arrays, whatever was written into those of this one."""
+        return turn_of_states(self.game, self.__states)
 
     def check(self, actions: Any, who: str) -> Int64s:
         """The actions [n] if each is legal at its table, whatever was written into `mask`.
@@ -64,21 +87,34 @@ class Turn:
         row = bind(find_illegal_at, self.game)(0, len(self), self.__states, mask, numbers)
         if row < 0:
             return numbers
-        view, state = self.game.view, self.__states[row]
-        who += f" at {json.dumps(view.view(state, int(state.seat)))}"
-        raise illegal_move(self.game, int(numbers[row]), mask, who, partial(view.move_text, state))
+        state = self.__states[row]
+        move_text = partial(self.game.view.move_text, state)
+        raise illegal_move(self.game, int(numbers[row]), mask, f"{who} at {self._shown(row)}", move_text)
+
+    def failure(self, error: Exception, who: str) -> PolicyError:
+        """What to raise from an exception in a policy: who failed, how and where, and at which decision."""
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        where = "".join(f" ({frame.filename}, line {frame.lineno}, in {frame.name})" for frame in last)
+        at = f"at {self._shown(0)}" if len(self) else "at no table"
+        more = f" and {len(self) - 1} more" if len(self) > 1 else ""
+        return PolicyError(f"{self.game.name}: {who}: {type(error).__name__}: {error}{where} {at}{more}")
+
+    def _shown(self, row: int) -> str:
+        """What a seat sees, as JSON."""
+        state = self.__states[row]
+        return json.dumps(self.game.view.view(state, int(state.seat)))
 
     def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
         """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
-        worlds = np.repeat(self.__states, k)
-        keys = rng.integers(0, 1 << 64, len(worlds), np.uint64)
-        bind(kernels.redeal_tables, self.game)(0, len(worlds), worlds, np.repeat(self.seat, k), keys)
+        worlds = np.repeat(self.__states, whole_number(k, 1, None, "k"))
+        keys = checked("rng.integers", rng.integers(0, 1 << 64, len(worlds), np.uint64), (len(worlds),), UINT64)
+        bind(kernels.redeal_tables, self.game)(0, len(worlds), worlds, worlds["seat"].copy(), keys)
         return worlds.reshape(len(self), k)
 
     def bot_moves(self, bot: str) -> NDArray[np.int64]:
         """[n] moves of the game's scripted player `trivial` or `greedy`, which know no more than the seat."""
         actions = np.zeros(len(self), np.int64)
-        bind(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
+        bind_bot(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
         return actions
 
 
@@ -87,7 +123,10 @@ class Policy(Protocol):
     """Something that acts. Implement these two methods to bring your own."""
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        """[n] actions, each legal under `turn.mask`; all randomness comes from `rng`."""
+        """[n] actions, each legal under `turn.mask`; all randomness comes from `rng`.
+
+        `rng` does not tell how the deals were seeded, as far as a `Turn` keeps secrets.
+        """
         ...
 
     def probabilities(self, turn: Turn) -> NDArray[np.float32]:
@@ -173,15 +212,17 @@ class Opponent:
         Raises:
             ValueError: the view is malformed or contradictory, or it is another seat's turn.
         """
+        seed = whole_number(seed, 0, None, "seed")
         state = self.game.view.from_view(view)
         if state.needs_deal or state.seat != view["seat"]:
             raise ValueError(f"view: to_move: it is not the turn of seat {view['seat']}")
         turn = turn_of_states(self.game, np.array([state], self.game.rules.STATE))
         texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(turn.mask[0])}
         if not isinstance(self.policy, Evaluator) or len(texts) == 1:
-            shares = self.probabilities(turn)[0]
+            shares = probabilities_of(self, turn)[0]
             return [Advice(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
-        worth = self.policy.evaluate(turn, np.random.default_rng(seed))
+        evaluate = self.policy.evaluate
+        worth = answer_of(self, turn, lambda: evaluate(turn, np.random.default_rng(seed)))
         means, errors, worlds = worth.means[0], worth.errors[0], worth.worlds[0]
         ranked = sorted(texts, key=lambda a: (-worlds[a], -means[a]))  # what was dropped early comes last
         return [
@@ -189,14 +230,52 @@ class Opponent:
         ]
 
 
+def answer_of(policy: Policy, turn: Turn, ask: Callable[[], Answer]) -> Answer:
+    """What a policy answers. Raises PolicyError from its own exception; IllegalMove passes."""
+    try:
+        return ask()
+    except (IllegalMove, PolicyError):
+        raise
+    except Exception as error:
+        raise turn.failure(error, f"policy {name_of(policy)}") from error
+
+
 def moves_of(policy: Policy, turn: Turn, rng: np.random.Generator) -> Int64s:
     """The moves [n] of a policy, checked.
 
     Raises:
         ValueError: it gives anything but n whole numbers.
+        PolicyError: it raises an exception of its own.
         IllegalMove: one of them is illegal.
     """
-    return turn.check(policy.act(turn, rng), f"policy {name_of(policy)}")
+    return turn.check(answer_of(policy, turn, lambda: policy.act(turn, rng)), f"policy {name_of(policy)}")
+
+
+def probabilities_of(policy: Policy, turn: Turn) -> NDArray[np.floating]:
+    """The probabilities [n, A] of a policy's moves, checked for their shape alone. Raises as `moves_of` does."""
+    shares = np.asarray(answer_of(policy, turn, lambda: policy.probabilities(turn)))
+    shape = len(turn), turn.game.rules.NUM_ACTIONS
+    if shares.shape != shape or shares.dtype.kind != "f":
+        got = f"{shares.dtype} of shape {shares.shape}"
+        raise ValueError(f"policy {name_of(policy)}: probabilities: expected floats of shape {shape}, got {got}")
+    return shares
+
+
+def sealed(rng: np.random.Generator) -> np.random.Generator:
+    """A generator that goes on with the numbers of `rng`, and does not tell what that was seeded with."""
+    source: Any = rng.bit_generator
+    twin = type(source)(_digest(rng))
+    twin.state = source.state
+    return np.random.Generator(twin)
+
+
+def offspring(rng: np.random.Generator) -> np.random.Generator:
+    """A generator that depends on `rng`, from which the numbers that `rng` has drawn and will draw can't be found."""
+    return np.random.default_rng(_digest(rng))
+
+
+def _digest(rng: np.random.Generator) -> int:
+    return int.from_bytes(hashlib.sha256(repr(rng.bit_generator.state).encode()).digest(), "little")
 
 
 def name_of(policy: Policy) -> str:
@@ -206,6 +285,7 @@ def name_of(policy: Policy) -> str:
 
 def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:
     """The decisions at these tables."""
+    states = checked_states(game, states)
     n = len(states)
     obs = np.empty((n, game.rules.OBS_SIZE), np.int8)
     mask = np.empty((n, game.rules.NUM_ACTIONS), np.int8)

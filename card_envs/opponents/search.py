@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.engine.buffers import UINT64, check_game, checked, whole_number
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents.policy import Evaluation, Policy, Turn
+from card_envs.opponents.policy import Evaluation, Policy, Turn, name_of, probabilities_of
 from card_envs.opponents.searching import Budget, Scratch, Trials, search_tables
-from card_envs.opponents.value import NO_NET, ValueNetwork
+from card_envs.opponents.value import NO_NET, ValueNetwork, checked_net
 
 PLAYER = "greedy"  # who plays the worlds out
 # Standard errors by which another move must be better than the player's own. Without doubt, noise decides between
@@ -42,6 +43,9 @@ class Guide:
     policy: Policy
     value: ValueNetwork
     horizon: int = HORIZON
+
+    def __post_init__(self) -> None:
+        whole_number(self.horizon, 0, TO_THE_END, "horizon")
 
 
 class SearchResult(NamedTuple):
@@ -70,11 +74,11 @@ class SearchPolicy:
             num_threads: that share the tables of a turn (default: one for each core); the moves are the same.
             guide: proposes moves and cuts playouts short; None: all moves, played out to the end of the deal.
         """
-        if num_worlds < 1:
-            raise ValueError(f"search: expected at least one world, got {num_worlds}")
+        check_game(game)
         self.game = game
-        self.num_worlds = num_worlds
-        self.num_threads = num_threads or os.cpu_count() or 1
+        self.num_worlds = whole_number(num_worlds, 1, TO_THE_END, "num_worlds")
+        threads = (os.cpu_count() or 1) if num_threads is None else num_threads
+        self.num_threads = whole_number(threads, 1, None, "num_threads")
         self.guide = guide
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -93,24 +97,29 @@ class SearchPolicy:
             return Evaluation(means, np.sqrt(variances / worlds), worlds)
 
     def _proposals(self, turn: Turn) -> tuple[NDArray[np.int64], Int8s]:
-        """[n] the moves to beat, and [n, A] those to try."""
+        """[n] the moves to beat, and [n, A] those to try, all of them legal."""
         if self.guide is None:
-            return turn.bot_moves(PLAYER), turn.mask.copy()
-        probabilities = self.guide.policy.probabilities(turn)
+            return turn.bot_moves(PLAYER), turn.mask
+        probabilities = probabilities_of(self.guide.policy, turn.anew())  # it may write into what it gets
         certain = probabilities.max(axis=1, keepdims=True) == 1  # such as scripted players, who rank no other moves
-        likely = np.where(certain, turn.mask, probabilities >= LEAST_PROBABILITY)
-        return probabilities.argmax(axis=1), likely.astype(np.int8)
+        likely = turn.mask * (certain | (probabilities >= LEAST_PROBABILITY))
+        return turn.check(probabilities.argmax(axis=1), f"guide {name_of(self.guide.policy)}"), likely
 
     def search(self, turn: Turn, rng: np.random.Generator) -> SearchResult:
-        """Try the moves at all tables."""
+        """Try the moves at all tables. Raises ValueError or IllegalMove where the guide is of no use."""
+        if turn.game != self.game:
+            raise ValueError(f"search: it plays {self.game.name}, not {turn.game.name}")
+        turn = turn.anew()
         states = turn.worlds(rng, 1)[:, 0].copy()
         n, num_actions = turn.mask.shape
-        keys = rng.integers(0, 1 << 64, n, np.uint64)
+        keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
         shape = turn.mask.shape
         trials = Trials(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64))
         chosen = np.zeros(n, np.int64)
         own, live = self._proposals(turn)
-        horizon, net = (TO_THE_END, NO_NET) if self.guide is None else (self.guide.horizon, self.guide.value.net)
+        horizon, net = TO_THE_END, NO_NET
+        if self.guide is not None:
+            horizon, net = self.guide.horizon, checked_net(self.game, self.guide.value.net)
         budget = Budget(self.num_worlds, DOUBT, horizon)
         loop = bind(search_tables, self.game, PLAYER)
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.engine.buffers import FLOAT32, checked
 from card_envs.engine.sets import lowest
 from card_envs.game import Game, Int8s
-from card_envs.opponents.network import Weights, input_scale
+from card_envs.opponents.network import Weights, input_scale, weight_shapes
 
 HIDDEN_LAYERS = 2
 BYTE = np.uint64(0xFF)
@@ -31,6 +32,16 @@ class Net(NamedTuple):
 
 
 NO_NET = Net(np.zeros((9, 1), np.float32), np.zeros((2, 1), np.float32), np.zeros(2, np.float32))
+
+
+def checked_net(game: Game, net: Net) -> Net:
+    """The network, if `value_of` can read it for full states of this game. Raises ValueError."""
+    inputs = -(-game.rules.FULL_SIZE // 8) * 8
+    sizes = np.shape(net.second) if np.ndim(net.second) == 2 else (1, 1)
+    shapes = (inputs + 1, sizes[0] - 1), sizes, (sizes[1] + 1,)
+    for name, weights, shape in zip(Net._fields, net, shapes):
+        checked(f"value network: {name}", weights, shape, FLOAT32, written=False)
+    return net
 
 
 def value_of(full: Int8s, net: Net, layers: NDArray[np.float32]) -> float:
@@ -75,16 +86,22 @@ class ValueNetwork:
         """Take weights named and shaped as in `weight_shapes` for [FULL_SIZE, H1, H2, 1], in float16 or float32."""
         if len(weights) != 2 * (HIDDEN_LAYERS + 1):
             raise ValueError(f"value network: expected {HIDDEN_LAYERS} hidden layers, got {len(weights) // 2 - 1}")
+        hidden = [np.size(weights.get(f"layer{i}.bias", ())) for i in range(HIDDEN_LAYERS)]
+        shapes = weight_shapes([game.rules.FULL_SIZE, *hidden, 1])
+        found = {name: np.shape(tensor) for name, tensor in weights.items()}
+        if found != shapes:
+            raise ValueError(f"value network of {game.name}: expected weights of the shapes {shapes}, got {found}")
         self.weights = weights
         scale = input_scale(game.rules.FULL_FIELDS)
         padding = np.zeros((-len(scale) % 8, len(weights["layer0.bias"])), np.float32)
         first, second, last = (weights[f"layer{i}.weight"].astype(np.float32).T for i in range(HIDDEN_LAYERS + 1))
         biases = [weights[f"layer{i}.bias"].astype(np.float32) for i in range(HIDDEN_LAYERS + 1)]
-        self.net = Net(
-            np.concatenate([first * scale[:, None], padding, biases[0][None]]),
-            np.concatenate([second, biases[1][None]]),
-            np.concatenate([last[:, 0], biases[2]]),
+        layers = (
+            [first * scale[:, None], padding, biases[0][None]],
+            [second, biases[1][None]],
+            [last[:, 0], biases[2]],
         )
+        self.net = Net(*(np.ascontiguousarray(np.concatenate(parts)) for parts in layers))
 
     def values(self, full: Int8s) -> NDArray[np.float32]:
         """[n] points for full states [n, FULL_SIZE]."""

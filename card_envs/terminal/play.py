@@ -15,7 +15,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.envs.replay import replay
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, moves_of, turn_of_states
+from card_envs.opponents.policy import Opponent, moves_of, offspring, sealed, turn_of_states
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import (
     TIED,
@@ -83,7 +83,8 @@ def play_game(
         raise ValueError("option: a resumed game keeps its own options")
     else:
         env, events = _resumed(game, resume, names, rng)
-    table = PersonsTable(env, seat, others, rng, console, events)
+        rng = offspring(rng)  # what the others get can't be turned back to the key of the later deals
+    table = PersonsTable(env, seat, others, sealed(rng), console, events)
     try:
         table.play()
     except (KeyboardInterrupt, EOFError):

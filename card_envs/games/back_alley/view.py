@@ -68,6 +68,8 @@ def move_text(state: State, action: int) -> str:
 
 def parse_move(state: State, text: str) -> int:
     """The action of a text, legal or not. Raises ValueError if it is neither bid nor card."""
+    if not isinstance(text, str):
+        raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in BIDS:
         return ACTION.bid + BIDS.index(text)
     if text in CODES:
@@ -132,6 +134,7 @@ def outcomes(states: States) -> tuple[NDArray[np.str_], Int64s]:
 
 Card = Literal[CARDS]  # type: ignore[valid-type]
 Seat = Annotated[int, Field(ge=0, le=3)]
+Points = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]  # far beyond what a match can bring
 
 
 class LaidAside(Strict):
@@ -154,7 +157,7 @@ class View(Strict):
     pass_outs: Annotated[int, Field(ge=0, le=7, description="deals passed out in a row at this size")] = 0
     size: Annotated[int, Field(ge=1, le=13, description="cards dealt to each hand")]
     dealer: Seat
-    scores: Annotated[list[int], Field(min_length=4, max_length=4, description="points of each seat's team")]
+    scores: Annotated[list[Points], Field(min_length=4, max_length=4, description="points of each seat's team")]
     turned: Annotated[Card, Field(description="the card turned up")]
     laid_aside: LaidAside | None = None
     hand: Annotated[list[Card], Field(description="own cards")]

@@ -62,6 +62,8 @@ def move_text(state: State, action: int) -> str:
 
 def parse_move(state: State, text: str) -> int:
     """The action of a text, legal or not. Raises ValueError if it is no move, or an advance of another kind."""
+    if not isinstance(text, str):
+        raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in ACTIONS:
         return ACTIONS[text]
     if text in ("turn", "discard", "end"):

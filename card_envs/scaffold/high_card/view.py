@@ -32,7 +32,7 @@ def move_text(state: State, action: int) -> str:
 
 
 def parse_move(state: State, text: str) -> int:
-    if text not in CODES:
+    if not isinstance(text, str) or text not in CODES:
         raise ValueError(f"{text!r} is no move of High Card; expected a card from 1 to 12")
     return CODES[text]
 
@@ -68,7 +68,7 @@ class View(Strict):
     game: Literal["high_card"]
     options: dict[str, Any]
     seat: Seat
-    scores: list[int]
+    scores: Annotated[list[Annotated[int, Field(ge=0, le=3)]], Field(min_length=2, max_length=2)]
     hand: list[Literal[CARDS]]  # type: ignore[valid-type]
     played: list[Literal[CARDS]]  # type: ignore[valid-type]
     to_move: Seat | None
@@ -111,9 +111,10 @@ def _plausible_pack(seen: View) -> Pack:
     hands[seen.seat] += seen.hand
     unseen = [card for card in CARDS if card not in hands[0] + hands[1]]
     hands[1 - seen.seat] += unseen[: rules.HAND_SIZE - len(hands[1 - seen.seat])]
-    if len(hands[0]) != rules.HAND_SIZE or len({*hands[0], *hands[1]}) != 2 * rules.HAND_SIZE:
+    if len(hands[0]) + len(hands[1]) != 2 * rules.HAND_SIZE or len({*hands[0], *hands[1]}) != 2 * rules.HAND_SIZE:
         raise ValueError(f"view: expected {rules.HAND_SIZE} cards for each seat, each once; got {hands}")
-    return np.array([CODES[card] for card in hands[0] + hands[1]], np.int8)
+    rest = [card for card in CARDS if card not in hands[0] + hands[1]]
+    return np.array([CODES[card] for card in hands[0] + hands[1] + rest], np.int8)
 
 
 def picture(given: dict[str, Any]) -> str:

@@ -1,0 +1,121 @@
+"""What comes from outside, checked before it reaches compiled code, which checks nothing: arrays, numbers, words.
+
+Every error is a ValueError that says what is wrong, what would be right and what was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.game import Game
+
+INT8, INT64, UINT64, FLOAT32 = (np.dtype(kind) for kind in (np.int8, np.int64, np.uint64, np.float32))
+
+
+def checked(
+    name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool = True
+) -> NDArray[Any]:
+    """The array itself, if compiled code may have it.
+
+    Args:
+        name: what messages call it.
+        array: what was given.
+        shape: that it must have.
+        dtype: that it must have.
+        written: whether it is written into.
+
+    Raises:
+        ValueError: it is no array, of another shape or type, not contiguous, or read-only where it is `written`.
+    """
+    if isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype:
+        flags = array.flags
+        if flags.carray or (not written and flags.c_contiguous and flags.aligned):
+            return array if type(array) is np.ndarray else np.asarray(array)
+        got = f"{'a read-only' if flags.c_contiguous else 'a strided'} one"
+    else:
+        got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else f"{array!r:.80}"
+    kind = "a contiguous, writable array" if written else "a contiguous array"
+    raise ValueError(f"{name}: expected {kind} of {dtype.name} with shape {shape}, got {got}")
+
+
+def checked_states(game: Game, states: Any, name: str = "states") -> NDArray[Any]:
+    """[n] States of a game, any number of them, which are only read. Raises ValueError."""
+    states = checked(name, states, (np.size(states),), game.rules.STATE, written=False)
+    check_seats(game, states, name)
+    return states
+
+
+def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
+    """Raises ValueError where it is the turn of a seat that there is not: such a State comes from no game."""
+    seats = states["seat"]
+    wrong = seats.view(np.uint8) >= game.rules.NUM_SEATS
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise ValueError(f"{name}: expected seats 0 to {game.rules.NUM_SEATS - 1} to move, got {seats[i]} at table {i}")
+
+
+def whole_number(value: object, low: int, high: int | None, where: str) -> int:
+    """A whole number within [low, high] (None: without end); `where` is its name in error messages."""
+    within = isinstance(value, (int, np.integer)) and low <= value and (high is None or value <= high)
+    if isinstance(value, bool) or not within:
+        span = f"from {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{where}: expected a whole number {span}, got {value!r:.80}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def seed_number(seed: object) -> int:
+    """A seed of deals: all that a stream holds."""
+    return whole_number(seed, 0, (1 << 64) - 1, "seed")
+
+
+def new_seed() -> int:
+    """A seed that nobody can guess."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+
+
+def truth(value: object, where: str) -> bool:
+    """True or False, and nothing that only counts as one of them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{where}: expected True or False, got {value!r:.80}")
+    return bool(value)
+
+
+def one_of(value: object, allowed: tuple[str | None, ...], where: str) -> None:
+    """Raises ValueError where an argument is none of these words."""
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        words = [f'"{word}"' if word else "None" for word in allowed]
+        raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {value!r:.80}")
+
+
+def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, Any]:
+    """A dict with none but these keys; empty for None."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{where}: expected a dict, got {given!r:.80}")
+    for key in given:
+        if key not in known:
+            raise ValueError(f"{where}: unknown key {key!r:.80}; expected {' or '.join(known) or 'none'}")
+    return dict(given)
+
+
+def check_game(game: object) -> None:
+    """Raises ValueError where a game is meant and something else was given."""
+    if not isinstance(game, Game):
+        raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {game!r:.80}")
+
+
+class Fixed:
+    """An object whose public attributes are set once: compiled code relies on them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and name in self.__dict__:
+            raise AttributeError(f"{type(self).__name__}.{name} can't be replaced; write into an array in place")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} can't be deleted")
