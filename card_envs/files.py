@@ -23,6 +23,7 @@ from typing import Any
 LEFTOVER = ".new-"
 OLD = 3600.0  # seconds after which nobody is still writing a leftover
 MAX_JSON = 64 << 20
+CHUNK = 1 << 24  # bytes read at once
 NOREPLACE, EXCHANGE = 1, 2  # flags of Linux's renameat2
 AT_FDCWD = -100
 UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # to some systems and file systems
@@ -31,10 +32,13 @@ UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # to s
 # Writing
 
 
-def replace_file(path: str | Path, content: bytes | str) -> None:
+def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = None) -> None:
     """Write a file in one step: whoever looks finds the old content or the new, also after a crash.
 
-    What is no regular file, such as a terminal or a pipe, is written to as it is.
+    Args:
+        path: its place; what is no regular file there, such as a terminal or a pipe, is written to as it is.
+        content: of the file.
+        keep: another name beside it, under which the old one stays where the file system has links.
 
     Raises:
         OSError: naming the file; what was there before is still there.
@@ -49,6 +53,8 @@ def replace_file(path: str | Path, content: bytes | str) -> None:
         _write(fresh, data)
         if path.exists():
             fresh.chmod(stat.S_IMODE(path.stat().st_mode))
+        if keep is not None and path.exists():
+            _keep(path, keep)
         fresh.replace(path)
     except OSError as error:
         if error.errno != errno.EBUSY:
@@ -126,6 +132,14 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _keep(path: Path, kept: Path) -> None:
+    """Give a file a second name, in place of what had it."""
+    link = _beside(kept)
+    with contextlib.suppress(OSError):
+        os.link(path, link)
+        link.replace(kept)
 
 
 def _swap_in_two_steps(fresh: Path, folder: Path) -> None:
@@ -232,10 +246,14 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not (stat.S_ISREG(found.st_mode) or pipes):
             raise ValueError(f"{path}: no regular file")
-        data = b"" if found.st_size > limit else file.read(limit + 1)
-    if found.st_size > limit or len(data) > limit:
-        raise ValueError(f"{path}: {max(found.st_size, len(data))} bytes or more; expected at most {limit}")
-    return data
+        size = found.st_size  # which says nothing of a pipe, and little of a file that grows
+        parts = []
+        while size <= limit and (part := file.read(CHUNK)):
+            parts.append(part)
+            size = max(size, sum(map(len, parts)))
+    if size > limit:
+        raise ValueError(f"{path}: {size:,} bytes or more; expected at most {limit:,}")
+    return b"".join(parts)
 
 
 def read_json(path: Path) -> Any:
@@ -255,3 +273,11 @@ def write_json(path: Path, figures: Any) -> None:
 def reason(error: Exception) -> str:
     """What a parser's exception says, in words also where it only ran out of stack."""
     return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def brief(value: object) -> str:
+    """A value for an error message, however large or deep it is."""
+    try:
+        return f"{value!r:.200}"
+    except (RecursionError, ValueError):  # whole numbers of thousands of digits are ValueErrors
+        return f"a {type(value).__name__} beyond all measure"
