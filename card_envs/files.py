@@ -15,7 +15,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     clear_leftovers(folder.parent, OLD)
 
 
-def check_replaceable(folder: Path, names: Mapping[str, Any]) -> None:
+def check_replaceable(folder: Path, names: Iterable[str]) -> None:
     """Raises ValueError where `replace_folder` would delete what it did not write."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder, found a file; not replaced")
@@ -213,6 +213,8 @@ def check_output_folder(folder: Path | None) -> None:
     if folder is None:
         return
     try:
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder}: no files can be written there: it is a file; expected a folder")
         folder.mkdir(parents=True, exist_ok=True)
         _probe(_beside(folder / "file"))
     except OSError as error:

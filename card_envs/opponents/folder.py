@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from card_envs.files import read_file, replace_folder
+from card_envs.files import check_output_folder, check_replaceable, read_file, replace_folder
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
 from card_envs.opponents.network import NetworkPolicy, Weights, weight_shapes
@@ -91,6 +91,12 @@ def save_value(
     half = _half(folder, weights)
     values = ValueNetwork(game, half).values(golden)[:, None]
     _save(folder, game, "value", half, (golden, values), training, [])
+
+
+def check_place(folder: Path) -> None:
+    """Make sure that a network can be saved there: better before training than after. Raises ValueError."""
+    check_replaceable(folder, (WEIGHTS_FILE, CARD_FILE))
+    check_output_folder(folder.parent)
 
 
 def _half(folder: Path, weights: Weights) -> dict[str, NDArray[np.float16]]:

@@ -84,7 +84,7 @@ def test_what_is_nested_without_end(depth: int, tmp_path: Path) -> None:
 
 
 def test_only_files_of_settings_are_read(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="/dev/zero: .* bytes or more"):
+    with pytest.raises(ValueError, match=r"/dev/zero: .* bytes or more"):
         load_config(Path("/dev/zero"))
     (tmp_path / "my_run.toml").write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"my_run\.toml: no TOML"):
