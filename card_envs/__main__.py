@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table as Sheet
 
+from card_envs import files
 from card_envs.games import GAMES, get_game
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
@@ -42,22 +43,17 @@ def parse_options(options: list[str] | None) -> dict[str, Any]:
             parsed[name] = json.loads(value)
         except json.JSONDecodeError:
             parsed[name] = value
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"option {option:.40}…: no JSON: {files.reason(error)}") from None
     return parsed
 
 
-def read_json(path: Path) -> Any:
-    """What a file says. Raises ValueError naming it if that is no JSON."""
-    try:
-        return json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: no JSON: {error}") from None
-
-
-def write_json(figures: dict[str, Any], path: Path | None) -> None:
-    """Write figures where the user asked for it."""
+def write_json(figures: dict[str, Any], path: Path | None, *, last: bool = True) -> None:
+    """Write figures where the user asked for it, and say so once they are the last."""
     if path is not None:
-        path.write_text(json.dumps(figures, indent=1) + "\n")
-        console.print(f"written to {path}")
+        files.write_json(path, figures)
+        if last:
+            console.print(f"written to {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -110,6 +106,7 @@ def compare(
     from card_envs.compare.command import Keepsakes, Work, compare_all
     from card_envs.compare.contest import Contest, taken_apart
     from card_envs.compare.solving import solver_of
+    from card_envs.compare.standings import Standings
 
     if len(players) < 2:
         raise ValueError(f"compare: expected two or more players, got {', '.join(players)}")
@@ -120,11 +117,17 @@ def compare(
         one.check()
     if solve is not None:
         solver_of(contest.game)
+    files.check_output(json_file)
+
+    def write(found: dict[str, Standings], last: bool = False) -> None:
+        if found and json_file is not None:
+            figures = {label: standings.as_dict() for label, standings in found.items()}
+            whole = {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
+            write_json(whole, json_file, last=last)
+
     work, keep = Work(pairs, processes, ray, solve), Keepsakes(picture, records, record_pairs)
-    found = compare_all(contests, work, keep, console)
-    if found:
-        figures = {label: standings.as_dict() for label, standings in found.items()}
-        write_json({"apart": apart, "with": with_player, "contests": figures} if apart else figures[""], json_file)
+    found = compare_all(contests, work, keep, console, write)
+    write(found, last=True)
     if len(found) < len(contests) or any(standings.stopped for standings in found.values()):
         raise typer.Exit(130)
 
@@ -139,26 +142,50 @@ def survey(
     option: Options = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Show what a game is like when one player sits in all seats: length, endings, scores, moving first."""
+    """Show what a game is like when one player sits in all seats: length, endings, scores, moving first.
+
+    Ctrl-C shows what is known so far.
+    """
     from card_envs.compare.command import described
     from card_envs.compare.report import show_figures, survey_sheet
-    from card_envs.compare.survey import survey as play_survey
+    from card_envs.compare.survey import Count, counts
     from card_envs.opponents import load_opponent
 
     game = get_game(game_name)
     options = parse_options(option)
     game.validated(options)
+    files.check_output(json_file)
     policies = {name: load_opponent(name, game, sampled=not best) for name in players or DEFAULT_PLAYERS}
-    surveys = {}
-    with Progress(console=console, transient=True) as progress:
-        for name, policy in policies.items():
-            advance = partial(progress.advance, progress.add_task(name, total=episodes))
-            surveys[name] = play_survey(game, policy, episodes, seed, options=options, progress=advance)
+    found: dict[str, Count] = {}
+
+    def figures() -> dict[str, Any]:
+        stopped = len(found) < len(policies) or any(count.episodes < episodes for count in found.values())
+        about = {"game": game.name, "version": game.version, "options": options, "seed": seed, "stopped": stopped}
+        return {**about, "players": {name: count.figures(game).as_dict() for name, count in found.items()}}
+
+    try:
+        with Progress(console=console, transient=True) as progress:
+            for name, policy in policies.items():
+                bar = progress.add_task(name, total=episodes)
+                for count in counts(game, policy, episodes, seed, options):
+                    found[name] = count
+                    progress.update(bar, completed=count.episodes)
+                with suppress(OSError):  # there may be room again at the end
+                    write_json(figures(), json_file, last=False)
+    except KeyboardInterrupt:
+        if not found:
+            console.print("stopped before the first episodes were finished")
+            raise typer.Exit(130) from None
+    known = figures()
     title = f"{game.title}{described(options.items())}: {episodes:,} episodes each, seed {seed}"
+    if known["stopped"]:
+        title += f"\nstopped after {', '.join(f'{name} {count.episodes:,}' for name, count in found.items())}"
+    surveys = {name: count.figures(game) for name, count in found.items()}
     console.print(survey_sheet(title, surveys))
     show_figures(console, game, {name: part.figures for name, part in surveys.items()})
-    figures: dict[str, Any] = {"game": game.name, "version": game.version, "options": options, "seed": seed}
-    write_json({**figures, "players": {name: part.as_dict() for name, part in surveys.items()}}, json_file)
+    write_json(known, json_file)
+    if known["stopped"]:
+        raise typer.Exit(130)
 
 
 @app.command()
@@ -176,16 +203,21 @@ def solve(
 ) -> None:
     """Find out which deals can be won when all cards are known; Ctrl-C shows what is known so far."""
     from card_envs.compare.command import solve_many, solve_one
-    from card_envs.compare.solving import SolveTask
+    from card_envs.compare.solving import SolveTask, SolvingFigures
 
     options = tuple(parse_options(option).items())
     task = SolveTask(get_game(game_name), seed, options, seconds, memory, positions)
+    files.check_output(json_file)
     if deal is not None:
-        write_json(solve_one(task, read_json(deal), console), json_file)
+        write_json(solve_one(task, files.read_json(deal), console), json_file)
         return
-    figures = solve_many(task, packs, processes, console)
+
+    def write(figures: SolvingFigures, last: bool = False) -> None:
+        write_json({**figures.as_dict(), "stopped": figures.packs < packs}, json_file, last=last)
+
+    figures = solve_many(task, packs, processes, console, write)
     if figures is not None:
-        write_json({**figures.as_dict(), "stopped": figures.packs < packs}, json_file)
+        write(figures, last=True)
     if figures is None or figures.packs < packs:
         raise typer.Exit(130)
 
@@ -202,7 +234,8 @@ def advise(
     from card_envs.opponents import load_opponent
 
     game = get_game(game_name)
-    view = read_json(position)
+    view = files.read_json(position)
+    files.check_output(json_file)
     with console.status("thinking"):
         advices = load_opponent(opponent, game).evaluate(view, seed)
     sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
@@ -233,7 +266,7 @@ def layout(
         console.print(f"{name}\n\n{text}", markup=False, highlight=False, soft_wrap=True)
     if write:
         path = rules_page(game)
-        path.write_text(rewritten(game, path.read_text()))
+        files.replace_file(path, rewritten(game, path.read_text()))
         console.print(f"written to {path}")
 
 
@@ -243,21 +276,34 @@ def bench(
     seconds: Annotated[float, typer.Option(min=0.01, help="for each figure")] = 1.0,
     json_file: JsonFile = None,
 ) -> None:
-    """Measure speed on this machine, beside the speed of copying memory."""
+    """Measure speed on this machine, beside the speed of copying memory; Ctrl-C shows what is known so far."""
     from card_envs.bench import measure_all
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
-    with console.status("measuring"):
-        figures = measure_all(chosen, seconds)
-    sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_per_second']:.1f} GB/s")
-    sheet.add_column("")
-    for game in chosen:
-        sheet.add_column(game.title, justify="right")
-    for label in figures["games"][chosen[0].name]:
-        sheet.add_row(label, *(f"{figures['games'][game.name][label]:,.3g}" for game in chosen))
-    console.print(sheet)
-    console.print(f"import card_envs: {figures['import_seconds']:.2f} s")
-    write_json(figures, json_file)
+    files.check_output(json_file)
+    figures: dict[str, Any] = {}
+    stopped = True
+    try:
+        with console.status("measuring"):
+            for figures in measure_all(chosen, seconds):
+                with suppress(OSError):  # there may be room again at the end
+                    write_json(figures, json_file, last=False)
+        stopped = False
+    except KeyboardInterrupt:
+        console.print("stopped before all was measured")
+    if figures:
+        sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_per_second']:.1f} GB/s")
+        sheet.add_column("")
+        for game in chosen:
+            sheet.add_column(game.title, justify="right")
+        by_game = [figures["games"][game.name] for game in chosen]
+        for label in by_game[0]:
+            sheet.add_row(label, *(f"{known[label]:,.3g}" if label in known else "" for known in by_game))
+        console.print(sheet)
+        console.print(f"import card_envs: {figures['import_seconds']:.2f} s")
+        write_json(figures, json_file)
+    if stopped:
+        raise typer.Exit(130)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.compare.contest import Contest
+from card_envs.compare.spread import leave_ctrl_c_alone
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
@@ -132,7 +133,7 @@ def aec_rate(game: Game, seconds: float) -> float:
 
 def two_process_rate(game: Game, seconds: float) -> float:
     """Decisions a second of two processes together, each stepping half of the tables."""
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(2, get_context("spawn"), leave_ctrl_c_alone) as pool:
         list(pool.map(step_rate, [game] * 2, [1024] * 2, [1] * 2, [0.01] * 2))  # started and loaded
         return sum(pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2))
 
@@ -163,33 +164,32 @@ def _run_python(code: str, cold: bool = False) -> float:
     return min(runs)
 
 
-def measure_game(game: Game, seconds: float) -> dict[str, float]:
-    """Every figure of a game."""
+def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, float]]:
+    """Every figure of a game, as it is measured."""
+    yield "random playouts, M/s", random_rate(game, seconds) / 1e6
+    yield "BatchEnv.step, 1,024 tables, M/s", step_rate(game, TABLES, 1, seconds) / 1e6
     greedy = bot_rate(game, "greedy", seconds)
+    yield "greedy playouts, M/s", greedy / 1e6
+    yield "compare greedy greedy / greedy playouts", compare_rate(game, seconds) / greedy
+    yield "search-64 / greedy playouts", search_rate(game, seconds) / greedy
+    yield "trivial playouts, M/s", bot_rate(game, "trivial", seconds) / 1e6
+    yield "AEC last + step, k/s", aec_rate(game, seconds) / 1e3
     one_thread = step_rate(game, MANY_TABLES, 1, seconds)
+    yield "step, 65,536 tables, one thread, M/s", one_thread / 1e6
     two_threads = step_rate(game, MANY_TABLES, 2, seconds)
-    two_processes = two_process_rate(game, seconds)
-    return {
-        "random playouts, M/s": random_rate(game, seconds) / 1e6,
-        "BatchEnv.step, 1,024 tables, M/s": step_rate(game, TABLES, 1, seconds) / 1e6,
-        "greedy playouts, M/s": greedy / 1e6,
-        "compare greedy greedy / greedy playouts": compare_rate(game, seconds) / greedy,
-        "search-64 / greedy playouts": search_rate(game, seconds) / greedy,
-        "trivial playouts, M/s": bot_rate(game, "trivial", seconds) / 1e6,
-        "AEC last + step, k/s": aec_rate(game, seconds) / 1e3,
-        "step, 65,536 tables, one thread, M/s": one_thread / 1e6,
-        "two threads / one": two_threads / one_thread,
-        "two threads / two processes": two_threads / two_processes,
-        "first reset, warm cache, s": first_reset_seconds(game, cold=False),
-        "first reset, cold cache, s": first_reset_seconds(game, cold=True),
-        "bytes a table": float(game.rules.STATE.itemsize),
-    }
+    yield "two threads / one", two_threads / one_thread
+    yield "two threads / two processes", two_threads / two_process_rate(game, seconds)
+    yield "first reset, warm cache, s", first_reset_seconds(game, cold=False)
+    yield "first reset, cold cache, s", first_reset_seconds(game, cold=True)
+    yield "bytes a table", float(game.rules.STATE.itemsize)
 
 
-def measure_all(games: list[Game], seconds: float) -> dict[str, Any]:
-    """Every figure of these games, the import and the memory copy."""
-    return {
-        "copy_gb_per_second": copy_rate(seconds),
-        "import_seconds": import_seconds(),
-        "games": {game.name: measure_game(game, seconds) for game in games},
-    }
+def measure_all(games: list[Game], seconds: float) -> Iterator[dict[str, Any]]:
+    """The import, the memory copy, and every figure of these games: what is known so far, after each of them."""
+    figures: dict[str, Any] = {"copy_gb_per_second": copy_rate(seconds), "import_seconds": import_seconds()}
+    figures["games"] = {game.name: {} for game in games}
+    yield figures
+    for game in games:
+        for label, figure in measure_game(game, seconds):
+            figures["games"][game.name][label] = figure
+            yield figures

@@ -36,6 +36,8 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.files import brief
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -466,7 +468,7 @@ class Game:
             return self.options(**options)
         except ValidationError as error:
             problems = "; ".join(
-                f"{problem['loc'][0]}={problem['input']!r:.80}: {problem['msg']}" for problem in error.errors()[:2]
+                f"{problem['loc'][0]}={brief(problem['input'])}: {problem['msg']}" for problem in error.errors()[:2]
             )
             known = "; ".join(f"{name}: {field.description}" for name, field in self.options.model_fields.items())
             raise ValueError(f"{self.name}: option {problems}. The options are {known}") from None

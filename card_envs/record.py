@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from card_envs.files import MAX_JSON, read_file, replace_file
+
 
 class GameRecord(BaseModel):
     """One episode, in the notation of the game's RULES.md. An illegal last move is not among the moves."""
@@ -21,14 +23,14 @@ class GameRecord(BaseModel):
     outcome: dict[str, Any]
 
     def save(self, path: str | Path) -> None:
-        """Write the record as JSON."""
-        Path(path).write_text(self.model_dump_json(indent=1) + "\n")
+        """Write the record as JSON, in one step."""
+        replace_file(path, self.model_dump_json(indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> GameRecord:
-        """Read a record. Raises ValueError naming the file if it is not one."""
+        """Read a record. Raises ValueError naming the file if it is not one, OSError if it can't be read."""
         try:
-            return cls.model_validate_json(Path(path).read_bytes())
+            return cls.model_validate_json(read_file(path, MAX_JSON))
         except ValidationError as error:
             first = error.errors()[0]
             raise ValueError(f"{path}: no game record: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

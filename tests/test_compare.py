@@ -83,6 +83,13 @@ class Mortal(Asked):
         return super().act(turn, rng)
 
 
+class Doomed(Asked):
+    """Takes its process with it whenever it is asked."""
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        os._exit(1)
+
+
 class Cheat(Asked):
     """Plays what is not legal."""
 

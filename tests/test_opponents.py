@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,6 @@ from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.folder import (
     CARD_FILE,
-    MAX_BYTES,
     VALUE_FOLDER,
     WEIGHTS_FILE,
     load_card,
@@ -416,6 +418,37 @@ def replace_by_folder(path: Path) -> None:
     path.mkdir()
 
 
+def replace_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def replace_by_link(path: Path, target: str) -> None:
+    path.unlink()
+    path.symlink_to(target)
+
+
+def keep_golden_rows(number: int) -> Callable[[dict[str, NDArray[Any]]], None]:
+    def change(tensors: dict[str, NDArray[Any]]) -> None:
+        tensors.update({name: rows[:number] for name, rows in tensors.items() if name.startswith("golden")})
+
+    return change
+
+
+def retype(folder: Path, dtype: str) -> None:
+    """Declare the first golden logits' tensor as of another type with as many bytes."""
+    data = (folder / WEIGHTS_FILE).read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    name = "golden.logits"
+    header[name]["dtype"] = dtype
+    header[name]["shape"] = [header[name]["data_offsets"][1] - header[name]["data_offsets"][0]]
+    width = {"F8_E4M3": 1, "BF16": 2, "C64": 8}[dtype]
+    header[name]["shape"][0] //= width
+    text = json.dumps(header).encode()
+    write_weights(folder, len(text).to_bytes(8, "little") + text + data[8 + size :])
+
+
 def flip(folder: Path) -> None:
     data = bytearray((folder / WEIGHTS_FILE).read_bytes())
     data[-10] ^= 1
@@ -478,6 +511,24 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "another network": (
         edit_tensors(lambda tensors: tensors.update({"layer2.bias": tensors["layer2.bias"] + np.float16(1)})), "golden",
     ),
+    "card is a pipe": (lambda folder: replace_by_pipe(folder / CARD_FILE), "no regular file"),
+    "weights are a pipe": (lambda folder: replace_by_pipe(folder / WEIGHTS_FILE), "no regular file"),
+    "card without end": (lambda folder: replace_by_link(folder / CARD_FILE, "/dev/zero"), "no regular file"),
+    "weights without end": (lambda folder: replace_by_link(folder / WEIGHTS_FILE, "/dev/zero"), "no regular file"),
+    "empty golden rows": (edit_tensors(keep_golden_rows(0)), "golden"),
+    "a golden number": (
+        edit_tensors(lambda tensors: tensors.update({"golden.obs": np.zeros((), np.int8)})), "golden",
+    ),
+    "golden rows of floats": (
+        edit_tensors(lambda tensors: tensors.update({"golden.obs": tensors["golden.obs"].astype(np.float32)})),
+        "golden rows must be int8",
+    ),
+    "bfloat16": (lambda folder: retype(folder, "BF16"), WEIGHTS_FILE),
+    "float8": (lambda folder: retype(folder, "F8_E4M3"), WEIGHTS_FILE),
+    "complex numbers": (lambda folder: retype(folder, "C64"), WEIGHTS_FILE),
+    "card nested without end": (
+        lambda folder: (folder / CARD_FILE).write_text('{"training": ' + "[" * 100_000), CARD_FILE,
+    ),
     "first layer doubled": (
         edit_tensors(lambda tensors: tensors.update({"layer0.weight": 2 * tensors["layer0.weight"]})), "golden",
     ),
@@ -498,18 +549,10 @@ def test_broken_opponents_are_refused(fault: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [CARD_FILE, WEIGHTS_FILE])
-def test_oversized_files_are_not_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_files_are_not_read(name: str, tmp_path: Path) -> None:
     game = next(iter(GAMES.values()))
     folder = saved(game, tmp_path / "large")
-    os.truncate(folder / name, MAX_BYTES + 1)
-    for method in ("read_bytes", "read_text", "open"):
-        whole = getattr(Path, method)
-
-        def read(path: Path, *arguments: Any, whole: Any = whole, **named: Any) -> Any:
-            assert path.name != name, "the file was read"
-            return whole(path, *arguments, **named)
-
-        monkeypatch.setattr(Path, method, read)
+    os.truncate(folder / name, 1 << 40)
     with pytest.raises(ValueError, match=rf"{folder / name}.*bytes"):
         load_network(folder, game)
 
@@ -536,19 +579,57 @@ def test_nothing_is_half_written(game: Game, tmp_path: Path, monkeypatch: pytest
     with pytest.raises(ValueError):  # noqa: PT011 (NumPy's own words)
         save_network(folder, game, wrong, golden_rows(game), training={}, strength=[])
     assert contents() == before
-    for method in ("write_bytes", "write_text"):
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, method, full_disk)
-            with pytest.raises(OSError, match="full"):
-                save_network(folder, game, random_weights(game, 1), golden_rows(game), training={}, strength=[])
-        assert contents() == before
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        with pytest.raises(OSError, match=r"No space left.*mine"):
+            save_network(folder, game, random_weights(game, 1), golden_rows(game), training={}, strength=[])
+    assert contents() == before
     load_network(folder, game)
     saved(game, folder, seed=1)
     assert contents() != before
 
 
 def full_disk(*arguments: Any, **named: Any) -> None:
-    raise OSError("the disk is full")
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_leftovers_of_killed_saves_stop_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container gives the same process number again and again; old names of leftovers and present ones."""
+    game = next(iter(GAMES.values()))
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    for word in ("new", "old"):
+        leftover = tmp_path / f"mine.{word}-1"
+        leftover.mkdir()
+        (leftover / WEIGHTS_FILE).touch()
+    for seed in range(2):
+        saved(game, tmp_path / "mine", seed)
+        load_network(tmp_path / "mine", game)
+
+
+def test_saving_deletes_no_strangers_folder(tmp_path: Path) -> None:
+    (tmp_path / "thesis").write_text("two years of work")
+    with pytest.raises(ValueError, match="holds other things"):
+        saved(next(iter(GAMES.values())), tmp_path)
+    assert (tmp_path / "thesis").exists()
+
+
+def test_an_opponent_is_loaded_while_it_is_replaced(tmp_path: Path) -> None:
+    game = next(iter(GAMES.values()))
+    folder = saved(game, tmp_path / "mine")
+    done = threading.Event()
+
+    def replace() -> None:
+        while not done.is_set():
+            saved(game, folder, seed=int(time.monotonic() * 1000) % 1000)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        for _ in range(50):
+            load_network(folder, game)
+    finally:
+        done.set()
+        writer.join()
 
 
 def test_saving_refuses_what_loading_would(game: Game, tmp_path: Path) -> None:

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +12,8 @@ import numpy as np
 import typer
 from rich.table import Table as Sheet
 
+from card_envs import files
+from card_envs.compare.spread import spread
 from training.command import command, console
 from training.config import Config, load_config
 
@@ -29,23 +28,31 @@ def main(
 ) -> None:
     """Train short runs of every variant and print how they compare. The budget is the config's: set `minutes=…`."""
     base = load_config(config, overrides)
-    chosen: dict[str, dict[str, Any]] = json.loads(variants.read_text())
+    chosen: dict[str, dict[str, Any]] = files.read_json(variants)
+    if not isinstance(chosen, dict) or not all(isinstance(change, dict) for change in chosen.values()):
+        raise ValueError(f"{variants}: expected the settings that each variant changes, by its name")
+    files.check_output(out)
     jobs = [(name, seed) for seed in range(seeds) for name in chosen]
     settings = [{**base.model_dump(), **chosen[name], "seed": base.seed + seed} for name, seed in jobs]
     for one in settings:
         Config(**one)  # a wrong one is said before the first run
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        for (name, seed), result in zip(jobs, pool.map(run, settings)):
+    try:
+        for number, result in spread(run, list(enumerate(settings)), processes):
+            name, seed = jobs[number]
             results[name].append(result)
             console.print(f"{name}, seed {seed}: {result}", highlight=False)
+            if out is not None:
+                files.write_json(out, results)
+    except KeyboardInterrupt:
+        console.print("stopped; this is known:")
+        results = {name: runs for name, runs in results.items() if runs}
     show(base, results)
-    if out is not None:
-        out.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def run(settings: dict[str, Any]) -> dict[str, Any]:
-    """Train one run and measure it against `greedy` on the deals that are kept for that."""
+def run(numbered: tuple[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+    """Train one run and measure it against `greedy` on the deals that are kept for that; returns its number, too."""
+    number, settings = numbered
     from card_envs.opponents import load_opponent
     from training.trainer import Trainer
 
@@ -54,7 +61,7 @@ def run(settings: dict[str, Any]) -> dict[str, Any]:
     while trainer.progress < 1:
         entropy = trainer.iterate()["entropy"]
     result = trainer.strength(load_opponent("greedy", trainer.game), trainer.config.final_pairs)
-    return {
+    return number, {
         "decisions": trainer.decisions,
         "win_share": round(result.win_share.mean, 4),
         "margin_per_episode": round(result.margin_per_episode.mean, 3),

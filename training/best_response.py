@@ -6,7 +6,6 @@ Trains a policy against one that stays as it is. What it wins is a lower bound o
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,8 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress
 
+from card_envs import files
+from card_envs.opponents.folder import check_place
 from training.command import command, console
 from training.config import Config, load_config
 
@@ -38,6 +39,9 @@ def main(
 ) -> None:
     """Train a best response and report its margin, a lower bound on how exploitable the opponent is."""
     settings = load_config(config, [*(overrides or []), f"decisions={number(decisions)}"])
+    files.check_output(json_file)
+    if out is not None:
+        check_place(out)
     figures = respond(settings, against, out)
     share, margin = figures["win_share"], figures["margin_per_episode"]
     console.print(
@@ -49,7 +53,7 @@ def main(
         soft_wrap=True,
     )
     if json_file is not None:
-        json_file.write_text(json.dumps(figures, indent=1) + "\n")
+        files.write_json(json_file, figures)
 
 
 def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:

@@ -1,50 +1,152 @@
 """Checkpoints: everything that a run goes on from, in one file that is there whole or not at all.
 
-Plain arrays and JSON in safetensors' format; nothing in it is executed when it is read.
+Plain arrays and JSON in safetensors' format; nothing in it is executed when it is read. A digest over every byte is
+part of it, so that a file that was altered, cut or worn is refused. The checkpoint before the last one is kept.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from card_envs.files import read_file, replace_file
+from card_envs.game import Game
 
 Arrays = dict[str, NDArray[Any]]
-FACTS = "facts"
+FACTS, DIGEST = "facts", "sha256"
+UNSEALED = b"0" * 64
+SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+MAX_BYTES = 1 << 36
+MAX_COUNT = 1 << 62
+
+
+class Facts(BaseModel):
+    """What a checkpoint says beside its arrays.
+
+    Attributes:
+        decisions, seconds: learned from and spent so far.
+        stage: that the run is in.
+        past_selves: how many there are.
+        ranks: what each process remembers of its random streams.
+        settings: of the run, as far as they may not change.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    decisions: int = Field(ge=0, le=MAX_COUNT)
+    seconds: float = Field(ge=0, le=MAX_COUNT)
+    stage: int = Field(ge=0)
+    past_selves: int = Field(ge=0, le=1000)
+    ranks: list[dict[str, Any]] = Field(min_length=1)
+    settings: dict[str, Any]
+
+
+def previous(path: Path) -> Path:
+    """Where the checkpoint before the one at `path` is kept."""
+    return path.with_stem(f"{path.stem}.previous")
 
 
 def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
-    """Replace the checkpoint in one step; the disk has the new one before the old one goes."""
-    unfinished = path.with_name(path.name + ".new")
-    save_file(
-        {name: np.ascontiguousarray(array) for name, array in arrays.items()}, unfinished, {FACTS: json.dumps(facts)}
-    )
-    with unfinished.open("rb") as file:
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    """Replace the checkpoint in one step; the one that was there is kept as `previous(path)`.
+
+    Raises:
+        OSError: it can't be written; what was there is still there.
+    """
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    data = _sealed(save(contiguous, {FACTS: json.dumps(facts), DIGEST: UNSEALED.decode()}))
+    replace_file(path, data, keep=previous(path))
+
+
+def _sealed(data: bytes) -> bytes:
+    """The file with the digest of all of it in place of zeros."""
+    start = data.index(b'"sha256":"' + UNSEALED) + len(b'"sha256":"')
+    digest = hashlib.sha256(data).hexdigest().encode()
+    return data[:start] + digest + data[start + len(digest) :]
+
+
+def _is_sealed(data: bytes) -> bool:
+    """Whether the digest is there, and right."""
+    seals = list(SEAL.finditer(_header(data)))
+    if len(seals) != 1:
+        return False
+    start, end = (8 + place for place in seals[0].span(1))
+    digest = hashlib.sha256(data[:start] + UNSEALED)
+    digest.update(memoryview(data)[end:])
+    return digest.hexdigest().encode() == data[start:end]
+
+
+def _header(data: bytes) -> bytes:
+    """The JSON that a file in safetensors' format begins with."""
+    return data[8 : 8 + int.from_bytes(data[:8], "little")]
+
+
+def _metadata(data: bytes) -> dict[str, str]:
+    """The texts in the header; empty where there is none."""
+    try:
+        metadata: dict[str, str] = json.loads(_header(data))["__metadata__"]
+        return dict(metadata)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
 
 
 def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """The arrays and facts of a checkpoint.
 
     Raises:
-        ValueError: there is none, or it is broken.
+        ValueError: there is none, or it is not as it was written; names the one before, where that is good.
     """
-    if not path.is_file():
-        raise ValueError(f"{path}: there is no checkpoint to resume from")
     try:
-        with safe_open(path, "np") as file:
-            facts = json.loads(file.metadata()[FACTS])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path}: no checkpoint of a training run: {error}") from None
+        return _read(path)
+    except FileNotFoundError:
+        problem = f"{path}: there is no checkpoint to resume from"
+    except (OSError, ValueError) as error:
+        problem = str(error)
+    raise ValueError(f"{problem}; {way_out(path)}") from None
+
+
+def way_out(path: Path) -> str:
+    """What to do about a broken checkpoint, for the end of a message."""
+    kept = previous(path)
+    try:
+        decisions = _read(kept)[1]["decisions"]
+    except (OSError, ValueError):
+        return "there is no good one before it: start again without --resume"
+    return f"the one before it is good, after {decisions:,} decisions: `mv {kept} {path}`, then --resume goes on there"
+
+
+def _read(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    data = read_file(path, MAX_BYTES)
+    metadata = _metadata(data)
+    if set(metadata) == {FACTS}:
+        raise ValueError(
+            f"{path}: a checkpoint of an earlier version, without a checksum: finish that run with the version that "
+            "began it, or begin a new one from its opponent (warm_start)"
+        )
+    if not _is_sealed(data):
+        raise ValueError(f"{path}: no whole checkpoint of a run: truncated or altered, for its checksum is not right")
+    try:
+        facts = Facts.model_validate_json(metadata[FACTS])
+        return load(data), facts.model_dump()
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        problem = str(error)
+    raise ValueError(f"{path}: no checkpoint of a run: {problem}")
+
+
+# What arrays must be like
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:
@@ -57,14 +159,60 @@ def below(prefix: str, arrays: Arrays) -> Arrays:
     return {name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")}
 
 
+def checked(arrays: Arrays, like: Mapping[str, NDArray[Any]], what: str) -> Arrays:
+    """Arrays with the names, shapes and types of others. Raises ValueError where they differ or are not finite."""
+    if set(arrays) != set(like):
+        raise ValueError(
+            f"{what}: expected arrays {', '.join(sorted(like))}; got {', '.join(sorted(arrays)) or 'none'}"
+        )
+    for name, array in arrays.items():
+        own = like[name]
+        if (array.shape, array.dtype) != (own.shape, own.dtype):
+            wanted, got = (f"{one.dtype} of shape {one.shape}" for one in (own, array))
+            raise ValueError(f"{what}/{name}: expected {wanted}, got {got}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{what}/{name}: expected finite numbers")
+    return arrays
+
+
+def checked_states(game: Game, arrays: Arrays, like: NDArray[Any]) -> NDArray[Any]:
+    """The States [B], each with a decision due, in `states` of a rank: compiled code will believe what stands there.
+
+    Raises:
+        ValueError: they are no such states.
+    """
+    states = checked(arrays, {"states": like.view(np.uint8)}, "rank")["states"].view(like.dtype)
+    seats = game.rules.NUM_SEATS
+    for name in states.dtype.names or ():
+        kind = states.dtype[name].base.kind
+        if kind == "b" and (np.ascontiguousarray(states[name]).view(np.uint8) > 1).any():
+            raise ValueError(f"states: {name}: expected 0 or 1")
+        if kind == "f" and not np.isfinite(states[name]).all():
+            raise ValueError(f"states: {name}: expected finite numbers")
+    if ((states["seat"] < 0) | (states["seat"] >= seats)).any():
+        raise ValueError(f"states: seat: expected 0 to {seats - 1}")
+    if states["over"].any() or states["needs_deal"].any():
+        raise ValueError("states: expected a decision at each table")
+    return states
+
+
+def into_stream(rng: np.random.Generator, facts: dict[str, Any], name: str) -> None:
+    """Set a random stream to what is remembered under that name. Raises ValueError where that is no such thing."""
+    try:
+        rng.bit_generator.state = facts[name]
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        kind = type(rng.bit_generator).__name__
+        raise ValueError(f"ranks: {name}: expected the state of a random stream ({kind})") from None
+
+
 def of_module(module: torch.nn.Module) -> Arrays:
     """A module's weights."""
     return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
 
 
-def into_module(module: torch.nn.Module, arrays: Arrays) -> None:
-    """Set a module's weights."""
-    module.load_state_dict(tensors(arrays))
+def into_module(module: torch.nn.Module, arrays: Arrays, what: str) -> None:
+    """Set a module's weights. Raises ValueError where they don't fit, naming them as `what`."""
+    module.load_state_dict(tensors(checked(arrays, of_module(module), what)))
 
 
 def tensors(arrays: Arrays) -> dict[str, torch.Tensor]:
@@ -78,10 +226,18 @@ def of_optimizer(optimizer: torch.optim.Optimizer) -> Arrays:
     return {f"{i}/{name}": tensor.numpy() for i, state in states.items() for name, tensor in state.items()}
 
 
-def into_optimizer(optimizer: torch.optim.Optimizer, arrays: Arrays) -> None:
-    """Set what an optimiser remembers."""
+def into_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
+    """Set what Adam remembers: nothing, or means and squares of every parameter's gradient. Raises ValueError."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    like: Arrays = {}
+    for i, parameter in enumerate(parameters if arrays else ()):
+        own = parameter.detach().numpy()
+        like |= {f"{i}/step": np.zeros((), np.float32), f"{i}/exp_avg": own, f"{i}/exp_avg_sq": own}
+    checked(arrays, like, "optimizer")
     states: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors(arrays).items():
         number, _, what = name.partition("/")
+        if what != "exp_avg" and bool((tensor < 0).any()):
+            raise ValueError(f"optimizer/{name}: expected no negative numbers")
         states.setdefault(int(number), {})[what] = tensor
     optimizer.load_state_dict({**optimizer.state_dict(), "state": states})

@@ -10,8 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from card_envs.files import brief, read_file, reason
 from card_envs.games import get_game
 
+MAX_BYTES = 1 << 20  # of a file of settings
+MAX_DOTS = 200  # between two =
 Width = Annotated[int, Field(ge=1, le=4096)]
 
 
@@ -149,11 +152,13 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
         ValueError: naming the file or override, the key, what was given and what is right.
     """
     try:
-        settings: dict[str, Any] = tomllib.loads(path.read_text())
+        data = read_file(path, MAX_BYTES, pipes=True)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: no TOML: {error}") from None
+    try:
+        settings = _parsed(data.decode())
+    except (ValueError, RecursionError) as error:  # wrong encodings and endless numbers are ValueErrors, too
+        raise ValueError(f"{path}: no TOML: {reason(error)}") from None
     source = dict.fromkeys(settings, str(path))
     for override in overrides or []:
         key, equals, text = override.partition("=")
@@ -189,11 +194,20 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)  # TOML writes texts, numbers and truth as JSON does
 
 
+def _parsed(text: str) -> dict[str, Any]:
+    """TOML as a dict, unless it is one that the parser would need gigabytes for: keys.of.hundreds.of.parts."""
+    if any(part.count(".") > MAX_DOTS for line in text.splitlines() for part in line.split("=")):
+        raise RecursionError
+    return tomllib.loads(text)
+
+
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return _parsed(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{text:.40}…: no TOML: {reason(error)}") from None
 
 
 def _problem(problem: Any, source: dict[str, str], path: Path) -> str:
@@ -203,5 +217,5 @@ def _problem(problem: Any, source: dict[str, str], path: Path) -> str:
     key = str(problem["loc"][0])
     if problem["type"] == "missing":
         return f"{path}: {key} is missing: {Config.model_fields[key].description}"
-    given = repr(problem["input"])
+    given = brief(problem["input"])
     return f"{source.get(key, path)}: {key} = {given}: {message} ({key}: {Config.model_fields[key].description})"

@@ -22,7 +22,7 @@ from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, bot_move, play, standing
 from card_envs.games import GAMES, get_game
-from card_envs.opponents.folder import save_value
+from card_envs.opponents.folder import check_place, save_value
 from training.command import command, console
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def main(
 ) -> None:
     """Fit a value network and save it; Ctrl-C saves nothing."""
     game = get_game(game_name)
+    check_place(out)
     if min(hidden) < 1:
         raise ValueError(f"hidden: expected at least 1, got {hidden}")
     with console.status("compiling and dealing"):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from card_envs.compare.report import check_picture, save_picture
 from training.command import command
 from training.run_folder import read_log
 
@@ -34,8 +35,9 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
     """Write the picture.
 
     Raises:
-        ValueError: a folder has no log, or an empty one.
+        ValueError: a folder has no log, or an empty one; the picture can't be written.
     """
+    check_picture(out)
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -60,7 +62,7 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
             axis.legend(frameon=False, fontsize="small")
     if len(logs) == 1:
         figure.suptitle(next(iter(logs)), fontweight="bold")
-    figure.savefig(out, dpi=120)
+    save_picture(figure, out, dpi=120)
     plt.close(figure)
 
 

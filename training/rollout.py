@@ -12,6 +12,7 @@ from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
 from card_envs.game import Game
+from training.checkpoint import checked_states, into_stream
 from training.config import Config
 from training.network import Network
 
@@ -148,10 +149,10 @@ class Rollout:
         return {"states": self.env.states.view(np.uint8)}, {"rng": self.rng.bit_generator.state}
 
     def remember(self, arrays: dict[str, NDArray[np.uint8]], facts: dict[str, Any]) -> None:
-        """Go on from what `memory` gave."""
-        self.env.states[:] = arrays["states"].view(self.env.states.dtype)
+        """Go on from what `memory` gave. Raises ValueError where that is not of such tables."""
+        self.env.states[:] = checked_states(self.game, arrays, self.env.states)
         self.env.look()
-        self.rng.bit_generator.state = facts["rng"]
+        into_stream(self.rng, facts, "rng")
 
 
 def _sitting(game: Game, config: Config) -> NDArray[np.int8]:

@@ -1,13 +1,20 @@
-"""A run's folder: settings, log, checkpoint, opponent; and whether there is room for them."""
+"""A run's folder: settings, log, checkpoint, opponent; who writes into it, and whether there is room."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from card_envs.files import check_output_folder, clear_leftovers, move_aside, replace_file
 from training.config import Config, as_toml
 
 SETTINGS, LOG, CHECKPOINT, OPPONENT, BAD_BATCH = (
@@ -23,17 +30,42 @@ def check_writable(runs: Path, needed: int) -> None:
     """Make sure before training that the folder can be written and the disk has room.
 
     Raises:
-        OSError, ValueError: saying which folder, and what is missing.
+        ValueError: saying which folder, and what is missing.
     """
-    runs.mkdir(parents=True, exist_ok=True)
-    probe = runs / f".probe-{os.getpid()}"
-    try:
-        probe.write_bytes(b"")
-    finally:
-        probe.unlink(missing_ok=True)
+    check_output_folder(runs)
     free = shutil.disk_usage(runs).free
     if free < needed:
         raise ValueError(f"{runs}: the run needs about {needed / 1e6:.0f} MB, the disk has {free / 1e6:.0f} MB left")
+
+
+@contextmanager
+def locked(runs: Path, name: str) -> Iterator[None]:
+    """Be the only process that writes into the run of that name, and leave nothing half-written of earlier ones.
+
+    The lock is a file beside the folder, for the folder itself may be moved; the system takes it back from a process
+    that dies.
+
+    Raises:
+        ValueError: another process has it; says which.
+    """
+    path = runs / f".{name}.lock"
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read(1000).strip() or "another process"
+            raise ValueError(
+                f"{runs / name}: {holder} is training this run; wait for it, stop it with Ctrl-C, or take another name="
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')},\n")
+        file.flush()
+        clear_leftovers(runs / name)
+        try:
+            yield
+        finally:
+            file.truncate(0)
 
 
 def prepare(config: Config) -> tuple[Path, Path | None]:
@@ -41,8 +73,7 @@ def prepare(config: Config) -> tuple[Path, Path | None]:
     folder = config.runs / config.name
     aside = None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        aside = next(p for i in range(1, 10**6) if not (p := folder.with_name(f"{folder.name}.{i}")).exists())
-        folder.rename(aside)
+        aside = move_aside(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_settings(config, folder)
     return folder, aside
@@ -50,25 +81,26 @@ def prepare(config: Config) -> tuple[Path, Path | None]:
 
 def write_settings(config: Config, folder: Path) -> None:
     """Write the settings as they are resolved, each with its description."""
-    (folder / SETTINGS).write_text(as_toml(config))
+    replace_file(folder / SETTINGS, as_toml(config))
 
 
 def open_log(folder: Path, decisions: int) -> TextIO:
     """The log, to go on after that many decisions: entries of a lost stretch after the checkpoint are dropped."""
     path = folder / LOG
-    kept = [entry for entry in read_log(folder) if entry["decisions"] <= decisions] if decisions else []
-    unfinished = path.with_name(path.name + ".new")
-    unfinished.write_text("".join(json.dumps(entry) + "\n" for entry in kept))
-    unfinished.replace(path)
+    kept = []
+    if decisions:
+        with contextlib.suppress(FileNotFoundError):
+            kept = [entry for entry in read_log(folder) if entry["decisions"] <= decisions]
+    replace_file(path, "".join(json.dumps(entry) + "\n" for entry in kept))
     return path.open("a")
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The entries of a run's log; a line that a killed run left half-written is passed over."""
+    """The entries of a run's log; what a killed run or a full disk left half-written is passed over."""
     entries = []
-    for line in (folder / LOG).read_text().splitlines():
-        try:
-            entries.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
+    for line in (folder / LOG).read_text(errors="replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            entry = json.loads(line)
+            if isinstance(entry, dict) and isinstance(entry.get("decisions"), int):
+                entries.append(entry)
     return entries

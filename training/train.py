@@ -42,14 +42,21 @@ def train(config: Config, resume: bool) -> int:
     Raises:
         ValueError, OSError: the run can't begin, or not go on; nothing was touched.
     """
+    if os.environ.get("RANK", "0") != "0":
+        return begin(config, resume)
+    run_folder.check_writable(config.runs, 50_000_000)
+    with run_folder.locked(config.runs, config.name):
+        return begin(config, resume)
+
+
+def begin(config: Config, resume: bool) -> int:
+    """The same, for the only process that writes or one of those that help it."""
     folder = config.runs / config.name
-    is_first = os.environ.get("RANK", "0") == "0"
-    if is_first:
-        run_folder.check_writable(config.runs, 50_000_000)
     with console.status("compiling and dealing"):
         from training.trainer import Trainer  # torch takes seconds to import: not before the settings are right
 
         trainer = Trainer(config)
+        is_first = trainer.ranks.is_first
         if is_first:
             run_folder.check_writable(config.runs, trainer.bytes_on_disk())
             if not resume:
@@ -76,6 +83,12 @@ class Run:
 
     def go(self) -> int:
         """From here to the end; returns the exit code."""
+        try:
+            return self._go()
+        except OSError as error:  # a disk that is full, above all: what was written before is whole
+            return self.fail(f"{self.folder}: {error}")
+
+    def _go(self) -> int:
         from training.ppo import Diverged
         from training.ranks import RankLost
 

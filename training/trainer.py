@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.compare.pairs import PairResult, play_pairs
+from card_envs.files import replace_file
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import save_network
@@ -224,29 +226,44 @@ class Trainer:
             raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
         if len(facts["ranks"]) != self.ranks.count:
             raise ValueError(f"{path}: the run had {len(facts['ranks'])} processes, now there are {self.ranks.count}")
+        try:
+            self._go_on_from(arrays, facts)
+        except ValueError as error:
+            raise ValueError(f"{path}: no checkpoint of such a run: {error}; {checkpoint.way_out(path)}") from None
+
+    def _go_on_from(self, arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
         for name, module in (("actor", self.actor), ("critic", self.critic), ("slow_copy", self.learner.slow_copy)):
-            checkpoint.into_module(module, checkpoint.below(name, arrays))
+            checkpoint.into_module(module, checkpoint.below(name, arrays), name)
         checkpoint.into_optimizer(self.learner.optimizer, checkpoint.below("optimizer", arrays))
+        if facts["past_selves"] > self.league.size:
+            raise ValueError(f"past_selves: expected at most {self.league.size}, got {facts['past_selves']}")
+        if facts["stage"] > len(self.config.stages):
+            raise ValueError(f"stage: expected at most {len(self.config.stages)}, got {facts['stage']}")
+        like = checkpoint.of_module(self.actor)
         pasts = (checkpoint.below(f"past{i}", arrays) for i in range(facts["past_selves"]))
-        self.league.snapshots = [checkpoint.tensors(past) for past in pasts]
+        self.league.snapshots = [
+            checkpoint.tensors(checkpoint.checked(past, like, f"past{i}")) for i, past in enumerate(pasts)
+        ]
         self.decisions, self.seconds = facts["decisions"], facts["seconds"]
         self._begin_stage(facts["stage"])
         own = facts["ranks"][self.ranks.rank]
         self.rollout.remember(checkpoint.below(f"rank{self.ranks.rank}", arrays), own)
-        self.league.rng.bit_generator.state = own["league"]
-        self.learner.rng.bit_generator.state = own["learner"]
+        checkpoint.into_stream(self.league.rng, own, "league")
+        checkpoint.into_stream(self.learner.rng, own, "learner")
 
     def bytes_on_disk(self) -> int:
-        """About what the run's folder will need, with two checkpoints at once."""
+        """About what the run's folder will need, with three checkpoints at once."""
         actor, critic = (sum(p.numel() for p in network.parameters()) for network in (self.actor, self.critic))
         weights = actor * (self.config.past_selves + 2) + critic + 2 * (actor + critic)
-        return 2 * (4 * weights + self.rollout.env.states.nbytes * self.ranks.count) + 10_000_000
+        return 3 * (4 * weights + self.rollout.env.states.nbytes * self.ranks.count) + 10_000_000
 
     def save_bad_batch(self, path: Path, diverged: Diverged) -> None:
         """Write the minibatch whose loss was no number, for whoever looks for the cause."""
         assert self.last_batch is not None
         batch, rows = vars(self.last_batch), diverged.rows
-        np.savez_compressed(path, **{name: array[rows] for name, array in batch.items() if name != "rows"})
+        file = io.BytesIO()
+        np.savez_compressed(file, **{name: array[rows] for name, array in batch.items() if name != "rows"})
+        replace_file(path, file.getvalue())
 
     def save(self, folder: Path, strength: list[dict[str, Any]] | None = None) -> None:
         """Write the actor as an opponent that `load_opponent` takes."""

@@ -5,7 +5,9 @@ Ctrl-C ends the work; what is known by then is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,15 @@ from rich.progress import Progress
 from card_envs.compare.contest import Contest, play_contest
 from card_envs.compare.pairs import Part, join
 from card_envs.compare.records import save_records
-from card_envs.compare.report import draw, show_comparison, show_solving
+from card_envs.compare.report import check_picture, draw, show_comparison, show_solving
 from card_envs.compare.solving import Solved, SolveTask, SolvingFigures, given_deal, solve_deals, solving_figures
 from card_envs.compare.standings import Standings, standings
 from card_envs.engine.table import Table, play_again
+from card_envs.files import check_output_folder
+
+SAVE_SECONDS = 30.0  # between two times that what is known so far is written
+
+Write = Callable[[dict[str, Standings]], object]
 
 
 @dataclass(frozen=True)
@@ -52,18 +59,39 @@ class Keepsakes:
     records: Path | None = None
     record_pairs: int = 10
 
+    def check(self) -> None:
+        """Raise ValueError where something can't be written, before anything is played."""
+        check_picture(self.picture)
+        check_output_folder(self.records)
 
-def compare_all(contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console) -> dict[str, Standings]:
-    """Play contests one by one; returns those that were played, the last of them perhaps stopped."""
+
+def compare_all(
+    contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console, write: Write
+) -> dict[str, Standings]:
+    """Play contests one by one; returns those that were played, the last of them perhaps stopped.
+
+    Args:
+        contests: by their labels.
+        work: how much is played, and by whom.
+        keep: what is saved besides the figures.
+        console: where to print.
+        write: is given what is known so far, now and then and after each contest.
+    """
+    keep.check()
     found: dict[str, Standings] = {}
     for label, contest in contests.items():
-        shown = play_shown(contest, work, label, console)
+
+        def write_part(part: Standings, label: str = label) -> None:
+            write({**found, label: part})
+
+        shown = play_shown(contest, work, label, console, write_part)
         if shown is None:
             console.print("stopped before the first pairs were finished")
             break
         found[label] = shown
         title = comparison_title(shown, work.pairs, label)
         show_comparison(console, title, shown)
+        write(found)
         if keep.picture is not None:
             path = keep.picture.with_stem(f"{keep.picture.stem}-{label}") if label else keep.picture
             draw(title, shown, path)
@@ -76,8 +104,11 @@ def compare_all(contests: dict[str, Contest], work: Work, keep: Keepsakes, conso
     return found
 
 
-def play_shown(contest: Contest, work: Work, label: str, console: Console) -> Standings | None:
-    """The standings of a contest; None if Ctrl-C came before there was anything."""
+def play_shown(
+    contest: Contest, work: Work, label: str, console: Console, write: Callable[[Standings], object]
+) -> Standings | None:
+    """The standings of a contest, now and then given to `write`; None if Ctrl-C came before there was anything."""
+    written = time.monotonic()
     parts: list[Part] = []
     solved: list[Solved] = []
     stopped = False
@@ -87,6 +118,10 @@ def play_shown(contest: Contest, work: Work, label: str, console: Console) -> St
             for part in play_contest(contest, work.pairs, work.processes, work.ray_address):
                 parts.append(part)
                 progress.advance(bar, part.num_deals)
+                if time.monotonic() - written > SAVE_SECONDS:
+                    with suppress(OSError):  # there may be room again at the end
+                        write(standings(contest, join(parts), None, stopped=True))
+                    written = time.monotonic()
             if work.solve_seconds is not None:
                 task = SolveTask(contest.game, contest.seed, contest.options, work.solve_seconds)
                 bar = progress.add_task("solving", total=work.pairs)
@@ -131,8 +166,14 @@ def solve_one(task: SolveTask, deal: object, console: Console) -> dict[str, Any]
     }
 
 
-def solve_many(task: SolveTask, packs: int, processes: int, console: Console) -> SolvingFigures | None:
-    """Solve the first deals of a seed and print the figures; None if Ctrl-C came before there was anything."""
+def solve_many(
+    task: SolveTask, packs: int, processes: int, console: Console, write: Callable[[SolvingFigures], object]
+) -> SolvingFigures | None:
+    """Solve the first deals of a seed and print the figures; None if Ctrl-C came before there was anything.
+
+    Now and then what is known is given to `write`.
+    """
+    written = time.monotonic()
     solved: list[Solved] = []
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("solving", total=packs)
@@ -141,6 +182,10 @@ def solve_many(task: SolveTask, packs: int, processes: int, console: Console) ->
                 solved.append(one)
                 known = sum(solution.verdict != "unknown" for _, solution in solved)
                 progress.update(bar, advance=1, description=f"{known} of {len(solved)} decided")
+                if time.monotonic() - written > SAVE_SECONDS:
+                    with suppress(OSError):
+                        write(solving_figures(task, solved))
+                    written = time.monotonic()
         except KeyboardInterrupt:
             console.print(f"stopped before {packs:,} packs")
     if not solved:

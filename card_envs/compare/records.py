@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from card_envs.compare.contest import Contest
 from card_envs.compare.pairs import chunks, lineups
 from card_envs.engine.table import Table, play_again
+from card_envs.files import check_output_folder
 from card_envs.record import GameRecord
 
 LOG_SIZE = 1024
@@ -27,7 +28,7 @@ def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
     Returns:
         How many games were saved: as `<pair>-<policies>.json`, the policy of side 0 first.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    check_output_folder(folder)
     numbers = chunks(pairs)[0]
     saved = 0
     for lineup in lineups(contest.game, len(contest.names)):

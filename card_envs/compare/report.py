@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from itertools import combinations
 from math import floor, inf, isfinite, log10
 from pathlib import Path
@@ -17,6 +18,7 @@ from card_envs.compare.solving import SolvingFigures
 from card_envs.compare.standings import PairsNeeded, Standings
 from card_envs.compare.survey import Survey
 from card_envs.compare.tallies import Tallied
+from card_envs.files import check_output, replace_file
 from card_envs.game import Game
 
 Show = Callable[[Estimate], str]
@@ -190,16 +192,40 @@ def needed(pairs: PairsNeeded) -> str:
     return " / ".join("-" if count is None else f"{count:,}" for count in (pairs.by_margin, pairs.by_wins))
 
 
+def check_picture(path: Path | None) -> None:
+    """Make sure that a picture can be drawn to a file: better before the work than after it. Raises ValueError."""
+    if path is None:
+        return
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
+        raise ValueError(f"{path}: pictures need matplotlib: pip install 'card_envs[plot]'") from None
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if _kind(path) not in kinds:
+        raise ValueError(f"{path}: expected a name that ends in .{', .'.join(sorted(kinds))}")
+    check_output(path)
+
+
+def save_picture(figure: Any, path: Path, dpi: int) -> None:
+    """Write a matplotlib Figure in one step, in the format that the file's name asks for."""
+    picture = BytesIO()
+    figure.savefig(picture, dpi=dpi, format=_kind(path))
+    replace_file(path, picture.getvalue())
+
+
+def _kind(path: Path) -> str:
+    return path.suffix[1:].lower() or "png"
+
+
 def draw(title: str, found: Standings, path: Path) -> None:
     """A picture for people: who beats whom by how much, beside ratings (for one: wins) with their intervals.
 
     Raises:
-        ValueError: matplotlib is missing.
+        ValueError: matplotlib is missing, or it has no such format.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError("pictures need matplotlib: pip install 'card_envs[plot]'") from None
+    check_picture(path)
+    from matplotlib.figure import Figure
+
     alone = found.contest.game.is_solitaire
     policies = [found.policies[i] for i in found.best_first]
     names = [policy.name for policy in policies]
@@ -222,7 +248,7 @@ def draw(title: str, found: Standings, path: Path) -> None:
     right.grid(axis="x", alpha=0.3)
     right.set_xlabel("episodes won, %" if alone else "rating (400 points: odds of 10 to 1)")
     figure.suptitle(title)
-    figure.savefig(path, dpi=150)
+    save_picture(figure, path, dpi=150)
 
 
 def _matrix(axes: Any, found: Standings) -> None:

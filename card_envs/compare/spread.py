@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 from typing import TypeVar
 
@@ -29,7 +30,7 @@ def spread(
 
     Raises:
         ValueError: both are asked for, fewer than one process, or Ray is missing.
-        OSError: the cluster can't be reached, or lost a portion again and again.
+        OSError: the cluster can't be reached, or a portion's worker was lost again and again.
     """
     if processes < 1:
         raise ValueError(f"processes: expected at least 1, got {processes}")
@@ -41,11 +42,33 @@ def spread(
 
 
 def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portion], processes: int) -> Iterator[Result]:
+    waiting = dict(enumerate(portions))
+    losses = 0  # in a row
+    while waiting:
+        left = len(waiting)
+        try:
+            for number, result in _over_pool(play, waiting, processes):
+                del waiting[number]
+                yield result
+        except BrokenProcessPool:  # one died, which ends them all
+            losses = 1 if len(waiting) < left else losses + 1
+            if losses > RETRIES:
+                raise OSError(
+                    f"a worker process died {losses} times in a row: killed, for lack of memory perhaps; "
+                    "fewer processes need less"
+                ) from None
+
+
+def _over_pool(
+    play: Callable[[Portion], Result], portions: dict[int, Portion], processes: int
+) -> Iterator[tuple[int, Result]]:
+    """The number and result of each portion, as they are finished. Raises BrokenProcessPool when a worker dies."""
     others = set(active_children())
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _leave_ctrl_c_alone)
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), leave_ctrl_c_alone)
     try:
-        for future in as_completed([pool.submit(play, portion) for portion in portions]):
-            yield future.result()
+        numbers = {pool.submit(play, portion): number for number, portion in portions.items()}
+        for future in as_completed(numbers):
+            yield numbers[future], future.result()
     except BaseException:
         for worker in set(active_children()) - others:
             worker.terminate()
@@ -54,7 +77,7 @@ def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portio
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_ctrl_c_alone() -> None:
+def leave_ctrl_c_alone() -> None:
     """Ctrl-C reaches all processes of a command; the first one ends the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

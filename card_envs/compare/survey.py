@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,10 +47,11 @@ class Survey:
         return as_json(self) | {"microseconds_per_decision": round(self.microseconds_per_decision, 4)}
 
 
-@dataclass
-class _Count:
+@dataclass(frozen=True)
+class Count:
     """What has been seen of some episodes; counts of parts add up."""
 
+    episodes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     lengths: list[NDArray[np.int64]] = field(default_factory=list)
     scores: list[NDArray[np.float64]] = field(default_factory=list)
@@ -59,20 +60,24 @@ class _Count:
     decisions: int = 0
     tallies: Any = 0
 
-    def add(self, game: Game, played: Played, first_seats: Int8s) -> None:
-        """Count episodes that have ended, by the seats that made their first decisions."""
+    def plus(self, game: Game, played: Played, first_seats: Int8s) -> Count:
+        """With episodes that have ended besides, by the seats that made their first decisions."""
         reasons, points = game.outcomes(played.states)
         scores = points.astype(np.float64)
-        self.reasons.update(reasons.tolist())
-        self.lengths.append(played.moves.sum(axis=1))
-        self.scores.append(scores[:, 0])
-        self.first_won.append(wins_of(game, scores, first_seats))
-        self.seconds += float(played.seconds.sum())
-        self.decisions += int(played.decisions.sum())
-        self.tallies = self.tallies + sums_of(game, played.counts[:, 0])
+        return Count(
+            self.episodes + len(scores),
+            self.reasons + Counter(reasons.tolist()),
+            [*self.lengths, played.moves.sum(axis=1)],
+            [*self.scores, scores[:, 0]],
+            [*self.first_won, wins_of(game, scores, first_seats)],
+            self.seconds + float(played.seconds.sum()),
+            self.decisions + int(played.decisions.sum()),
+            self.tallies + sums_of(game, played.counts[:, 0]),
+        )
 
-    def figures(self, game: Game, episodes: int) -> Survey:
+    def figures(self, game: Game) -> Survey:
         """What all of it comes to."""
+        episodes = self.episodes
         return Survey(
             episodes,
             estimate(np.concatenate(self.lengths).astype(np.float64)),
@@ -103,19 +108,29 @@ def survey(
         options: of the game.
         progress: called with the number of episodes finished since the last call.
     """
+    count, before = Count(), 0
+    for count in counts(game, policy, episodes, seed, options):
+        if progress is not None:
+            progress(count.episodes - before)
+        before = count.episodes
+    return count.figures(game)
+
+
+def counts(
+    game: Game, policy: Policy, episodes: int, seed: int = 0, options: dict[str, Any] | None = None
+) -> Iterator[Count]:
+    """The same as it goes on: what has been seen so far, after each portion of the episodes."""
     if episodes < 1:
         raise ValueError(f"episodes: expected at least 1, got {episodes}")
-    count = _Count()
+    count = Count()
     for start in range(0, episodes, TABLES_AT_ONCE):
         numbers = np.arange(start, min(start + TABLES_AT_ONCE, episodes))
         states = new_tables(game, options or {}, seed, numbers)
         first_seats = states["seat"].copy()
         players = np.zeros((len(states), game.rules.NUM_SEATS), np.int8)
         played = play_out(game, states, [policy], players, [np.random.default_rng([seed, start])])
-        count.add(game, played, first_seats)
-        if progress is not None:
-            progress(len(numbers))
-    return count.figures(game, episodes)
+        count = count.plus(game, played, first_seats)
+        yield count
 
 
 def wins_of(game: Game, scores: NDArray[np.float64], seats: NDArray[np.int8]) -> NDArray[np.float64]:

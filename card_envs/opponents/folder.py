@@ -6,8 +6,6 @@ An opponent's folder holds its policy; a folder `value` within it may hold what 
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from card_envs.files import check_output_folder, check_replaceable, read_file, replace_folder
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
 from card_envs.opponents.network import NetworkPolicy, Weights, weight_shapes
@@ -24,14 +23,16 @@ from card_envs.opponents.value import ValueNetwork
 
 CARD_FILE = "opponent.json"
 WEIGHTS_FILE = "weights.safetensors"
-MAX_BYTES = 64 << 20
+MAX_BYTES = {CARD_FILE: 1 << 20, WEIGHTS_FILE: 64 << 20}
 VALUE_FOLDER = "value"
 Kind: TypeAlias = Literal["policy", "value"]
 GOLDEN_ROWS = {  # rows stored to be replayed on loading, the results last
     "policy": ("golden.obs", "golden.mask", "golden.logits"),
     "value": ("golden.full", "golden.values"),
 }
+MAX_GOLDEN_ROWS = 4096
 GOLDEN_TOLERANCE = 1e-3
+READINGS = 10  # of a folder that is replaced again and again meanwhile
 
 
 class Card(BaseModel):
@@ -92,6 +93,12 @@ def save_value(
     _save(folder, game, "value", half, (golden, values), training, [])
 
 
+def check_place(folder: Path) -> None:
+    """Make sure that a network can be saved there: better before training than after. Raises ValueError."""
+    check_replaceable(folder, (WEIGHTS_FILE, CARD_FILE))
+    check_output_folder(folder.parent)
+
+
 def _half(folder: Path, weights: Weights) -> dict[str, NDArray[np.float16]]:
     half = {name: np.asarray(weight).astype(np.float16) for name, weight in weights.items()}
     if not all(np.isfinite(weight).all() for weight in half.values()):
@@ -108,6 +115,8 @@ def _save(
     training: dict[str, Any],
     strength: list[dict[str, Any]],
 ) -> None:
+    if not 0 < len(golden[0]) <= MAX_GOLDEN_ROWS:
+        raise ValueError(f"{folder}: not saved: {len(golden[0])} golden rows; expected 1 to {MAX_GOLDEN_ROWS}")
     tensors = {**half, **dict(zip(GOLDEN_ROWS[kind], golden))}
     data = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
     card = Card(
@@ -120,38 +129,38 @@ def _save(
         training=training,
         strength=strength,
     )
-    fresh, old = (folder.with_name(f"{folder.name}.{word}-{os.getpid()}") for word in ("new", "old"))
-    try:
-        fresh.mkdir(parents=True)
-        (fresh / WEIGHTS_FILE).write_bytes(data)
-        (fresh / CARD_FILE).write_text(card.model_dump_json(indent=1) + "\n")
-        if folder.exists():
-            folder.rename(old)
-        fresh.rename(folder)
-    finally:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        for leftover in (fresh, old):
-            shutil.rmtree(leftover, ignore_errors=True)
+    replace_folder(folder, {WEIGHTS_FILE: data, CARD_FILE: (card.model_dump_json(indent=1) + "\n").encode()})
 
 
 def load_card(folder: Path) -> Card:
     """The card of an opponent's folder. Raises ValueError if it has none or it is broken."""
-    path = folder / CARD_FILE
+    return _card(folder, _read(folder / CARD_FILE))
+
+
+def _card(folder: Path, data: bytes) -> Card:
     try:
-        return Card.model_validate_json(_read(path))
+        return Card.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"{path}: broken card: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{folder / CARD_FILE}: broken card: {where}: {first['msg']}") from None
 
 
 def _read(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ValueError(f"{path}: {path.stat().st_size} bytes; opponents' files have at most {MAX_BYTES}")
-        return path.read_bytes()
+        return read_file(path, MAX_BYTES[path.name])
     except OSError as error:
         raise ValueError(f"{path.parent}: no opponent: {path.name}: {error.strerror}") from None
+
+
+def _read_both(folder: Path) -> tuple[bytes, bytes]:
+    """Card and weights that belong together, also while training replaces the folder."""
+    card = _read(folder / CARD_FILE)
+    for _ in range(READINGS):
+        weights, before, card = _read(folder / WEIGHTS_FILE), card, _read(folder / CARD_FILE)
+        if card == before:
+            break
+    return card, weights
 
 
 def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -> NetworkPolicy:
@@ -177,7 +186,8 @@ def load_value(folder: Path, game: Game) -> ValueNetwork:
 
 def _load(folder: Path, game: Game | None, kind: Kind) -> tuple[Game, dict[str, NDArray[Any]], list[NDArray[Any]]]:
     """The game, weights and golden rows of a folder, each of the right shape."""
-    card = load_card(folder)
+    read, weights = _read_both(folder)
+    card = _card(folder, read)
     if card.kind != kind:
         raise ValueError(f"{folder}: holds a {card.kind} network; expected a {kind} network")
     if game is not None and card.game != game.name:
@@ -191,7 +201,7 @@ def _load(folder: Path, game: Game | None, kind: Kind) -> tuple[Game, dict[str, 
             f"{folder}: trained for layout {card.layout} of observations and actions; {game.name} has "
             f"{layout_digest(rules, kind == 'value')}: train it anew"
         )
-    tensors = _read_tensors(folder / WEIGHTS_FILE, card)
+    tensors = _tensors(folder / WEIGHTS_FILE, weights, card)
     golden = [tensors.pop(name, np.zeros(0)) for name in GOLDEN_ROWS[kind]]
     widths = (rules.OBS_SIZE, rules.NUM_ACTIONS, rules.NUM_ACTIONS) if kind == "policy" else (rules.FULL_SIZE, 1)
     shapes = weight_shapes([sum(widths[:-1]), *card.hidden, widths[-1]])
@@ -201,8 +211,11 @@ def _load(folder: Path, game: Game | None, kind: Kind) -> tuple[Game, dict[str, 
         raise ValueError(f"{folder}: {WEIGHTS_FILE} does not hold the network of the card: see {differing[0][0]}")
     if not all(tensor.dtype in (np.float16, np.float32) and np.isfinite(tensor).all() for tensor in tensors.values()):
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: weights must be finite float16 or float32")
-    if [rows.shape for rows in golden] != [(len(golden[0]), width) for width in widths]:
-        raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing or misshapen")
+    number = golden[0].shape[0] if golden[0].ndim else 0
+    if not 0 < number <= MAX_GOLDEN_ROWS or [rows.shape for rows in golden] != [(number, width) for width in widths]:
+        raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing, too many or misshapen")
+    if any(rows.dtype != np.int8 for rows in golden[:-1]) or golden[-1].dtype.kind != "f":
+        raise ValueError(f"{folder}: {WEIGHTS_FILE}: golden rows must be int8, their results floats")
     return game, tensors, golden
 
 
@@ -211,12 +224,13 @@ def _compare(folder: Path, replayed: NDArray[np.float32], stored: NDArray[np.flo
         raise ValueError(f"{folder}: golden rows differ by {np.abs(replayed - stored).max():.2g}: not the same network")
 
 
-def _read_tensors(path: Path, card: Card) -> dict[str, NDArray[Any]]:
-    data = _read(path)
+def _tensors(path: Path, data: bytes, card: Card) -> dict[str, NDArray[Any]]:
     if hashlib.sha256(data).hexdigest() != card.weights_sha256:
         raise ValueError(f"{path}: truncated or altered: its SHA-256 is not the card's")
     try:
         tensors: dict[str, NDArray[Any]] = load(data)
-    except SafetensorError as error:
+    except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path}: no safetensors file: {error}") from None
+    except (KeyError, TypeError) as error:  # safetensors' own words for a type that NumPy has not
+        raise ValueError(f"{path}: a tensor of type {error}; expected float16 or float32") from None
     return tensors

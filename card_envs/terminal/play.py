@@ -13,6 +13,7 @@ from rich.console import Console
 
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.replay import replay
+from card_envs.files import check_output
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent, moves_of, offspring, sealed, turn_of_states
@@ -72,7 +73,7 @@ def play_game(
     if not 0 <= seat < num_seats:
         raise ValueError(f"seat: {game.title} has seats 0 to {num_seats - 1}, got {seat}")
     others = load_opponents(game, opponents, num_seats - 1)
-    check_folder(record)
+    check_output(record)
     rng = np.random.default_rng(seed)
     names = seat_names(game, seat)
     if resume is None:
@@ -113,12 +114,6 @@ def load_opponents(game: Game, names: str | list[str], number: int) -> list[Oppo
         raise ValueError(f"opponents: expected one name, or {number}, got {len(names)}")
     loaded = {name: load_opponent(name, game) for name in dict.fromkeys(names)}
     return [loaded[name] for name in names]
-
-
-def check_folder(file: Path | None) -> None:
-    """Raises ValueError where a file can't be written: better before the game than after it."""
-    if file is not None and (file.is_dir() or not file.parent.is_dir()):
-        raise ValueError(f"{file}: expected a file in an existing folder")
 
 
 def chosen_action(env: CardEnv, opponent: Opponent, rng: np.random.Generator) -> int:

@@ -13,11 +13,12 @@ from rich.console import Console
 
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.replay import replay, verify
+from card_envs.files import check_output
 from card_envs.game import Game
 from card_envs.opponents.policy import sealed
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import WIDTH, Event, lines_of, result_text, step, told
-from card_envs.terminal.play import ask, check_folder, chosen_action, load_opponents
+from card_envs.terminal.play import ask, chosen_action, load_opponents
 
 PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
 Choose = Callable[[CardEnv], int | None]  # the next action, None where the game was left
@@ -50,7 +51,7 @@ def watch_game(
     """
     players = load_opponents(game, opponents, game.rules.NUM_SEATS)
     check_seat(game, seat)
-    check_folder(record)
+    check_output(record)
     rng = sealed(np.random.default_rng(seed))
     env = CardEnv(game, illegal_move="raise", **options)
     env.reset(seed)

@@ -69,6 +69,28 @@ def test_what_is_no_file(path: str) -> None:
         load_config(Path(path))
 
 
+@pytest.mark.parametrize("depth", [100, 300, 500, 700, 900, 1000, 100_000])
+def test_what_is_nested_without_end(depth: int, tmp_path: Path) -> None:
+    deep = "[" * depth + "]" * depth
+    dotted = ".a" * depth
+    texts = [f"options = {{deals = {deep}}}", f"lr = {deep}", f"options{dotted} = 1", f"[options{dotted}]"]
+    texts += [f"x{dotted} = 1", f"seed = {'1' * 100 * depth}", f"lr = {'[' * depth}", f"[[stages{dotted}]]"]
+    for text in texts:
+        with pytest.raises(ValueError, match=r"my_run\.toml|option ") as error:
+            load_config(written(tmp_path, f"{MINIMAL}{text}\n"))
+        assert len(str(error.value)) < 3000
+        with pytest.raises(ValueError, match=r"TOML|key|option|lr|seed"):
+            load_config(written(tmp_path, MINIMAL), [text])
+
+
+def test_only_files_of_settings_are_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"/dev/zero: .* bytes or more"):
+        load_config(Path("/dev/zero"))
+    (tmp_path / "my_run.toml").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match=r"my_run\.toml: no TOML"):
+        load_config(tmp_path / "my_run.toml")
+
+
 def test_every_setting_is_described() -> None:
     assert all(field.description for field in Config.model_fields.values())
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import shutil
 import signal
@@ -136,6 +138,58 @@ def test_too_little_disk_is_said_before_training(tmp_path: Path, monkeypatch: py
     assert result.exit_code == 2
     assert "the disk has 0 MB left" in result.output.replace("\n", " ")
     assert not (tmp_path / "runs/tiny").exists()
+
+
+def test_a_disk_that_fills_ends_the_run_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it happens: the message names the file, and --resume goes on once there is room."""
+    arguments = [*toml(tmp_path), "decisions=100_000", "save_minutes=1e-9"]
+    folder = tmp_path / "runs" / "tiny"
+    whole, room = os.fsync, [0]
+
+    def fsync(handle: int) -> None:
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        whole(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for files, hint in ((2, "there was no checkpoint yet"), (9, "--resume goes on from"), (10, "--resume goes on")):
+        room[0] = files
+        result = CliRunner().invoke(app, arguments)
+        said = result.output.replace("\n", "")
+        assert result.exit_code == 3 and "Traceback" not in said and "No space left on device: '" in said, said
+        assert hint in said
+        assert not list(folder.rglob(".new-*"))
+    room[0] = 10**9
+    _, before = checkpoint.read(folder / "checkpoint.safetensors")
+    result = CliRunner().invoke(app, [*arguments, f"decisions={before['decisions'] + 100}", "--resume"])
+    assert result.exit_code == 0, result.output
+
+
+def test_one_process_at_a_time_has_a_run(tmp_path: Path) -> None:
+    """Neither a second run of the name nor a second --resume touches a running one; they say who has it."""
+    arguments = [*toml(tmp_path), "minutes=60", "save_minutes=1e-9"]
+    folder = tmp_path / "runs" / "tiny"
+    first = start(arguments)
+    try:
+        wait_for_lines(first, folder / "log.jsonl", 3)
+        inode = folder.stat().st_ino
+        for more in ([], ["--resume"]):
+            second = CliRunner().invoke(app, [*arguments, *more])
+            assert second.exit_code == 2
+            said = second.output.replace("\n", " ")
+            assert f"tiny: process {first.pid} on " in said and "is training this run" in said
+        lines = (folder / "log.jsonl").read_text().count("\n")
+        wait_for_lines(first, folder / "log.jsonl", lines + 3)
+        assert folder.stat().st_ino == inode and first.poll() is None
+    finally:
+        first.kill()
+        first.communicate()
+    assert not (tmp_path / "runs" / "tiny.1").exists()
+    (folder / ".new-1-leftover").touch()  # of the killed one
+    resumed = CliRunner().invoke(app, [*arguments, "decisions=1", "--resume"])
+    assert resumed.exit_code == 0, resumed.output
+    assert not (folder / ".new-1-leftover").exists()
 
 
 def start(arguments: list[str], processes: int = 1) -> subprocess.Popen[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from card_envs.opponents.folder import load_card, load_value
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from training import ablate, fit_value, plot, speed, train
+from training import ablate, best_response, fit_value, plot, speed, train
 from training.config import load_config
+from training.run_folder import read_log
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.toml"
 TINY = ["tables=32", "steps=16", "hidden=[16]", "minibatch=64", "final_pairs=2", "quick_pairs=1", "decisions=1500"]
@@ -42,6 +44,38 @@ def test_ablation(tmp_path: Path) -> None:
     variants.write_text(json.dumps({"wrong": {"lr": 7}}))
     wrong = CliRunner().invoke(ablate.app, common)
     assert wrong.exit_code == 2 and "lr" in wrong.output
+
+
+def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*arguments: Any, **named: Any) -> Any:
+        raise AssertionError("work was done before its outputs were checked")
+
+    monkeypatch.setattr(ablate, "spread", nothing)
+    monkeypatch.setattr(best_response, "respond", nothing)
+    monkeypatch.setattr(fit_value, "Positions", nothing)
+    monkeypatch.setattr(plot, "_entries", nothing)
+    (tmp_path / "v.json").write_text('{"as configured": {}}')
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").touch()
+    config = ["--config", str(QUICKSTART), *TINY]
+    missing = str(tmp_path / "no" / "file.png")
+    for app, words, said in (
+        (ablate.app, [*config, "--variants", str(tmp_path / "v.json"), "--out", missing], "there is no folder"),
+        (ablate.app, [*config, "--variants", str(QUICKSTART)], "no JSON"),
+        (best_response.app, [*config, "--against", "greedy", "--json", missing], "there is no folder"),
+        (best_response.app, [*config, "--against", "greedy", "--out", str(tmp_path / "thesis")], "other things"),
+        (fit_value.app, [HIGH_CARD.name, "--out", str(tmp_path / "thesis")], "other things"),
+        (fit_value.app, [HIGH_CARD.name, "--out", str(tmp_path / "v.json" / "value")], "it is a file"),
+        (plot.app, [str(tmp_path), "--out", missing], "there is no folder"),
+        (plot.app, [str(tmp_path), "--out", str(tmp_path / "a.docx")], "expected a name that ends in"),
+    ):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 2 and said.lower() in result.output.replace("\n", " ").lower(), result.output
+
+
+def test_logs_of_killed_runs_are_read(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b'{"decisions": 5}\n12\n\0\0\0\n[]\n\xff\n{"decisions": 7}\n{"decis')
+    assert read_log(tmp_path) == [{"decisions": 5}, {"decisions": 7}]
 
 
 def test_speed_counts_decisions() -> None:

@@ -9,13 +9,13 @@ beams won fewer deals.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
+from card_envs.files import check_output, write_json
 from card_envs.game import Int8s, Int64s
 from card_envs.games.big_ben import GAME, beam, rules
 from card_envs.games.big_ben.beam import marks_of, note_needs
@@ -129,10 +129,11 @@ def main() -> None:
     for name, value in (("rounds", 4), ("deals", 200), ("width", 300), ("seed", 9000)):
         parser.add_argument(f"--{name}", type=int, default=value)
     given = parser.parse_args()
+    check_output(given.file)
     weights = fit(given.rounds, given.deals, given.width, given.seed)
     cuts = np.cumsum(list(beam.TABLES.values()))[:-1]
     tables = {name: part.tolist() for name, part in zip(beam.TABLES, np.split(weights, cuts))}
-    given.file.write_text(json.dumps(tables, indent=1) + "\n")
+    write_json(given.file, tables)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,161 @@
+"""Writing in one step, reading what may be anything, and checks before long work."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from card_envs import files
+from card_envs.files import check_output, check_output_folder, read_file, read_json, replace_file, replace_folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def disk_full(*arguments: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "figures.json"
+    replace_file(path, "old")
+    path.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    replace_file(link, b"new")
+    assert path.read_text() == "new" and link.is_symlink() and stat.S_IMODE(path.stat().st_mode) == 0o640
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", disk_full)
+        with pytest.raises(OSError, match=r"No space left.*figures\.json"):
+            replace_file(path, "half")
+    assert path.read_text() == "new" and names(tmp_path) == ["figures.json", "link"]
+    replace_file("/dev/null", "nothing")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    long = tmp_path / ("x" * 255)
+    replace_file(long, "names as long as they may be")
+    assert long.exists()
+
+
+def test_a_folder_is_there_at_every_moment(tmp_path: Path) -> None:
+    """A reader that looks all the time while it is replaced a hundred times always finds it whole."""
+    folder = tmp_path / "opponent"
+    replace_folder(folder, {"a": b"0"})
+    missing = []
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            if not folder.is_dir():
+                missing.append(time.monotonic())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for number in range(100):
+            replace_folder(folder, {"a": str(number).encode()})
+    finally:
+        done.set()
+        watcher.join()
+    assert not missing and (folder / "a").read_bytes() == b"99" and names(tmp_path) == ["opponent"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_folders_are_replaced_on_every_system(tmp_path: Path, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not known:
+        monkeypatch.setattr(files, "_renameat2", lambda: None)
+    folder = tmp_path / "opponent"
+    for content in (b"old", b"new"):
+        replace_folder(folder, {"a": content})
+        assert (folder / "a").read_bytes() == content and names(tmp_path) == ["opponent"]
+    monkeypatch.setattr(os, "fsync", disk_full)
+    with pytest.raises(OSError, match=r"No space left.*opponent"):
+        replace_folder(folder, {"a": b"half"})
+    assert (folder / "a").read_bytes() == b"new" and names(tmp_path) == ["opponent"]
+
+
+def test_only_what_was_written_here_is_replaced(tmp_path: Path) -> None:
+    mine = tmp_path / "thesis"
+    mine.mkdir()
+    (mine / "chapter1").write_text("two years of work")
+    with pytest.raises(ValueError, match=r"holds other things than a; not replaced"):
+        replace_folder(mine, {"a": b""})
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ValueError, match="expected a folder, found a file"):
+        replace_folder(tmp_path / "file", {"a": b""})
+    assert names(tmp_path) == ["file", "thesis"] and names(mine) == ["chapter1"]
+
+
+def test_what_is_moved_aside_covers_nothing(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / str(number)).touch()
+        assert files.move_aside(tmp_path / "run") == tmp_path / f"run.{number + 1}"
+    assert [names(tmp_path / f"run.{number}") for number in (1, 2, 3)] == [["0"], ["1"], ["2"]]
+
+
+def test_leftovers_are_cleared_by_age(tmp_path: Path) -> None:
+    for name in (".new-1-aa", ".new-2-bb"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".new-3-cc").touch()
+    os.utime(tmp_path / ".new-1-aa", (0, 0))
+    files.clear_leftovers(tmp_path, 60)
+    assert names(tmp_path) == [".new-2-bb", ".new-3-cc"]
+    files.clear_leftovers(tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path) -> None:
+    fifo, large, link = tmp_path / "fifo", tmp_path / "large", tmp_path / "link"
+    os.mkfifo(fifo)
+    large.write_bytes(b"12345")
+    link.symlink_to(large)
+    assert read_file(link, 5) == b"12345"
+    with pytest.raises(ValueError, match=r"large: 5 bytes or more; expected at most 4"):
+        read_file(large, 4)
+    for path in (fifo, Path("/dev/zero")):
+        with pytest.raises(ValueError, match=f"{path}: no regular file"):
+            read_file(path, 100)
+    with pytest.raises(ValueError, match="bytes or more; expected at most 100"):
+        read_file("/dev/zero", 100, pipes=True)
+    with pytest.raises(IsADirectoryError):
+        read_file(tmp_path, 100)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe{}", b"[" * 200_000, b"1" * 10_000, b'{"a": }'])
+def test_what_is_no_json(text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=rf"{path}: no JSON: \w"):
+        read_json(path)
+
+
+def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_output(None)
+    check_output(tmp_path / "new.json")
+    check_output(Path("/dev/null"))
+    assert names(tmp_path) == []
+    (tmp_path / "file").touch()
+    check_output(tmp_path / "file")
+    for path, said in (
+        (tmp_path / "no" / "a.json", "there is no folder"),
+        (tmp_path / "file" / "a.json", "there is no folder"),
+        (tmp_path, "is a folder"),
+        (tmp_path / ("x" * 300), "too long"),
+        (Path("/proc/a.json"), "cannot be written"),
+    ):
+        with pytest.raises(ValueError, match=said) as error:
+            check_output(path)
+        assert str(path) in str(error.value)
+    check_output_folder(tmp_path / "deep" / "er")
+    assert names(tmp_path / "deep" / "er") == []
+    for path in (tmp_path / "file", tmp_path / "file" / "a", Path("/proc/a")):
+        with pytest.raises(ValueError, match=f"{path}: no files can be written there"):
+            check_output_folder(path)

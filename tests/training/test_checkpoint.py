@@ -1,0 +1,157 @@
+"""Checkpoints that were altered, cut, forged or are of an earlier version are refused, and the one before is named."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from training import checkpoint
+from training.config import Config
+from training.trainer import Trainer
+
+CONFIG = Config(
+    game="back_alley",
+    options={"deals": [1]},
+    decisions=3000,
+    tables=16,
+    steps=8,
+    hidden=[8],
+    minibatch=64,
+    past_selves=5,
+)
+NAME = "checkpoint.safetensors"
+
+
+@pytest.fixture(scope="module")
+def trainer() -> Trainer:
+    trainer = Trainer(CONFIG)
+    while not trainer.league.snapshots:
+        trainer.iterate()
+    return trainer
+
+
+def test_300_flipped_bits_are_300_refusals(trainer: Trainer, tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    trainer.save_checkpoint(path)
+    whole = path.read_bytes()
+    rng = random.Random(0)
+    places = [rng.randrange(8 * len(whole)) for _ in range(200)]
+    places += [rng.randrange(8 * 4096) for _ in range(100)]  # lengths, names, digest, facts
+    for place in places:
+        data = bytearray(whole)
+        data[place // 8] ^= 1 << place % 8
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match=f"{path}: no whole checkpoint"):
+            checkpoint.read(path)
+    for length in (0, 7, 8, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="truncated or altered"):
+            checkpoint.read(path)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(ValueError, match="truncated or altered"):
+        checkpoint.read(path)
+    path.write_bytes(whole)
+    checkpoint.read(path)
+
+
+def test_the_one_before_is_kept_and_named(trainer: Trainer, tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    trainer.save_checkpoint(path)
+    first = path.read_bytes()
+    path.write_bytes(first[:-1])
+    with pytest.raises(ValueError, match="there is no good one before it: start again without --resume"):
+        checkpoint.read(path)
+    path.write_bytes(first)
+    trainer.save_checkpoint(path)
+    kept = checkpoint.previous(path)
+    assert kept.read_bytes() == first and sorted(tmp_path.iterdir()) == [kept, path]
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match=rf"after {trainer.decisions:,} decisions: `mv {kept} {path}`"):
+        Trainer(CONFIG).load_checkpoint(path)
+    path.unlink()
+    with pytest.raises(ValueError, match=rf"there is no checkpoint to resume from; .*`mv {kept}"):
+        checkpoint.read(path)
+    kept.rename(path)
+    Trainer(CONFIG).load_checkpoint(path)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_called_so(trainer: Trainer, tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    trainer.save_checkpoint(path)
+    arrays, facts = checkpoint.read(path)
+    path.write_bytes(save(arrays, {"facts": json.dumps(facts)}))
+    with pytest.raises(ValueError, match=f"{path}: a checkpoint of an earlier version, without a checksum"):
+        checkpoint.read(path)
+
+
+def put(name: str, value: Any) -> Callable[[checkpoint.Arrays, dict[str, Any]], None]:
+    def forge(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+        facts[name] = value
+
+    return forge
+
+
+def fill(name: str, value: float) -> Callable[[checkpoint.Arrays, dict[str, Any]], None]:
+    def forge(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+        arrays[name] = np.full_like(arrays[name], value)
+
+    return forge
+
+
+def random_states(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    arrays["rank0/states"] = np.random.default_rng(0).integers(0, 256, len(arrays["rank0/states"]), np.uint8)
+
+
+def short_states(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    arrays["rank0/states"] = arrays["rank0/states"][:-1]
+
+
+def rename(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    arrays["optimizer/99/step"] = arrays.pop("optimizer/0/step")
+
+
+def wrong_stream(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    facts["ranks"][0]["league"] = {"bit_generator": "PCG64", "state": "no"}
+
+
+FORGED: dict[str, tuple[Callable[[checkpoint.Arrays, dict[str, Any]], None], str]] = {
+    "decisions below 0": (put("decisions", -1), "decisions"),
+    "decisions of no end": (put("decisions", 10**30), "decisions"),
+    "decisions of a fraction": (put("decisions", 1.5), "decisions"),
+    "seconds of no number": (put("seconds", float("nan")), "seconds"),
+    "seconds below 0": (put("seconds", -0.5), "seconds"),
+    "no such stage": (put("stage", 7), "stage"),
+    "more past selves than there may be": (put("past_selves", 500), "past_selves"),
+    "past selves that are not there": (put("past_selves", 20), "past"),
+    "unknown fact": (put("surprise", 1), "surprise"),
+    "no ranks": (put("ranks", []), "ranks"),
+    "a rank that knows nothing": (put("ranks", [{}]), "rng"),
+    "wrong stream": (wrong_stream, "league: expected the state"),
+    "random states": (random_states, "states: "),
+    "states of ones": (fill("rank0/states", 255), "states: "),
+    "short states": (short_states, "states"),
+    "weights of no number": (fill("actor/first_weight", float("nan")), "finite"),
+    "negative squares": (fill("optimizer/0/exp_avg_sq", -1.0), "negative"),
+    "another optimiser": (rename, "optimizer"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGED)
+def test_forged_checkpoints_are_refused(forgery: str, trainer: Trainer, tmp_path: Path) -> None:
+    """The checksum is right: what only the checks behind it can find."""
+    path = tmp_path / NAME
+    trainer.save_checkpoint(path)
+    arrays, facts = checkpoint.read(path)
+    forge, named = FORGED[forgery]
+    forge(arrays, facts)
+    checkpoint.write(path, arrays, facts)
+    with pytest.raises(ValueError, match=named) as error:
+        Trainer(CONFIG).load_checkpoint(path)
+    assert str(path) in str(error.value) and "the one before it is good" in str(error.value)
