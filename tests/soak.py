@@ -20,10 +20,10 @@ from rich.table import Table as Sheet
 MOST_GROWTH = 0.02
 BATCH = """
 import numpy as np
-from card_envs import BatchEnv, get_game
+from card_envs import GAMES, BatchEnv
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import moves_of, turn_of_states
-env = BatchEnv(get_game("russian_bank"), 512, num_threads=2)
+env = BatchEnv(list(GAMES.values())[-1], 512, num_threads=2)
 greedy, rng = load_opponent("greedy", env.game), np.random.default_rng(0)
 streams, actions = np.arange(512, dtype=np.uint64), np.zeros(512, np.int64)
 while True:
@@ -32,13 +32,13 @@ while True:
     moves_of(greedy, turn_of_states(env.game, env.states), rng)
 """
 COMPARE = """
-from card_envs import get_game
+from card_envs import GAMES
 from card_envs.compare.contest import Contest, play_contest
 from card_envs.compare.pairs import join
 from card_envs.compare.standings import standings
-contest = Contest(get_game("back_alley"), ("greedy", "trivial", "ppo"), options=(("deals", "single"),))
+contest = Contest(next(iter(GAMES.values())), ("greedy", "trivial", "ppo"))
 while True:
-    standings(contest, join(list(play_contest(contest, 512)))).as_dict()
+    standings(contest, join(list(play_contest(contest, 64)))).as_dict()
 """
 
 
