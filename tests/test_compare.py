@@ -350,7 +350,7 @@ def test_who_has_won() -> None:
 
 
 def test_illegal_moves_are_named() -> None:
-    with pytest.raises(IllegalMove, match="of policy Cheat is illegal"):
+    with pytest.raises(IllegalMove, match=r"of policy Cheat at .* is illegal"):
         play_pairs(HIGH_CARD, Cheat(HIGH_CARD), load_opponent("random", HIGH_CARD), 2)
 
 
@@ -516,7 +516,7 @@ def test_lost_workers_of_a_cluster_are_replaced(tmp_path: Path, monkeypatch: pyt
     here = played(contest, 80)
     for name in ("margins", "wins", "decisions", "tallies"):
         assert np.array_equal(getattr(spread_out, name), getattr(here, name))
-    with pytest.raises(IllegalMove, match="of policy Cheat is illegal"):
+    with pytest.raises(IllegalMove, match=r"of policy Cheat at .* is illegal"):
         played(Contest(HIGH_CARD, (f"{HERE}:Cheat", "random"), 4), 20, ray_address="local")
 
 

@@ -59,7 +59,7 @@ def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = 
 def bind_bot(loop: Loop, game: Game, bot: str) -> Loop:
     """`bind` for a bot that somebody names. Raises ValueError where there is none of that name."""
     if not isinstance(bot, str) or bot not in BOTS:
-        raise ValueError(f"bot: {game.name} has {' and '.join(BOTS)}, got {bot!r:.80}")
+        raise ValueError(f"bot: expected {' or '.join(BOTS)}, got {bot!r:.80}")
     return bind(loop, game, bot)
 
 

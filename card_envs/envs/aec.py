@@ -79,7 +79,6 @@ class CardEnv(AECEnv):
         self.render_mode = render_mode
         self.illegal_move = illegal_move
         self.obs_key = obs_key
-        self._obs_dtype = np.dtype(obs_dtype)
         self.options = game.validated(options)
         self.metadata = {
             "name": f"{game.name}_v{game.version}",
@@ -91,6 +90,7 @@ class CardEnv(AECEnv):
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self.observation_spaces = {agent: observation_space(game, obs_key, obs_dtype) for agent in self.possible_agents}
+        self._obs_dtype = np.dtype(obs_dtype)
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
         self._table = Table(game, rules.new_state(self.options))

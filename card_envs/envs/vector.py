@@ -88,7 +88,8 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
                 then float; the mask stays int8.
             options: of the game, see its `options.py`.
         """
-        if autoreset_mode not in (*RESETS, *(mode.value for mode in RESETS)):
+        known = isinstance(autoreset_mode, (str, AutoresetMode))
+        if not known or autoreset_mode not in (*RESETS, *(mode.value for mode in RESETS)):
             raise ValueError(f'autoreset_mode: expected "SameStep" or "NextStep", got {autoreset_mode!r}')
         one_of(illegal_move, ("terminate", "raise"), "illegal_move")
         one_of(render_mode, (None, "ansi"), "render_mode")

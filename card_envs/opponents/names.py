@@ -151,7 +151,7 @@ def _player(text: str, short: str) -> Player:
 
 def _is_folder(text: str) -> bool:
     try:
-        return Path(text).is_dir()
+        return text != "" and Path(text).is_dir()
     except (OSError, ValueError):  # such as a name that is too long for a file
         return False
 

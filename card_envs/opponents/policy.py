@@ -21,6 +21,8 @@ from card_envs.game import Game, Int8s, Int64s, legal
 
 Answer = TypeVar("Answer")
 
+MOST_WORLDS = 1 << 32
+
 
 class PolicyError(ValueError):
     """A policy failed: its own exception is the cause."""
@@ -106,7 +108,7 @@ class Turn:
 
     def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
         """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
-        worlds = np.repeat(self.__states, whole_number(k, 1, None, "k"))
+        worlds = np.repeat(self.__states, whole_number(k, 1, MOST_WORLDS, "k"))
         keys = checked("rng.integers", rng.integers(0, 1 << 64, len(worlds), np.uint64), (len(worlds),), UINT64)
         bind(kernels.redeal_tables, self.game)(0, len(worlds), worlds, worlds["seat"].copy(), keys)
         return worlds.reshape(len(self), k)

@@ -72,6 +72,8 @@ def move_text(state: State, action: int) -> str:
 
 def parse_move(state: State, text: str) -> int:
     """The action of a text, legal or not. Raises ValueError if it is none."""
+    if not isinstance(text, str):
+        raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in MOVES:
         return MOVES.index(text)
     raise ValueError(f"{text!r} is no move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")

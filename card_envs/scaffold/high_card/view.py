@@ -111,7 +111,7 @@ def _plausible_pack(seen: View) -> Pack:
     hands[seen.seat] += seen.hand
     unseen = [card for card in CARDS if card not in hands[0] + hands[1]]
     hands[1 - seen.seat] += unseen[: rules.HAND_SIZE - len(hands[1 - seen.seat])]
-    if len(hands[0]) + len(hands[1]) != 2 * rules.HAND_SIZE or len({*hands[0], *hands[1]}) != 2 * rules.HAND_SIZE:
+    if [*map(len, hands)] != [rules.HAND_SIZE] * 2 or len({*hands[0], *hands[1]}) != 2 * rules.HAND_SIZE:
         raise ValueError(f"view: expected {rules.HAND_SIZE} cards for each seat, each once; got {hands}")
     rest = [card for card in CARDS if card not in hands[0] + hands[1]]
     return np.array([CODES[card] for card in hands[0] + hands[1] + rest], np.int8)
