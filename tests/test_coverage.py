@@ -26,6 +26,7 @@ from card_envs.games import GAMES
 SIZES = (20, 50, 200)
 LEAST, MOST = 0.935, 0.97
 ERRORS = 3.0  # standard errors of the simulation
+SIGN_TEST = 6  # fewer pairs are never significant at 5 %, whoever wins them
 POOL, POOL_SECONDS = 20_000, 60.0
 ROUNDING = 1e-9
 
@@ -91,8 +92,11 @@ def test_coverage_of_shares() -> None:
 # What is drawn from a pool
 
 
-def check_coverage(label: str, values: NDArray[np.float64], truth: Any, figure: Any, times: int) -> None:
+def check_coverage(
+    label: str, values: NDArray[np.float64], truth: Any, figure: Any, times: int, least: dict[int, float] | None = None
+) -> None:
     """Draw pairs from the columns of [..., N] values many times; print a line, and compare with what is asked for."""
+    least = least or {}
     rng = np.random.default_rng(0)
     line = f"{label:58}"
     for pairs in SIZES:
@@ -103,8 +107,10 @@ def check_coverage(label: str, values: NDArray[np.float64], truth: Any, figure: 
         width = f"{widths[~endless].mean():.3g}" if not endless.all() else "-"
         line += f"{100 * held:6.1f} ({width}{f', {endless.mean():.0%} endless' if endless.any() else ''})"
         error = ERRORS * sqrt(0.05 * 0.95 / times)
+        assert held >= least.get(pairs, LEAST) - error, (label, pairs, held)
         edge = not 0.1 <= truth <= 0.9 if figure is share else endless.any()
-        assert held >= LEAST - error, (label, pairs, held)
+        if figure is not estimate:  # by few pairs that are not as most, no interval can exclude that players are equal
+            edge = edge or pairs * np.mean(values != np.median(values)) < SIGN_TEST
         assert edge or held <= MOST + error, (label, pairs, held)
     print(line)
 
@@ -131,7 +137,8 @@ def test_coverage_of_skewed_margins() -> None:
     print("\nmargins: coverage in % (mean width) for 20, 50 and 200 pairs")
     for name, draw in SKEWED.items():
         pool = draw(np.random.default_rng(1), 1_000_000)
-        check_coverage(name, pool, pool.mean(), estimate, 20_000)
+        # In one of eight samples of 20 the tail of the last kind does not show at all.
+        check_coverage(name, pool, pool.mean(), estimate, 20_000, {20: 0.905} if name.startswith("one of") else None)
 
 
 @cache

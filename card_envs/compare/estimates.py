@@ -17,7 +17,7 @@ from card_envs.compare.intervals import share_bounds, student
 from card_envs.engine.compile import bind
 
 FEW = 30  # with fewer values than these, comparisons come with a warning
-PSEUDO = 0.75  # how many values at each end of its scale a share is taken to have had besides, to judge its spread
+PSEUDO = 0.75  # clusters of nothing but successes, and of failures, that are imagined where spread is judged
 FEWEST_SHOWN = 6  # values of one sign that differ from 0 at 5 %: 2 / 2^6
 Z_95 = 1.959964  # of a two-sided 95 % interval
 Z_80 = 0.841621  # of 80 % power
@@ -83,7 +83,16 @@ def share(values: NDArray[np.float64], least: float = 0.0) -> Estimate:
     unit = (values - least) / (1 - least)
     size = len(values)
     sums = (float(unit.sum()), size, float(unit @ unit), float(unit.sum()), size)
-    return share_of_clusters(*sums).scaled(1 - least, least)
+    return share_of_clusters(*sums, pseudo_pairs(values)).scaled(1 - least, least)
+
+
+def pseudo_pairs(values: NDArray[np.float64]) -> float:
+    """How many pairs at each end of the scale are imagined where spread is judged: one if these pairs show none.
+
+    Mostly equal players differ in few pairs. The more do, the less is imagined.
+    """
+    middle = np.partition(values, len(values) // 2)[len(values) // 2]
+    return 0.4 + 0.6 / (1 + 2 * float((values != middle).sum()))
 
 
 def share_of(successes: int, trials: int) -> Estimate:
@@ -91,18 +100,18 @@ def share_of(successes: int, trials: int) -> Estimate:
     return share_of_clusters(successes, trials, successes, successes, trials)
 
 
-def share_of_clusters(x: float, y: float, xx: float, xy: float, yy: float) -> Estimate:
+def share_of_clusters(x: float, y: float, xx: float, xy: float, yy: float, pseudo: float = PSEUDO) -> Estimate:
     """A share of what comes in independent clusters, from sums over them: x successes of y trials in each.
 
     The interval is that of a share of single trials, as many of them as would have the spread that was seen. Few
-    clusters may show too little of it, or none; so a typical cluster of successes and one of failures, each with the
-    weight `PSEUDO`, are taken to have been seen besides, where the spread is judged.
+    clusters may show too little of it, or none; so where it is judged, typical clusters of nothing but successes and
+    of nothing but failures are imagined besides, `pseudo` of each.
     """
     size = yy / y
     mean = x / y
-    all_trials = y + 2 * PSEUDO * size
-    expected = (x + PSEUDO * size) / all_trials
-    squares = xx - 2 * expected * xy + expected**2 * yy + PSEUDO * size**2 * (expected**2 + (1 - expected) ** 2)
+    all_trials = y + 2 * pseudo * size
+    expected = (x + pseudo * size) / all_trials
+    squares = xx - 2 * expected * xy + expected**2 * yy + pseudo * size**2 * (expected**2 + (1 - expected) ** 2)
     trials = expected * (1 - expected) * all_trials * y / squares
     return share_of_trials(mean, trials)
 

@@ -8,7 +8,7 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.estimates import PSEUDO, Estimate, share_of_trials
+from card_envs.compare.estimates import Estimate, pseudo_pairs, share_of_trials
 
 ANCHOR_RATING = 1000.0
 ELO = 400 / np.log(10)
@@ -74,18 +74,18 @@ def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = N
         scale = (num_policies - 1) / num_policies
     else:
         above = above - above[anchor]
-    # The spread is judged as that of a share, with the weight PSEUDO for pairs won and for pairs lost besides.
-    logits = bradley_terry(matrix, draws=2 * PSEUDO) / ELO
+    pseudo = max(pseudo_pairs(row) for row in wins)  # pairs won and pairs lost, as where a share's spread is judged
+    logits = bradley_terry(matrix, draws=2 * pseudo) / ELO
     expected = 1 / (1 + np.exp(logits[columns] - logits[rows]))
     gains = np.eye(num_policies)[rows] - np.eye(num_policies)[columns]  # whom a point of each pairing helps and hurts
     curvature = gains.T * (expected * (1 - expected)) @ gains
     moves = above / scale @ np.linalg.pinv(curvature) @ gains.T  # [P, pairings] by how much it moves what is estimated
     squares = ((moves @ wins - (moves @ expected)[:, None]) ** 2).sum(axis=1)
-    squares += moves**2 @ (PSEUDO * (expected**2 + (1 - expected) ** 2))
-    all_pairs = pairs + 2 * PSEUDO
+    squares += moves**2 @ (pseudo * (expected**2 + (1 - expected) ** 2))
+    all_pairs = pairs + 2 * pseudo
     shares = 1 / (1 + np.exp(-(above / scale @ logits)))
     trials = pairs * all_pairs / np.maximum(squares * shares * (1 - shares), TINY)
-    seen = np.clip((shares * all_pairs - PSEUDO) / pairs, 0, 1)
+    seen = np.clip((shares * all_pairs - pseudo) / pairs, 0, 1)
     found = []
     for i, rating in enumerate(rated):
         if i == anchor:
