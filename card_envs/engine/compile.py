@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -73,7 +74,8 @@ def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool) -> Any
     if jit.INTERPRETED:
         return bound
     compiled: Any = jit.loop(bound)
-    _remove_outdated(Path(compiled.stats.cache_path), stem, bound.__name__)
+    if compiled.stats.cache_path is not None:
+        _remove_outdated(Path(compiled.stats.cache_path), stem, bound.__name__)
     return compiled
 
 
@@ -185,4 +187,5 @@ def _remove_outdated(folder: Path, stem: str, name: str) -> None:
     if any(folder.glob(f"*.{name}-*")):
         return
     for file in folder.glob(f"*.{stem}{'[0-9a-f]' * HEX_DIGITS}-*"):
-        file.unlink(missing_ok=True)
+        with suppress(OSError):
+            file.unlink(missing_ok=True)

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast
 
 from numba import config, njit
 
+from card_envs.engine.cache import lasting
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # True where rules run as plain Python (for debugging and coverage).
@@ -35,4 +37,4 @@ def apart(function: Function) -> Function:
 
 def loop(function: Function) -> Function:
     """Compile a loop over tables: cached on disk, runs without the GIL."""
-    return cast(Function, njit(nogil=True, cache=True, error_model="numpy")(function))
+    return cast(Function, lasting(njit(nogil=True, error_model="numpy")(function)))

@@ -1,0 +1,126 @@
+"""Numba's cache on disk, made to last: broken files are compiled anew, and there is always somewhere to write.
+
+Numba looks for a place beside the source, then below HOME, and gives up where neither can be written to, as in a
+container with a random user. Here a private folder below the system's temporary one comes next. It writes without
+making sure that the disk has it, and unpickles whatever it finds; here each file carries its digest.
+"""
+
+from __future__ import annotations
+
+import atexit
+import glob
+import hashlib
+import os
+import pickle
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    UserWideCacheLocator,
+)
+
+DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+@cache
+def private_folder() -> Path:
+    """A folder that only this user can write to: what lies in it is executed.
+
+    Raises:
+        OSError: there is no temporary folder.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+    folder = Path(tempfile.gettempdir()) / f"card_envs-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    is_own = not hasattr(os, "getuid") or (found.st_uid == user and not found.st_mode & 0o077)
+    if stat.S_ISDIR(found.st_mode) and is_own:
+        return folder
+    own = Path(tempfile.mkdtemp(prefix="card_envs-"))  # somebody else has the name: nothing is kept
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return own
+
+
+class _HomeLocator(UserWideCacheLocator):
+    def ensure_cache_path(self) -> None:
+        if not Path(self.get_cache_path()).is_absolute():  # "~" of a user without a home
+            raise OSError("no home")
+        super().ensure_cache_path()
+
+
+class _TemporaryLocator(UserWideCacheLocator):
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
+        self._cache_path = str(private_folder() / self.get_suitable_cache_subpath(file))
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> Any:
+        try:
+            return super().from_function(function, file)
+        except OSError:
+            return None
+
+
+class _Places(CompileResultCacheImpl):
+    _locator_classes: ClassVar[list[Any]] = [
+        _HomeLocator if locator is UserWideCacheLocator else locator
+        for locator in (*CompileResultCacheImpl._locator_classes, _TemporaryLocator)
+    ]
+
+
+class _CheckedFiles(IndexDataCacheFile):
+    def _save_data(self, name: str, data: Any) -> None:
+        content = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(hashlib.sha256(content).digest() + content)
+
+    def _load_data(self, name: str) -> Any:
+        data = Path(self._data_path(name)).read_bytes()
+        if hashlib.sha256(data[DIGEST_BYTES:]).digest() != data[:DIGEST_BYTES]:
+            raise ValueError(f"{name}: truncated or altered")
+        return pickle.loads(data[DIGEST_BYTES:])
+
+
+class LastingCache(FunctionCache):
+    """What Numba's own does, with broken files compiled anew and full disks passed over."""
+
+    _impl_class = _Places
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        source_stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, source_stamp)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(signature, target_context)
+        except Exception:  # pickle says of a truncated file whatever comes to its mind
+            self._discard()
+            return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        try:
+            super().save_overload(signature, result)
+        except OSError:
+            self._discard()  # what is compiled serves this process
+
+    def _discard(self) -> None:
+        for file in Path(self._cache_path).glob(f"{glob.escape(self._impl.filename_base)}.*"):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+
+
+def lasting(dispatcher: Any) -> Any:
+    """Give a compiled function a cache, where there is anywhere to write."""
+    with suppress(RuntimeError):  # where there is not, it is compiled anew in each process
+        dispatcher._cache = LastingCache(dispatcher.py_func)
+    return dispatcher

@@ -1,0 +1,111 @@
+"""Compiled code on disk: broken files are compiled anew, and it is kept wherever there is room for it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from card_envs.engine import cache, compile, jit
+from card_envs.engine.legality import find_illegal
+
+ROOT = Path(__file__).parents[1]
+USE_IT = """
+import numpy as np
+from card_envs.engine.compile import bind
+from card_envs.engine.legality import find_illegal
+loop = bind(find_illegal)
+print(loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])))
+print(loop.stats.cache_path, sum(loop.stats.cache_hits.values()))
+"""
+
+pytestmark = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
+
+
+def bound_anew() -> Any:
+    """The loop as a fresh process would bind it; says that action 1 is illegal at table 1."""
+    compile._bound.cache_clear()
+    loop: Any = compile.bind(find_illegal)
+    assert loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])) == 1
+    return loop
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this process has its cache for a while."""
+    from numba.core import config
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_broken_files_are_compiled_anew(folder: Path) -> None:
+    bound_anew()
+    assert sum(bound_anew().stats.cache_hits.values()) == 1
+    rng = random.Random(0)
+    for suffix in (".nbi", ".nbc"):
+        (file,) = folder.rglob(f"*{suffix}")
+        whole = file.read_bytes()
+        flipped = bytearray(whole)
+        flipped[len(whole) // 2] ^= 1
+        noise = rng.randbytes(len(whole))
+        broken = [whole[:length] for length in (0, 1, 20, len(whole) // 2, len(whole) - 1)]
+        broken += (
+            [noise, whole[:-500] + b"\0" * 500] if suffix == ".nbi" else [noise, bytes(flipped), whole[:-1] + b"x"]
+        )
+        for content in broken:
+            (file,) = folder.rglob(f"*{suffix}")
+            file.write_bytes(content)
+            bound_anew()
+            assert sum(bound_anew().stats.cache_hits.values()) == 1  # mended
+
+
+def test_a_full_disk_stops_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache._CheckedFiles, "_save_data", full)
+    bound_anew()
+    assert not list(folder.rglob("*.nbc"))
+
+
+def run(code: str, root: Path, **changed: str) -> list[str]:
+    environment = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env={**environment, **changed}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_where_nothing_can_be_written_a_temporary_folder_is(tmp_path: Path, taken: bool) -> None:
+    """Neither beside the source, where a file is in the way of the folder, nor at home."""
+    root, temporary = tmp_path / "root", tmp_path / "temporary"
+    shutil.copytree(ROOT / "card_envs", root / "card_envs", ignore=shutil.ignore_patterns("__pycache__", "models"))
+    (root / "card_envs" / "engine" / "__pycache__").touch()
+    temporary.mkdir()
+    mine = temporary / f"card_envs-{os.getuid()}"
+    if taken:  # by somebody who would like us to execute what lies there
+        mine.mkdir(mode=0o777)
+        mine.chmod(0o777)
+    places = {"HOME": "/proc/none", "TMPDIR": str(temporary)}
+    answer, place, hits = run(USE_IT, root, **places)
+    assert (answer, hits) == ("1", "0") and Path(place).parent.parent == temporary
+    if taken:
+        assert not list(mine.iterdir()) and list(temporary.iterdir()) == [mine]
+    else:
+        assert stat.S_IMODE(mine.stat().st_mode) == 0o700
+        assert run(USE_IT, root, **places) == ["1", place, "1"]
+    nowhere = USE_IT.replace(
+        "import numpy", "import tempfile; tempfile.gettempdir = lambda: '/proc/none'\nimport numpy", 1
+    )
+    assert run(nowhere, root, **places) == ["1", "None", "0"]
