@@ -58,9 +58,8 @@ def test_broken_files_are_compiled_anew(folder: Path) -> None:
         flipped[len(whole) // 2] ^= 1
         noise = rng.randbytes(len(whole))
         broken = [whole[:length] for length in (0, 1, 20, len(whole) // 2, len(whole) - 1)]
-        broken += (
-            [noise, whole[:-500] + b"\0" * 500] if suffix == ".nbi" else [noise, bytes(flipped), whole[:-1] + b"x"]
-        )
+        broken += [noise, whole[:-100] + b"\0" * 100]
+        broken += [bytes(flipped)] if suffix == ".nbc" else []
         for content in broken:
             (file,) = folder.rglob(f"*{suffix}")
             file.write_bytes(content)
@@ -105,7 +104,5 @@ def test_where_nothing_can_be_written_a_temporary_folder_is(tmp_path: Path, take
     else:
         assert stat.S_IMODE(mine.stat().st_mode) == 0o700
         assert run(USE_IT, root, **places) == ["1", place, "1"]
-    nowhere = USE_IT.replace(
-        "import numpy", "import tempfile; tempfile.gettempdir = lambda: '/proc/none'\nimport numpy", 1
-    )
-    assert run(nowhere, root, **places) == ["1", "None", "0"]
+    nowhere = "import tempfile; tempfile.gettempdir = lambda: '/proc/none'"
+    assert run(nowhere + USE_IT, root, **places) == ["1", "None", "0"]
