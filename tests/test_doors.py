@@ -40,7 +40,7 @@ from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import field_bytes, play_randomly, short_options
 from tests.test_environments import gymnasium_id
 
-BIG_BEN = GAMES["big_ben"]
+OTHER = next(game for game in GAMES.values() if game.is_solitaire)
 B = 8
 
 
@@ -253,7 +253,7 @@ def test_states_with_no_such_seat(seat: int) -> None:
 
 
 def test_states_of_another_kind() -> None:
-    other = BatchEnv(BIG_BEN, B).states
+    other = BatchEnv(OTHER, B).states
     states = batch().states
     for wrong in (other, states[::2], states[:, None], states.view(np.uint8), None, [1], b""):
         with pytest.raises(ValueError, match="states: expected"):
@@ -262,7 +262,7 @@ def test_states_of_another_kind() -> None:
     for one in no_state:
         with pytest.raises(ValueError, match="state: expected one State of high_card"):
             Table(TINY, one)
-    for game in ("big_ben", None, 5):
+    for game in (OTHER.name, None, 5):
         for make in (
             lambda game=game: Table(game, states[0]),
             lambda game=game: BatchEnv(game, 1),
@@ -281,7 +281,7 @@ def test_unpickled_batches_are_checked() -> None:
     env = batch()
     good = env.__getstate__()
     for name, wrong in (
-        ("states", BatchEnv(BIG_BEN, B).states), ("states", env.states[:, None]), ("states", b"12"), ("states", None),
+        ("states", BatchEnv(OTHER, B).states), ("states", env.states[:, None]), ("states", b"12"), ("states", None),
         ("rewards", env.rewards[:-1]), ("done", env.rewards), ("num_threads", 0), ("skip_forced", 1), ("game", "x"),
     ):  # fmt: skip
         made = BatchEnv.__new__(BatchEnv)
@@ -386,8 +386,8 @@ def test_search_bears_any_guide() -> None:
     found = SearchPolicy(TINY, 16, 1).search(forger, np.random.default_rng(0))
     honest = SearchPolicy(TINY, 16, 1).search(turn, np.random.default_rng(0))
     assert np.array_equal(found.chosen, honest.chosen) and np.array_equal(found.trials.worlds, honest.trials.worlds)
-    with pytest.raises(ValueError, match="plays big_ben, not high_card"):
-        SearchPolicy(BIG_BEN, 4).act(turn, rng)
+    with pytest.raises(ValueError, match=f"plays {OTHER.name}, not high_card"):
+        SearchPolicy(OTHER, 4).act(turn, rng)
 
 
 def test_value_networks_fit_their_game() -> None:
@@ -395,7 +395,7 @@ def test_value_networks_fit_their_game() -> None:
     rng = np.random.default_rng(0)
     good = value_network(TINY)
     with pytest.raises(ValueError, match="expected weights of the shapes"):
-        ValueNetwork(BIG_BEN, good.weights)
+        ValueNetwork(OTHER, good.weights)
     for name in good.weights:
         with pytest.raises(ValueError, match="value network"):
             ValueNetwork(TINY, {**good.weights, name: np.zeros((2, 2), np.float32)})
@@ -409,7 +409,7 @@ def test_value_networks_fit_their_game() -> None:
         with pytest.raises(ValueError, match="value network: "):
             SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), good)).act(turn, rng)
     with pytest.raises(ValueError, match="value network: first"):
-        SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), value_network(BIG_BEN))).act(turn, rng)
+        SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), value_network(OTHER))).act(turn, rng)
     wrong: Any
     for wrong in ({"num_worlds": 1.5}, {"num_worlds": 0}, {"num_threads": 0}, {"num_threads": 1.5}, {"game": "x"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -582,13 +582,16 @@ def wrong_arguments() -> list[tuple[Callable[[], Any], str]]:
             calls += [(make(opponents=opponents), "opponents")]
         calls += [
             (make(opponents="gredy"), "greedy"),
-            (make(opponents=load_opponent("big_ben/greedy")), "plays big_ben"),
+            (make(opponents=load_opponent(f"{OTHER.name}/greedy")), f"plays {OTHER.name}"),
         ]
-        calls += [(make(game="big_ben", opponents="gredy"), "greedy"), (make(game="big_ben", opponents=5), "opponents")]
-        calls += [(make(game=game), "game") for game in (5, None, ["big_ben"], TINY)]
+        calls += [
+            (make(game=OTHER.name, opponents="gredy"), "greedy"),
+            (make(game=OTHER.name, opponents=5), "opponents"),
+        ]
+        calls += [(make(game=game), "game") for game in (5, None, [OTHER.name], TINY)]
     calls += [(call, "game") for call in each(get_game, [5, None, [], "x" * 10**6])]
     for make in (single, many):
-        calls += [(make(opponents=load_opponent("big_ben/greedy")), "plays big_ben")]
+        calls += [(make(opponents=load_opponent(f"{OTHER.name}/greedy")), f"plays {OTHER.name}")]
     return calls
 
 

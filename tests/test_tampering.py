@@ -160,7 +160,7 @@ def test_compare_ends_with_an_error(capsys: pytest.CaptureFixture[str], monkeypa
     from card_envs.__main__ import main
 
     monkeypatch.setattr(
-        sys, "argv", ["card_envs", "compare", "big_ben", "greedy", f"{__name__}:Forger", "--pairs", "4"]
+        sys, "argv", ["card_envs", "compare", "high_card", "greedy", f"{__name__}:Forger", "--pairs", "4"]
     )
     with pytest.raises(SystemExit) as caught:
         main()
