@@ -31,7 +31,7 @@ LAYERS = (
 HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "report", "command"}  # modules that only commands import
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
-NAMING = {"test_installed_games.py", "test_opponents.py", "test_readme.py", "test_trainers.py"}
+NAMING = {"test_coverage.py", "test_installed_games.py", "test_opponents.py", "test_readme.py", "test_trainers.py"}
 
 
 def sources(*folders: str) -> list[Path]:
