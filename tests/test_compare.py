@@ -24,6 +24,7 @@ from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share,
 from card_envs.compare.intervals import beta_cdf, student
 from card_envs.compare.pairs import chunks, join, play_pairs, seating
 from card_envs.compare.ratings import bradley_terry, ratings
+from card_envs.compare.report import interval, percent, plus_minus, whole
 from card_envs.compare.standings import anchor_of, standings
 from card_envs.compare.survey import survey, wins_of
 from card_envs.compare.tallies import estimated
@@ -255,6 +256,15 @@ def test_one_pair_is_shown_and_written(game: Game, tmp_path: Path) -> None:
     code, output = run("survey", game.name, "greedy", "--episodes", 1, *options, "--json", tmp_path / "s.json")
     assert code == 0 and "few episodes (1)" in output and "inf" not in output
     json.loads((tmp_path / "s.json").read_text(), parse_constant=refuse)
+
+
+def test_infinite_bounds_in_words() -> None:
+    inf = float("inf")
+    assert interval(Estimate(5, -inf, inf)) == "5\nno interval"
+    assert whole(Estimate(1300, 1287, inf)) == "1300\nat least 1287" and whole(Estimate(1000, 1000, 1000)) == "1000"
+    assert whole(Estimate(700, -inf, 712)) == "700\nat most 712"
+    assert percent(Estimate(1, 0.8316, 1)) == "100.00 %\n83.16 to 100.00"
+    assert plus_minus(Estimate(5, -inf, inf), False) == "5" and plus_minus(Estimate(5, 4, 6), False) == "5 ±1"
 
 
 def test_enough_pairs_come_without_a_warning() -> None:
