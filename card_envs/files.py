@@ -44,7 +44,7 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
         OSError: naming the file; what was there before is still there.
     """
     data = content.encode() if isinstance(content, str) else content
-    path = Path(os.path.realpath(path))  # behind a link, what it points to is replaced, not the link
+    named, path = str(path), Path(os.path.realpath(path))  # behind a link, what it points to is replaced, not the link
     if path.exists() and not path.is_file() and not path.is_dir():
         path.write_bytes(data)
         return
@@ -58,7 +58,7 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
         fresh.replace(path)
     except OSError as error:
         if error.errno != errno.EBUSY:
-            raise OSError(error.errno, error.strerror, str(path)) from None
+            raise OSError(error.errno, error.strerror, named) from None
         path.write_bytes(data)  # a file that is mounted by itself, as containers do, can't be replaced
     finally:
         fresh.unlink(missing_ok=True)
