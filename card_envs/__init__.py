@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from card_envs import interrupts  # noqa: F401 (first: the others take their time)
 from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game

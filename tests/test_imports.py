@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 # Each layer may import from itself and from those before it; a game's folder from no other game's.
 LAYERS = (
-    {"cards", "files", "game", "interrupts", "record"},
+    {"cards", "files", "game", "record"},
     {"engine"},
     {"views"},
     {"games"},
