@@ -181,22 +181,13 @@ def play_out(
         ValueError: `states` or `players` don't fit.
     """
     num_tables = len(states)
-    states = checked("states", states, (num_tables,), game.rules.STATE)
-    check_seats(game, states)
-    players = checked("players", players, (num_tables, game.rules.NUM_SEATS), INT8, written=False)
-    if players.size and not 0 <= players.min() <= players.max() < len(policies):
-        raise ValueError(f"players: expected 0 to {len(policies) - 1}, got {players.min()} to {players.max()}")
+    states, players = _checked_seating(game, states, players, len(policies))
     kinds = np.array([compiled_kind(policy) for policy in policies], np.int8)
     compiled = np.flatnonzero(kinds != ASKED)
     streams = rngs[int(compiled[0]) if len(compiled) else 0].integers(0, 1 << 64, num_tables, np.uint64)
     actions = np.full(num_tables, -1)
     mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
-    ledger = Ledger(
-        np.zeros((num_tables, len(policies)), np.int64),
-        np.zeros((num_tables, game.rules.NUM_SEATS)),
-        np.full((num_tables, log_size), -1, np.int16),
-        np.zeros((num_tables // tables_per_deal, len(policies), game.num_counts), np.int64),
-    )
+    ledger = _blank_ledger(game, num_tables, len(policies), num_tables // tables_per_deal, log_size)
     askers = [Asker(game, policy, sealed(rng)) for policy, rng in zip(policies, rngs)]
     loop = bind(play_on, game, inline=False)
     arguments = states, actions, Players(players, kinds, streams), ledger, mask
@@ -221,6 +212,26 @@ def play_out(
     decisions[compiled] = ledger.moves[:, compiled].sum(axis=0)
     seconds[compiled] = compiled_seconds * decisions[compiled] / max(decisions[compiled].sum(), 1)
     return Played(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
+
+
+def _checked_seating(game: Game, states: NDArray[Any], players: Int8s, num_policies: int) -> tuple[NDArray[Any], Int8s]:
+    """Tables and who sits there, as compiled code may take them."""
+    states = checked("states", states, (len(states),), game.rules.STATE)
+    check_seats(game, states)
+    players = checked("players", players, (len(states), game.rules.NUM_SEATS), INT8, written=False)
+    if players.size and not 0 <= players.min() <= players.max() < num_policies:
+        raise ValueError(f"players: expected 0 to {num_policies - 1}, got {players.min()} to {players.max()}")
+    return states, players
+
+
+def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, log_size: int) -> Ledger:
+    """A ledger before anything is played."""
+    return Ledger(
+        np.zeros((num_tables, num_players), np.int64),
+        np.zeros((num_tables, game.rules.NUM_SEATS)),
+        np.full((num_tables, log_size), -1, np.int16),
+        np.zeros((num_rows, num_players, game.num_counts), np.int64),
+    )
 
 
 @dataclass
