@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from card_envs import BatchEnv, get_game
 from card_envs.game import Int8s
@@ -95,3 +96,27 @@ def test_weights_can_be_taken_over() -> None:
     assert all(torch.equal(one.state_dict()[name], tensor) for name, tensor in other.state_dict().items())
     with pytest.raises(ValueError, match=r"\[12, 8, 68\], those of this run \[12, 68\]"):
         Network(input_fields(rules), [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
+
+
+def test_products_in_16_bits_are_of_few_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library compiles for each shape and keeps what it compiled: memory must not grow with their number."""
+    network = Network(input_fields(GAME.rules), [8, 8], 4, 1.0)
+    network.bf16 = True
+    obs = sparse_rows(len(network.scale))
+    whole, seen = functional.linear, set()
+
+    def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        seen.add(tuple(x.shape))
+        return whole(x, weight, bias)
+
+    monkeypatch.setattr(functional, "linear", linear)
+    rng = np.random.default_rng(0)
+    alone = evaluate_in_parts(network, obs, np.arange(len(obs)))
+    for size in range(1, 1500, 3):
+        rows = rng.integers(0, len(obs), size)
+        out = network(obs, rows)
+        assert out.shape == (size, 4)
+        torch.testing.assert_close(out.detach(), torch.from_numpy(alone[rows]), rtol=0.02, atol=0.02)
+    assert len(seen) <= 130
+    out.sum().backward()
+    assert network.first_bias.grad is not None and torch.isfinite(network.first_bias.grad).all()
