@@ -21,7 +21,6 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from card_envs.files import read_file, replace_file
-from card_envs.game import Game
 
 Arrays = dict[str, NDArray[Any]]
 FACTS, DIGEST = "facts", "sha256"
@@ -173,27 +172,6 @@ def checked(arrays: Arrays, like: Mapping[str, NDArray[Any]], what: str) -> Arra
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{what}/{name}: expected finite numbers")
     return arrays
-
-
-def checked_states(game: Game, arrays: Arrays, like: NDArray[Any]) -> NDArray[Any]:
-    """The States [B], each with a decision due, in `states` of a rank: compiled code will believe what stands there.
-
-    Raises:
-        ValueError: they are no such states.
-    """
-    states = checked(arrays, {"states": like.view(np.uint8)}, "rank")["states"].view(like.dtype)
-    seats = game.rules.NUM_SEATS
-    for name in states.dtype.names or ():
-        kind = states.dtype[name].base.kind
-        if kind == "b" and (np.ascontiguousarray(states[name]).view(np.uint8) > 1).any():
-            raise ValueError(f"states: {name}: expected 0 or 1")
-        if kind == "f" and not np.isfinite(states[name]).all():
-            raise ValueError(f"states: {name}: expected finite numbers")
-    if ((states["seat"] < 0) | (states["seat"] >= seats)).any():
-        raise ValueError(f"states: seat: expected 0 to {seats - 1}")
-    if states["over"].any() or states["needs_deal"].any():
-        raise ValueError("states: expected a decision at each table")
-    return states
 
 
 def into_stream(rng: np.random.Generator, facts: dict[str, Any], name: str) -> None:

@@ -218,7 +218,7 @@ def test_two_processes_train_one_policy(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "tiny"
     assert load_opponent(folder / "opponent").game.name == "back_alley"
     arrays, facts = checkpoint.read(folder / "checkpoint.safetensors")
-    assert arrays["rank0/states"].tobytes() != arrays["rank1/states"].tobytes()  # deals of their own
+    assert arrays["rank0/dealt_from"].tobytes() != arrays["rank1/dealt_from"].tobytes()  # deals of their own
     assert len(facts["ranks"]) == 2
     alone = CliRunner().invoke(app, [*arguments, "decisions=5000", "--resume"])
     assert alone.exit_code == 2 and "2 processes, now there are 1" in alone.output.replace("\n", " ")
