@@ -62,13 +62,13 @@ def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
     Raises:
         OSError: it can't be written; what was there is still there.
     """
+    replace_file(path, packed(arrays, facts), keep=previous(path))
+
+
+def packed(arrays: Arrays, facts: dict[str, Any]) -> bytes:
+    """The file's content: in place of its digest it is taken over zeros."""
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    data = _sealed(save(contiguous, {FACTS: json.dumps(facts), DIGEST: UNSEALED.decode()}))
-    replace_file(path, data, keep=previous(path))
-
-
-def _sealed(data: bytes) -> bytes:
-    """The file with the digest of all of it in place of zeros."""
+    data = save(contiguous, {FACTS: json.dumps(facts), DIGEST: UNSEALED.decode()})
     start = data.index(b'"sha256":"' + UNSEALED) + len(b'"sha256":"')
     digest = hashlib.sha256(data).hexdigest().encode()
     return data[:start] + digest + data[start + len(digest) :]
