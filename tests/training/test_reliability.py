@@ -245,7 +245,7 @@ def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
-    """Killed twenty times without warning, a run ends with the very weights of one that was left alone."""
+    """Killed forty times without warning, a run ends with the very weights of one that was left alone."""
     budget = ["decisions=200_000", "save_minutes=1e-9", "strength_minutes=60"]
     (tmp_path / "calm").mkdir()
     (tmp_path / "killed").mkdir()
@@ -256,7 +256,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "killed" / "runs" / "tiny"
     rng = random.Random(0)
     kills, reached = 0, [0]
-    while kills < 20:
+    while kills < 40:
         log, resume = folder / "log.jsonl", []
         if (folder / "checkpoint.safetensors").exists():
             resume = ["--resume"]
