@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -229,11 +231,7 @@ def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> N
     folder = tmp_path / "runs" / "tiny"
     try:
         wait_for_lines(process, folder / "log.jsonl", 3)
-        children = subprocess.run(
-            ["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, text=True, check=True
-        )
-        last = max(map(int, children.stdout.split()))
-        subprocess.run(["kill", "-9", str(last)], check=True)
+        os.kill(max(children(process.pid)), signal.SIGKILL)
         output, _ = process.communicate(timeout=120)
     finally:
         process.kill()
@@ -241,6 +239,71 @@ def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> N
     assert "another process of this run has died" in output or "SIGKILL" in output or "Signal 9" in output
     _, facts = checkpoint.read(folder / "checkpoint.safetensors")
     assert facts["decisions"] > 0
+
+
+def start_nodes(arguments: list[str]) -> list[subprocess.Popen[str]]:
+    """torchrun on two nodes, both of them here."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1"]
+    launcher += ["--master-addr=127.0.0.1", f"--master-port={port}"]
+    return [
+        subprocess.Popen(
+            [*launcher, f"--node-rank={rank}", "-m", "training.train", *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+
+
+def end(nodes: list[subprocess.Popen[str]]) -> None:
+    """Kill them with their children, which outlive a launcher that is killed."""
+    for node in nodes:
+        for process in [*children(node.pid), node.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+
+def children(process: int) -> list[int]:
+    found = subprocess.run(["ps", "--ppid", str(process), "-o", "pid="], capture_output=True, text=True, check=False)
+    return [int(child) for child in found.stdout.split()]
+
+
+def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
+    nodes = start_nodes([*toml(tmp_path), "decisions=4000"])
+    try:
+        outputs = [node.communicate(timeout=300)[0] for node in nodes]
+    finally:
+        end(nodes)
+    assert [node.returncode for node in nodes] == [0, 0], outputs
+    assert "load_opponent(" in outputs[0] and "load_opponent(" not in outputs[1]
+    _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
+    assert len(facts["ranks"]) == 2 and facts["decisions"] >= 4000
+
+
+@pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_a_lost_node_ends_the_run_with_a_good_checkpoint(tmp_path: Path, lost: int) -> None:
+    """The other node says so and ends; together again they go on."""
+    arguments = toml(tmp_path)
+    nodes = start_nodes([*arguments, "minutes=60", "save_minutes=1e-9"])
+    folder = tmp_path / "runs" / "tiny"
+    try:
+        wait_for_lines(nodes[0], folder / "log.jsonl", 3)
+        end(nodes[lost : lost + 1])
+        output, _ = nodes[1 - lost].communicate(timeout=120)
+    finally:
+        end(nodes)
+    assert nodes[1 - lost].returncode not in (0, -signal.SIGKILL)
+    if lost == 1:
+        assert "another process of this run has died" in output and "--resume goes on" in output.replace("\n", " ")
+    _, facts = checkpoint.read(folder / "checkpoint.safetensors")
+    nodes = start_nodes([*arguments, f"decisions={facts['decisions'] + 500}", "--resume"])
+    try:
+        outputs = [node.communicate(timeout=300)[0] for node in nodes]
+    finally:
+        end(nodes)
+    assert [node.returncode for node in nodes] == [0, 0], outputs
 
 
 @pytest.mark.slow
