@@ -19,7 +19,8 @@ from card_envs import BatchEnv, GameRecord, get_game, load_opponent, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.files import LEFTOVER
 from card_envs.opponents.folder import save_network
-from card_envs.opponents.network import input_fields, weight_shapes
+from card_envs.opponents.network import NetworkPolicy, input_fields, weight_shapes
+from card_envs.opponents.policy import turn_of_states
 from tests.conftest import play_randomly
 
 GAME = get_game("back_alley")
@@ -51,7 +52,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
     """An opponent's folder, a checkpoint and a record are there at every moment, the old ones or the new."""
     from training import checkpoint
 
-    env = BatchEnv(GAME, 32)
+    turn = turn_of_states(GAME, BatchEnv(GAME, 32).states)
     shapes = weight_shapes([sum(field.size for field in input_fields(GAME.rules)), 64, GAME.rules.NUM_ACTIONS])
     draws = np.random.default_rng(0)
     weights = [{name: draws.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()} for _ in "ab"]
@@ -63,7 +64,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
 
     def save() -> None:
         for one in weights:
-            save_network(opponent, GAME, one, (env.obs, env.mask), training={}, strength=[])
+            save_network(opponent, NetworkPolicy(GAME, one), turn, training={}, strength=[])
             checkpoint.write(saved, one, facts)
             table.record().save(record)
 
@@ -83,7 +84,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("processes", "kills"), [(1, 25), (2, 15)])
+@pytest.mark.parametrize(("processes", "kills"), [(1, 20), (2, 20)])
 def test_kills_while_comparing(tmp_path: Path, processes: int, kills: int) -> None:
     """The figures that are there are whole and those of some parts; workers end with their command."""
     file, records = tmp_path / "figures.json", tmp_path / "games"

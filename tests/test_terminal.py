@@ -189,7 +189,9 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     assert f"search-64 would play {best.move} and expects, in points, {best.margin:+.1f} ± {best.error:.1f}" in shown
     for one in others[:9]:
         assert f"    {one.move}: {one.margin:+.1f} ± {one.error:.1f}" in shown
-        assert (one.worlds < best.worlds) == (f"{one.move}: {one.margin:+.1f} ± {one.error:.1f}, dropped after" in shown)
+        assert (one.worlds < best.worlds) == (
+            f"{one.move}: {one.margin:+.1f} ± {one.error:.1f}, dropped after" in shown
+        )
 
 
 def test_why_a_search_does_not_play_a_move() -> None:
