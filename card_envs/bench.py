@@ -164,6 +164,9 @@ def _run_python(code: str, cold: bool = False) -> float:
     return min(runs)
 
 
+FIGURES = 13  # of each game
+
+
 def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, float]]:
     """Every figure of a game, as it is measured."""
     yield "random playouts, M/s", random_rate(game, seconds) / 1e6
