@@ -29,7 +29,15 @@ LAYERS = (
     {"__init__", "__main__", "bench", "layout", "scaffold", "testing"},  # and the `<game>_v0` modules
 )
 HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
-MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "report", "command"}  # modules that only commands import
+MAY_BE_HEAVY = {
+    "__main__",
+    "bench",
+    "play",
+    "watch",
+    "report",
+    "command",
+    "waiting",
+}  # modules that only commands import
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {"test_coverage.py", "test_installed_games.py", "test_opponents.py", "test_readme.py", "test_trainers.py"}
 
