@@ -168,7 +168,7 @@ def rules_of(game: Game) -> CompiledRules:
 def random_moves(game: Game, states: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np.int32]:
     """[n] what `random_move` draws; the streams [n] move on."""
     moves = np.zeros(len(states), np.int32)
-    bind(kernels.random_actions, game)(0, len(states), states, streams, moves)
+    bind(kernels.random_moves, game)(0, len(states), states, streams, moves)
     return moves
 
 

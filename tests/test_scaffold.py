@@ -266,7 +266,7 @@ FAULTS = {
     ),
     "no legal action": Fault(
         "rules.py",
-        "    set_bits(mask, 0, state.hands[int(state.seat)])\n",
+        "    spread(mask, 0, state.hands[int(state.seat)], PACK_SIZE)\n",
         "",
         "legal: 0 actions are legal, it returns 3",
         "def legal(",
@@ -279,9 +279,9 @@ FAULTS = {
     ),
     "outside an array": Fault(
         "rules.py",
-        "set_bits(obs, AT.hand, ",
-        "set_bits(obs, AT.scores + 1, ",
-        "observe: IndexError: index 53 is out of",
+        "spread(obs, AT.hand, ",
+        "spread(obs, AT.scores + 1, ",
+        "observe: IndexError: index 50 is out of",
     ),
     "no move": Fault(
         "view.py",

@@ -52,11 +52,10 @@ def step_tables(
     `rewards` [B, S] are summed up to the next decision. With `skip_forced`, decisions with one legal action are
     played at once, but never on from the end of an episode.
     """
-    num_seats = rewards.shape[1]
     for i in range(first, last):
         state = states[i]
         play(state, actions[i])
-        for s in range(num_seats):
+        for s in range(len(state.rewards)):
             rewards[i, s] = state.rewards[s]
         done[i] = state.over
         while True:
@@ -69,7 +68,7 @@ def step_tables(
             while mask[i, action] == 0:
                 action += 1
             play(state, action)
-            for s in range(num_seats):
+            for s in range(len(state.rewards)):
                 rewards[i, s] += state.rewards[s]
             done[i] = state.over
         seat[i] = state.seat
@@ -88,8 +87,8 @@ def step_legal_tables(
     return illegal
 
 
-def random_actions(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:
-    """A uniform legal action for each table; `streams` [B] move on."""
+def random_moves(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:
+    """What `random_move` draws on each table; `streams` [B] move on."""
     for i in range(first, last):
         actions[i] = random_move(states[i], streams[i : i + 1])
 

@@ -16,10 +16,12 @@ from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.rules import (
     ALL_TO_COME,
+    FLOOR,
     FOUNDATIONS,
     FULL_PILE,
     MAX_HEIGHT,
     MAX_HOPS,
+    NO_CARD,
     NUM_CARDS,
     PACK_SIZE,
     SORTED_PACK,
@@ -150,7 +152,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "seat": seat,
         "foundations": {hour: RUNS[i][-1 - to_come[i]] for i, hour in enumerate(HOURS)},
         "piles": {
-            name: [CARDS[card] for card in pile[:height]]
+            name: [CARDS[card] for card in pile[FLOOR : FLOOR + height]]
             for name, pile, height in zip(PILES, state.piles, state.heights, strict=True)
         },
         "waste": [CARDS[card] for card in state.waste[: state.num_waste]],
@@ -211,7 +213,8 @@ def _lay_piles(state: State, seen: View) -> list[str]:
         for card, lower in zip(pile[FULL_PILE:], pile[FULL_PILE - 1 :]):
             if UP[CODES[card]] != CODES[lower]:
                 raise ValueError(f"view: piles: {card} can't lie on {lower} in {name} (BB-5)")
-        state.piles[i, : len(pile)] = [CODES[card] for card in pile]
+        state.piles[i] = NO_CARD
+        state.piles[i, FLOOR : FLOOR + len(pile)] = [CODES[card] for card in pile]
         state.heights[i] = len(pile)
         cards += pile
     return cards
@@ -246,7 +249,7 @@ def _stock(seen: View, shown: list[str]) -> list[str]:
 
 def _could_have_hopped(state: State) -> bool:
     for pile, height in zip(state.piles, state.heights, strict=True):
-        if height > FULL_PILE and state.piles_of[pile[height - 2]] != 0:
+        if height > FULL_PILE and state.piles_of[pile[FLOOR + height - 2]] != 0:
             return True
     return False
 

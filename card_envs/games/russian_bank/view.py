@@ -307,6 +307,10 @@ def _put_player(state: State, number: int, player: Player) -> None:
             state.hands[number, state.hand_next[number]] = state.turned
     else:
         _fill(state.hands[number], hand.cards)
+    up, down = (hand.size, []) if hand.cards is None else (0, hand.cards)
+    for place, card in enumerate([*down[turned:], *player.waste], up - turned if up else 0):
+        entry = CODES[card] + (NUM_CARDS if state.coming[number, CODES[card]] else 0)
+        state.coming[number, entry] = NUM_BOTH - place
 
 
 def _put_pack(state: State, number: int, player: Player, dealt: list[str | None] | None) -> None:
