@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.compare.contest import Contest
-from card_envs.compare.spread import leave_ctrl_c_alone
+from card_envs.compare.spread import begin_worker
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
@@ -133,7 +133,7 @@ def aec_rate(game: Game, seconds: float) -> float:
 
 def two_process_rate(game: Game, seconds: float) -> float:
     """Decisions a second of two processes together, each stepping half of the tables."""
-    with ProcessPoolExecutor(2, get_context("spawn"), leave_ctrl_c_alone) as pool:
+    with ProcessPoolExecutor(2, get_context("spawn"), begin_worker) as pool:
         list(pool.map(step_rate, [game] * 2, [1024] * 2, [1] * 2, [0.01] * 2))  # started and loaded
         return sum(pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2))
 

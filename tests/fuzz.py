@@ -38,7 +38,7 @@ from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import field_bytes, play_randomly
 
 Attempt = Callable[[], object]
-PATIENCE = 20  # seconds
+PATIENCE = 120  # seconds: compiling on a busy machine is one thing, hanging is another
 DOCUMENTED = (ValueError, RuntimeError)  # IllegalMove and pydantic's are ValueErrors; RuntimeError: reset() comes first
 
 
@@ -259,8 +259,78 @@ def configs(game: Game, rng: random.Random) -> Iterator[Attempt]:
             yield lambda override=override: load_config(file, [override] if rng.random() < 0.7 else [])  # type: ignore[misc]
 
 
+def checkpoints(game: Game, rng: random.Random) -> Iterator[Attempt]:
+    """Half of them with the right checksum: then all depends on the checks behind it."""
+    import torch
+
+    from training import checkpoint
+    from training.config import Config
+    from training.ppo import Diverged
+    from training.trainer import Trainer
+
+    torch.set_num_threads(1)
+    sizes: dict[str, Any] = {"tables": 6, "steps": 4, "hidden": [4], "minibatch": 8, "past_selves": 2}
+    config = Config(game=game.name, decisions=20, bf16=False, **sizes)
+    trainer = Trainer(config)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint.safetensors"
+        kept = checkpoint.previous(path)
+        while True:
+            if trainer.progress >= 1:
+                trainer = Trainer(config)
+            trainer.iterate()
+            trainer.save_checkpoint(path)
+            whole = path.read_bytes()
+            arrays, facts = checkpoint.read(path)
+            for _ in range(50):
+                if rng.random() < 0.5:
+                    path.write_bytes(changed_bytes(whole, rng))
+                else:
+                    given = dict(facts)
+                    changed = {name: array.copy() for name, array in arrays.items()}
+                    if rng.random() < 0.5:
+                        given = mutated(facts, rng)
+                    else:
+                        change_arrays(changed, rng)
+                    path.write_bytes(checkpoint.packed(changed, given))
+                kept.unlink(missing_ok=True)
+
+                def attempt(trainer: Trainer = trainer) -> None:
+                    trainer.load_checkpoint(path)
+                    if trainer.progress < 1:
+                        with suppress(Diverged):  # from absurd weights
+                            trainer.iterate()
+
+                yield attempt
+
+
+def change_arrays(arrays: dict[str, Any], rng: random.Random) -> None:
+    """One of them dropped, added, renamed, or of other numbers, another type or shape."""
+    name = rng.choice(list(arrays))
+    if rng.random() < 0.5:
+        name = rng.choice([one for one in arrays if one.startswith("rank")])
+    array = arrays[name]
+    how = rng.randrange(7)
+    if how == 0:
+        del arrays[name]
+    elif how == 1:
+        arrays[rng.choice(("surprise", f"{name}x", "rank9/moves"))] = array
+    elif how == 2:
+        arrays[name] = array.astype(rng.choice(("i1", "i8", "u1", "u8", "f4", "f8")))
+    elif how == 3:
+        arrays[name] = array.reshape(-1)[: rng.randrange(array.size + 1)]
+    elif how == 4 and array.ndim:
+        arrays[name] = array[..., None]
+    elif array.size:
+        data = array.view(np.uint8) if array.ndim else array
+        for _ in range(rng.choice((1, 3, 100))):
+            at = rng.randrange(data.size)
+            data.flat[at] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))
+
+
 DOORS: dict[str, Callable[[Game, random.Random], Iterator[Attempt]]] = {
-    door.__name__: door for door in (views, deals, moves, records, options, folders, names, actions, buffers, configs)
+    door.__name__: door
+    for door in (views, deals, moves, records, options, folders, names, actions, buffers, configs, checkpoints)
 }
 
 

@@ -21,7 +21,6 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from card_envs.files import read_file, replace_file
-from card_envs.game import Game
 
 Arrays = dict[str, NDArray[Any]]
 FACTS, DIGEST = "facts", "sha256"
@@ -63,13 +62,13 @@ def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
     Raises:
         OSError: it can't be written; what was there is still there.
     """
+    replace_file(path, packed(arrays, facts), keep=previous(path))
+
+
+def packed(arrays: Arrays, facts: dict[str, Any]) -> bytes:
+    """The file's content: in place of its digest it is taken over zeros."""
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    data = _sealed(save(contiguous, {FACTS: json.dumps(facts), DIGEST: UNSEALED.decode()}))
-    replace_file(path, data, keep=previous(path))
-
-
-def _sealed(data: bytes) -> bytes:
-    """The file with the digest of all of it in place of zeros."""
+    data = save(contiguous, {FACTS: json.dumps(facts), DIGEST: UNSEALED.decode()})
     start = data.index(b'"sha256":"' + UNSEALED) + len(b'"sha256":"')
     digest = hashlib.sha256(data).hexdigest().encode()
     return data[:start] + digest + data[start + len(digest) :]
@@ -173,27 +172,6 @@ def checked(arrays: Arrays, like: Mapping[str, NDArray[Any]], what: str) -> Arra
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{what}/{name}: expected finite numbers")
     return arrays
-
-
-def checked_states(game: Game, arrays: Arrays, like: NDArray[Any]) -> NDArray[Any]:
-    """The States [B], each with a decision due, in `states` of a rank: compiled code will believe what stands there.
-
-    Raises:
-        ValueError: they are no such states.
-    """
-    states = checked(arrays, {"states": like.view(np.uint8)}, "rank")["states"].view(like.dtype)
-    seats = game.rules.NUM_SEATS
-    for name in states.dtype.names or ():
-        kind = states.dtype[name].base.kind
-        if kind == "b" and (np.ascontiguousarray(states[name]).view(np.uint8) > 1).any():
-            raise ValueError(f"states: {name}: expected 0 or 1")
-        if kind == "f" and not np.isfinite(states[name]).all():
-            raise ValueError(f"states: {name}: expected finite numbers")
-    if ((states["seat"] < 0) | (states["seat"] >= seats)).any():
-        raise ValueError(f"states: seat: expected 0 to {seats - 1}")
-    if states["over"].any() or states["needs_deal"].any():
-        raise ValueError("states: expected a decision at each table")
-    return states
 
 
 def into_stream(rng: np.random.Generator, facts: dict[str, Any], name: str) -> None:

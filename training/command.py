@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 WRONG_INPUT = 2  # exit code
+EXTRA = ("torch", "tensorboard", "matplotlib")  # what the extra `train` installs
 console = Console()
 
 
@@ -23,6 +24,12 @@ def command(function: Callable[..., Any]) -> typer.Typer:
             code = function(*arguments, **named)
         except (ValueError, OSError) as error:
             complain(str(error))
+            raise typer.Exit(WRONG_INPUT) from None
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            if missing not in EXTRA:
+                raise
+            complain(f"training needs {missing}: pip install 'card_envs[train]'")
             raise typer.Exit(WRONG_INPUT) from None
         raise typer.Exit(code or 0)
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from card_envs.files import brief, read_file, reason
 from card_envs.games import get_game
+from training.recipes import recipe
 
 MAX_BYTES = 1 << 20  # of a file of settings
 MAX_DOTS = 200  # between two =
@@ -170,12 +171,16 @@ class Config(BaseModel):
 
 
 def load_config(path: Path, overrides: list[str] | None = None) -> Config:
-    """Read a TOML file; `key=value` overrides come last, their values in TOML as well (or plain text).
+    """Read a TOML file, or the settings of that name that come with the package.
+
+    `key=value` overrides come last, their values in TOML as well (or plain text).
 
     Raises:
         ValueError: naming the file or override, the key, what was given and what is right.
     """
     try:
+        if path.is_dir() or not path.exists():
+            path = recipe(path)
         data = read_file(path, MAX_BYTES, pipes=True)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None

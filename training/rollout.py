@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
+from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 from card_envs.opponents.afterstates import Afterstates, afterstates, joined
 from card_envs.opponents.network import input_fields, input_scale
-from training.checkpoint import checked_states, into_stream
+from training.checkpoint import into_stream
 from training.config import Config
+from training.episodes import Episodes
 from training.network import Actor, Inputs, Rows
 
 
@@ -75,6 +77,7 @@ class Rollout:
         self.game = game
         deals = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
         self.env = BatchEnv(game, config.tables, deals, options=options, skip_forced=config.skip_forced)
+        self.episodes = Episodes(self.env, table_keys(deals, np.arange(config.tables)))
         self.learns_forced = not config.skip_forced
         self.rng = np.random.default_rng(seed)
         shape = (config.steps, config.tables)
@@ -125,6 +128,7 @@ class Rollout:
             if not self.learns_forced:
                 self.learned[t] &= env.mask.sum(axis=1, dtype=np.int32) > 1
             env.step(self.actions[t])
+            self.episodes.note(self.actions[t])
             self.rewards[t] = env.rewards
             self.done[t] = env.done
         self.after = joined(after) if after else None
@@ -160,14 +164,13 @@ class Rollout:
         first_own = (self.sitting[tables] == CURRENT).argmax(axis=1)
         return float(self.rewards[:, tables, first_own].sum() / episodes)
 
-    def memory(self) -> tuple[dict[str, NDArray[np.uint8]], dict[str, Any]]:
+    def memory(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """What the next `collect` depends on: arrays, and facts for JSON."""
-        return {"states": self.env.states.view(np.uint8)}, {"rng": self.rng.bit_generator.state}
+        return self.episodes.memory(), {"rng": self.rng.bit_generator.state}
 
-    def remember(self, arrays: dict[str, NDArray[np.uint8]], facts: dict[str, Any]) -> None:
+    def remember(self, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> None:
         """Go on from what `memory` gave. Raises ValueError where that is not of such tables."""
-        self.env.states[:] = checked_states(self.game, arrays, self.env.states)
-        self.env.look()
+        self.episodes.remember(arrays)
         into_stream(self.rng, facts, "rng")
 
 

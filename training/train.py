@@ -25,7 +25,7 @@ CTRL_C, LOST = 130, 3  # exit codes: what shells expect after SIGINT; the run fa
 
 
 def main(
-    config: Annotated[Path, typer.Option(help="a TOML file of what differs from the defaults")],
+    config: Annotated[Path, typer.Option(help="a TOML file of what differs from the defaults, or a name")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on from the checkpoint of the run of this name")] = False,
 ) -> int:

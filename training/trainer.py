@@ -281,8 +281,10 @@ class Trainer:
         """Write the minibatch whose loss was no number, for whoever looks for the cause."""
         assert self.last_batch is not None
         batch, rows = self.last_batch, diverged.rows
-        arrays = {name: array[rows] for name, array in vars(batch).items() if isinstance(array, np.ndarray)}
-        arrays |= {"seen": batch.inputs.seen.obs[rows], "full": batch.full.obs[rows], "rows": rows}
+        arrays = {
+            name: array[rows] for name, array in vars(batch).items() if isinstance(array, np.ndarray) and name != "rows"
+        }
+        arrays |= {"seen": batch.inputs.seen.obs[rows], "full": batch.full.obs[rows]}
         file = io.BytesIO()
         np.savez_compressed(file, allow_pickle=False, **arrays)
         replace_file(path, file.getvalue())

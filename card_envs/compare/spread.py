@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from typing import TypeVar
 
 Portion = TypeVar("Portion")
@@ -64,7 +66,7 @@ def _over_pool(
 ) -> Iterator[tuple[int, Result]]:
     """The number and result of each portion, as they are finished. Raises BrokenProcessPool when a worker dies."""
     others = set(active_children())
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), leave_ctrl_c_alone)
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), begin_worker)
     try:
         numbers = {pool.submit(play, portion): number for number, portion in portions.items()}
         for future in as_completed(numbers):
@@ -77,9 +79,18 @@ def _over_pool(
         pool.shutdown(cancel_futures=True)
 
 
-def leave_ctrl_c_alone() -> None:
-    """Ctrl-C reaches all processes of a command; the first one ends the others."""
+def begin_worker() -> None:
+    """Ctrl-C reaches all processes of a command; the first one ends the others, also by dying."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker would wait for work forever: it holds both ends of the pipe that work comes through."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion], address: str) -> Iterator[Result]:

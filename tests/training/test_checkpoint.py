@@ -105,12 +105,31 @@ def fill(name: str, value: float) -> Callable[[checkpoint.Arrays, dict[str, Any]
     return forge
 
 
-def random_states(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-    arrays["rank0/states"] = np.random.default_rng(0).integers(0, 256, len(arrays["rank0/states"]), np.uint8)
+def random_moves(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    moves = arrays["rank0/moves"]
+    arrays["rank0/moves"] = np.random.default_rng(0).integers(0, 68, len(moves)).astype(moves.dtype)
 
 
-def short_states(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-    arrays["rank0/states"] = arrays["rank0/states"][:-1]
+def moves_dropped(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    arrays["rank0/moves"] = arrays["rank0/moves"][:-1]
+
+
+def moves_appended(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    """The first episode goes on beyond its end."""
+    arrays["rank0/moves"] = np.concatenate([np.full(99, arrays["rank0/moves"][0]), arrays["rank0/moves"]])
+    arrays["rank0/lengths"][0] += 99
+
+
+def endless(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    arrays["rank0/lengths"][:2] = 1 << 62, -(1 << 62)
+
+
+def states_beside(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    arrays["rank0/states"] = np.zeros(16, np.uint8)
+
+
+def other_keys(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    arrays["rank0/dealt_from"] = arrays["rank0/dealt_from"].astype(np.int64)
 
 
 def rename(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
@@ -134,9 +153,13 @@ FORGED: dict[str, tuple[Callable[[checkpoint.Arrays, dict[str, Any]], None], str
     "no ranks": (put("ranks", []), "ranks"),
     "a rank that knows nothing": (put("ranks", [{}]), "rng"),
     "wrong stream": (wrong_stream, "league: expected the state"),
-    "random states": (random_states, "states: "),
-    "states of ones": (fill("rank0/states", 255), "states: "),
-    "short states": (short_states, "states"),
+    "random moves": (random_moves, "moves: number "),
+    "moves of ones": (fill("rank0/moves", 255), "moves: number "),
+    "a move less": (moves_dropped, "lengths: expected"),
+    "moves after the end": (moves_appended, "moves: number "),
+    "lengths of no end": (endless, "lengths: expected"),
+    "states instead": (states_beside, "episodes: expected arrays"),
+    "other keys": (other_keys, "dealt_from: expected 16 of uint64"),
     "weights of no number": (fill("actor/first_weight", float("nan")), "finite"),
     "negative squares": (fill("optimizer/0/exp_avg_sq", -1.0), "negative"),
     "another optimiser": (rename, "optimizer"),

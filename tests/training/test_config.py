@@ -65,8 +65,21 @@ def test_errors_say_where_what_and_what_is_right(
 
 @pytest.mark.parametrize("path", ["nowhere.toml", "."])
 def test_what_is_no_file(path: str) -> None:
-    with pytest.raises(ValueError, match=r"cannot be read: (No such file|Is a directory)"):
+    with pytest.raises(ValueError, match="no such file, and no settings of that name"):
         load_config(Path(path))
+
+
+def test_settings_that_come_with_the_package_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # outside the checkout, and a folder of the name is no file
+    for path in CONFIGS.glob("*.toml"):
+        (tmp_path / path.stem).mkdir()
+        assert load_config(Path(path.stem)) == load_config(path)
+    names = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.toml")))
+    for wrong in ("configs/quickstart.toml", "quikstart"):
+        with pytest.raises(ValueError, match=rf"did you mean --config quickstart\? there are: {names}$"):
+            load_config(Path(wrong))
+    (tmp_path / "mine").write_text(MINIMAL)
+    assert load_config(Path("mine")).name == "mine"
 
 
 @pytest.mark.parametrize("depth", [100, 300, 500, 700, 900, 1000, 100_000])

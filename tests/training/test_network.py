@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from card_envs import BatchEnv, get_game
 from card_envs.game import Game, Int8s
@@ -109,6 +110,8 @@ def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: floa
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
+        if not hint:
+            network.move_weight[-1] = 0  # as it stays: nothing shows the network that move
     turn = turn_of_states(game, some(positions(game), 60))
     own = None if hint else np.full(60, -1)
     states = some(positions(game), 60)
@@ -130,3 +133,28 @@ def test_a_move_begins_as_what_it_leads_to() -> None:
     turn = turn_of_states(GAME, some(positions(GAME), 60))
     probabilities = network.policy(GAME).probabilities(turn)
     assert (probabilities.argmax(axis=1) == turn.bot_moves("greedy")).mean() > 0.99
+
+
+def test_products_in_16_bits_are_of_few_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library compiles for each shape and keeps what it compiled: memory must not grow with their number."""
+    network = Network(input_fields(GAME.rules), [8, 8], 4, 1.0)
+    network.bf16 = True
+    obs = sparse_rows(len(network.scale))
+    whole, seen = functional.linear, set()
+
+    def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        seen.add(tuple(x.shape))
+        return whole(x, weight, bias)
+
+    monkeypatch.setattr(functional, "linear", linear)
+    rng = np.random.default_rng(0)
+    rows_of = Rows(obs, network.scale)
+    alone = evaluate_in_parts(network, rows_of, np.arange(len(obs)))
+    for size in range(1, 1500, 3):
+        rows = rng.integers(0, len(obs), size)
+        out = network(rows_of, rows)
+        assert out.shape == (size, 4)
+        torch.testing.assert_close(out.detach(), torch.from_numpy(alone[rows]), rtol=0.02, atol=0.02)
+    assert len(seen) <= 130
+    out.sum().backward()
+    assert network.first_bias.grad is not None and torch.isfinite(network.first_bias.grad).all()

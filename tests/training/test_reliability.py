@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -89,6 +91,7 @@ def test_a_warm_start_takes_over_what_was_learned(change: dict[str, Any], tmp_pa
     one = Trainer(config)
     for _ in range(3):
         one.iterate()
+    (tmp_path / "run").mkdir()
     one.save_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     other = Trainer(Config(**{**config.model_dump(), "warm_start": str(tmp_path / "run"), "seed": 7}))
     for name in ("actor", "critic"):
@@ -264,7 +267,7 @@ def test_two_processes_train_one_policy(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "tiny"
     assert load_opponent(folder / "opponent").game.name == "back_alley"
     arrays, facts = checkpoint.read(folder / "checkpoint.safetensors")
-    assert arrays["rank0/states"].tobytes() != arrays["rank1/states"].tobytes()  # deals of their own
+    assert arrays["rank0/dealt_from"].tobytes() != arrays["rank1/dealt_from"].tobytes()  # deals of their own
     assert len(facts["ranks"]) == 2
     alone = CliRunner().invoke(app, [*arguments, "decisions=5000", "--resume"])
     assert alone.exit_code == 2 and "2 processes, now there are 1" in alone.output.replace("\n", " ")
@@ -275,11 +278,7 @@ def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> N
     folder = tmp_path / "runs" / "tiny"
     try:
         wait_for_lines(process, folder / "log.jsonl", 3)
-        children = subprocess.run(
-            ["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, text=True, check=True
-        )
-        last = max(map(int, children.stdout.split()))
-        subprocess.run(["kill", "-9", str(last)], check=True)
+        os.kill(max(children(process.pid)), signal.SIGKILL)
         output, _ = process.communicate(timeout=120)
     finally:
         process.kill()
@@ -289,9 +288,74 @@ def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> N
     assert facts["decisions"] > 0
 
 
+def start_nodes(arguments: list[str]) -> list[subprocess.Popen[str]]:
+    """torchrun on two nodes, both of them here."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1"]
+    launcher += ["--master-addr=127.0.0.1", f"--master-port={port}"]
+    return [
+        subprocess.Popen(
+            [*launcher, f"--node-rank={rank}", "-m", "training.train", *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+
+
+def end(nodes: list[subprocess.Popen[str]]) -> None:
+    """Kill them with their children, which outlive a launcher that is killed."""
+    for node in nodes:
+        for process in [*children(node.pid), node.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+
+def children(process: int) -> list[int]:
+    found = subprocess.run(["ps", "--ppid", str(process), "-o", "pid="], capture_output=True, text=True, check=False)
+    return [int(child) for child in found.stdout.split()]
+
+
+def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
+    nodes = start_nodes([*toml(tmp_path), "decisions=4000"])
+    try:
+        outputs = [node.communicate(timeout=300)[0] for node in nodes]
+    finally:
+        end(nodes)
+    assert [node.returncode for node in nodes] == [0, 0], outputs
+    assert "load_opponent(" in outputs[0] and "load_opponent(" not in outputs[1]
+    _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
+    assert len(facts["ranks"]) == 2 and facts["decisions"] >= 4000
+
+
+@pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_a_lost_node_ends_the_run_with_a_good_checkpoint(tmp_path: Path, lost: int) -> None:
+    """The other node says so and ends; together again they go on."""
+    arguments = toml(tmp_path)
+    nodes = start_nodes([*arguments, "minutes=60", "save_minutes=1e-9"])
+    folder = tmp_path / "runs" / "tiny"
+    try:
+        wait_for_lines(nodes[0], folder / "log.jsonl", 3)
+        end(nodes[lost : lost + 1])
+        output, _ = nodes[1 - lost].communicate(timeout=120)
+    finally:
+        end(nodes)
+    assert nodes[1 - lost].returncode not in (0, -signal.SIGKILL)
+    if lost == 1:
+        assert "another process of this run has died" in output and "--resume goes on" in output.replace("\n", " ")
+    _, facts = checkpoint.read(folder / "checkpoint.safetensors")
+    nodes = start_nodes([*arguments, f"decisions={facts['decisions'] + 500}", "--resume"])
+    try:
+        outputs = [node.communicate(timeout=300)[0] for node in nodes]
+    finally:
+        end(nodes)
+    assert [node.returncode for node in nodes] == [0, 0], outputs
+
+
 @pytest.mark.slow
 def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
-    """Killed twenty times without warning, a run ends with the very weights of one that was left alone."""
+    """Killed forty times without warning, a run ends with the very weights of one that was left alone."""
     budget = ["decisions=200_000", "save_minutes=1e-9", "strength_minutes=60"]
     (tmp_path / "calm").mkdir()
     (tmp_path / "killed").mkdir()
@@ -302,7 +366,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "killed" / "runs" / "tiny"
     rng = random.Random(0)
     kills, reached = 0, [0]
-    while kills < 20:
+    while kills < 40:
         log, resume = folder / "log.jsonl", []
         if (folder / "checkpoint.safetensors").exists():
             resume = ["--resume"]

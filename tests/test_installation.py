@@ -1,0 +1,115 @@
+"""What an installed package has and says: settings by name, what is missing, and the oldest versions that it allows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WITHOUT = """
+import runpy, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+module, *sys.argv[1:] = sys.argv[1:]
+runpy.run_module(module, run_name="__main__")
+"""
+
+
+def run(folder: Path, *words: str | Path, python: str | Path = sys.executable, path: Path | None = None) -> str:
+    """What a command says in that folder; it must not end in a traceback."""
+    environment = {**os.environ, "PYTHONPATH": str(path or ""), "COLUMNS": "200"}
+    done = subprocess.run(
+        [python, *map(str, words)], capture_output=True, text=True, cwd=folder, env=environment, check=False
+    )
+    assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as `pip install` leaves it, without what it needs."""
+    if not find_spec("hatchling"):
+        pytest.skip("hatchling, which builds the package, is not installed: it is in the extra dev")
+    folder = tmp_path_factory.mktemp("installed")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        wheel.extractall(folder / "site")
+    return folder / "site"
+
+
+def test_settings_are_installed_and_have_names(installed: Path, tmp_path: Path) -> None:
+    names = sorted(path.stem for path in (ROOT / "configs").glob("*.toml"))
+    say = "import sys; from training.config import load_config; from pathlib import Path; import training; "
+    say += "print(training.__file__, *(load_config(Path(name)).name for name in sys.argv[1:]))"
+    assert run(tmp_path, "-c", say, *names, path=installed).split() == [str(installed / "training/__init__.py"), *names]
+    said = run(tmp_path, "-m", "training.train", "--config", "configs/quickstart.toml", path=installed)
+    assert f"did you mean --config quickstart? there are: {', '.join(names)}" in said
+
+
+@pytest.mark.parametrize("module", ["train", "speed"])
+def test_training_without_torch_says_what_to_do(module: str, tmp_path: Path) -> None:
+    words = [f"training.{module}", "--config", "quickstart", *([f"runs={tmp_path}"] if module == "train" else [])]
+    said = run(tmp_path, "-c", WITHOUT, *words, path=ROOT)
+    assert "training needs torch: pip install 'card_envs[train]'" in said
+
+
+def oldest() -> list[str]:
+    """The oldest version that pyproject.toml allows of each package that is needed to play and to train."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    stated = [*project["dependencies"], *project["optional-dependencies"]["train"]]
+    return [re.sub(r">=([\w.]+).*", r"==\1", requirement) for requirement in stated]
+
+
+SMOKE = """
+import numpy as np, gymnasium, card_envs
+from card_envs import back_alley_v0
+for game in card_envs.GAMES.values():
+    env = gymnasium.make(game.gymnasium_id)
+    obs, info = env.reset(seed=1)
+    for _ in range(50):
+        *_, done, _, info = env.step(env.action_space.sample(info["action_mask"]))
+        if done:
+            break
+    batch = card_envs.BatchEnv(game, 64, seed=0)
+    batch.step(batch.mask.argmax(axis=1))
+env = back_alley_v0.env(deals="single")
+env.reset(seed=1)
+print(card_envs.load_opponent("back_alley/ppo").advise(env.view(env.agent_selection))[0])
+"""
+
+
+@pytest.mark.slow
+def test_the_oldest_stated_versions_work(tmp_path: Path) -> None:
+    """In an environment of their own: play, compare, train a little."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    command = [python, "-m", "pip", "install", "--quiet", ROOT, *oldest()]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    versions = run(tmp_path, "-m", "pip", "list", "--format", "freeze", python=python)
+    print("\n".join(line for line in versions.splitlines() if line in oldest()))
+    assert "(" in run(tmp_path, "-c", SMOKE, python=python)
+    compare = ("compare", "back_alley", "greedy", "ppo", "trivial", "--pairs", "20", "--picture", "p.png")
+    assert "20 mirrored pairs" in run(tmp_path, "-m", "card_envs", *compare, python=python)
+    assert "compare" in run(tmp_path, "-m", "card_envs", "--help", python=python)
+    words = ("decisions=20_000", "final_pairs=10", "tables=64")
+    assert "load_opponent" in run(tmp_path, "-m", "training.train", "--config", "quickstart", *words, python=python)
+    assert "mirrored pairs" in run(
+        tmp_path, "-m", "card_envs", "compare", "back_alley", "runs/quickstart/opponent", "greedy", "--pairs", "10",
+        python=python,
+    )  # fmt: skip

@@ -1,0 +1,67 @@
+"""Episodes under way are played again from their keys and moves."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.rng import table_keys
+from card_envs.game import Game
+from tests.conftest import short_options
+from training.episodes import START_LENGTH, Episodes
+
+TABLES = 24
+
+
+def played(game: Game, steps: int, skip_forced: bool, short: bool) -> Episodes:
+    env = BatchEnv(game, TABLES, 5, options=short_options(game) if short else {}, skip_forced=skip_forced)
+    episodes = Episodes(env, table_keys(5, np.arange(TABLES)))
+    streams, actions = np.arange(TABLES, dtype=np.uint64), np.zeros(TABLES, np.int64)
+    for _ in range(steps):
+        env.random_actions(streams, actions)
+        env.step(actions)
+        episodes.note(actions)
+    return episodes
+
+
+def shown(episodes: Episodes) -> list[bytes]:
+    """All that there is to see. The bytes of a State may differ where nothing lies any more."""
+    env, rules = episodes.env, episodes.env.game.rules
+    full = np.zeros((TABLES, rules.FULL_SIZE), np.int8)
+    env.observe_all(full)
+    views = [env.game.view.view(state, seat) for state in env.states for seat in range(rules.NUM_SEATS)]
+    seen = [env.obs, env.mask, env.seat, full, *episodes.memory().values()]
+    return [array.tobytes() for array in seen] + [json.dumps(view).encode() for view in views]
+
+
+@pytest.mark.parametrize("skip_forced", [False, True])
+@pytest.mark.parametrize(("steps", "short"), [(0, True), (1, True), (START_LENGTH + 1, False), (400, True)])
+def test_tables_come_out_the_same(game: Game, steps: int, skip_forced: bool, short: bool) -> None:
+    one, other = played(game, steps, skip_forced, short), played(game, 3, skip_forced, short)
+    other.remember(one.memory())
+    assert shown(one) == shown(other)
+    streams, actions = np.arange(TABLES, dtype=np.uint64), np.zeros(TABLES, np.int64)
+    for _ in range(100):  # and go on together, through further deals
+        one.env.random_actions(streams, actions)
+        for episodes in (one, other):
+            episodes.env.step(actions)
+            episodes.note(actions)
+        assert np.array_equal(one.env.rewards, other.env.rewards)
+    assert shown(one) == shown(other)
+
+
+def test_what_cannot_be_played_is_refused_and_changes_nothing(game: Game) -> None:
+    episodes = played(game, 22, True, True)
+    before = shown(episodes)
+    good = episodes.memory()
+    table = int(good["lengths"].argmax())
+    last = int(good["lengths"][: table + 1].sum()) - 1
+    for action in (game.rules.NUM_ACTIONS, 255):
+        moves = good["moves"].copy()
+        moves[last] = action
+        with pytest.raises(ValueError, match=rf"moves: number \d+ at table {table} is illegal"):
+            episodes.remember({**good, "moves": moves})
+        assert shown(episodes) == before
