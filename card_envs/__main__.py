@@ -252,6 +252,21 @@ def advise(
 
 
 @app.command()
+def schema(
+    game_name: GameName,
+    table: Annotated[bool, typer.Option("--table", help="as a table for people, in Markdown")] = False,
+) -> None:
+    """Print the JSON schema of a game's views: what `advise` and the server take and give."""
+    game = get_game(game_name)
+    if table:
+        from card_envs.serve.described import key_table
+
+        console.print(key_table(game), markup=False, highlight=False, soft_wrap=True, end="")
+    else:
+        console.print(json.dumps(game.view.SCHEMA, indent=1), markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
 def layout(
     game_name: GameName,
     write: Annotated[bool, typer.Option("--write", help="write them into the game's RULES.md, between their marks")] = (
