@@ -84,32 +84,36 @@ class AdviseRequest(Request):
     game: GameName
     opponent: OpponentName = "greedy"
     view: Annotated[dict[str, Any], Field(description="see `/v1/games/{game}/schema`")]
-    seconds: Seconds | None = Field(None, description="for a search; the server's own limit holds besides")
-    seed: Seed = Field(0, description="of what a search draws")
+    seconds: Seconds | None = Field(default=None, description="for a search; the server's own limit holds besides")
+    seed: Seed = Field(default=0, description="of what a search draws")
 
 
 class TableRequest(Request):
     game: GameName
     options: Annotated[dict[str, Any], Field(description="see `/v1/games`")] = {}
     players: Annotated[list[OpponentName | None], Field(max_length=16)] | None = Field(
-        None, description="of each seat: null for a person; left out: a person in seat 0, `greedy` elsewhere"
+        default=None, description="of each seat: null for a person; left out: a person in seat 0, `greedy` elsewhere"
     )
-    undo: bool = Field(False, description="whether moves may be taken back; only with one person")
-    seconds: Seconds | None = Field(None, description="for each move of a search; the server's own limit holds besides")
-    seed: Seed | None = Field(None, description="of the deals; only where the server allows it")
-    deal: dict[str, Any] | None = Field(None, description="as `reset` takes it; only where the server allows it")
+    undo: bool = Field(default=False, description="whether moves may be taken back; only with one person")
+    seconds: Seconds | None = Field(
+        default=None, description="for each move of a search; the server's own limit holds besides"
+    )
+    seed: Seed | None = Field(default=None, description="of the deals; only where the server allows it")
+    deal: dict[str, Any] | None = Field(
+        default=None, description="as `reset` takes it; only where the server allows it"
+    )
 
 
 class MoveRequest(Request):
     move: Annotated[str, Field(max_length=64)]
-    turn: Turn | None = Field(None, description="if given, nothing is played unless so many moves have been")
+    turn: Turn | None = Field(default=None, description="if given, nothing is played unless so many moves have been")
     wait: Wait = 10.0
 
 
 class ReplayRequest(Request):
     record: Annotated[dict[str, Any], Field(description="a game record, as `/record` gives it")]
     seat: Annotated[int, Field(ge=0)] = 0
-    at: Turn | None = Field(None, description="left out: all of them")
+    at: Turn | None = Field(default=None, description="left out: all of them")
 
 
 class Error(Reply):
