@@ -14,11 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.engine.buffers import whole_number as whole_number  # for the views of games
 from card_envs.engine.table import Table
+from card_envs.files import brief
 from card_envs.game import Game, State
 
 Model = TypeVar("Model", bound=BaseModel)
 
 VERSION: Literal[1] = 1  # of all views: higher where a key changes its meaning or is no longer understood
+MOST_ENTRIES = 1000  # of any list or object in a view
+DEEPEST = 8
 Version = Annotated[Literal[1], Field(description="of this form of a view")]
 
 
@@ -74,13 +77,28 @@ def deal_keys(deal: object, required: str, *optional: str, example: str, where: 
 def read(model: type[Model], given: object) -> Model:
     """A view, or the options in it, as a model."""
     if not isinstance(given, dict):
-        raise ValueError(f"view: expected a dict, got {given!r:.80}")
+        raise ValueError(f"view: expected a dict, got {brief(given):.80}")
+    _check_size(given, ())
     try:
         return model.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"view: {where}: {first['msg']}" if where else f"view: {first['msg']}") from None
+
+
+def _check_size(given: object, path: tuple[str, ...]) -> None:
+    """No view is so large that listing all that is wrong in it would take long."""
+    if not isinstance(given, (dict, list)):
+        return
+    where = ".".join(path[:3])[:80]
+    if len(given) > MOST_ENTRIES or len(path) > DEEPEST:
+        what = f"{len(given)} entries" if len(given) > MOST_ENTRIES else "nested too deep"
+        raise ValueError(
+            f"view: {where + ': ' if where else ''}{what}; expected at most {MOST_ENTRIES}, {DEEPEST} deep"
+        )
+    for name, value in given.items() if isinstance(given, dict) else enumerate(given):
+        _check_size(value, (*path, str(name)))
 
 
 def play_shown(table: Table, seat: int, move: str, where: str, known: bool = True) -> None:
@@ -132,4 +150,4 @@ def _check_same(given: Any, made: Any, sets: Collection[str], path: tuple[str, .
             _check_same(given[number], value, sets, (*path, str(number)))
     elif path[-1] not in sets or sorted(given) != sorted(made):
         where = ".".join(path)
-        raise ValueError(f"view: {where}: got {given!r}, but the rest of the view makes it {made!r}")
+        raise ValueError(f"view: {where}: got {brief(given)}, but the rest of the view makes it {made!r}")

@@ -48,6 +48,7 @@ class Workers:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._most = threads + waiting
         self._taken = 0
+        self._stopped = False
 
     async def run(self, work: Callable[[], Answer], *, patient: bool = False) -> Answer:
         """Do some work.
@@ -59,14 +60,19 @@ class Workers:
         Raises:
             Problem: the queue is full.
         """
-        if self._taken >= self._most and not patient:
+        if self._stopped or (self._taken >= self._most and not patient):
             raise Problem("busy", "all threads are at work; try again")
         self._taken += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        except asyncio.CancelledError:
+            if self._stopped:
+                raise Problem("busy", "the server is ending") from None
+            raise
         finally:
             self._taken -= 1
 
     def stop(self) -> None:
         """Let what has begun finish, and nothing else begin."""
+        self._stopped = True
         self._pool.shutdown(wait=False, cancel_futures=True)

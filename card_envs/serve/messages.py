@@ -24,6 +24,7 @@ STATUS = {
     "failed": 500,
     "busy": 503,
 }
+MOST_ENTRIES = 20_000  # of any list or object: the moves of a record
 PLACE = re.compile(
     r"((?:view|deal|record|options?)(?:[.:\[] ?[\w.\[\]]+)?)(?=: )"
 )  # `view: hand.2: …`, `deal.packs[0]: …`
@@ -75,6 +76,8 @@ class Request(BaseModel):
 
 
 def _with_whole_numbers(given: Any) -> Any:
+    if isinstance(given, (dict, list)) and len(given) > MOST_ENTRIES:
+        raise ValueError(f"a list or object of {len(given)} entries; expected at most {MOST_ENTRIES}")
     if isinstance(given, dict):
         return {key: _with_whole_numbers(value) for key, value in given.items()}
     if isinstance(given, list):
