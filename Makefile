@@ -33,5 +33,5 @@ clean:
 	touch $@
 
 .venv/dev: .venv/train
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,serve,open_spiel,dev]'
 	touch $@
