@@ -126,7 +126,7 @@ async def flood(address: str, requests: int, connections: int = 32) -> dict[int,
         b"[" * 50_000,
         b"\xff" * 1000,
         b'{"game": NaN}',
-        b'{"game": "back_alley", "view": {"seat": 1e999}}',
+        b'{"game": "x", "view": {"seat": 1e999}}',
     ]
     junk += [json.dumps({"game": name, "view": {"hand": ["?"] * 5000}}).encode() for name in GAMES]
     junk += [json.dumps({"game": name, "options": {"x" * 5000: 1}}).encode() for name in GAMES]

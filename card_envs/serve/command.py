@@ -40,9 +40,7 @@ def make_seats(
     for opponent in opponents:
         name, equals, what = opponent.partition("=")
         if not equals:
-            raise ValueError(
-                f"opponent {opponent!r}: expected GAME/NAME=WHAT, such as back_alley/mine=runs/mine/opponent"
-            )
+            raise ValueError(f"opponent {opponent!r}: expected GAME/NAME=WHAT, a folder or module:Class")
         added[name] = what
     chosen = [get_game(name) for name in games] or list(GAMES.values())
     return Seats(Advisers(Opponents(chosen, added), limits), Tables(folder, limits), allow_deals)

@@ -89,10 +89,8 @@ class Reply(BaseModel):
     """What is sent; described here, made elsewhere."""
 
 
-GameName = Annotated[str, Field(max_length=64, description="as `/v1/games` lists it", examples=["back_alley"])]
-OpponentName = Annotated[
-    str, Field(max_length=200, description="as `/v1/opponents` lists it, without the game", examples=["greedy"])
-]
+GameName = Annotated[str, Field(max_length=64, description="as `/v1/games` lists it")]
+OpponentName = Annotated[str, Field(max_length=200, description="as `/v1/opponents` lists it, without the game")]
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 64)]
 Wait = Annotated[float, Field(ge=0, le=30, description="seconds to wait for the seat's turn or the end")]
