@@ -132,7 +132,10 @@ def _king(dress: Dress, suit: str) -> str:
     ermine = (
         f'<path d="M37 54.5C42 51.5 46 52 50 58.5 54 52 58 51.5 63 54.5 60 60.5 54 61 50 64 46 61 40 60.5 37 54.5Z" '
         f'fill="#fffdf6" stroke="{INK}" stroke-width=".8"/>'
-        + "".join(f'<path d="M{x} {y}v1.8" stroke="{INK}" stroke-width="1"/>' for x, y in ((42, 55.5), (58, 55.5), (46, 58.5), (54, 58.5)))
+        + "".join(
+            f'<path d="M{x} {y}v1.8" stroke="{INK}" stroke-width="1"/>'
+            for x, y in ((42, 55.5), (58, 55.5), (46, 58.5), (54, 58.5))
+        )
     )
     return hair + _head() + ermine + beard + crown + sword
 
@@ -156,8 +159,10 @@ def _queen(dress: Dress, suit: str) -> str:
     )
     lace = (
         f'<path d="M40 54C45 59.5 55 59.5 60 54L62.5 58.5C56 66 44 66 37.5 58.5Z" fill="#fffdf6" stroke="{INK}" stroke-width=".8"/>'
-        + "".join(f'<circle cx="{x}" cy="{y}" r="1.25" fill="{GOLD}" stroke="{INK}" stroke-width=".4"/>'
-                  for x, y in ((43.5, 58.8), (50, 61), (56.5, 58.8)))
+        + "".join(
+            f'<circle cx="{x}" cy="{y}" r="1.25" fill="{GOLD}" stroke="{INK}" stroke-width=".4"/>'
+            for x, y in ((43.5, 58.8), (50, 61), (56.5, 58.8))
+        )
     )
     flower = (
         f'<path d="M68 58C67 50 66.5 44 67.5 37" fill="none" stroke="#2f7a3f" stroke-width="1.3"/>'

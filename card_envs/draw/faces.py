@@ -18,38 +18,35 @@ EDGE = "#b9b3a2"
 BACK_COLOURS = (("#1f3f7a", "#d9e2f3"), ("#8c1d2c", "#f6dcd9"))  # ground and lines, by pack
 JOKER_COLOURS = {"BB": RED, "LB": INK}
 
-LEFT, MIDDLE, RIGHT = 37, 50, 63
+LEFT, MIDDLE, RIGHT = 37.0, 50.0, 63.0
 _TOP, _BOTTOM = 29, 111
 # Where the pips of a number card are; those below the middle stand on their heads.
-_COLUMN = {
+_COLUMN: dict[int, tuple[float, ...]] = {
     2: (_TOP, _BOTTOM),
     3: (_TOP, 70, _BOTTOM),
     4: (_TOP, 56.3, 83.7, _BOTTOM),
 }
 PLACES: dict[str, list[tuple[float, float]]] = {
-    "2": [(MIDDLE, y) for y in _COLUMN[2]],
-    "3": [(MIDDLE, y) for y in _COLUMN[3]],
-    **{
-        rank: [(x, y) for x in (LEFT, RIGHT) for y in _COLUMN[number]] + [(MIDDLE, y) for y in extra]
-        for rank, number, extra in (
-            ("4", 2, ()),
-            ("5", 2, (70,)),
-            ("6", 3, ()),
-            ("7", 3, (49.5,)),
-            ("8", 3, (49.5, 90.5)),
-            ("9", 4, (70,)),
-            ("T", 4, (42.6, 97.4)),
-        )
-    },
+    rank: [(x, y) for x in sides for y in _COLUMN[number]] + [(MIDDLE, y) for y in between]
+    for rank, sides, number, between in (
+        ("2", (MIDDLE,), 2, ()),
+        ("3", (MIDDLE,), 3, ()),
+        ("4", (LEFT, RIGHT), 2, ()),
+        ("5", (LEFT, RIGHT), 2, (70,)),
+        ("6", (LEFT, RIGHT), 3, ()),
+        ("7", (LEFT, RIGHT), 3, (49.5,)),
+        ("8", (LEFT, RIGHT), 3, (49.5, 90.5)),
+        ("9", (LEFT, RIGHT), 4, (70,)),
+        ("T", (LEFT, RIGHT), 4, (42.6, 97.4)),
+    )
 }
 
 
 def pip(suit: str, x: float, y: float, size: float, upside_down: bool = False) -> str:
     """A pip around (x, y)."""
     turn = " rotate(180)" if upside_down else ""
-    return (
-        f'<path transform="translate({x:g} {y:g}){turn} scale({size / 100:g})" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
-    )
+    placed = f"translate({x:g} {y:g}){turn} scale({size / 100:g})"
+    return f'<path transform="{placed}" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
 
 
 def letters(text: str, x: float, y: float, height: float, colour: str, weight: float, squeeze: float = 1) -> str:
@@ -67,7 +64,7 @@ def face(card: str) -> str:
     if card in JOKER_COLOURS:
         index, middle = _joker_index(card), joker(card == "BB")
     else:
-        rank, suit = card
+        rank, suit = card[0], card[1]
         index, middle = _index(rank, suit), _middle(rank, suit)
     turned = f'<g transform="rotate(180 {WIDTH / 2:g} {HEIGHT / 2:g})">{index}</g>'
     return _sheet(PAPER) + middle + index + turned
@@ -84,7 +81,7 @@ def back(pack: int = 0) -> str:
     )
     return (
         _sheet(PAPER)
-        + f'<clipPath id="net"><rect x="12" y="12" width="76" height="116" rx="3"/></clipPath>'
+        + '<clipPath id="net"><rect x="12" y="12" width="76" height="116" rx="3"/></clipPath>'
         + f'<rect x="7" y="7" width="86" height="126" rx="4" fill="{ground}"/>'
         + f'<path clip-path="url(#net)" fill="none" stroke="{line}" stroke-opacity=".55" stroke-width="1.3" d="{net}"/>'
         + f'<rect x="10.5" y="10.5" width="79" height="119" rx="3" fill="none" stroke="{line}" stroke-width="1.4"/>'

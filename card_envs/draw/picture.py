@@ -54,8 +54,8 @@ class Picture:
     def slot(self, x: float, y: float, suit: str = "") -> None:
         """An empty place for a card, perhaps for those of one suit."""
         self._parts.append(
-            f'<rect x="{x + 2:g}" y="{y + 2:g}" width="{WIDTH - 4}" height="{HEIGHT - 4}" rx="9" fill="{DARK}" fill-opacity=".28" '
-            f'stroke="{CREAM}" stroke-opacity=".45" stroke-width="2.5" stroke-dasharray="9 7"/>'
+            f'<rect x="{x + 2:g}" y="{y + 2:g}" width="{WIDTH - 4}" height="{HEIGHT - 4}" rx="9" fill="{DARK}" '
+            f'fill-opacity=".28" stroke="{CREAM}" stroke-opacity=".45" stroke-width="2.5" stroke-dasharray="9 7"/>'
         )
         if suit:
             self._parts.append(
@@ -87,7 +87,14 @@ class Picture:
         self.text(text, x, y, 20, weight="bold")
 
     def text(
-        self, text: str, x: float, y: float, height: float = 24, anchor: str = "middle", colour: str = CREAM, weight: str = "light"
+        self,
+        text: str,
+        x: float,
+        y: float,
+        height: float = 24,
+        anchor: str = "middle",
+        colour: str = CREAM,
+        weight: str = "light",
     ) -> None:
         """A caption with capitals of this height, centred on y; x is its `start`, `middle` or `end`."""
         left = x - {"start": 0, "middle": 0.5, "end": 1}[anchor] * self.text_width(text, height)
@@ -133,7 +140,7 @@ class Picture:
             f'<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="#23805a"/>'
             f'<stop offset="1" stop-color="#0f4a35"/></radialGradient>{groups}</defs>'
             f'<rect width="{self.width}" height="{self.height}" rx="22" fill="url(#felt)"/>'
-            f'{"".join(self._parts)}</svg>\n'
+            f"{''.join(self._parts)}</svg>\n"
         )
 
     def _use(self, name: str, shapes: str, x: float, y: float, size: float, turn: float, label: str) -> None:

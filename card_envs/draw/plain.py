@@ -14,7 +14,7 @@ CELL, LINE, CAPITAL = 16, 32, 17  # of a letter: alike for all, so that columns 
 def text_page(title: str, text: str, moves: Sequence[str] = ()) -> str:
     """Lines of text as an SVG document."""
     width, height = COLUMNS * CELL + 2 * MARGIN, LINES * LINE + 2 * MARGIN
-    picture = Picture(title, width, height, {move: ("", "") for move in moves})
+    picture = Picture(title, width, height, dict.fromkeys(moves, ("", "")))
     with picture.place("text", text):
         for row, line in enumerate(text.splitlines()):
             for column, letter in enumerate(line):

@@ -17,12 +17,12 @@ GROUND = "#12211a"  # behind the round corners of the table
 
 
 def check_libraries() -> None:
-    """Raise ImportError that says what to install where images can't be made."""
+    """Raise ValueError that says what to install where images can't be made."""
     try:
-        import PIL.Image
+        import PIL.Image  # noqa: F401
         import resvg_py  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f'{error}: images need `pip install "card_envs[draw]"`') from None
+    except ImportError:
+        raise ValueError("pictures need resvg and Pillow: pip install 'card_envs[draw]'") from None
 
 
 def png(svg: str, width: int = 1200) -> bytes:

@@ -11,11 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from card_envs.draw import draw
 from card_envs.engine.buffers import check_game, known_keys, new_seed, one_of
 from card_envs.engine.legality import illegal_move, is_legal
 from card_envs.engine.table import Table, play_again
-from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, rendered
+from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.game import Game, Int8s, bounds
 from card_envs.record import GameRecord
 
@@ -326,7 +325,7 @@ class CardEnv(AECEnv):
 
     def _repr_svg_(self) -> str | None:
         """What a notebook shows: the position as the seat to move sees it."""
-        return draw(self.game, self._view_of_mover()) if self._seeded else None
+        return drawn(self.game, self._view_of_mover()) if self._seeded else None
 
     def _view_of_mover(self) -> dict[str, Any]:
         return self.view(self.possible_agents[self._table.seat])

@@ -16,7 +16,7 @@ WIDTH = 1000  # of pictures, in pixels
 
 
 def check_render_mode(mode: object) -> None:
-    """Raises ValueError for an unknown mode, ImportError where pictures can't be made."""
+    """Raises ValueError for an unknown mode, and where pictures can't be made."""
     one_of(mode, (None, *RENDER_MODES), "render_mode")
     if mode == "rgb_array":
         from card_envs.draw.raster import check_libraries
@@ -44,9 +44,15 @@ def rendered(game: Game, view: dict[str, Any], mode: RenderMode | None, below: s
     return None
 
 
+def drawn(game: Game, view: dict[str, Any]) -> str:
+    """A view as an SVG document."""
+    from card_envs.draw import draw
+
+    return draw(game, view)
+
+
 def picture(game: Game, view: dict[str, Any]) -> NDArray[np.uint8]:
     """A view as pixels, [H, W, 3] uint8, of the same size throughout a game."""
-    from card_envs.draw import draw
     from card_envs.draw.raster import pixels
 
-    return pixels(draw(game, view), WIDTH)
+    return pixels(drawn(game, view), WIDTH)

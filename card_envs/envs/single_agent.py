@@ -10,10 +10,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from card_envs.draw import draw
 from card_envs.engine.buffers import whole_number
 from card_envs.envs.aec import CardEnv, ObsDtype, observation_box
-from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, rendered
+from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
@@ -92,7 +91,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         rules = self.game.rules
         self._opponents = other_players(self.game, opponents, seat)
         check_render_mode(render_mode)
-        self.render_mode = render_mode
+        self.render_mode: RenderMode | None = render_mode
         self.observation_space = observation_box(self.game, obs_dtype)
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self._seat_option = seat
@@ -179,4 +178,4 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
     def _repr_svg_(self) -> str | None:
         """What a notebook shows: the position as this seat sees it."""
-        return draw(self.game, self._env.view(self._agent)) if self._rng is not None else None
+        return drawn(self.game, self._env.view(self._agent)) if self._rng is not None else None

@@ -91,7 +91,9 @@ def _seat(picture: Picture, at: Layout, given: dict[str, Any], seat: int, bids: 
     if narrow:
         width, height = at.backs_room, 100
     level, bid, number = given["board_levels"][seat], bids.get(seat, ""), given["hand_sizes"][seat]
-    said = f"{'' if bid in ('', 'pass', 'board') else 'bid '}{bid}{f' x{level}' if bid == 'board' and level > 1 else ''}"
+    said = (
+        f"{'' if bid in ('', 'pass', 'board') else 'bid '}{bid}{f' x{level}' if bid == 'board' and level > 1 else ''}"
+    )
     dealer = ", dealer" if given["dealer"] == seat else ""
     with picture.place(f"seat {seat}", f"{SEAT_NAMES[k]}: {said or 'no bid yet'}, {number} cards{dealer}"):
         picture.plate(x, y, width, height, bright=given["to_move"] == seat)
@@ -144,26 +146,27 @@ def _turned(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
 
 def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
     """The trick on the table; the last one, paler, while the next is not begun."""
-    tricks = given["tricks"]
-    if not tricks:
-        return
-    trick = tricks[-1]
+    (left, middle), (x, top), (right, _), (_, bottom) = at.trick[1], at.trick[2], at.trick[3], at.trick[0]
+    trick = given["tricks"][-1] if given["tricks"] else {"leader": 0, "cards": []}
     complete = len(trick["cards"]) == 4 and given["to_move"] is not None
-    label = "last trick" if complete else "trick"
-    words = ", ".join(
-        f"{SEAT_NAMES[(trick['leader'] + k - given['seat']) % 4]} {card_name(card)}" for k, card in enumerate(trick["cards"])
-    )
-    with picture.place("trick", f"{label}: {words}"):
-        picture.raw(f'<g opacity="{0.55 if complete else 1}">')
-        for k, card in enumerate(trick["cards"]):
-            x, y = at.trick[(trick["leader"] + k - given["seat"]) % 4]
-            if k == 0:
-                picture.raw(f'<rect x="{x - 5:g}" y="{y - 5:g}" width="110" height="150" rx="12" fill="{GOLD}"/>')
-            picture.card(card, x, y)
+    seats = [(trick["leader"] + k - given["seat"]) % 4 for k in range(4)]
+    words = ", ".join(f"{SEAT_NAMES[k]} {card_name(card)}" for k, card in zip(seats, trick["cards"]))
+    with picture.place("trick", f"{'last trick' if complete else 'trick'}: {words or 'not begun'}"):
+        # Where a card is dropped to be played.
+        picture.raw(
+            f'<rect x="{left}" y="{top}" width="{right + 100 - left}" height="{bottom + 140 - top}" fill-opacity="0"/>'
+            f'<g opacity="{0.55 if complete else 1}">'
+        )
+        for k, card in zip(seats, trick["cards"]):
+            across, down = at.trick[k]
+            if k == seats[0]:  # led
+                picture.raw(
+                    f'<rect x="{across - 5:g}" y="{down - 5:g}" width="110" height="150" rx="12" fill="{GOLD}"/>'
+                )
+            picture.card(card, across, down)
         picture.raw("</g>")
-        (x, top), (_, bottom) = at.trick[2], at.trick[0]
         if complete:
-            picture.text(label, x + 50, (top + bottom + 140) / 2, 24)
+            picture.text("last trick", x + 50, middle + 70, 24)
 
 
 def _hand(picture: Picture, at: Layout, given: dict[str, Any]) -> None:

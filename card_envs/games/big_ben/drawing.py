@@ -100,7 +100,9 @@ def _face(picture: Picture, at: Layout, done: float) -> None:
     for i, numeral in enumerate(ROMAN):
         left, top = _on_clock(i, FACE - 44, FACE - 44)
         picture.text(numeral, left, top, 26, colour=INK, weight="bold")
-    petals = "".join(f'<path d="M0-24C10-46 10-70 0-92-10-70-10-46 0-24Z" transform="rotate({30 * i})"/>' for i in range(12))
+    petals = "".join(
+        f'<path d="M0-24C10-46 10-70 0-92-10-70-10-46 0-24Z" transform="rotate({30 * i})"/>' for i in range(12)
+    )
     hour, minute = 360 * done, 360 * (12 * done % 1)
     picture.raw(
         f'<g fill="#b58a2a" fill-opacity=".22">{petals}</g>'
