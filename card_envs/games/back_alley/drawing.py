@@ -147,7 +147,7 @@ def _turned(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
 def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
     """The trick on the table; the last one, paler, while the next is not begun."""
     (left, middle), (x, top), (right, _), (_, bottom) = at.trick[1], at.trick[2], at.trick[3], at.trick[0]
-    trick = given["tricks"][-1] if given["tricks"] else {"leader": 0, "cards": []}
+    trick: dict[str, Any] = given["tricks"][-1] if given["tricks"] else {"leader": 0, "cards": []}
     complete = len(trick["cards"]) == 4 and given["to_move"] is not None
     seats = [(trick["leader"] + k - given["seat"]) % 4 for k in range(4)]
     words = ", ".join(f"{SEAT_NAMES[k]} {card_name(card)}" for k, card in zip(seats, trick["cards"]))
