@@ -14,6 +14,7 @@ from card_envs.draw.pips import COLOURS, PIPS, card_name
 CREAM = "#f3ead2"
 GOLD = "#f2c14e"
 DARK = "#0a2f22"
+QUIET = "#a9cbbb"
 MARGIN = 20
 # How far apart the cards of a fan lie where there is room: then rank and suit of each are seen.
 ACROSS, DOWN = 26, 48
@@ -76,6 +77,10 @@ class Picture:
             self.back(x - 2 * layer, y - 2 * layer, pack)
         if cards:
             self.card(cards[-1], x, y)
+
+    def name(self, text: str, x: float, y: float) -> None:
+        """What the notation calls a place, around (x, y)."""
+        self.text(text, x, y, 17, colour=QUIET)
 
     def badge(self, text: str, x: float, y: float) -> None:
         """A short text on a dark plate around (x, y): how many cards there are."""

@@ -36,19 +36,19 @@ def _on_clock(hour: int, across: float, down: float) -> tuple[float, float]:
 
 
 WIDE = Layout(
-    width=1360,
+    width=1440,
     height=1120,
-    middle=(680, 560),
+    middle=(720, 560),
     piles=tuple(_on_clock(hour, 520, 466) for hour in range(12)),
-    room=238,
+    room=220,
     stock=(40, 940),
-    waste=(1320, 940),
+    waste=(1400, 940),
     waste_shown=5,
     placed=(40, 66),
-    gaps=(1320, 66),
+    gaps=(1400, 66),
 )
 # Piles above the middle grow up, those below it down: so none covers the clock.
-_RISE = (402, 350, 170, 0, -170, -350, -402, -350, -170, 0, 170, 350)
+_RISE = (402, 366, 186, 0, -186, -366, -402, -366, -186, 0, 186, 366)
 TALL = Layout(
     width=960,
     height=1480,
@@ -143,6 +143,7 @@ def _pile(picture: Picture, at: Layout, i: int, name: str, cards: list[str], tal
             picture.slot(x, y)
         for card, offset in zip(cards, offsets):
             picture.card(card, x + (0 if tall else offset), y + (offset if tall else 0))
+        picture.name(name, *((x + 50, y - 17) if tall else (x - 24, y + 70)))
 
 
 def _stock_and_waste(picture: Picture, at: Layout, given: dict[str, Any]) -> None:

@@ -32,8 +32,8 @@ class Layout(NamedTuple):
 WIDE = Layout(
     width=1116,
     height=1016,
-    houses=tuple((20 if house < 4 else 676, 194 + 157 * (house % 4)) for house in range(8)),
-    room=420,
+    houses=tuple((48 if house < 4 else 676, 194 + 157 * (house % 4)) for house in range(8)),
+    room=392,
     foundations=tuple((452 + 112 * (pile % 2), 194 + 157 * (pile // 2)) for pile in range(8)),
     rows=(24, 846),
     reserve=26,
@@ -45,11 +45,11 @@ WIDE = Layout(
 )
 TALL = Layout(
     width=920,
-    height=1350,
-    houses=tuple((20 + 113 * (house % 4) + 453 * (house // 4) - (1 if house > 3 else 0), 440) for house in range(8)),
+    height=1376,
+    houses=tuple((20 + 113 * (house % 4) + 453 * (house // 4) - (1 if house > 3 else 0), 466) for house in range(8)),
     room=640,
     foundations=tuple((14 + 113.4 * pile, 284) for pile in range(8)),
-    rows=(110, 1186),
+    rows=(110, 1212),
     reserve=24,
     waste=296,
     turned=684,
@@ -93,6 +93,9 @@ def _house(picture: Picture, at: Layout, number: int, cards: list[str], tall: bo
         if not cards:
             picture.slot(x, y)
         picture.fan(cards, x, y, across=0 if tall else step, down=step if tall else 0)
+        end = x + 100 + max(len(cards) - 1, 0) * step
+        beside = (x + 50, y - 20) if tall else (x - 22 if number < 4 else end + 22, y + 70)
+        picture.name(f"H{number + 1}", *beside)
 
 
 def _player(picture: Picture, at: Layout, given: dict[str, Any], player: int, y: float, own: bool, tall: bool) -> None:
