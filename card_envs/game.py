@@ -282,17 +282,17 @@ class View(Protocol):
     def view(self, state: State, seat: int) -> dict[str, Any]:
         """All that a seat sees, ready for JSON.
 
-        Every game has the keys `game` (its name), `options` (as `env(**options)` takes them), `seat`, `to_move` (the
-        seat, or None where no decision is due) and `legal` (the seat's legal moves as text; empty where it is not to
-        move).
+        Every game has the keys `version` (`card_envs.views.VERSION`), `game` (its name), `options` (as
+        `env(**options)` takes them), `seat`, `to_move` (the seat, or None where no decision is due) and `legal` (the
+        seat's legal moves as text; empty where it is not to move). Moves are public: all seats get to know their texts.
         """
 
     def from_view(self, given: dict[str, Any]) -> State:
         """A State with that view; what is hidden is filled in consistently.
 
         The view comes from outside and may be any JSON; `card_envs/views.py` helps to check it. Raises ValueError,
-        with a message that begins with "view", where it is malformed, contradicts itself or the rules, or shows no
-        decision.
+        with a message that begins with "view: ", then the key that is wrong and a colon, where it is malformed,
+        contradicts itself or the rules, or shows no decision.
         """
 
     def picture(self, given: dict[str, Any]) -> str:
