@@ -113,12 +113,19 @@ def test_the_server_ends_while_somebody_watches(tmp_path: Path) -> None:
     again.stop()
 
 
-def test_the_server_does_what_its_openapi_says(server: Server) -> None:
-    """Fuzzed by schemathesis; `--max-examples` is small here, larger by hand."""
+def test_the_server_does_what_its_openapi_says(server: Server, tmp_path: Path) -> None:
+    """Fuzzed by schemathesis at a table where nobody can end the game; more with CARD_ENVS_FUZZ=1000.
+
+    What is left out: that every body which fits the schema is accepted. Whether a view or a move makes sense is the
+    game's to say.
+    """
     pytest.importorskip("schemathesis", reason="schemathesis is not installed")
-    checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/openapi.json", "--checks", checks]
-    command += ["--max-examples", os.environ.get("CARD_ENVS_FUZZ", "15"), "--seed", "1", "--request-timeout", "30"]
-    command += ["--exclude-path-regex", "/events$"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=580, check=False)
-    assert done.returncode == 0, done.stdout[-6000:]
+    game = next(one for one in server.ask("/v1/games")["games"] if one["seats"] > 1)
+    players = [None] * game["seats"]
+    token = server.ask("/v1/tables", {"game": game["name"], "players": players})["seats"][0]["token"]
+    (tmp_path / "schemathesis.toml").write_text(f'[parameters]\n"path.token" = "{token}"\n')
+    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/openapi.json", "--checks", "all"]
+    command += ["--exclude-checks", "positive_data_acceptance", "--seed", "1", "--request-timeout", "30"]
+    command += ["--max-examples", os.environ.get("CARD_ENVS_FUZZ", "15"), "--exclude-path-regex", "/events$"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=580, check=False)
+    assert done.returncode == 0 and re.search(r"(\d\d+) generated, \1 passed", done.stdout), done.stdout[-6000:]

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from card_envs.draw import draw
@@ -176,7 +177,13 @@ async def _tell_malformed(request: Request, error: Exception) -> Response:
 async def _tell_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "unknown", 413: "too_large"}.get(error.status_code, "bad_request")
-    return JSONResponse(Problem(code, str(error.detail)).as_dict(), error.status_code, error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:  # each route knows its own methods only
+        routes = [route for route in request.app.routes if isinstance(route, Route)]
+        path = request.url.path
+        allowed = {name for route in routes if route.path_regex.match(path) for name in route.methods or ()}
+        headers["Allow"] = ", ".join(sorted(allowed))
+    return JSONResponse(Problem(code, str(error.detail)).as_dict(), error.status_code, headers)
 
 
 class Bounds:

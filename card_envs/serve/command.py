@@ -18,6 +18,7 @@ from card_envs.serve.tables import Tables
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 ANYWHERE = ("0.0.0.0", "::")
 SECONDS_TO_END = 5
+SECONDS_TO_KEEP = 75  # a connection on which nothing comes
 
 
 def make_seats(
@@ -76,6 +77,7 @@ def serve_http(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=SECONDS_TO_END,
+        timeout_keep_alive=SECONDS_TO_KEEP,
         limit_concurrency=2 * seats.limits.streams,
     )
     tell("making ready: the first time on a machine takes minutes")

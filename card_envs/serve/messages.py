@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 STATUS = {
     "unknown": 404,
@@ -61,9 +61,25 @@ def malformed(error: ValidationError) -> Problem:
 
 
 class Request(BaseModel):
-    """A body: these keys alone, of exactly these types."""
+    """A body: these keys alone, of exactly these types; but `2.0` is a whole number, as some languages write them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, given: Any) -> Any:
+        try:
+            return _with_whole_numbers(given)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+
+
+def _with_whole_numbers(given: Any) -> Any:
+    if isinstance(given, dict):
+        return {key: _with_whole_numbers(value) for key, value in given.items()}
+    if isinstance(given, list):
+        return [_with_whole_numbers(value) for value in given]
+    return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 class Reply(BaseModel):
