@@ -1,14 +1,12 @@
 """The page of the server in a browser: whole games clicked through on a phone's width and a desk's.
 
-Needs Chromium, Debian's or another in the PATH (`CHROMIUM` names one elsewhere), and skips without; with
-`CARD_ENVS_PAGE_SHOTS=FOLDER` it leaves screenshots there.
+Needs Chromium, such as Debian's, and skips without. With `CARD_ENVS_PAGE_SHOTS=FOLDER` it leaves screenshots there.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -19,17 +17,10 @@ import pytest
 
 from card_envs.game import Game
 from card_envs.record import GameRecord
-from tests.conftest import games_under_test, short_options
+from tests.conftest import games_under_test, program, short_options
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra `serve`")
-
-CHROMIUM = os.environ.get("CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-if CHROMIUM is None and os.environ.get("CARD_ENVS_DEMANDS_CHROMIUM"):
-    raise RuntimeError("Chromium is missing, and was to be there")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: no browser to open the page in")
 
 SIZES = {"phone": (390, 844), "desk": (1280, 800)}
 READY = "#table[data-state=yours] #moves button:enabled, #table[data-state=over]"
@@ -57,8 +48,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    chromium = program("chromium", "chromium-browser", "google-chrome")
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
         browser.close()
 
@@ -206,7 +198,7 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     moves = page.locator("#moves button").count()
     page.select_option("#adviser", "search-64")
     page.click("#hint")
-    page.wait_for_selector("#moves button.best")
+    page.wait_for_selector("#moves button.best", timeout=200_000)  # the first search may have to be compiled
     assert page.locator("#moves button small").count() == moves
     assert ("±" in page.inner_text("#moves button.best small")) == (moves > 1)
     assert "search-64 would play" in page.inner_text("#status")
