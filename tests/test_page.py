@@ -75,7 +75,7 @@ def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator
     assert not complaints
 
 
-def sit_down(page: Any, game: Game, opponent: str = "greedy", options: dict[str, Any] | None = None) -> None:
+def sit_down(page: Any, game: Game, options: dict[str, Any], opponent: str = "greedy", pace: str = "0") -> None:
     page.check(f"input[value={game.name}]")
     for select in page.locator("select[name=player]").all():
         select.select_option(opponent)
@@ -85,7 +85,7 @@ def sit_down(page: Any, game: Game, opponent: str = "greedy", options: dict[str,
             page.select_option(f"select[name='option {name}']", json.dumps(value))
     page.click("form button[type=submit]")
     page.wait_for_selector(READY)
-    page.select_option("#pace", "0")
+    page.select_option("#pace", pace)
 
 
 def shot(page: Any, *words: str) -> None:
@@ -158,8 +158,9 @@ def play_on(page: Any, game: Game, address: str, size: str, number: int = 10_000
 
 @pytest.mark.parametrize("page", list(SIZES), indirect=True)
 def test_some_moves(page: Any, game: Game, address: str, request: pytest.FixtureRequest) -> None:
-    sit_down(page, game, options=short_options(game))
-    play_on(page, game, address, request.node.callspec.params["page"], 8)
+    size = request.node.callspec.params["page"]
+    sit_down(page, game, short_options(game), pace={"phone": "0", "desk": "350"}[size])
+    play_on(page, game, address, size, 8)
 
 
 @pytest.mark.slow
@@ -168,7 +169,7 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     """To the end; the record is saved, opened again and stepped through."""
     size = request.node.callspec.params["page"]
     shot(page, "start", size)
-    sit_down(page, game, options=short_options(game))
+    sit_down(page, game, short_options(game))
     play_on(page, game, address, size)
     assert "Game over" in page.inner_text("#status")
     shot(page, game.name, size, "end")
@@ -192,7 +193,7 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
 
 
 def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
-    sit_down(page, game, options=short_options(game))
+    sit_down(page, game, short_options(game))
     assert page.is_disabled("#undo") and page.is_disabled("#save")
     before = page.inner_html("#picture")
     moves = page.locator("#moves button").count()
@@ -217,7 +218,7 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
 
 def test_screen_readers_are_told(page: Any, game: Game) -> None:
     """Everything that can be pressed has a name; what happens is said; places say what lies there."""
-    sit_down(page, game, options=short_options(game))
+    sit_down(page, game, short_options(game))
     assert page.get_attribute("#status", "aria-live") == "polite"
     page.wait_for_function("() => document.querySelector('#status').textContent.includes('Your turn')")
     for control in page.locator("button:visible, select:visible, input:visible, [role=button]").all():
@@ -232,5 +233,5 @@ def test_errors_are_shown(page: Any, game: Game, tmp_path: Path) -> None:
     page.set_input_files("#file", broken)
     page.wait_for_selector("#problem:visible")
     assert "broken.json" in page.inner_text("#problem")
-    sit_down(page, game, options=short_options(game))
+    sit_down(page, game, short_options(game))
     assert not page.is_visible("#problem")

@@ -74,7 +74,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
     for i, pile in enumerate(PILES):
         _pile(picture, at, i, pile, given["piles"][pile], tall)
     _stock_and_waste(picture, at, given)
-    gaps = sum(max(0, FULL_PILE - len(pile)) for pile in given["piles"].values())
+    gaps = sum(max(0, FULL_PILE - len(pile)) for pile in given["piles"].values()) if given["stock_size"] else 0
     x, y = at.placed
     picture.text(str(given["placed"]), x, y, 44, "start", GOLD, "bold")
     picture.text(f"of {PACK_SIZE}", x + picture.text_width(str(given["placed"]), 44) + 18, y + 8, 28, "start")
