@@ -389,17 +389,18 @@ def watch(
     record: RecordFile = None,
     replay: Annotated[Path | None, typer.Option(help="show the game saved in this file instead")] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
+    gif: Annotated[Path | None, typer.Option(help="write it to this file as moving pictures (extra: draw)")] = None,
 ) -> None:
     """Watch a game between opponents, or a saved one, move by move, forth and back."""
     from card_envs.terminal.watch import watch_game, watch_record
 
     if replay is not None:
-        watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console)
+        watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console, gif)
     elif game_name is None:
         raise ValueError(f"watch: expected a game ({', '.join(GAMES)}) or --replay FILE")
     else:
         options = parse_options(option)
-        watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console)
+        watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console, gif)
 
 
 @app.command()

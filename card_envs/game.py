@@ -345,6 +345,13 @@ class Solver(Protocol):
         """
 
 
+class Drawing(Protocol):
+    """What a `drawing.py` offers, in a game that has one; `card_envs/draw/picture.py` helps."""
+
+    def draw(self, given: dict[str, Any], tall: bool) -> str:
+        """A view as an SVG document, for a screen that is wider than high or, with `tall`, the other way round."""
+
+
 @dataclass(frozen=True)
 class Game:
     """A game by name; its modules are imported when first used, so that a `Game` costs nothing."""
@@ -381,6 +388,12 @@ class Game:
         """The game's solver, if it has one."""
         name = f"{self.package}.solver"
         return cast(Solver, importlib.import_module(name)) if find_spec(name) else None
+
+    @cached_property
+    def drawing(self) -> Drawing | None:
+        """The game's drawing, if it has one (default: its picture as text)."""
+        name = f"{self.package}.drawing"
+        return cast(Drawing, importlib.import_module(name)) if find_spec(name) else None
 
     @cached_property
     def options(self) -> type[BaseModel]:

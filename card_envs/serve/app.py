@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -15,11 +15,14 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from card_envs.draw import draw
 from card_envs.serve import messages
+from card_envs.serve.advisers import Advisers
 from card_envs.serve.messages import Problem
 from card_envs.serve.seats import Seats
 
@@ -34,6 +37,7 @@ HEADERS = {
 DOCS = ("/docs", "/redoc")  # pages of FastAPI, whose scripts come from elsewhere
 
 Wait = Annotated[float, Query(ge=0, le=30, allow_inf_nan=False, description="seconds to wait for the seat's turn")]
+Picture = Annotated[Literal["wide", "tall"] | None, Query(description="add a drawing (SVG), for such a screen")]
 Number = Annotated[int | None, Query(ge=0, le=1 << 31)]
 
 
@@ -59,6 +63,7 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     }
     app = FastAPI(title="card_envs", version="1", lifespan=life, responses=failures)
     app.add_middleware(Bounds, body=seats.limits.body)
+    app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings shrink to a tenth
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
@@ -93,8 +98,8 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
         return JSONResponse(await advisers.advise(body))
 
     @app.post("/v1/replay", response_model=messages.Position)
-    async def replay(body: messages.ReplayRequest) -> Response:
-        return JSONResponse(await advisers.replay(body))
+    async def replay(body: messages.ReplayRequest, picture: Picture = None) -> Response:
+        return await _drawn(advisers, await advisers.replay(body), picture)
 
 
 def _add_seats(app: FastAPI, seats: Seats) -> None:
@@ -105,20 +110,22 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         return JSONResponse(seats.create(body), 201)
 
     @app.get("/v1/seats/{token}", response_model=messages.Position)
-    async def position(token: str, wait: Wait = 0.0, since: Number = None, at: Number = None) -> Response:
-        return JSONResponse(await seats.position(token, wait, since, at))
+    async def position(
+        token: str, wait: Wait = 0.0, since: Number = None, at: Number = None, picture: Picture = None
+    ) -> Response:
+        return await _drawn(seats.advisers, await seats.position(token, wait, since, at), picture)
 
     @app.delete("/v1/seats/{token}", response_model=messages.Left)
     async def leave(token: str) -> Response:
         return JSONResponse(seats.leave(token))
 
     @app.post("/v1/seats/{token}/moves", response_model=messages.Position)
-    async def move(token: str, body: messages.MoveRequest) -> Response:
-        return JSONResponse(await seats.move(token, body))
+    async def move(token: str, body: messages.MoveRequest, picture: Picture = None) -> Response:
+        return await _drawn(seats.advisers, await seats.move(token, body), picture)
 
     @app.post("/v1/seats/{token}/undo", response_model=messages.Position)
-    async def undo(token: str) -> Response:
-        return JSONResponse(seats.undo(token))
+    async def undo(token: str, picture: Picture = None) -> Response:
+        return await _drawn(seats.advisers, seats.undo(token), picture)
 
     @app.get("/v1/seats/{token}/record", response_model=dict[str, Any])
     async def record(token: str) -> Response:
@@ -135,6 +142,14 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         if stream is None:
             return Response(status_code=204)
         return StreamingResponse(_as_events(stream), media_type="text/event-stream")
+
+
+async def _drawn(advisers: Advisers, found: dict[str, Any], picture: Picture) -> Response:
+    """A position, with its drawing where one is asked for."""
+    if picture is not None:
+        game, view = advisers.opponents.game(found["game"]), found["view"]
+        found["picture"] = await advisers.quick.run(lambda: draw(game, view, picture == "tall"))
+    return JSONResponse(found)
 
 
 async def _as_events(stream: AsyncIterator[dict[str, Any] | None]) -> AsyncIterator[str]:

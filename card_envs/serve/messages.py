@@ -218,6 +218,7 @@ class Position(Reply):
     outcome: Outcome
     can_undo: bool
     problem: str | None
+    picture: str | None = Field(None, description="SVG, with `?picture=wide` or `tall`")
 
 
 class Left(Reply):

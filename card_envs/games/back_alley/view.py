@@ -374,14 +374,16 @@ def picture(given: dict[str, Any]) -> str:
         s = (seat + k) % 4
         level = given["board_levels"][s]
         bid = bids.get(s, "-") + (f" x{level}" if level > 1 else "")
-        card = table.get(s, "") + ("  (led)" if trick and trick["leader"] == s else "")
+        card = table.get(s, "")
+        card += " (trump)" if card and card[1] in (trump, "B") else ""
+        card += " (led)" if trick and trick["leader"] == s else ""
         mark = ">" if given["to_move"] == s else " "
         dealer = " (dealer)" if given["dealer"] == s else ""
         lines.append(f"{mark} {SEAT_NAMES[k]:9}{s:>6}{bid:>8}{given['hand_sizes'][s]:>7}  {card}{dealer}".rstrip())
     for team, name in ((seat % 2, "we"), (1 - seat % 2, "they")):
         contract = given["contracts"][team] if len(bids) == 4 else "-"
         lines.append(f"{name:>6} took {given['tricks_taken'][team]:>2} of contract {contract}")
-    by_suit = ["".join(f" {c}" for c in given["hand"] if c[1] == suit and c[0] not in "LB") for suit in SUITS]
-    jokers = "".join(f" {c}" for c in given["hand"] if c in ("LB", "BB"))
-    lines.append("hand: " + "  |".join(part for part in [*by_suit, jokers] if part))
+    plain = ["".join(f" {card}" for card in given["hand"] if card[1] == suit != trump) for suit in SUITS]
+    high = "".join(f" {card}" for card in given["hand"] if card[1] in (trump, "B"))
+    lines.append("hand:" + "  |".join(part for part in (*plain, f" trumps:{high}" if high else "") if part))
     return "\n".join(lines)
