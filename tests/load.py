@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.table import Table as Sheet
 
 from card_envs.games import GAMES
+from card_envs.opponents import opponent_names
 from tests.test_clients import Server
 
 MOST_GROWTH = 0.05
@@ -184,7 +185,8 @@ def main(
         server = Server(Path(folder) / "tables")
         try:
             for name in game or list(GAMES)[:3]:
-                runs = [(one, tables, pace) for one in opponent or ["greedy", "ppo"]]
+                names = opponent_names(GAMES[name])
+                runs = [(one, tables, pace) for one in opponent or ("greedy", "small", "ppo") if one in names]
                 runs += [("greedy", 32, 0.0), ("search-64", 16, 0.0)]
                 for who, number, every in runs:
                     used, began = processor_time(server), time.monotonic()
