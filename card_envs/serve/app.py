@@ -72,6 +72,7 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     app.add_exception_handler(HTTPException, _tell_http)
     _add_games(app, seats)
     _add_seats(app, seats)
+    app.mount("/v1", _nowhere)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
@@ -178,12 +179,21 @@ async def _tell_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "unknown", 413: "too_large"}.get(error.status_code, "bad_request")
     headers = dict(error.headers or {})
-    if error.status_code == 405:  # each route knows its own methods only
-        routes = [route for route in request.app.routes if isinstance(route, Route)]
-        path = request.url.path
-        allowed = {name for route in routes if route.path_regex.match(path) for name in route.methods or ()}
-        headers["Allow"] = ", ".join(sorted(allowed))
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(_methods(request))
     return JSONResponse(Problem(code, str(error.detail)).as_dict(), error.status_code, headers)
+
+
+async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """What no route answers, before the page's files are looked through."""
+    raise HTTPException(405 if _methods(Request(scope)) else 404)
+
+
+def _methods(request: Request) -> list[str]:
+    """What may be asked of a path; each route knows its own methods only."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    path = request.url.path
+    return sorted({name for route in routes if route.path_regex.match(path) for name in route.methods or ()})
 
 
 class Bounds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import tempfile
 from collections.abc import Callable, Sequence
@@ -80,6 +81,8 @@ def serve_http(
     )
     tell("making ready: the first time on a machine takes minutes")
     seats.advisers.warm_up(tell)
+    gc.collect()
+    gc.freeze()  # what is loaded stays; to look at it again in each collection would hold up everybody
     tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
     tell(f"serving on http://{host}:{port} (OpenAPI: /docs)")
     Server(config).run()
