@@ -288,6 +288,58 @@ def import_model(
 
 
 @app.command()
+def schema(
+    game_name: GameName,
+    table: Annotated[bool, typer.Option("--table", help="as a table for people, in Markdown")] = False,
+) -> None:
+    """Print the JSON schema of a game's views: what `advise` and the server take and give."""
+    game = get_game(game_name)
+    if table:
+        from card_envs.serve.described import key_table
+
+        console.print(key_table(game), markup=False, highlight=False, soft_wrap=True, end="")
+    else:
+        console.print(json.dumps(game.view.SCHEMA, indent=1), markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="address to listen at; the default is this machine alone")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    stdio: Annotated[bool, typer.Option("--stdio", help="JSON lines on stdin and stdout instead of HTTP")] = False,
+    folder: Annotated[Path | None, typer.Option(help="where tables are kept; default: tables, with --stdio none")] = (
+        None
+    ),
+    game: Annotated[list[str] | None, typer.Option(help="offer these games alone")] = None,
+    opponent: Annotated[
+        list[str] | None, typer.Option(help="GAME/NAME=WHAT: offer this opponent as well, a folder or module:Class")
+    ] = None,
+    allow_deals: Annotated[
+        bool, typer.Option("--allow-deals", help="take seeds and deals: whoever sends them knows all cards")
+    ] = False,
+    seconds: Annotated[float, typer.Option(min=0.01, help="that an opponent may think about a move")] = 2.0,
+    tables: Annotated[int, typer.Option(min=1, help="kept at most")] = 10_000,
+    idle_hours: Annotated[float, typer.Option(min=0.01, help="after which a table is deleted")] = 24.0,
+    searches: Annotated[int | None, typer.Option(min=1, help="threads for searching; default: one a core")] = None,
+    origin: Annotated[list[str] | None, typer.Option(help="a web page elsewhere that may ask: https://…")] = None,
+    host_name: Annotated[list[str] | None, typer.Option(help="another name that this server is called by")] = None,
+) -> None:
+    """Offer opponents and tables to programs in any language: docs/protocol.md."""
+    from card_envs.serve import command
+    from card_envs.serve.limits import Limits
+
+    threads = {} if searches is None else {"searches": searches}
+    limits = Limits(tables=tables, idle_hours=idle_hours, seconds=seconds, **threads)
+    if stdio:
+        command.serve_stdio(folder, game or [], opponent or [], limits, allow_deals)
+        return
+    seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
+    command.serve_http(
+        seats, host, port, origin or [], host_name or [], lambda line: console.print(line, soft_wrap=True)
+    )
+
+
+@app.command()
 def layout(
     game_name: GameName,
     write: Annotated[bool, typer.Option("--write", help="write them into the game's RULES.md, between their marks")] = (
@@ -373,17 +425,18 @@ def watch(
     record: RecordFile = None,
     replay: Annotated[Path | None, typer.Option(help="show the game saved in this file instead")] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
+    gif: Annotated[Path | None, typer.Option(help="write it to this file as moving pictures (extra: draw)")] = None,
 ) -> None:
     """Watch a game between opponents, or a saved one, move by move, forth and back."""
     from card_envs.terminal.watch import watch_game, watch_record
 
     if replay is not None:
-        watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console)
+        watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console, gif)
     elif game_name is None:
         raise ValueError(f"watch: expected a game ({', '.join(GAMES)}) or --replay FILE")
     else:
         options = parse_options(option)
-        watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console)
+        watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console, gif)
 
 
 @app.command()

@@ -22,14 +22,15 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     {"cards", "files", "game", "record"},
     {"engine"},
-    {"views"},
+    {"views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
-    {"envs", "opponents", "draw"},
+    {"envs", "opponents"},
     {"compare", "terminal", "serve"},
     {"__init__", "__main__", "bench", "layout", "scaffold", "testing"},  # and the `<game>_v0` modules
 )
-HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
-MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "report", "command"}  # modules that only commands import
+IMAGES = {"PIL", "matplotlib", "resvg_py"}
+HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
+MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command"}  # modules that only commands import
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {"test_coverage.py", "test_installed_games.py", "test_opponents.py", "test_readme.py", "test_trainers.py"}
 

@@ -248,7 +248,11 @@ FAULTS = {
         "options.py", '"win"] = ', '"match"] = ', 'option reward: expected a Literal with "win"', "class Options"
     ),
     "schema": Fault(
-        "view.py", "    legal: list[str]", "    moves: list[str]", "SCHEMA: expected a JSON schema with", "SCHEMA: dict"
+        "view.py",
+        "    legal: list[str] |",
+        "    moves: list[str] |",
+        "SCHEMA: expected a JSON schema with",
+        "SCHEMA: dict",
     ),
     "table": Fault("RULES.md", "| `led` | 12 |", "| `led` | 13 |", "the fields make this row '| `led` | 12 |"),
     "no test": Fault(

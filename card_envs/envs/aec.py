@@ -14,6 +14,7 @@ from pettingzoo import AECEnv
 from card_envs.engine.buffers import check_game, known_keys, new_seed, one_of
 from card_envs.engine.legality import illegal_move, is_legal
 from card_envs.engine.table import Table, play_again
+from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.game import Game, Int8s, bounds
 from card_envs.record import GameRecord
 
@@ -50,7 +51,7 @@ class CardEnv(AECEnv):
     def __init__(
         self,
         game: Game,
-        render_mode: Literal["ansi", "human"] | None = None,
+        render_mode: RenderMode | None = None,
         illegal_move: Literal["terminate", "raise"] = "terminate",
         obs_key: str = "observation",
         obs_dtype: ObsDtype = "int8",
@@ -60,7 +61,8 @@ class CardEnv(AECEnv):
 
         Args:
             game: from `card_envs.get_game`.
-            render_mode: "ansi": `render` returns text; "human": every position is printed.
+            render_mode: "ansi": `render` returns text; "human": every position is printed; "rgb_array": `render`
+                returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
             illegal_move: "terminate": the episode ends, the mover gets the worst score that one deal can bring (-1
                 with `reward="win"`), the others 0. "raise": `IllegalMove`, and nothing has happened.
             obs_key: key of the observation in its dict; RLlib wants "observations".
@@ -70,7 +72,7 @@ class CardEnv(AECEnv):
         """
         super().__init__()
         check_game(game)
-        one_of(render_mode, (None, "ansi", "human"), "render_mode")
+        check_render_mode(render_mode)
         one_of(illegal_move, ("terminate", "raise"), "illegal_move")
         if not isinstance(obs_key, str) or obs_key == "action_mask":
             raise ValueError(f'obs_key: expected a name other than "action_mask", got {obs_key!r:.80}')
@@ -82,7 +84,7 @@ class CardEnv(AECEnv):
         self.options = game.validated(options)
         self.metadata = {
             "name": f"{game.name}_v{game.version}",
-            "render_modes": ["ansi", "human"],
+            "render_modes": [*RENDER_MODES],
             "render_fps": 1,
             "is_parallelizable": False,
         }
@@ -315,19 +317,18 @@ class CardEnv(AECEnv):
         self.__dict__.update(saved)
         self._mask = self._table.legal()
 
-    def render(self) -> str | None:
-        """The position as the seat to move sees it: text for "ansi", printed for "human"."""
+    def render(self) -> Any:
+        """The position as the seat to move sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
         self._check_reset()
-        seat = self._table.seat
-        view = self.view(self.possible_agents[seat])
-        text: str = self.game.view.picture(view)
-        if self._over:
-            text += f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}"
-        if self.render_mode == "ansi":
-            return text
-        if self.render_mode == "human":
-            print(text, end="\n\n")
-        return None
+        over = f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}" if self._over else ""
+        return rendered(self.game, self._view_of_mover(), self.render_mode, over)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows: the position as the seat to move sees it."""
+        return drawn(self.game, self._view_of_mover()) if self._seeded else None
+
+    def _view_of_mover(self) -> dict[str, Any]:
+        return self.view(self.possible_agents[self._table.seat])
 
     def close(self) -> None:
         """Nothing to close."""
