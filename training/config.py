@@ -6,7 +6,7 @@ import difflib
 import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -62,10 +62,11 @@ class Config(BaseModel):
         default=None, description="16-bit arithmetic in the inner layers (default: where the processor has it)"
     )
 
-    network: Literal["flat", "afterstates"] = Field(
+    network: str = Field(
         default="flat",
-        description="what the actor is: a perceptron from observation to all moves (flat), or one that scores each "
-        "legal move by what it would change (afterstates)",
+        pattern=r"^(flat|afterstates|[\w.]+:\w+)$",
+        description="what the actor is: a perceptron from observation to all moves (flat), one that scores each legal "
+        "move by what it would change (afterstates), or module:Class, a torch module of your own",
     )
     hint: float = Field(
         default=0.0,

@@ -299,7 +299,7 @@ class Trainer:
             "seconds": round(self.seconds, 1),
             "config": self.config.model_dump(mode="json", exclude={"runs"}),
         }
-        save_network(folder, self.actor.policy(self.game), golden, training=training, strength=strength or [])
+        save_network(folder, self.actor.stored(self.game), golden, training=training, strength=strength or [])
 
     def quick_strength(self, rival: str) -> PairResult:
         """A rough measurement of the network as it is."""

@@ -12,8 +12,12 @@ A model from elsewhere may give `logits` [n, A] instead; illegal actions are the
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
+import warnings
 from itertools import count
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +37,9 @@ from card_envs.opponents.network import (
     layers_of,
 )
 from card_envs.opponents.sparse import SparseRows
+
+if TYPE_CHECKING:
+    import torch
 
 OPSET, IR_VERSION = 18, 9  # what programs of the last years read
 ENDLESS = {"Loop", "Scan"}  # operators that may run for ever
@@ -237,6 +244,43 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     )
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
+
+
+def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
+    """A torch module from observations and masks to logits, as `TorchPolicy` takes it, as an ONNX model.
+
+    Raises:
+        ValueError: the extra `onnx` is missing, or torch can't export the module.
+    """
+    import torch
+
+    check_installed()
+    rules = game.rules
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    example = tuple(torch.ones(2, size, device=device) for size in (rules.OBS_SIZE, rules.NUM_ACTIONS))
+    rows = torch.export.Dim("n")
+    was_training = module.training
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it is chatty
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                module.eval(), example, dynamo=True, verbose=False, opset_version=OPSET,
+                input_names=["observation", "action_mask"], output_names=["logits"],
+                dynamic_shapes=({0: rows}, {0: rows}),
+            )  # fmt: skip
+            assert program is not None
+            model = program.model_proto.SerializeToString()
+    except Exception as error:  # torch's own words for what it can't translate
+        raise ValueError(f"{type(module).__name__} can't be written as an ONNX model: {brief(str(error))}") from None
+    finally:
+        module.train(was_training)
+    return bytes(model)
+
+
+def check_installed() -> None:
+    """Raises ValueError where the extra `onnx` is missing."""
+    if not all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript")):
+        raise ValueError(MISSING)
 
 
 class _Graph:
