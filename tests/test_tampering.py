@@ -199,4 +199,4 @@ def test_environments_hand_out_their_own_arrays_only_once(game: Game) -> None:
             break
         while table.needs_deal:
             table.deal()
-    assert turn > 5
+    assert turn >= 5  # the shortest game
