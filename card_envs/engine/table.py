@@ -38,7 +38,7 @@ class Table(Fixed):
         self._play = bind(kernels.play_table, game)
         self._legal = bind(kernels.legal_table, game)
         self._observe = bind(kernels.observe_table, game)
-        self._turn = bind(kernels.turn_table, game)
+        self._turn = bind(kernels.turn_table, game)  # for `CardEnv`, which has checked all that it passes
 
     def _check_seat(self, seat: int, where: str = "seat") -> int:
         return whole_number(seat, 0, self.game.rules.NUM_SEATS - 1, where)
@@ -90,19 +90,6 @@ class Table(Fixed):
         if self._needs_deal[0]:
             raise ValueError("action: no decision is due: the next thing is a deal")
         self._play(self._states, 0, whole_number(action, 0, self.game.rules.NUM_ACTIONS - 1, "action"))
-
-    def turn(self, action: int, mask: Int8s, obs: Int8s) -> int:
-        """`play`, `legal` and `observe` for the next seat to move in one call, for callers that have checked it all.
-
-        Args:
-            action: a legal one, where a decision is due.
-            mask: [A] is written, unless the next thing is a deal.
-            obs: [D] likewise.
-
-        Returns:
-            What `turn_table` does.
-        """
-        return self._turn(self._states, 0, action, mask, obs)
 
     def legal(self) -> Int8s:
         """A new 0/1 mask `int8 [A]` of the seat to move; all zero where the next thing is a deal."""

@@ -252,7 +252,7 @@ class CardEnv(AECEnv):
         """Play a legal action, and point to the seat to move, with its mask."""
         table, obs = self._table, np.empty(self._obs_size, np.int8)
         self._actions.append(action)
-        found = table.turn(action, self._mask, obs)
+        found = table._turn(table.states, 0, action, self._mask, obs)
         self._cumulative_rewards[agent] = 0.0
         if found & PAID:
             self._pay(table.rewards)
