@@ -361,16 +361,20 @@ def layout(
 @app.command()
 def bench(
     game_name: Annotated[str | None, typer.Argument(help="only this game")] = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="for each figure")] = 1.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="of measuring for each figure, once all is loaded")] = 1.0,
     json_file: JsonFile = None,
 ) -> None:
-    """Measure speed on this machine, beside the speed of copying memory; Ctrl-C shows what is known so far."""
+    """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows what is known so far."""
     from card_envs.bench import measure_all
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     files.check_output(json_file)
     figures: dict[str, Any] = {}
     stopped = True
+
+    def both(figure: dict[str, float]) -> str:
+        return f"{figure['clock']:,.3g} {figure['cpu']:,.3g}"
+
     try:
         with console.status("measuring"):
             for figures in measure_all(chosen, seconds):
@@ -380,15 +384,17 @@ def bench(
     except KeyboardInterrupt:
         console.print("stopped before all was measured")
     if figures:
-        sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_per_second']:.1f} GB/s")
+        sheet = Sheet(
+            title=f"by the clock, then by CPU time; one core copies {both(figures['copy_gb_per_second'])} GB/s"
+        )
         sheet.add_column("")
         for game in chosen:
             sheet.add_column(game.title, justify="right")
         by_game = [figures["games"][game.name] for game in chosen]
         for label in by_game[0]:
-            sheet.add_row(label, *(f"{known[label]:,.3g}" if label in known else "" for known in by_game))
+            sheet.add_row(label, *(both(known[label]) if label in known else "" for known in by_game))
         console.print(sheet)
-        console.print(f"import card_envs: {figures['import_seconds']:.2f} s")
+        console.print(f"import card_envs: {both(figures['import_seconds'])} s")
         write_json(figures, json_file)
     if stopped:
         raise typer.Exit(130)

@@ -526,7 +526,7 @@ def test_seeded_numbers_are_those_they_were(game: Game) -> None:
     env, single = CardEnv(game), SingleSeatEnv(game.name, seat=0)
     single.reset(seed=11)
     env.reset(seed=int(gymnasium.utils.seeding.np_random(11)[0].integers(1 << 63)))
-    assert env._dealt[0].tolist() == single._env._dealt[0].tolist()
+    assert env.record().deal == single._env.record().deal
 
 
 # Silent acceptance

@@ -363,7 +363,7 @@ def _put_player(state: State, number: int, player: Player) -> None:
     state.reserves[number, 0] = state.wastes[number, 0] = NO_CARD
     _fill(state.reserves[number, 1 + reserve.face_down :], reserve.cards)
     _fill(state.wastes[number, 1:], player.waste)
-    turned = state.turned != NO_CARD and state.seat == number
+    turned = int(state.turned != NO_CARD and state.seat == number)
     state.first_pass[number] = hand.cards is None
     if hand.cards is None:
         state.hand_next[number] = rules.HAND_SIZE - hand.size
@@ -371,10 +371,10 @@ def _put_player(state: State, number: int, player: Player) -> None:
             state.hands[number, state.hand_next[number]] = state.turned
     else:
         _fill(state.hands[number], hand.cards)
-    up, down = (hand.size, []) if hand.cards is None else (0, hand.cards)
-    for place, card in enumerate([*down[turned:], *player.waste], up - turned if up else 0):
-        entry = CODES[card] + (NUM_CARDS if state.coming[number, CODES[card]] else 0)
-        state.coming[number, entry] = NUM_BOTH - place
+    unknown = hand.size - turned if hand.cards is None else 0
+    for before, card in enumerate((hand.cards or [])[turned:] + player.waste, unknown):
+        second = NUM_CARDS if state.coming[number, CODES[card]] else 0
+        state.coming[number, CODES[card] + second] = NUM_BOTH - before
 
 
 def _put_pack(state: State, number: int, player: Player, dealt: list[str | None] | None) -> None:
