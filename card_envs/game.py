@@ -224,6 +224,13 @@ class OptionalRules(Protocol):
         Called for each seat at the end of each deal, before the next.
         """
 
+    def reveals(self, state: State, action: int) -> bool:
+        """Whether a legal action may show the seat to move a card that it can't know; default: every action may.
+
+        Networks that look at what a move changes draw a world for it, and take nothing for a fact that differs between
+        worlds. A move that reveals nothing needs one world instead of several.
+        """
+
 
 class Bot(Protocol):
     """What a `bot.py` offers, compiled like the rules. Both use only what the seat to move may know."""
@@ -513,6 +520,7 @@ observe_all = _stub(Rules.observe_all)
 redeal_hidden = _stub(Rules.redeal_hidden)
 standing = _stub(Rules.standing)
 tally = _stub(OptionalRules.tally)
+reveals = _stub(OptionalRules.reveals)
 trivial = _stub(Bot.trivial)
 greedy = _stub(Bot.greedy)
 plausibility = _stub(OptionalBot.plausibility)

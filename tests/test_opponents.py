@@ -46,7 +46,14 @@ from card_envs.opponents.names import (
     frames,
     parse,
 )
-from card_envs.opponents.network import NetworkPolicy, input_fields, input_scale, weight_shapes
+from card_envs.opponents.network import (
+    ARCHITECTURES,
+    NetworkPolicy,
+    TrainedPolicy,
+    input_fields,
+    input_scale,
+    weight_shapes,
+)
 from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
 from card_envs.opponents.value import value_of
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -56,19 +63,22 @@ Weights = dict[str, NDArray[np.float32]]
 HIDDEN = [24, 16]
 
 
-def random_weights(game: Game, seed: int = 0) -> Weights:
+KINDS = tuple(ARCHITECTURES.values())
+
+
+def random_weights(game: Game, seed: int = 0, kind: type[TrainedPolicy] = NetworkPolicy) -> Weights:
     rng = np.random.default_rng(seed)
-    shapes = weight_shapes([game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, *HIDDEN, game.rules.NUM_ACTIONS])
+    shapes = kind.shapes(game.rules, HIDDEN)
     return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def golden_rows(game: Game) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    turn = turn_of_states(game, some(positions(game), 32))
-    return turn.obs, turn.mask
+def store(folder: Path, policy: TrainedPolicy) -> None:
+    golden = turn_of_states(policy.game, some(positions(policy.game), 32))
+    save_network(folder, policy, golden, training={"steps": 1}, strength=[])
 
 
-def saved(game: Game, folder: Path, seed: int = 0) -> Path:
-    save_network(folder, game, random_weights(game, seed), golden_rows(game), training={"steps": 1}, strength=[])
+def saved(game: Game, folder: Path, seed: int = 0, kind: type[TrainedPolicy] = NetworkPolicy) -> Path:
+    store(folder, kind(game, random_weights(game, seed, kind)))
     return folder
 
 
@@ -279,7 +289,19 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     states = positions(game)[:256]
     turn = turn_of_states(game, states)
     public = {name for name in dir(turn) if not name.startswith("_")}
-    assert public == {"game", "obs", "mask", "seat", "at", "anew", "check", "failure", "worlds", "bot_moves"}
+    assert public == {
+        "game",
+        "obs",
+        "mask",
+        "seat",
+        "at",
+        "anew",
+        "check",
+        "failure",
+        "worlds",
+        "bot_moves",
+        "afterstates",
+    }
     assert len(turn) == 256
     worlds = turn.worlds(np.random.default_rng(0), 3)
     assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE
@@ -321,27 +343,28 @@ def test_a_network_is_the_formula(game: Game) -> None:
         x = x @ weights[f"layer{i}.weight"].T + weights[f"layer{i}.bias"]
         x = np.maximum(x, 0) if i < 2 else x
     legal = turn.mask != 0
-    logits = policy.logits(turn.obs, turn.mask)
+    logits = policy.logits_at(turn)
     assert np.allclose(logits[legal], x[legal], rtol=1e-4, atol=1e-4)
     exponentials = np.exp(x - x.max(axis=1, keepdims=True)) * legal
     assert np.allclose(policy.probabilities(turn), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-4)
     assert np.array_equal(policy.act(turn, np.random.default_rng(0)), np.where(legal, x, -np.inf).argmax(axis=1))
 
 
-def test_networks_survive_the_disk(game: Game, tmp_path: Path) -> None:
-    folder = saved(game, tmp_path / "mine")
+@pytest.mark.parametrize("kind", KINDS)
+def test_networks_survive_the_disk(game: Game, kind: type[TrainedPolicy], tmp_path: Path) -> None:
+    folder = saved(game, tmp_path / "mine", kind=kind)
     turn = turn_of_states(game, some(positions(game), 50, seed=1))
     opponent = load_opponent(folder)
     assert (opponent.name, opponent.game) == ("mine", game)
-    half = {name: weight.astype(np.float16) for name, weight in random_weights(game).items()}
-    assert np.allclose(opponent.probabilities(turn), NetworkPolicy(game, half).probabilities(turn), atol=1e-5)
+    half = {name: weight.astype(np.float16) for name, weight in random_weights(game, kind=kind).items()}
+    assert np.allclose(opponent.probabilities(turn), kind(game, half).probabilities(turn), atol=1e-5)
     rng = [np.random.default_rng(2) for _ in range(2)]
     assert np.array_equal(opponent.act(turn, rng[0]), load_opponent(str(folder), game.name).act(turn, rng[1]))
     best = load_opponent(folder, game, sampled=False)
     assert np.array_equal(best.act(turn, rng[0]), best.probabilities(turn).argmax(axis=1))
     card = load_card(folder)
     assert (card.game, card.version, card.hidden, card.training) == (game.name, game.version, HIDDEN, {"steps": 1})
-    saved(game, folder, seed=1)  # replaced in one step
+    saved(game, folder, 1, kind)  # replaced in one step
     assert not np.allclose(load_opponent(folder).probabilities(turn), opponent.probabilities(turn))
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
@@ -521,7 +544,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "golden rows of floats": (
         edit_tensors(lambda tensors: tensors.update({"golden.obs": tensors["golden.obs"].astype(np.float32)})),
-        "golden rows must be int8",
+        r"golden\.obs.*int8",
     ),
     "bfloat16": (lambda folder: retype(folder, "BF16"), WEIGHTS_FILE),
     "float8": (lambda folder: retype(folder, "F8_E4M3"), WEIGHTS_FILE),
@@ -577,12 +600,12 @@ def test_nothing_is_half_written(game: Game, tmp_path: Path, monkeypatch: pytest
     wrong = random_weights(game, 1)
     wrong["layer0.weight"] = wrong["layer0.weight"][:, 1:]
     with pytest.raises(ValueError):  # noqa: PT011 (NumPy's own words)
-        save_network(folder, game, wrong, golden_rows(game), training={}, strength=[])
+        store(folder, NetworkPolicy(game, wrong))
     assert contents() == before
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full_disk)
         with pytest.raises(OSError, match=r"No space left.*mine"):
-            save_network(folder, game, random_weights(game, 1), golden_rows(game), training={}, strength=[])
+            store(folder, NetworkPolicy(game, random_weights(game, 1)))
     assert contents() == before
     load_network(folder, game)
     saved(game, folder, seed=1)
@@ -638,7 +661,7 @@ def test_saving_refuses_what_loading_would(game: Game, tmp_path: Path) -> None:
         weights = random_weights(game)
         weights["layer0.weight"][0, 0] = value
         with pytest.raises(ValueError, match="finite"), np.errstate(over="ignore", invalid="ignore"):
-            save_network(tmp_path / "mine", game, weights, golden_rows(game), training={}, strength=[])
+            store(tmp_path / "mine", NetworkPolicy(game, weights))
     assert not (tmp_path / "mine").exists()
 
 

@@ -227,12 +227,13 @@ def of_optimizer(optimizer: torch.optim.Optimizer) -> Arrays:
 
 
 def into_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
-    """Set what Adam remembers: nothing, or means and squares of every parameter's gradient. Raises ValueError."""
+    """Set what Adam remembers: means and squares of the gradients of parameters that had any. Raises ValueError."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     like: Arrays = {}
-    for i, parameter in enumerate(parameters if arrays else ()):
-        own = parameter.detach().numpy()
-        like |= {f"{i}/step": np.zeros((), np.float32), f"{i}/exp_avg": own, f"{i}/exp_avg_sq": own}
+    for i, parameter in enumerate(parameters):
+        if f"{i}/step" in arrays:
+            own = parameter.detach().numpy()
+            like |= {f"{i}/step": np.zeros((), np.float32), f"{i}/exp_avg": own, f"{i}/exp_avg_sq": own}
     checked(arrays, like, "optimizer")
     states: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors(arrays).items():

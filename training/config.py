@@ -6,7 +6,7 @@ import difflib
 import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -53,11 +53,25 @@ class Config(BaseModel):
     strength_minutes: float = Field(default=2, gt=0, description="time between quick measurements of strength")
     quick_pairs: int = Field(default=50, ge=1, description="mirrored pairs of a quick measurement against each anchor")
     final_pairs: int = Field(default=500, ge=1, description="mirrored pairs of the last one")
+    sampled: bool = Field(
+        default=True, description="moves are drawn when strength is measured; false: the likeliest is played"
+    )
     threads: int = Field(default=1, ge=1, le=256, description="torch's threads in each process; more seldom pay")
     bf16: bool | None = Field(
         default=None, description="16-bit arithmetic in the inner layers (default: where the processor has it)"
     )
 
+    network: Literal["flat", "afterstates"] = Field(
+        default="flat",
+        description="what the actor is: a perceptron from observation to all moves (flat), or one that scores each "
+        "legal move by what it would change (afterstates)",
+    )
+    hint: float = Field(
+        default=0.0,
+        ge=0,
+        le=100,
+        description="what the score of `greedy`'s move begins with; 0: the actor is not shown it (afterstates only)",
+    )
     hidden: list[Width] = Field(
         default=[256, 256], min_length=1, max_length=16, description="widths of the actor's layers"
     )
@@ -65,7 +79,15 @@ class Config(BaseModel):
         default=None, min_length=1, max_length=16, description="widths of the critic's layers (default: the actor's)"
     )
     warm_start: str = Field(
-        default="", description="a trained opponent (name or folder) whose network the actor begins with"
+        default="",
+        description="what the networks begin with: a run's folder (actor, critic and Adam's memory, from its "
+        "checkpoint) or a trained opponent, by name or folder (the actor alone)",
+    )
+    critic_first: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="share of the run at its beginning in which the critic learns alone (after a warm start)",
     )
     tables: int = Field(default=2048, ge=1, le=1 << 20, description="B: tables that each process plays at once")
     steps: int = Field(default=64, ge=2, le=1 << 16, description="T: decisions at each table between updates")
@@ -125,6 +147,8 @@ class Config(BaseModel):
             raise ValueError("value_bins = 1: expected 0 for a number, or several")
         if self.past_share + self.greedy_share > 1:
             raise ValueError("past_share and greedy_share: expected at most 1 together")
+        if self.hint and self.network != "afterstates":
+            raise ValueError(f"hint = {self.hint}: only network = 'afterstates' reads it")
         untils = [stage.until for stage in self.stages]
         if untils != sorted(set(untils)):
             raise ValueError(f"stages: expected rising ends, got {untils}")

@@ -120,6 +120,8 @@ def fit(network: Network, positions: Positions, scale: float, minutes: float, lr
     import torch
     from torch.nn import functional
 
+    from training.network import Rows
+
     optimizer = torch.optim.Adam(network.parameters(), lr=lr, fused=True)
     parts = np.array_split(np.arange(TABLES), TABLES // MINIBATCH)
     start = time.perf_counter()
@@ -131,8 +133,9 @@ def fit(network: Network, positions: Positions, scale: float, minutes: float, lr
             targets = torch.from_numpy((gained / scale).astype(np.float32))
             for group in optimizer.param_groups:
                 group["lr"] = lr * (1 - spent)
+            seen = Rows(full, network.scale)
             for rows in parts:
-                loss = functional.mse_loss(network(full, rows)[:, 0], targets[torch.from_numpy(rows)])
+                loss = functional.mse_loss(network(seen, rows)[:, 0], targets[torch.from_numpy(rows)])
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
@@ -144,9 +147,9 @@ def fit(network: Network, positions: Positions, scale: float, minutes: float, lr
 
 def values_of(network: Network, full: Int8s) -> NDArray[np.float32]:
     """[n] what the network says, in the unit that it learned."""
-    from training.network import evaluate_in_parts
+    from training.network import Rows, evaluate_in_parts
 
-    return evaluate_in_parts(network, full, np.arange(len(full)))[:, 0]
+    return evaluate_in_parts(network, Rows(full, network.scale), np.arange(len(full)))[:, 0]
 
 
 app = command(main)

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from training.network import Network
+from training.network import Actor
 
 
 class League:
     """Snapshots of the network, evenly spaced over the run."""
 
-    def __init__(self, network: Network, size: int, seed: list[int]) -> None:
+    def __init__(self, network: Actor, size: int, seed: list[int]) -> None:
         """An empty pool.
 
         Args:
@@ -27,12 +27,12 @@ class League:
         self.rng = np.random.default_rng(seed)
         self._past = copy.deepcopy(network)
 
-    def offer(self, network: Network, progress: float) -> None:
+    def offer(self, network: Actor, progress: float) -> None:
         """Keep a snapshot if one is due; `progress` is the share of the run that is done."""
         if len(self.snapshots) < min(self.size, int(progress * (self.size + 1))):
             self.snapshots.append({name: tensor.clone() for name, tensor in network.state_dict().items()})
 
-    def draw(self) -> Network | None:
+    def draw(self) -> Actor | None:
         """A past self drawn uniformly, valid until the next draw; None while there is none."""
         if not self.snapshots:
             return None
@@ -43,9 +43,9 @@ class League:
 class FixedRival(League):
     """A league of one: the same rival all the time, as a best response trains against it."""
 
-    def __init__(self, rival: Network) -> None:
+    def __init__(self, rival: Actor) -> None:
         super().__init__(rival, 0, [0])
         self._past = rival
 
-    def draw(self) -> Network | None:
+    def draw(self) -> Actor | None:
         return self._past

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,21 +12,94 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
-from card_envs.game import Field, Int8s
-from card_envs.opponents.network import Weights, input_scale
-from training.sparse import SparseLinear, compress
+from card_envs.game import Field, Game, Int8s, Int64s
+from card_envs.opponents.afterstates import Afterstates, move_fields
+from card_envs.opponents.network import (
+    ILLEGAL,
+    AfterstatePolicy,
+    NetworkPolicy,
+    TrainedPolicy,
+    Weights,
+    input_fields,
+    input_scale,
+)
+from card_envs.opponents.sparse import SparseRows, compress
+from training.config import Config
+from training.sparse import SparseLinear
 
 HEAD_GAIN = {"policy": 0.01, "value": 1.0}  # a small policy head begins near uniform play
+DENSE = 64  # width from which a dense product in 16 bits is faster than a sparse one in 32
+FAINT = 0.1  # spread of the first weights of entries that are not the observation's
 
 
-class Network(nn.Module):
-    """A perceptron with ReLU that reads int8 observations as they are stored.
+class Rows:
+    """Observations [N, D] int8 as they are stored, and what is not zero in them, found once."""
+
+    def __init__(self, obs: Int8s, scale: NDArray[np.float32]) -> None:
+        self.obs = obs
+        self.scale = scale
+
+    @cached_property
+    def sparse(self) -> SparseRows:
+        return compress(self.obs, np.arange(len(self.obs)), self.scale)
+
+
+class Inputs(NamedTuple):
+    """What actors read of N decisions.
 
     Attributes:
-        bf16: multiply in 16 bits between the first layer and the outputs, which stay in 32.
+        seen: [N, D + A] observation and mask side by side.
+        after: what their moves change, for networks that read it.
     """
 
+    seen: Rows
+    after: Afterstates | None
+
+
+class Actor(nn.Module):
+    """A module that scores the actions of decisions.
+
+    Attributes:
+        reads_moves: whether it reads `Inputs.after`.
+        bf16: multiply in 16 bits where it pays.
+    """
+
+    reads_moves = False
     bf16 = False
+
+    def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
+        """[n, A] scores of the decisions `rows` [n], anything where illegal."""
+        raise NotImplementedError
+
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """Copies of the weights, named and shaped as its policy takes them."""
+        return {name: tensor.detach().contiguous().numpy().copy() for name, tensor in self._tensors().items()}
+
+    def set_weights(self, weights: Weights) -> None:
+        """Take over such weights. Raises ValueError where they are of other layers."""
+        own = self._tensors()
+        shapes, given = ({name: np.shape(w) for name, w in tensors.items()} for tensors in (own, weights))
+        if shapes != given:
+            name = sorted(set(shapes.items()) ^ set(given.items()))[0][0]
+            raise ValueError(f"{name} has the shape {given.get(name)}, in this run {shapes.get(name)}")
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(torch.from_numpy(np.asarray(weights[name], np.float32)))
+
+    def policy(self, game: Game) -> TrainedPolicy:
+        """The same network in NumPy, as it is now."""
+        raise NotImplementedError
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """The parameters, or views of them, as policies name and shape them."""
+        raise NotImplementedError
+
+
+class Network(Actor):
+    """A perceptron with ReLU that reads int8 observations as they are stored.
+
+    In 16 bits, products are; sums, weights and outputs stay in 32. A narrow first layer stays sparse, in 32 bits.
+    """
 
     def __init__(self, fields: tuple[Field, ...], hidden: list[int], outputs: int, head_gain: float) -> None:
         """Orthogonal weights, biases zero.
@@ -38,7 +113,6 @@ class Network(nn.Module):
         super().__init__()
         self.scale = input_scale(fields)
         self.num_outputs = outputs
-        self.sizes = [*hidden, outputs]
         sizes = [len(self.scale), *hidden, outputs]
         layers = [nn.Linear(inputs, size) for inputs, size in pairwise(sizes)]
         for layer in layers:
@@ -47,44 +121,111 @@ class Network(nn.Module):
         # The first layer's weight stands transposed, [D, H], so that an entry's weights are adjacent.
         self.first_weight = nn.Parameter(layers[0].weight.detach().t().contiguous())
         self.first_bias = layers[0].bias
+        self._column_scale = torch.from_numpy(self.scale)[:, None]
         self.rest = nn.ModuleList(layers[1:])
 
-    def forward(self, obs: Int8s, rows: NDArray[np.int64]) -> torch.Tensor:
-        """[n, outputs] for the observations `obs[rows]`, without copying them."""
-        sparse = compress(obs, rows, self.scale)
-        x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, sparse)  # type: ignore[no-untyped-call]
+    def forward(self, seen: Rows, rows: Int64s) -> torch.Tensor:
+        """[n, outputs] for some of the observations."""
+        return self.through(self.first(seen, rows))
+
+    def first(self, seen: Rows, rows: Int64s) -> torch.Tensor:
+        """[n, H] what the first layer gives, before its ReLU."""
+        if self.bf16 and len(self.first_bias) >= DENSE:
+            dense = torch.from_numpy(seen.obs[rows]).to(torch.bfloat16)  # whole numbers up to 256 are exact
+            weight = (self.first_weight * self._column_scale).to(torch.bfloat16)
+            return torch.addmm(self.first_bias.to(torch.bfloat16), dense, weight)
+        x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, seen.sparse, rows)  # type: ignore[no-untyped-call]
+        return x
+
+    def through(self, x: torch.Tensor) -> torch.Tensor:
+        """[n, outputs] of what the first layer gave, which is overwritten."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
             for layer in self.rest:
                 assert isinstance(layer, nn.Linear)
                 x = functional.linear(torch.relu_(x), layer.weight, layer.bias)
         return x.float()
 
-    def weights(self) -> dict[str, NDArray[np.float32]]:
-        """Copies of the weights, named and shaped as `NetworkPolicy` takes them."""
+    def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
+        """See `Actor.logits`."""
+        scores: torch.Tensor = self(inputs.seen, rows)
+        return scores
+
+    def policy(self, game: Game) -> TrainedPolicy:
+        """See `Actor.policy`."""
+        return NetworkPolicy(game, self.weights())
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
         tensors = {"layer0.weight": self.first_weight.t(), "layer0.bias": self.first_bias}
         for i, layer in enumerate(self.rest, start=1):
             assert isinstance(layer, nn.Linear)
             tensors |= {f"layer{i}.weight": layer.weight, f"layer{i}.bias": layer.bias}
-        return {name: tensor.detach().contiguous().numpy().copy() for name, tensor in tensors.items()}
+        return tensors
 
-    def set_weights(self, weights: Weights) -> None:
-        """Take over such weights, of a network with the same layers.
 
-        Raises:
-            ValueError: the layers differ.
+class AfterstateNetwork(Network):
+    """Scores each legal move from the observation and what the move changes: see `AfterstatePolicy`."""
+
+    reads_moves = True
+
+    def __init__(self, game: Game, hidden: list[int], hint: float, head_gain: float) -> None:
+        """A move's first layer gives what the observation's would give after the move.
+
+        Args:
+            game: what is played.
+            hidden: sizes of the hidden layers, at least one.
+            hint: what the score of the scripted player's move begins with; 0: the network is not shown that move.
+            head_gain: gain of the last layer's weights.
         """
-        own = self.weights()
-        if {name: weight.shape for name, weight in own.items()} != {name: w.shape for name, w in weights.items()}:
-            shapes = [weight.shape[0] for name, weight in weights.items() if name.endswith("bias")]
-            raise ValueError(f"warm_start: its layers have sizes {shapes}, those of this run {self.sizes}")
-        tensors = {name: torch.from_numpy(np.asarray(weight, np.float32)) for name, weight in weights.items()}
-        with torch.no_grad():
-            self.first_weight.copy_(tensors["layer0.weight"].t())
-            self.first_bias.copy_(tensors["layer0.bias"])
-            for i, layer in enumerate(self.rest, start=1):
-                assert isinstance(layer, nn.Linear)
-                layer.weight.copy_(tensors[f"layer{i}.weight"])
-                layer.bias.copy_(tensors[f"layer{i}.bias"])
+        rules = game.rules
+        super().__init__(input_fields(rules), hidden, 1, head_gain)
+        self.num_actions = rules.NUM_ACTIONS
+        self.hint = hint != 0
+        size = rules.OBS_SIZE
+        moves = torch.empty(sum(field.size for field in move_fields(rules)), hidden[0]).normal_(0, FAINT)
+        moves[:size] = self.first_weight.detach()[:size]
+        if not self.hint:
+            moves[-1] = 0
+        self.move_weight = nn.Parameter(moves)
+        if self.hint:
+            self.own = nn.Parameter(torch.tensor([float(hint)]))
+        else:
+            self.register_buffer("own", torch.zeros(1))
+        self.register_buffer("no_bias", torch.zeros(hidden[0]), persistent=False)
+
+    def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
+        """See `Actor.logits`; -1e9 where illegal."""
+        after = inputs.after
+        assert after is not None
+        moves, decision = moves_of(after.first, rows)
+        at = torch.from_numpy(decision)
+        change: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, after.rows, moves)  # type: ignore[no-untyped-call]
+        scores = self.through(self.first(inputs.seen, rows)[at] + change)[:, 0]
+        if self.hint:
+            last = after.rows.entry[after.rows.starts[moves + 1] - 1]  # the own move's entry comes last
+            scores = scores + self.own * torch.from_numpy(last == len(self.move_weight) - 1)
+        logits = torch.full((len(rows), self.num_actions), float(ILLEGAL))
+        return logits.index_put((at, torch.from_numpy(after.action[moves])), scores)
+
+    def policy(self, game: Game) -> TrainedPolicy:
+        return AfterstatePolicy(game, self.weights())
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        return super()._tensors() | {"move.weight": self.move_weight.t(), "own": self.own}
+
+
+def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
+    """[R] the numbers of the moves of some decisions, and [R] the place of each one's decision in `rows`."""
+    counts = first[rows + 1] - first[rows]
+    ends = np.cumsum(counts)
+    moves = np.repeat(first[rows] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+    return moves, np.repeat(np.arange(len(rows)), counts)
+
+
+def new_actor(game: Game, config: Config) -> Actor:
+    """The network that a run begins with."""
+    if config.network == "afterstates":
+        return AfterstateNetwork(game, config.hidden, config.hint, HEAD_GAIN["policy"])
+    return Network(input_fields(game.rules), config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
 
 
 def processor_has_bf16() -> bool:
@@ -92,8 +233,8 @@ def processor_has_bf16() -> bool:
     return bool(torch.cpu.get_capabilities().get("avx512_bf16") or torch.cpu.get_capabilities().get("amx_bf16"))
 
 
-def evaluate_in_parts(network: Network, obs: Int8s, rows: NDArray[np.int64], part: int = 2048) -> NDArray[np.float32]:
+def evaluate_in_parts(network: Network, seen: Rows, rows: Int64s, part: int = 2048) -> NDArray[np.float32]:
     """[n, outputs] without gradients, in parts that stay in the processor's cache."""
     with torch.no_grad():
-        parts = [network(obs, rows[i : i + part]).numpy() for i in range(0, len(rows), part)]
+        parts = [network(seen, rows[i : i + part]).numpy() for i in range(0, len(rows), part)]
     return np.concatenate(parts) if parts else np.zeros((0, network.num_outputs), np.float32)

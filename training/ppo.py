@@ -15,7 +15,7 @@ from torch.nn import functional
 from card_envs.game import Field, Int8s
 from card_envs.opponents.network import ILLEGAL
 from training.config import Config
-from training.network import Network
+from training.network import Actor, Inputs, Network, Rows
 from training.ranks import Ranks
 from training.values import Values
 
@@ -37,14 +37,16 @@ class Batch:
     """Decisions to learn from: rows of buffers that are not copied.
 
     Attributes:
-        obs, full, mask: [N, …] int8; `obs` is all that the actor reads.
+        inputs: what the actor reads of N decisions.
+        full: [N, F] what the critic reads of them.
+        mask: [N, A] int8.
         actions, log_probabilities, advantages, returns: [N]; returns are scaled like the critic's values.
         teacher: [N] the moves of the player that is copied.
         rows: [n] the decisions that are learned from.
     """
 
-    obs: Int8s
-    full: Int8s
+    inputs: Inputs
+    full: Rows
     mask: Int8s
     actions: NDArray[np.int64]
     log_probabilities: NDArray[np.float32]
@@ -56,18 +58,25 @@ class Batch:
 
 @dataclass(frozen=True)
 class LossWeights:
-    """What changes over a run: the learning rate, and the weights of terms of the loss."""
+    """What changes over a run: the learning rate, and the weights of terms of the loss.
+
+    Attributes:
+        lr: Adam's learning rate.
+        entropy, imitation: weights of these terms.
+        critic_alone: the actor stays as it is.
+    """
 
     lr: float
     entropy: float
     imitation: float = 0.0
+    critic_alone: bool = False
 
 
 class Learner:
     """Actor, critic, the slow copy of the actor, and the optimiser."""
 
     def __init__(
-        self, actor: Network, critic: Network, config: Config, action_fields: tuple[Field, ...], ranks: Ranks
+        self, actor: Actor, critic: Network, config: Config, action_fields: tuple[Field, ...], ranks: Ranks
     ) -> None:
         self.actor = actor
         self.critic = critic
@@ -115,9 +124,10 @@ class Learner:
     def _step(
         self, batch: Batch, rows: NDArray[np.int64], advantages: torch.Tensor, weights: LossWeights, tally: Tally
     ) -> None:
+        value_loss = loss = self.values.loss(self.critic(batch.full, rows), batch.returns[rows])
         policy_loss = self._policy_loss(batch, rows, advantages, weights, tally)
-        value_loss = self.values.loss(self.critic(batch.full, rows), batch.returns[rows])
-        loss = policy_loss + value_loss
+        if not weights.critic_alone:
+            loss = policy_loss + value_loss
         if not torch.isfinite(loss):
             raise Diverged(rows)
         self.optimizer.zero_grad()
@@ -133,7 +143,7 @@ class Learner:
     ) -> torch.Tensor:
         config = self.config
         legal = torch.from_numpy(batch.mask[rows]).bool()
-        logits = self.actor(batch.obs, rows).masked_fill_(~legal, float(ILLEGAL))
+        logits = self.actor.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
         log_all = functional.log_softmax(logits, dim=1)
         taken = batch.actions[rows]
         change = log_all.gather(1, torch.from_numpy(taken)[:, None])[:, 0] - torch.from_numpy(
@@ -149,7 +159,7 @@ class Learner:
         loss = loss - weights.entropy * (shares if config.entropy_by_width else entropies).mean()
         if config.kl:
             with torch.no_grad():
-                slow = self.slow_copy(batch.obs, rows).masked_fill_(~legal, float(ILLEGAL))
+                slow = self.slow_copy.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
                 log_slow = functional.log_softmax(slow, dim=1)
             kl_slow_copy = (probabilities * (log_all - log_slow)).sum(dim=1).mean()
             loss = loss + config.kl * kl_slow_copy

@@ -12,9 +12,11 @@ from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
 from card_envs.game import Game
+from card_envs.opponents.afterstates import Afterstates, afterstates, joined
+from card_envs.opponents.network import input_fields, input_scale
 from training.checkpoint import checked_states, into_stream
 from training.config import Config
-from training.network import Network
+from training.network import Actor, Inputs, Rows
 
 
 def _draw_actions(logits: Any, mask: Any, tables: Any, draws: Any, actions: Any, log_probabilities: Any) -> None:
@@ -57,6 +59,7 @@ class Rollout:
         teacher: [T, B] what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
         sitting: [B, S] CURRENT, PAST or SCRIPTED.
+        after: what the moves of all T * B decisions change, where the actor reads that.
     """
 
     def __init__(self, game: Game, config: Config, options: dict[str, Any], seed: list[int]) -> None:
@@ -86,8 +89,11 @@ class Rollout:
         self.rewards = np.zeros((*shape, rules.NUM_SEATS), np.float32)
         self.done = np.zeros(shape, np.bool_)
         self.sitting = _sitting(game, config)
+        self.after: Afterstates | None = None
+        self.scale = input_scale(input_fields(rules))
+        self.hint = config.hint != 0
 
-    def collect(self, actor: Network, past: Network | None) -> None:
+    def collect(self, actor: Actor, past: Actor | None) -> None:
         """Play on from where the tables are.
 
         Args:
@@ -96,6 +102,7 @@ class Rollout:
         """
         env = self.env
         all_tables = np.arange(env.num_tables)
+        after = []
         for t in range(len(self.obs)):
             self.obs[t] = env.obs
             self.mask[t] = env.mask
@@ -103,23 +110,32 @@ class Rollout:
             env.observe_all(self.full[t])
             env.bot_actions("greedy", self.teacher[t])
             self.actions[t] = self.teacher[t]
+            if actor.reads_moves:
+                own = self.teacher[t] if self.hint else np.full_like(self.teacher[t], -1)
+                after.append(afterstates(self.game, env.states, all_tables, own))
+            inputs = Inputs(Rows(self.seen[t], self.scale), after[t] if after else None)
             mover = self.sitting[all_tables, env.seat]
             if past is None:
                 mover = np.where(mover == PAST, CURRENT, mover)
             for network, who in ((actor, CURRENT), (past, PAST)):
                 tables = np.flatnonzero(mover == who)
                 if network is not None and len(tables):
-                    self._decide(network, tables, t)
+                    self._decide(network, inputs, tables, t)
             self.learned[t] = mover == CURRENT
             if not self.learns_forced:
                 self.learned[t] &= env.mask.sum(axis=1, dtype=np.int32) > 1
             env.step(self.actions[t])
             self.rewards[t] = env.rewards
             self.done[t] = env.done
+        self.after = joined(after) if after else None
 
-    def _decide(self, network: Network, tables: NDArray[np.int64], t: int) -> None:
+    def inputs(self) -> Inputs:
+        """What actors read of all T * B decisions."""
+        return Inputs(Rows(self.seen.reshape(-1, self.seen.shape[-1]), self.scale), self.after)
+
+    def _decide(self, network: Actor, inputs: Inputs, tables: NDArray[np.int64], t: int) -> None:
         with torch.no_grad():
-            logits = network(self.seen[t], tables).numpy()
+            logits = network.logits(inputs, tables).numpy()
         draws = self.rng.random(len(tables), np.float32)
         bind(_draw_actions)(logits, self.env.mask, tables, draws, self.actions[t], self.log_probabilities[t])
 

@@ -16,16 +16,17 @@ from card_envs.files import replace_file
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import save_network
-from card_envs.opponents.network import NetworkPolicy, input_fields
-from card_envs.opponents.policy import Policy
+from card_envs.opponents.network import TrainedPolicy
+from card_envs.opponents.policy import Policy, turn_of_states
 from training import checkpoint
 from training.config import Config
 from training.gae import advantages
 from training.league import League
-from training.network import HEAD_GAIN, Network, evaluate_in_parts, processor_has_bf16
+from training.network import HEAD_GAIN, Network, Rows, evaluate_in_parts, new_actor, processor_has_bf16
 from training.ppo import Batch, Diverged, Learner, LossWeights
 from training.ranks import Ranks
 from training.rollout import PAST, SCRIPTED, Rollout
+from training.run_folder import CHECKPOINT
 
 GOLDEN_ROWS = 32
 # Deals of the quick measurements and of the last one: what is watched during training is not what is reported.
@@ -39,6 +40,7 @@ FREE_SETTINGS = {
     "strength_minutes",
     "quick_pairs",
     "final_pairs",
+    "sampled",
     "runs",
     "name",
 }
@@ -67,12 +69,7 @@ class Trainer:
         self.ranks = ranks or Ranks()
         self.game = get_game(config.game)
         rules = self.game.rules
-        self.actor = Network(input_fields(rules), config.hidden, rules.NUM_ACTIONS, HEAD_GAIN["policy"])
-        if config.warm_start:
-            first = load_opponent(config.warm_start, self.game).policy
-            if not isinstance(first, NetworkPolicy):
-                raise ValueError(f"warm_start = {config.warm_start!r}: expected a trained opponent")
-            self.actor.set_weights(first.weights)
+        self.actor = new_actor(self.game, config)
         outputs = max(1, config.value_bins)
         self.critic = Network(rules.FULL_FIELDS, config.critic_hidden or config.hidden, outputs, HEAD_GAIN["value"])
         self.learner = Learner(self.actor, self.critic, config, rules.ACTION_FIELDS, self.ranks)
@@ -80,10 +77,34 @@ class Trainer:
         bf16 = processor_has_bf16() if config.bf16 is None else config.bf16
         for network in (self.actor, self.critic, self.learner.slow_copy):
             network.bf16 = bf16
+        if config.warm_start:
+            self._begin_with(config.warm_start)
         self.decisions = 0
         self.seconds = 0.0
         self.last_batch: Batch | None = None
         self._begin_stage(config.stage(0))
+
+    def _begin_with(self, name: str) -> None:
+        """Take over the networks of a run, or the actor from an opponent. Raises ValueError where they don't fit."""
+        path = Path(name) / CHECKPOINT
+        try:
+            if path.is_file():
+                arrays, _ = checkpoint.read(path)
+                self._take_networks(arrays)
+                return
+            first = load_opponent(name, self.game).policy
+            if not isinstance(first, TrainedPolicy):
+                raise ValueError("expected the folder of a run, or a trained opponent")
+            self.actor.set_weights(first.weights)
+            self.learner.slow_copy.load_state_dict(self.actor.state_dict())
+        except ValueError as error:
+            raise ValueError(f"warm_start = {name!r}: {error}") from None
+
+    def _take_networks(self, arrays: checkpoint.Arrays) -> None:
+        """Take over what the networks and Adam are like in a checkpoint. Raises ValueError where they don't fit."""
+        for name, module in (("actor", self.actor), ("critic", self.critic), ("slow_copy", self.learner.slow_copy)):
+            checkpoint.into_module(module, checkpoint.below(name, arrays), name)
+        checkpoint.into_optimizer(self.learner.optimizer, checkpoint.below("optimizer", arrays))
 
     def _begin_stage(self, number: int) -> None:
         seed = [self.config.seed, 1, self.ranks.rank, number]
@@ -117,6 +138,7 @@ class Trainer:
             lr=config.lr * (1 + (LAST_LR - 1) * progress),
             entropy=config.entropy + (config.entropy_end - config.entropy) * progress,
             imitation=config.imitation * max(0.0, 1 - progress / config.imitation_until),
+            critic_alone=progress < config.critic_first,
         )
         figures = self.learner.update(batch, weights)
         updated = time.perf_counter()
@@ -151,18 +173,18 @@ class Trainer:
             "return_spread": float(returns.std() / self.config.reward_scale),
         }
 
-    def _values(self, full: NDArray[np.int8], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _values(self, full: Rows, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         return self.learner.values.decode(evaluate_in_parts(self.critic, full, rows))
 
     def _batch(self) -> Batch:
         """The decisions of the last rollout that are learned from, with advantages and returns."""
         config, rollout = self.config, self.rollout
-        full = _flat(rollout.full)
+        full = Rows(_flat(rollout.full), self.critic.scale)
         rows = np.flatnonzero(rollout.learned)
         values = np.zeros(rollout.seat.shape, np.float32)
         values.reshape(-1)[rows] = self._values(full, rows)
         last_full = rollout.last_full()
-        last_values = self._values(last_full, np.arange(len(last_full)))
+        last_values = self._values(Rows(last_full, self.critic.scale), np.arange(len(last_full)))
         gained = advantages(
             rollout.seat,
             rollout.learned,
@@ -173,7 +195,7 @@ class Trainer:
             config.gae_lambda,
         )
         return Batch(
-            _flat(rollout.seen),
+            rollout.inputs(),
             full,
             _flat(rollout.seen)[:, self.game.rules.OBS_SIZE :],
             rollout.actions.reshape(-1),
@@ -232,9 +254,7 @@ class Trainer:
             raise ValueError(f"{path}: no checkpoint of such a run: {error}; {checkpoint.way_out(path)}") from None
 
     def _go_on_from(self, arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-        for name, module in (("actor", self.actor), ("critic", self.critic), ("slow_copy", self.learner.slow_copy)):
-            checkpoint.into_module(module, checkpoint.below(name, arrays), name)
-        checkpoint.into_optimizer(self.learner.optimizer, checkpoint.below("optimizer", arrays))
+        self._take_networks(arrays)
         if facts["past_selves"] > self.league.size:
             raise ValueError(f"past_selves: expected at most {self.league.size}, got {facts['past_selves']}")
         if facts["stage"] > len(self.config.stages):
@@ -260,15 +280,16 @@ class Trainer:
     def save_bad_batch(self, path: Path, diverged: Diverged) -> None:
         """Write the minibatch whose loss was no number, for whoever looks for the cause."""
         assert self.last_batch is not None
-        batch, rows = vars(self.last_batch), diverged.rows
+        batch, rows = self.last_batch, diverged.rows
+        arrays = {name: array[rows] for name, array in vars(batch).items() if isinstance(array, np.ndarray)}
+        arrays |= {"seen": batch.inputs.seen.obs[rows], "full": batch.full.obs[rows], "rows": rows}
         file = io.BytesIO()
-        np.savez_compressed(file, **{name: array[rows] for name, array in batch.items() if name != "rows"})
+        np.savez_compressed(file, allow_pickle=False, **arrays)
         replace_file(path, file.getvalue())
 
     def save(self, folder: Path, strength: list[dict[str, Any]] | None = None) -> None:
         """Write the actor as an opponent that `load_opponent` takes."""
-        env = self.rollout.env
-        golden = env.obs[:GOLDEN_ROWS].copy(), env.mask[:GOLDEN_ROWS].copy()
+        golden = turn_of_states(self.game, self.rollout.env.states[:GOLDEN_ROWS])
         training = {
             "algorithm": "ppo",
             "processes": self.ranks.count,
@@ -276,7 +297,7 @@ class Trainer:
             "seconds": round(self.seconds, 1),
             "config": self.config.model_dump(mode="json", exclude={"runs"}),
         }
-        save_network(folder, self.game, self.actor.weights(), golden, training=training, strength=strength or [])
+        save_network(folder, self.actor.policy(self.game), golden, training=training, strength=strength or [])
 
     def quick_strength(self, rival: str) -> PairResult:
         """A rough measurement of the network as it is."""
@@ -284,13 +305,19 @@ class Trainer:
 
     def strength(self, rival: Policy, pairs: int, seed: int = FINAL_SEED) -> PairResult:
         """What the network as it is makes of a rival on mirrored deals."""
-        return play_pairs(self.game, NetworkPolicy(self.game, self.actor.weights()), rival, pairs, seed)
+        policy = self.actor.policy(self.game)
+        policy.sampled = self.config.sampled
+        return play_pairs(self.game, policy, rival, pairs, seed)
 
     def final_strength(self, folder: Path, rival: str) -> dict[str, Any]:
         """What the opponent in this folder, as it was saved, makes of a rival over the game's default episode."""
         pairs = self.config.final_pairs
         result = play_pairs(
-            self.game, load_opponent(folder, self.game), load_opponent(rival, self.game), pairs, FINAL_SEED
+            self.game,
+            load_opponent(folder, self.game, self.config.sampled),
+            load_opponent(rival, self.game),
+            pairs,
+            FINAL_SEED,
         )
         return {"against": rival, "seed": FINAL_SEED, **result.as_dict()}
 

@@ -31,7 +31,7 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 IN_RULES: frozenset[Any] = frozenset(
     (
         contract.deal, contract.arrange, contract.legal, contract.play, contract.random_move, contract.observe,
-        contract.observe_all, contract.redeal_hidden, contract.standing, contract.tally,
+        contract.observe_all, contract.redeal_hidden, contract.standing, contract.tally, contract.reveals,
     )
 )  # fmt: skip
 IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility))

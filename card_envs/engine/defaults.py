@@ -15,3 +15,9 @@ def plausibility(state: State, seat: int) -> float:
 @rule
 def tally(state: State, seat: int, counts: Counts) -> None:
     """Nothing is counted besides the score."""
+
+
+@rule
+def reveals(state: State, action: int) -> bool:
+    """Whatever is played may show a hidden card."""
+    return True

@@ -11,26 +11,38 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.buffers import INT8, checked
+from card_envs.engine.compile import bind_bot
+from card_envs.engine.kernels import bot_playout
 from card_envs.files import check_output_folder, check_replaceable, read_file, replace_folder
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
-from card_envs.opponents.network import NetworkPolicy, Weights, weight_shapes
+from card_envs.opponents.network import (
+    ARCHITECTURES,
+    Architecture,
+    NetworkPolicy,
+    TrainedPolicy,
+    Weights,
+    weight_shapes,
+)
+from card_envs.opponents.onnx import OnnxPolicy
+from card_envs.opponents.policy import Turn, turn_of_states
 from card_envs.opponents.value import ValueNetwork
 
 CARD_FILE = "opponent.json"
 WEIGHTS_FILE = "weights.safetensors"
-MAX_BYTES = {CARD_FILE: 1 << 20, WEIGHTS_FILE: 64 << 20}
+MODEL_FILE = "model.onnx"
+MAX_BYTES = {CARD_FILE: 1 << 20, WEIGHTS_FILE: 64 << 20, MODEL_FILE: 64 << 20}
 VALUE_FOLDER = "value"
 Kind: TypeAlias = Literal["policy", "value"]
-GOLDEN_ROWS = {  # rows stored to be replayed on loading, the results last
-    "policy": ("golden.obs", "golden.mask", "golden.logits"),
-    "value": ("golden.full", "golden.values"),
-}
-MAX_GOLDEN_ROWS = 4096
+GOLDEN = "golden."  # rows stored to be replayed on loading: inputs, and the results under these names
+RESULTS = {"policy": "logits", "value": "values"}
+NUM_GOLDEN_ROWS, MAX_GOLDEN_ROWS = 32, 4096
 GOLDEN_TOLERANCE = 1e-3
 READINGS = 10  # of a folder that is replaced again and again meanwhile
 
@@ -45,35 +57,55 @@ class Card(BaseModel):
     version: int  # of the game's rules
     layout: str  # digest of the layout of what it reads, and of the actions
     kind: Kind = "policy"
-    architecture: Literal["mlp-relu"] = "mlp-relu"
-    hidden: list[int] = Field(min_length=1, max_length=16)
+    architecture: Architecture = "mlp-relu"
+    hidden: list[int] = Field(max_length=16)  # empty for an ONNX model
     weights_sha256: str = ""
+    model_sha256: str = ""
     training: dict[str, Any] = {}
     strength: list[dict[str, Any]] = []
 
+    @model_validator(mode="after")
+    def _has_layers(self) -> Card:
+        if bool(self.hidden) == (self.architecture == "onnx"):
+            raise ValueError(f"hidden: {self.hidden} is no list of layers of the architecture {self.architecture}")
+        return self
+
 
 def save_network(
-    folder: Path,
-    game: Game,
-    weights: Weights,
-    golden: tuple[NDArray[np.int8], NDArray[np.int8]],
-    *,
-    training: dict[str, Any],
-    strength: list[dict[str, Any]],
+    folder: Path, policy: TrainedPolicy, golden: Turn, *, training: dict[str, Any], strength: list[dict[str, Any]]
 ) -> None:
     """Write an opponent's folder in one step: it is there whole, or not at all.
 
     Args:
         folder: its place; an older opponent there is replaced.
-        game: what it plays.
-        weights: as `NetworkPolicy` takes them; stored as float16.
-        golden: observations [n, D] and masks [n, A] whose logits are stored to be replayed on loading.
+        policy: the opponent; its weights are stored as float16.
+        golden: decisions whose logits are stored to be replayed on loading.
         training: how it was trained, for people.
         strength: measured results, for people.
     """
-    half = _half(folder, weights)
-    logits = NetworkPolicy(game, half).logits(*golden)
-    _save(folder, game, "policy", half, (*golden, logits), training, strength)
+    half = _half(folder, policy.weights)
+    inputs = policy.inputs(golden)
+    model = policy.model if isinstance(policy, OnnxPolicy) else b""
+    stored = policy if model else type(policy)(policy.game, half)
+    golden_rows = {**inputs, "logits": stored.logits(inputs)}
+    _save(folder, policy.game, "policy", policy.architecture, half, golden_rows, training, strength, model)
+
+
+def save_model(folder: Path, game: Game, model: bytes) -> None:
+    """Write the folder of an opponent that plays by an ONNX model, in one step.
+
+    Args:
+        folder: its place; an older opponent there is replaced.
+        game: what it plays.
+        model: the file's content: see `card_envs.opponents.onnx`.
+
+    Raises:
+        ValueError: it is no model, or does not fit the game.
+    """
+    env = BatchEnv(game, NUM_GOLDEN_ROWS)
+    for table in range(NUM_GOLDEN_ROWS):  # at different stages
+        bind_bot(bot_playout, game, "greedy")(table, table + 1, env.states, 3 * table)
+    save_network(folder, OnnxPolicy(game, model), turn_of_states(game, env.states), training={}, strength=[])
 
 
 def save_value(
@@ -90,12 +122,12 @@ def save_value(
     """
     half = _half(folder, weights)
     values = ValueNetwork(game, half).values(golden)[:, None]
-    _save(folder, game, "value", half, (golden, values), training, [])
+    _save(folder, game, "value", NetworkPolicy.architecture, half, {"full": golden, "values": values}, training, [])
 
 
 def check_place(folder: Path) -> None:
     """Make sure that a network can be saved there: better before training than after. Raises ValueError."""
-    check_replaceable(folder, (WEIGHTS_FILE, CARD_FILE))
+    check_replaceable(folder, (WEIGHTS_FILE, MODEL_FILE, CARD_FILE))
     check_output_folder(folder.parent)
 
 
@@ -110,26 +142,33 @@ def _save(
     folder: Path,
     game: Game,
     kind: Kind,
+    architecture: Architecture,
     half: Weights,
-    golden: tuple[NDArray[Any], ...],
+    golden: dict[str, NDArray[Any]],
     training: dict[str, Any],
     strength: list[dict[str, Any]],
+    model: bytes = b"",
 ) -> None:
-    if not 0 < len(golden[0]) <= MAX_GOLDEN_ROWS:
-        raise ValueError(f"{folder}: not saved: {len(golden[0])} golden rows; expected 1 to {MAX_GOLDEN_ROWS}")
-    tensors = {**half, **dict(zip(GOLDEN_ROWS[kind], golden))}
+    number = len(golden[RESULTS[kind]])
+    if not 0 < number <= MAX_GOLDEN_ROWS:
+        raise ValueError(f"{folder}: not saved: {number} golden rows; expected 1 to {MAX_GOLDEN_ROWS}")
+    tensors = {**half, **{f"{GOLDEN}{name}": rows for name, rows in golden.items()}}
     data = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
+    layers = sum(name.endswith(".bias") for name in half)
     card = Card(
         game=game.name,
         version=game.version,
         layout=layout_digest(game.rules, kind == "value"),
         kind=kind,
-        hidden=[len(half[f"layer{i}.bias"]) for i in range(len(half) // 2 - 1)],
+        architecture=architecture,
+        hidden=[len(half[f"layer{i}.bias"]) for i in range(layers - 1)],
         weights_sha256=hashlib.sha256(data).hexdigest(),
+        model_sha256=hashlib.sha256(model).hexdigest() if model else "",
         training=training,
         strength=strength,
     )
-    replace_folder(folder, {WEIGHTS_FILE: data, CARD_FILE: (card.model_dump_json(indent=1) + "\n").encode()})
+    files = {WEIGHTS_FILE: data, CARD_FILE: (card.model_dump_json(indent=1) + "\n").encode()}
+    replace_folder(folder, files | ({MODEL_FILE: model} if model else {}))
 
 
 def load_card(folder: Path) -> Card:
@@ -163,29 +202,50 @@ def _read_both(folder: Path) -> tuple[bytes, bytes]:
     return card, weights
 
 
-def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -> NetworkPolicy:
+def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -> TrainedPolicy:
     """The network of an opponent's folder, after every check.
 
     Raises:
         ValueError: a missing, truncated, tampered or oversized file; another game, rules version or layout; golden
             rows that come out differently.
     """
-    game, tensors, (obs, mask, logits) = _load(folder, game, "policy")
-    policy = NetworkPolicy(game, tensors, sampled)
-    _compare(folder, policy.logits(obs, mask), logits)
+    card, game, tensors, golden = _load(folder, game, "policy")
+    logits = golden.pop(RESULTS["policy"])
+    try:
+        if card.architecture == "onnx":
+            model = _read(folder / MODEL_FILE)
+            _check_digest(folder / MODEL_FILE, model, card.model_sha256)
+            policy: TrainedPolicy = OnnxPolicy(game, model, sampled)
+        else:
+            policy = ARCHITECTURES[card.architecture](game, tensors, sampled)
+        policy.check_inputs(golden)
+        _check_rows(RESULTS["policy"], logits, golden["obs"], game.rules.NUM_ACTIONS)
+        replayed = policy.logits(golden)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
+    _compare(folder, replayed, logits)
     return policy
 
 
 def load_value(folder: Path, game: Game) -> ValueNetwork:
     """The value network of a folder, after the same checks. Raises ValueError as `load_network` does."""
-    game, tensors, (full, values) = _load(folder, game, "value")
+    _, game, tensors, golden = _load(folder, game, "value")
     network = ValueNetwork(game, tensors)
+    full, values = golden.get("full", np.zeros(())), golden[RESULTS["value"]]
+    number = full.shape[0] if full.ndim else 0
+    try:
+        full = checked("golden.full", full, (number, game.rules.FULL_SIZE), INT8, written=False)
+        _check_rows(RESULTS["value"], values, full, 1)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
     _compare(folder, network.values(full)[:, None], values)
     return network
 
 
-def _load(folder: Path, game: Game | None, kind: Kind) -> tuple[Game, dict[str, NDArray[Any]], list[NDArray[Any]]]:
-    """The game, weights and golden rows of a folder, each of the right shape."""
+def _load(
+    folder: Path, game: Game | None, kind: Kind
+) -> tuple[Card, Game, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """The card, game, weights and golden rows of a folder, each of the right shape."""
     read, weights = _read_both(folder)
     card = _card(folder, read)
     if card.kind != kind:
@@ -202,21 +262,29 @@ def _load(folder: Path, game: Game | None, kind: Kind) -> tuple[Game, dict[str, 
             f"{layout_digest(rules, kind == 'value')}: train it anew"
         )
     tensors = _tensors(folder / WEIGHTS_FILE, weights, card)
-    golden = [tensors.pop(name, np.zeros(0)) for name in GOLDEN_ROWS[kind]]
-    widths = (rules.OBS_SIZE, rules.NUM_ACTIONS, rules.NUM_ACTIONS) if kind == "policy" else (rules.FULL_SIZE, 1)
-    shapes = weight_shapes([sum(widths[:-1]), *card.hidden, widths[-1]])
+    golden = {name.removeprefix(GOLDEN): tensors.pop(name) for name in list(tensors) if name.startswith(GOLDEN)}
+    shapes = {}
+    if kind == "value":
+        shapes = weight_shapes([rules.FULL_SIZE, *card.hidden, 1])
+    elif card.architecture != "onnx":
+        shapes = ARCHITECTURES[card.architecture].shapes(rules, card.hidden)
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != shapes:
         differing = sorted(set(found.items()) ^ set(shapes.items()))
         raise ValueError(f"{folder}: {WEIGHTS_FILE} does not hold the network of the card: see {differing[0][0]}")
     if not all(tensor.dtype in (np.float16, np.float32) and np.isfinite(tensor).all() for tensor in tensors.values()):
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: weights must be finite float16 or float32")
-    number = golden[0].shape[0] if golden[0].ndim else 0
-    if not 0 < number <= MAX_GOLDEN_ROWS or [rows.shape for rows in golden] != [(number, width) for width in widths]:
-        raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing, too many or misshapen")
-    if any(rows.dtype != np.int8 for rows in golden[:-1]) or golden[-1].dtype.kind != "f":
-        raise ValueError(f"{folder}: {WEIGHTS_FILE}: golden rows must be int8, their results floats")
-    return game, tensors, golden
+    results = golden.get(RESULTS[kind], np.zeros(()))
+    if not 0 < (results.shape[0] if results.ndim else 0) <= MAX_GOLDEN_ROWS:
+        raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing or too many")
+    return card, game, tensors, golden
+
+
+def _check_rows(name: str, results: NDArray[Any], inputs: NDArray[Any], width: int) -> None:
+    """Raises ValueError where these are not the results of so many golden rows."""
+    shape = len(inputs), width
+    if results.shape != shape or results.dtype.kind != "f":
+        raise ValueError(f"golden.{name}: expected floats of shape {shape}, got {results.dtype} of {results.shape}")
 
 
 def _compare(folder: Path, replayed: NDArray[np.float32], stored: NDArray[np.float32]) -> None:
@@ -224,9 +292,13 @@ def _compare(folder: Path, replayed: NDArray[np.float32], stored: NDArray[np.flo
         raise ValueError(f"{folder}: golden rows differ by {np.abs(replayed - stored).max():.2g}: not the same network")
 
 
-def _tensors(path: Path, data: bytes, card: Card) -> dict[str, NDArray[Any]]:
-    if hashlib.sha256(data).hexdigest() != card.weights_sha256:
+def _check_digest(path: Path, data: bytes, digest: str) -> None:
+    if hashlib.sha256(data).hexdigest() != digest:
         raise ValueError(f"{path}: truncated or altered: its SHA-256 is not the card's")
+
+
+def _tensors(path: Path, data: bytes, card: Card) -> dict[str, NDArray[Any]]:
+    _check_digest(path, data, card.weights_sha256)
     try:
         tensors: dict[str, NDArray[Any]] = load(data)
     except (SafetensorError, ValueError) as error:

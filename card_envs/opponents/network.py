@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.game import Field, Game, Rules, bounds
+from card_envs.engine.buffers import INT8, checked
+from card_envs.game import Field, Game, Rules, bounds, total
+from card_envs.opponents.afterstates import move_fields
 from card_envs.opponents.policy import Turn, sample
+from card_envs.opponents.sparse import SparseRows, compress, sum_weights
 
 Weights = Mapping[str, NDArray[np.floating]]
+Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases
+Inputs: TypeAlias = dict[str, NDArray[Any]]
+Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "onnx"]
 ILLEGAL = np.float32(-1e9)
 
 
@@ -35,41 +42,192 @@ def weight_shapes(sizes: list[int]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-class NetworkPolicy:
-    """A multi-layer perceptron with ReLU between its layers and a masked softmax at the end."""
+class TrainedPolicy:
+    """What plays by the logits of a network: a masked softmax.
+
+    Attributes:
+        architecture: its id in the cards of opponents.
+        weights: its tensors, by name.
+        sampled: whether moves are drawn from the probabilities; else the likeliest is played.
+    """
+
+    architecture: ClassVar[Architecture]
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
-        """Take weights named and shaped as in `weight_shapes`, in float16 or float32.
+        self.game = game
+        self.weights = weights
+        self.sampled = sampled
+
+    @staticmethod
+    def shapes(rules: Rules, hidden: list[int]) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the tensors of such a network with these hidden layers."""
+        raise NotImplementedError
+
+    @property
+    def reads_moves(self) -> bool:
+        """Whether it reads what moves change."""
+        return False
+
+    def inputs(self, turn: Turn) -> Inputs:
+        """What it reads of decisions, by name, as golden rows are stored."""
+        if not self.reads_moves:
+            return {"obs": turn.obs, "mask": turn.mask}
+        turn = turn.anew()  # what was written into it must not meet what its moves change
+        after = turn.afterstates()
+        return {
+            "obs": turn.obs,
+            "mask": turn.mask,
+            "first": after.first,
+            "action": after.action,
+            **after.rows._asdict(),
+        }
+
+    def check_inputs(self, inputs: Inputs) -> None:
+        """Raises ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
+        check_inputs(self.game.rules, inputs, self.reads_moves)
+
+    def logits(self, inputs: Inputs) -> NDArray[np.float32]:
+        """[n, A] scores of the actions, -1e9 where illegal."""
+        raise NotImplementedError
+
+    def logits_at(self, turn: Turn) -> NDArray[np.float32]:
+        """The same for decisions."""
+        return self.logits(self.inputs(turn))
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        """See `Policy.probabilities`."""
+        logits = self.logits_at(turn)
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True)) * (turn.mask != 0)
+        return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        """See `Policy.act`."""
+        if self.sampled:
+            return sample(self.probabilities(turn), rng)
+        return self.logits_at(turn).argmax(axis=1)
+
+
+class NetworkPolicy(TrainedPolicy):
+    """A multi-layer perceptron with ReLU that reads the observation and scores all actions at once."""
+
+    architecture = "mlp-relu"
+
+    def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
+        """Take weights named and shaped as in `shapes`, in float16 or float32.
 
         Args:
             game: what it plays; gives the scale of the input.
             weights: `layer{i}.weight` [outputs, inputs] and `layer{i}.bias` [outputs].
             sampled: draw moves from the probabilities; False: play the likeliest.
         """
-        self.game = game
-        self.sampled = sampled
-        self.weights = weights
-        self._layers = [
-            (weights[f"layer{i}.weight"].astype(np.float32).T, weights[f"layer{i}.bias"].astype(np.float32))
-            for i in range(len(weights) // 2)
-        ]
+        super().__init__(game, weights, sampled)
+        self._layers = layers_of(weights)
         first, bias = self._layers[0]
         self._layers[0] = (first * input_scale(input_fields(game.rules))[:, None], bias)
 
-    def logits(self, obs: NDArray[np.int8], mask: NDArray[np.int8]) -> NDArray[np.float32]:
-        """[n, A] scores of the actions, -1e9 where illegal."""
+    @staticmethod
+    def shapes(rules: Rules, hidden: list[int]) -> dict[str, tuple[int, ...]]:
+        return weight_shapes([total(input_fields(rules)), *hidden, rules.NUM_ACTIONS])
+
+    def logits(self, inputs: Inputs) -> NDArray[np.float32]:
+        obs, mask = inputs["obs"], inputs["mask"]
         x = np.concatenate([obs, mask], axis=1, dtype=np.float32)
-        for weight, bias in self._layers[:-1]:
-            x = np.maximum(x @ weight + bias, 0)
-        weight, bias = self._layers[-1]
-        return np.where(mask != 0, x @ weight + bias, ILLEGAL).astype(np.float32)
+        (weight, bias), *rest = self._layers
+        return np.where(mask != 0, through(rest, x @ weight + bias), ILLEGAL).astype(np.float32)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        logits = self.logits(turn.obs, turn.mask)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True)) * (turn.mask != 0)
-        return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        if self.sampled:
-            return sample(self.probabilities(turn), rng)
-        return self.logits(turn.obs, turn.mask).argmax(axis=1)
+class AfterstatePolicy(TrainedPolicy):
+    """A multi-layer perceptron with ReLU that scores each legal move from the observation and what the move changes."""
+
+    architecture = "afterstates"
+
+    def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
+        """Take weights named and shaped as in `shapes`, in float16 or float32.
+
+        Args:
+            game: what it plays; gives the scale of the input.
+            weights: `layer{i}.weight` and `layer{i}.bias` as of a perceptron with one output, `move.weight` [H, M] of
+                what a move changes, `own` [1] what is added to the score of the scripted player's choice.
+            sampled: draw moves from the probabilities; False: play the likeliest.
+        """
+        super().__init__(game, weights, sampled)
+        (first, self._bias), *self._rest = layers_of(weights)
+        self._scale = input_scale(input_fields(game.rules))
+        self._first = np.ascontiguousarray(first)
+        self._moves = np.ascontiguousarray(weights["move.weight"].astype(np.float32).T)
+        self._no_bias = np.zeros_like(self._bias)
+        self._own = float(weights["own"][0])
+
+    @staticmethod
+    def shapes(rules: Rules, hidden: list[int]) -> dict[str, tuple[int, ...]]:
+        shapes = weight_shapes([total(input_fields(rules)), *hidden, 1])
+        return shapes | {"move.weight": (hidden[0], total(move_fields(rules))), "own": (1,)}
+
+    @property
+    def reads_moves(self) -> bool:
+        return True
+
+    def logits(self, inputs: Inputs) -> NDArray[np.float32]:
+        seen = np.concatenate([inputs["obs"], inputs["mask"]], axis=1)
+        all_rows, first, action = np.arange(len(seen)), inputs["first"], inputs["action"]
+        rows = SparseRows(inputs["starts"], inputs["entry"], inputs["value"])
+        decision = np.repeat(all_rows, np.diff(first))
+        x = sum_weights(compress(seen, all_rows, self._scale), all_rows, self._first, self._bias)[decision]
+        x += sum_weights(rows, np.arange(len(action)), self._moves, self._no_bias)
+        scores = through(self._rest, x)[:, 0]
+        is_own = rows.entry[rows.starts[1:] - 1] == len(self._moves) - 1  # that entry comes last
+        logits = np.full((len(seen), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
+        logits[decision, action] = scores + self._own * is_own
+        return logits
+
+
+ARCHITECTURES: dict[Architecture, type[TrainedPolicy]] = {
+    kind.architecture: kind for kind in (NetworkPolicy, AfterstatePolicy)
+}
+
+
+MOVE_INPUTS = {"first": np.int64, "action": np.int64, "starts": np.int64, "entry": np.int32, "value": np.float32}
+
+
+def check_inputs(rules: Rules, inputs: Inputs, reads_moves: bool) -> None:
+    """Raises ValueError where golden rows are not what networks read: compiled code would believe them."""
+    names = {"obs", "mask"} | (set(MOVE_INPUTS) if reads_moves else set())
+    if set(inputs) != names:
+        raise ValueError(f"golden rows: expected {', '.join(sorted(names))}, got {', '.join(sorted(inputs))}")
+    number = len(inputs["obs"]) if np.ndim(inputs["obs"]) else 0
+    checked("golden.obs", inputs["obs"], (number, rules.OBS_SIZE), INT8, written=False)
+    checked("golden.mask", inputs["mask"], (number, rules.NUM_ACTIONS), INT8, written=False)
+    if not reads_moves:
+        return
+    for name, dtype in MOVE_INPUTS.items():
+        checked(f"golden.{name}", inputs[name], (np.size(inputs[name]),), np.dtype(dtype), written=False)
+    first, action, starts, entry, value = (inputs[name] for name in MOVE_INPUTS)
+    check_ends("golden.first", first, number, len(action))
+    check_ends("golden.starts", starts, len(action), len(entry))
+    for name, bound in (("action", rules.NUM_ACTIONS), ("entry", total(move_fields(rules)))):
+        if inputs[name].min(initial=0) < 0 or inputs[name].max(initial=0) >= bound:
+            raise ValueError(f"golden.{name}: expected numbers below {bound}")
+    if len(value) != len(entry) or not np.isfinite(value).all() or np.diff(starts).min(initial=1) < 1:
+        raise ValueError("golden.value: expected a finite number for each entry, and an entry for each move")
+
+
+def check_ends(name: str, ends: NDArray[Any], number: int, last: int) -> None:
+    """Raises ValueError where these don't divide `last` entries into `number` ranges."""
+    if len(ends) != number + 1 or ends[0] != 0 or ends[-1] != last or np.diff(ends).min(initial=0) < 0:
+        raise ValueError(f"{name}: expected {number + 1} rising numbers from 0 to {last}")
+
+
+def layers_of(weights: Weights) -> Layers:
+    """Weights [inputs, outputs] and biases of the layers of a perceptron."""
+    number = sum(name.endswith(".bias") for name in weights)
+    return [
+        (weights[f"layer{i}.weight"].astype(np.float32).T, weights[f"layer{i}.bias"].astype(np.float32))
+        for i in range(number)
+    ]
+
+
+def through(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The output of these layers for what the first one gave, before its ReLU; that is overwritten."""
+    for weight, bias in layers:
+        x = np.maximum(x, 0, out=x) @ weight + bias
+    return x

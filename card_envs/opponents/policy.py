@@ -18,6 +18,7 @@ from card_envs.engine.buffers import INT8, UINT64, checked, checked_states, whol
 from card_envs.engine.compile import bind, bind_bot
 from card_envs.engine.legality import IllegalMove, illegal_move, is_legal, whole_numbers
 from card_envs.game import Game, Int8s, Int64s, legal
+from card_envs.opponents.afterstates import Afterstates, afterstates
 
 Answer = TypeVar("Answer")
 
@@ -118,6 +119,10 @@ class Turn:
         actions = np.zeros(len(self), np.int64)
         bind_bot(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
         return actions
+
+    def afterstates(self) -> Afterstates:
+        """What the legal moves change, in worlds that are fixed by what each seat sees."""
+        return afterstates(self.game, self.__states, np.arange(len(self)))
 
 
 @runtime_checkable

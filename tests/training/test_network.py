@@ -7,10 +7,14 @@ import pytest
 import torch
 
 from card_envs import BatchEnv, get_game
-from card_envs.game import Int8s
+from card_envs.game import Game, Int8s
+from card_envs.opponents.afterstates import afterstates
 from card_envs.opponents.network import ILLEGAL, NetworkPolicy, input_fields
-from training.network import Network, evaluate_in_parts
-from training.sparse import SparseLinear, compress
+from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.sparse import compress
+from tests.conftest import positions, some
+from training.network import AfterstateNetwork, Inputs, Network, Rows, evaluate_in_parts
+from training.sparse import SparseLinear
 
 GAME = get_game("back_alley")
 
@@ -32,7 +36,7 @@ def test_sparse_layer_equals_the_dense_one(size: int) -> None:
     torch.manual_seed(0)
     weight, bias = torch.randn(size, 12, requires_grad=True), torch.randn(12, requires_grad=True)
     dense = torch.from_numpy(obs[rows].astype(np.float32) * scale) @ weight + bias
-    sparse = SparseLinear.apply(weight, bias, compress(obs, rows, scale))  # type: ignore[no-untyped-call]
+    sparse = SparseLinear.apply(weight, bias, Rows(obs, scale).sparse, rows)  # type: ignore[no-untyped-call]
     torch.testing.assert_close(sparse, dense, rtol=1e-4, atol=1e-3)
     towards = torch.randn(60, 12)
     expected = torch.autograd.grad(dense, (weight, bias), towards)
@@ -52,7 +56,7 @@ def test_compress_keeps_every_entry_in_order() -> None:
 
 @pytest.mark.parametrize("row", [-1, 40])
 def test_rows_that_are_not_there_are_refused(row: int) -> None:
-    with pytest.raises(IndexError, match="of 40 observations"):
+    with pytest.raises(IndexError, match="of 40"):
         compress(sparse_rows(8), np.array([0, row]), np.ones(8, np.float32))
 
 
@@ -67,9 +71,11 @@ def test_network_plays_as_the_shipped_player_does(hidden: list[int]) -> None:
     for _ in range(30):
         env.step(env.mask.argmax(axis=1))
     found = np.where(
-        env.mask != 0, evaluate_in_parts(network, np.hstack([env.obs, env.mask]), np.arange(64), part=10), ILLEGAL
+        env.mask != 0,
+        evaluate_in_parts(network, Rows(np.hstack([env.obs, env.mask]), network.scale), np.arange(64), part=10),
+        ILLEGAL,
     )
-    expected = NetworkPolicy(GAME, network.weights()).logits(env.obs, env.mask)
+    expected = NetworkPolicy(GAME, network.weights()).logits({"obs": env.obs, "mask": env.mask})
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -79,13 +85,13 @@ def test_networks_begin_orthogonal_and_near_uniform() -> None:
     gram = network.first_weight.detach().t() @ network.first_weight.detach()
     torch.testing.assert_close(gram, 2 * torch.eye(32), atol=1e-4, rtol=0)
     env = BatchEnv(GAME, 16)
-    assert np.abs(evaluate_in_parts(network, env.obs, np.arange(16))).max() < 0.1
+    assert np.abs(evaluate_in_parts(network, Rows(env.obs, network.scale), np.arange(16))).max() < 0.1
 
 
 def test_no_rows_give_no_answers() -> None:
     network = Network(GAME.rules.OBS_FIELDS, [4], 3, 1.0)
     obs = np.zeros((2, GAME.rules.OBS_SIZE), np.int8)
-    assert evaluate_in_parts(network, obs, np.zeros(0, np.int64)).shape == (0, 3)
+    assert evaluate_in_parts(network, Rows(obs, network.scale), np.zeros(0, np.int64)).shape == (0, 3)
 
 
 def test_weights_can_be_taken_over() -> None:
@@ -93,5 +99,34 @@ def test_weights_can_be_taken_over() -> None:
     one, other = (Network(input_fields(rules), [12, 8], rules.NUM_ACTIONS, 1.0) for _ in range(2))
     other.set_weights(one.weights())
     assert all(torch.equal(one.state_dict()[name], tensor) for name, tensor in other.state_dict().items())
-    with pytest.raises(ValueError, match=r"\[12, 8, 68\], those of this run \[12, 68\]"):
+    with pytest.raises(ValueError, match=r"layer1\.bias has the shape"):
         Network(input_fields(rules), [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
+
+
+@pytest.mark.parametrize("hint", [0.0, 3.0])
+def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: float) -> None:
+    network = AfterstateNetwork(game, [16, 8], hint, 1.0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    turn = turn_of_states(game, some(positions(game), 60))
+    own = None if hint else np.full(60, -1)
+    states = some(positions(game), 60)
+    inputs = Inputs(
+        Rows(np.hstack([turn.obs, turn.mask]), network.scale), afterstates(game, states, np.arange(60), own)
+    )
+    rows = np.array([3, 59, 3, 0])
+    with torch.no_grad():
+        everything, some_of_it = (network.logits(inputs, chosen).numpy() for chosen in (np.arange(60), rows))
+    np.testing.assert_allclose(some_of_it, everything[rows], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(network.policy(game).logits_at(turn), everything, rtol=1e-4, atol=1e-4)
+
+
+def test_a_move_begins_as_what_it_leads_to() -> None:
+    """What a move changes has the weights of the observation's entries, so that the sum is the observation after it."""
+    network = AfterstateNetwork(GAME, [16], 2.0, 0.01)
+    size = GAME.rules.OBS_SIZE
+    assert torch.equal(network.move_weight[:size], network.first_weight[:size])
+    turn = turn_of_states(GAME, some(positions(GAME), 60))
+    probabilities = network.policy(GAME).probabilities(turn)
+    assert (probabilities.argmax(axis=1) == turn.bot_moves("greedy")).mean() > 0.99

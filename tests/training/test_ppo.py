@@ -14,7 +14,7 @@ from card_envs.game import Field
 from card_envs.opponents.network import NetworkPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from training.config import Config
-from training.network import Network
+from training.network import Inputs, Network, Rows
 from training.ppo import Batch, Diverged, Learner, LossWeights
 from training.ranks import Ranks
 from training.trainer import Trainer
@@ -43,20 +43,27 @@ def learner(**settings: Any) -> Learner:
     return Learner(Network(FIELDS, [32], 4, 0.01), critic, config, ACTIONS, Ranks())
 
 
+def actor_of(learned: Learner) -> Network:
+    assert isinstance(learned.actor, Network)
+    return learned.actor
+
+
 def bandit_batch(learned: Learner, rng: np.random.Generator, num: int = 512) -> Batch:
     """One decision an episode: the context says which action pays."""
     context = rng.integers(0, 6, num)
     obs = np.eye(6, dtype=np.int8)[context]
     mask = np.tile(np.array([1, 1, 0, 1], np.int8), (num, 1))
     rows = np.arange(num)
+    seen = Rows(obs, learned.critic.scale)
     with torch.no_grad():
-        log_all = learned.actor(obs, rows).masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(dim=1).numpy()
-        values = learned.values.decode(learned.critic(obs, rows).numpy())
+        log_all = actor_of(learned)(seen, rows).masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(1).numpy()
+        values = learned.values.decode(learned.critic(seen, rows).numpy())
     actions = (log_all + rng.gumbel(size=log_all.shape)).argmax(axis=1)
     rewards = REWARDS[context, actions]
     best = REWARDS[:, [0, 1, 3]].argmax(axis=1)[context]
     teacher = np.array([0, 1, 3])[best]
-    return Batch(obs, obs, mask, actions, log_all[rows, actions], rewards - values, rewards, teacher, rows)
+    inputs, chances = Inputs(seen, None), log_all[rows, actions]
+    return Batch(inputs, seen, mask, actions, chances, rewards - values, rewards, teacher, rows)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +78,10 @@ def test_bandit_with_a_known_value_is_learned(settings: dict[str, Any]) -> None:
         figures = learned.update(bandit_batch(learned, rng), LossWeights(3e-3, 0.0))
     obs = np.eye(6, dtype=np.int8)
     with torch.no_grad():
-        logits = learned.actor(obs, np.arange(6))
+        seen = Rows(obs, learned.critic.scale)
+        logits = actor_of(learned)(seen, np.arange(6))
         logits[:, 2] = -1e9
-        values = learned.values.decode(learned.critic(obs, np.arange(6)).numpy())
+        values = learned.values.decode(learned.critic(seen, np.arange(6)).numpy())
     chosen = logits.argmax(dim=1).numpy()
     np.testing.assert_array_equal(REWARDS[np.arange(6), chosen], np.full(6, 2))
     assert logits.softmax(dim=1).max(dim=1).values.min() > 0.9
@@ -152,11 +160,13 @@ def test_only_the_chosen_fields_are_copied() -> None:
 
 def test_the_slow_copy_follows_and_holds_back() -> None:
     learned = learner(kl=1.0, kl_follow=0.25, epochs=1)
-    before = learned.actor.first_bias.detach().clone()
+    before = actor_of(learned).first_bias.detach().clone()
     figures = learned.update(bandit_batch(learned, np.random.default_rng(8)), LossWeights(1e-2, 0.0))
-    now = learned.actor.first_bias.detach()
+    now = actor_of(learned).first_bias.detach()
     assert 0 < figures["kl_slow_copy"] < 0.1
-    torch.testing.assert_close(learned.slow_copy.first_bias, before + 0.25 * (now - before))
+    slow = learned.slow_copy
+    assert isinstance(slow, Network)
+    torch.testing.assert_close(slow.first_bias, before + 0.25 * (now - before))
 
 
 def test_figures_by_field() -> None:

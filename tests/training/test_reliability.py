@@ -57,8 +57,12 @@ def everything(trainer: Trainer, path: Path) -> tuple[dict[str, bytes], dict[str
     return {name: array.tobytes() for name, array in arrays.items()}, facts
 
 
-def test_a_resumed_run_goes_on_exactly(tmp_path: Path) -> None:
-    config = Config(**SETTINGS)
+MOVES = {"network": "afterstates", "critic_first": 0.1}
+
+
+@pytest.mark.parametrize("change", [{}, {**MOVES, "hint": 2.0}, MOVES])
+def test_a_resumed_run_goes_on_exactly(change: dict[str, Any], tmp_path: Path) -> None:
+    config = Config(**{**SETTINGS, **change})
     path = tmp_path / "checkpoint.safetensors"
     one = Trainer(config)
     for _ in range(4):
@@ -76,6 +80,48 @@ def test_a_resumed_run_goes_on_exactly(tmp_path: Path) -> None:
     for _ in range(13):
         again.iterate()
     assert everything(one, tmp_path / "a") == everything(again, tmp_path / "b")  # same seed, same policy
+
+
+@pytest.mark.parametrize("change", [{}, {**MOVES, "hint": 2.0}])
+def test_a_warm_start_takes_over_what_was_learned(change: dict[str, Any], tmp_path: Path) -> None:
+    """From a run: actor, critic and Adam's memory. From an opponent: the actor, which waits for its critic."""
+    config = Config(**{**SETTINGS, **change, "critic_first": 0.0})
+    one = Trainer(config)
+    for _ in range(3):
+        one.iterate()
+    one.save_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
+    other = Trainer(Config(**{**config.model_dump(), "warm_start": str(tmp_path / "run"), "seed": 7}))
+    for name in ("actor", "critic"):
+        mine, theirs = (dict(getattr(trainer, name).named_parameters()) for trainer in (one, other))
+        assert all(torch.equal(mine[parameter], theirs[parameter]) for parameter in mine)
+    steps = [trainer.learner.optimizer.state_dict()["state"][0]["step"] for trainer in (one, other)]
+    assert steps[0] == steps[1] > 0
+    one.save(tmp_path / "opponent")
+    settings = {**config.model_dump(), "warm_start": str(tmp_path / "opponent"), "critic_first": 0.5, "lr": 0.01}
+    third = Trainer(Config(**settings))
+    before, critic = third.actor.weights(), third.critic.weights()
+    for name, weight in before.items():
+        np.testing.assert_array_equal(weight, one.actor.weights()[name].astype(np.float16))
+    third.iterate()
+    assert all(np.array_equal(weight, before[name]) for name, weight in third.actor.weights().items())
+    assert not np.array_equal(third.critic.weights()["layer0.weight"], critic["layer0.weight"])
+    while third.progress < 0.5:
+        third.iterate()
+    third.iterate()
+    assert not np.array_equal(third.actor.weights()["layer0.weight"], before["layer0.weight"])
+
+
+def test_a_warm_start_from_something_else_is_refused(tmp_path: Path) -> None:
+    one = Trainer(Config(**SETTINGS))
+    one.save(tmp_path / "opponent")
+    for name, settings, said in (
+        (tmp_path / "opponent", {"hidden": [8]}, r"layer0\.bias has the shape \(16,\), in this run \(8,\)"),
+        (tmp_path / "opponent", MOVES, r"layer1\.bias has the shape"),
+        ("greedy", {}, "expected the folder of a run, or a trained opponent"),
+        (tmp_path / "nothing", {}, "nothing"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Trainer(Config(**{**SETTINGS, **settings, "warm_start": str(name)}))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +172,7 @@ def test_a_poisoned_batch_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     said = result.output.replace("\n", "")
     assert "no longer a number" in said and "--resume goes on from" in said
     with np.load(tmp_path / "runs/tiny/bad_batch.npz") as bad:
-        assert len(bad["obs"]) == len(bad["returns"]) > 0
+        assert len(bad["seen"]) == len(bad["full"]) == len(bad["returns"]) > 0
     arrays, _ = checkpoint.read(tmp_path / "runs/tiny/checkpoint.safetensors")
     assert all(np.isfinite(array).all() for array in arrays.values())
 

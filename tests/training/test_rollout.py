@@ -13,15 +13,17 @@ from card_envs import get_game
 from card_envs.opponents.network import input_fields
 from training.config import Config
 from training.league import League
-from training.network import Network
+from training.network import Actor, AfterstateNetwork, Network
 from training.rollout import CURRENT, PAST, SCRIPTED, Rollout, _draw_actions
 
 GAME = get_game("back_alley")
 OPTIONS = {"deals": "single"}
 
 
-def actor(seed: int) -> Network:
+def actor(seed: int, sees_moves: bool = False) -> Actor:
     torch.manual_seed(seed)
+    if sees_moves:
+        return AfterstateNetwork(GAME, [16], 2.0, 3.0)
     return Network(input_fields(GAME.rules), [16], GAME.rules.NUM_ACTIONS, 3.0)
 
 
@@ -32,19 +34,21 @@ def dealt(seed: int = 0, tables: int = 40, **settings: Any) -> Rollout:
     return Rollout(GAME, config, OPTIONS, [seed])
 
 
-def played(past: Network | None = None, seed: int = 0, **settings: Any) -> Rollout:
+def played(past: Actor | None = None, seed: int = 0, sees_moves: bool = False, **settings: Any) -> Rollout:
     rollout = dealt(seed, **settings)
-    rollout.collect(actor(1), past)
+    rollout.collect(actor(1, sees_moves), past)
     return rollout
 
 
-def test_decisions_are_legal_and_their_probabilities_those_of_the_network() -> None:
-    rollout = played()
+@pytest.mark.parametrize("sees_moves", [False, True])
+def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_moves: bool) -> None:
+    settings: dict[str, Any] = {"network": "afterstates", "hint": 2.0} if sees_moves else {}
+    rollout = played(sees_moves=sees_moves, **settings)
     mask = rollout.mask.reshape(-1, GAME.rules.NUM_ACTIONS)
     actions = rollout.actions.reshape(-1, 1)
     assert np.take_along_axis(mask, actions, axis=1).all()
     with torch.no_grad():
-        logits = actor(1)(rollout.seen.reshape(len(mask), -1), np.arange(len(mask)))
+        logits = actor(1, sees_moves).logits(rollout.inputs(), np.arange(len(mask)))
         log_all = logits.masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(dim=1)
     expected = log_all.gather(1, torch.from_numpy(actions))[:, 0]
     np.testing.assert_allclose(rollout.log_probabilities.reshape(-1), expected, atol=1e-5)
@@ -81,7 +85,7 @@ def test_past_selves_and_greedy_sit_on_one_side_and_are_not_learned_from() -> No
     np.testing.assert_array_equal(rollout.actions[mover == SCRIPTED], rollout.teacher[mover == SCRIPTED])
     rows = np.flatnonzero((mover == PAST).reshape(-1))
     with torch.no_grad():
-        logits = actor(2)(rollout.seen.reshape(mover.size, -1), rows)
+        logits = actor(2).logits(rollout.inputs(), rows)
     mask = torch.from_numpy(rollout.mask.reshape(mover.size, -1)[rows] == 0)
     taken = torch.from_numpy(rollout.actions.reshape(-1, 1)[rows])
     expected = logits.masked_fill(mask, -1e9).log_softmax(dim=1).gather(1, taken)[:, 0]
@@ -154,6 +158,7 @@ def test_the_largest_draw_is_legal() -> None:
 
 def test_league_spaces_its_snapshots_evenly_and_keeps_them_unchanged() -> None:
     network = actor(1)
+    assert isinstance(network, Network)
     league = League(network, 4, seed=[0])
     assert league.draw() is None
     kept: list[float] = []
@@ -164,6 +169,6 @@ def test_league_spaces_its_snapshots_evenly_and_keeps_them_unchanged() -> None:
             with torch.no_grad():
                 network.first_bias.add_(1)
     np.testing.assert_allclose(kept, [0.2, 0.4, 0.6, 0.8], atol=0.011)
-    drawn = {past.first_bias.mean().item() for _ in range(100) if (past := league.draw()) is not None}
+    drawn = {past.first_bias.mean().item() for _ in range(100) if isinstance(past := league.draw(), Network)}
     assert drawn == {0.0, 1.0, 2.0, 3.0}
     assert network.first_bias.mean().item() == 4.0

@@ -693,6 +693,12 @@ def split_first(
 
 
 @rule
+def reveals(state: State, action: int) -> bool:
+    """Nothing: a seat sees new cards only when others play."""
+    return False
+
+
+@rule
 def standing(state: State, seat: int) -> int:
     return int(state.scores[int(seat) & 1]) - int(state.scores[1 - (int(seat) & 1)])
 

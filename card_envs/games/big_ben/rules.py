@@ -640,6 +640,11 @@ def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
 
 
 @rule
+def reveals(state: State, action: int) -> bool:
+    return action == DEAL
+
+
+@rule
 def standing(state: State, seat: int) -> int:
     """Cards placed; a won game counts twice."""
     placed = int(state.num_placed)

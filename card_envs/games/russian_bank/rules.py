@@ -751,6 +751,17 @@ def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
 
 
 @rule
+def reveals(state: State, action: int) -> bool:
+    """Turning a card of the first pass, and uncovering a card of the own reserve that was never its top."""
+    seat = int(state.seat)
+    if action == ACTION.advance:
+        return state.turned == NO_CARD and state.first_pass[seat] and state.hand_sizes[seat] > 0
+    if action >= ACTION.house_to_house or int(SOURCES[action]) != RESERVE:
+        return False
+    return state.reserve_sizes[seat] == state.lowest_reserves[seat]
+
+
+@rule
 def standing(state: State, seat: int) -> int:
     return int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])
 

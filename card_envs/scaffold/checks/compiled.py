@@ -31,6 +31,7 @@ from card_envs.game import (
     play,
     random_move,
     redeal_hidden,
+    reveals,
     standing,
     tally,
     trivial,
@@ -55,7 +56,7 @@ def all_rules() -> None:
     """Never called: what `bind` calls it changes with any of a game's rules."""
     for _ in (
         deal, arrange, legal, play, random_move, observe, observe_all, redeal_hidden, standing, tally, trivial, greedy,
-        plausibility,
+        plausibility, reveals,
     ):  # fmt: skip
         pass
 

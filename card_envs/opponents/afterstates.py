@@ -1,0 +1,253 @@
+"""What each legal move would change: the input of networks that score moves one by one.
+
+A move is shown by the entries of the mover's observation that it changes, by which moves are legal after it, and by
+what `greedy` would play. It is played in a world whose hidden cards are drawn anew, from a stream that is fixed by what
+the seat sees: nothing leaks, and the same sight gives the same input. Where a move shows a hidden card, it is played
+in several worlds, and entries on which they differ are left as they were: no drawn card passes for a fact.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.dealing import draw_world
+from card_envs.engine.kernels import bot_actions
+from card_envs.engine.rng import MIX_1, SHIFT_32, mix
+from card_envs.engine.sets import lowest
+from card_envs.game import Field, Game, Int8s, Int64s, Rules, UInt64s, bounds, legal, observe, play, reveals
+from card_envs.opponents.sparse import BYTE, Floats, SparseRows
+
+PLAYER = "greedy"  # whose choice is shown
+NUM_WORLDS = 6  # for moves that show a hidden card
+PART = 256  # decisions at once: buffers stay in the processor's cache
+
+
+class Afterstates(NamedTuple):
+    """The legal moves of n decisions, those of a decision in the order of their actions.
+
+    Attributes:
+        first: [n + 1]; decision i has the moves first[i] to first[i + 1].
+        action: [R] of each move.
+        rows: [R] what each changes: sparse rows of `move_fields`.
+    """
+
+    first: Int64s
+    action: Int64s
+    rows: SparseRows
+
+
+def move_fields(rules: Rules) -> tuple[Field, ...]:
+    """The entries that show a move: changes of the observation's entries, then what is not in it."""
+    num_actions = rules.NUM_ACTIONS
+    return (
+        *rules.OBS_FIELDS,
+        Field("action", num_actions, 1, meaning="the move itself"),
+        Field("legal_after", num_actions, 1, meaning="the seat's legal moves after it, where it is to move again"),
+        Field("goes_on", 1, 1, meaning="the seat is to move again"),
+        Field("ends_deal", 1, 1, meaning="the deal ends"),
+        Field("own", 1, 1, meaning="`greedy` would play it"),
+    )
+
+
+def move_scale(rules: Rules) -> Floats:
+    """What the entries are multiplied with: as those of the observation are, within [-2, 2] then."""
+    low, high = bounds(move_fields(rules))
+    return (1 / np.maximum(np.abs(low.astype(np.float32)), high)).astype(np.float32)
+
+
+class Scratch(NamedTuple):
+    """What the loop works with; observations are padded to a multiple of 8.
+
+    Attributes:
+        worlds: [2] a world, and what a move makes of it.
+        before, after, agreed: [D] observations.
+        legal_now, legal_after, legal_there: [A].
+        key: [1] the stream of the worlds.
+    """
+
+    worlds: NDArray[Any]
+    before: Int8s
+    after: Int8s
+    agreed: Int8s
+    legal_now: Int8s
+    legal_after: Int8s
+    legal_there: Int8s
+    key: UInt64s
+
+
+def count_moves(first: int, last: int, states: NDArray[Any], tables: Int64s, mask: Int8s) -> int:
+    """How many legal moves there are at some tables; `mask` [A] is scratch."""
+    moves = 0
+    for k in range(first, last):
+        moves += legal(states[tables[k]], mask)
+    return moves
+
+
+def note_moves(
+    first: int, last: int, states: NDArray[Any], tables: Int64s, own: Int64s, scale: Floats, size: int,
+    scratch: Scratch, firsts: Int64s, actions: Int64s, starts: Int64s, entry: NDArray[np.int32], value: Floats,
+) -> None:  # fmt: skip
+    """Write what the legal moves at some tables change; decision 0 is at the table tables[first].
+
+    Args:
+        first, last: which of `tables`.
+        states: [B]; they stay as they are.
+        tables: numbers of states.
+        own: [B] the moves of `greedy`.
+        scale: of the entries.
+        size: of the observation.
+        scratch: to work with.
+        firsts: [last - first + 1]; actions: [R]; starts: [R + 1]; entry, value: written, and large enough.
+    """
+    worlds, before, after, agreed, legal_now, legal_after, legal_there, key = scratch
+    num_actions = legal_now.shape[0]
+    flags = size + 2 * num_actions
+    moves = found = 0
+    for k in range(first, last):
+        i = tables[k]
+        seat = states[i].seat
+        firsts[k - first] = moves
+        observe(states[i], seat, before[:size])
+        legal(states[i], legal_now)
+        key[0] = sight(before)
+        worlds[0] = states[i]
+        draw_world(worlds[0], seat, key)
+        for action in range(num_actions):
+            if legal_now[action] == 0:
+                continue
+            num_worlds = NUM_WORLDS if reveals(states[i], action) else 1
+            goes_on = ends_deal = True
+            for world in range(num_worlds):
+                if world > 0:
+                    draw_world(worlds[0], seat, key)
+                worlds[1] = worlds[0]
+                play(worlds[1], action)
+                goes_on &= not worlds[1].needs_deal and worlds[1].seat == seat
+                ends_deal &= worlds[1].needs_deal
+                observe(worlds[1], seat, after[:size])
+                if world == 0:
+                    agreed[:] = after
+                    legal_after[:] = 0
+                    if goes_on:
+                        legal(worlds[1], legal_after)
+                else:
+                    agree(agreed, after, before)
+                    if goes_on:
+                        keep_legal(worlds[1], legal_after, legal_there)
+            starts[moves] = found
+            found = note_changes(before, agreed, scale, entry, value, found)
+            found = note_entry(size + action, entry, value, found)
+            if goes_on:
+                for a in range(num_actions):
+                    if legal_after[a]:
+                        found = note_entry(size + num_actions + a, entry, value, found)
+                found = note_entry(flags, entry, value, found)
+            if ends_deal:
+                found = note_entry(flags + 1, entry, value, found)
+            if action == own[i]:
+                found = note_entry(flags + 2, entry, value, found)
+            actions[moves] = action
+            moves += 1
+    firsts[last - first] = moves
+    starts[moves] = found
+
+
+def sight(obs: Int8s) -> np.uint64:
+    """A hash of an observation."""
+    words = obs.view(np.uint64)
+    bits = np.uint64(0)
+    for w in range(words.shape[0]):
+        bits = (bits ^ words[w]) * MIX_1
+        bits ^= bits >> SHIFT_32
+    return mix(bits)
+
+
+def agree(agreed: Int8s, after: Int8s, before: Int8s) -> None:
+    """Leave as it was what differs between worlds."""
+    for j in range(agreed.shape[0]):
+        if after[j] != agreed[j]:
+            agreed[j] = before[j]
+
+
+def keep_legal(state: Any, legal_after: Int8s, mask: Int8s) -> None:
+    """Keep of the moves those that are legal in this state, too; `mask` is scratch."""
+    legal(state, mask)
+    for a in range(legal_after.shape[0]):
+        legal_after[a] &= mask[a]
+
+
+def note_changes(
+    before: Int8s, after: Int8s, scale: Floats, entry: NDArray[np.int32], value: Floats, found: int
+) -> int:
+    """Append the entries that differ, eight bytes at a time; returns how many there are then."""
+    old, new = before.view(np.uint64), after.view(np.uint64)
+    for w in range(old.shape[0]):
+        word = old[w] ^ new[w]
+        while word:
+            byte = lowest(word) >> 3
+            word &= ~(BYTE << np.uint64(8 * byte))
+            j = 8 * w + byte
+            entry[found] = j
+            value[found] = np.float32(int(after[j]) - int(before[j])) * scale[j]
+            found += 1
+    return found
+
+
+def note_entry(number: int, entry: NDArray[np.int32], value: Floats, found: int) -> int:
+    """Append one entry that is set."""
+    entry[found] = number
+    value[found] = np.float32(1)
+    return found + 1
+
+
+def afterstates(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s | None = None) -> Afterstates:
+    """What the legal moves at some tables change.
+
+    Args:
+        game: what is played.
+        states: [B] checked states with a decision due.
+        tables: [n] which of them.
+        own: [B] what `greedy` plays there, where that is known.
+    """
+    rules = game.rules
+    if own is None:
+        own = np.zeros(len(states), np.int64)
+        bind_bot(bot_actions, game, PLAYER)(0, len(states), states, own)
+    loop = bind(note_moves, game)
+    scale, size, num_actions = move_scale(rules), rules.OBS_SIZE, rules.NUM_ACTIONS
+    before, after, agreed = np.zeros((3, -(-size // 8) * 8), np.int8)
+    legal_now, legal_after, legal_there = np.zeros((3, num_actions), np.int8)
+    worlds, key = np.zeros(2, states.dtype), np.zeros(1, np.uint64)
+    scratch = Scratch(worlds, before, after, agreed, legal_now, legal_after, legal_there, key)
+    parts = []
+    for start in range(0, len(tables), PART):
+        end = min(start + PART, len(tables))
+        room = bind(count_moves, game)(start, end, states, tables, scratch.legal_now)
+        firsts, starts = np.zeros(end - start + 1, np.int64), np.zeros(room + 1, np.int64)
+        actions = np.zeros(room, np.int64)
+        entry = np.empty(room * len(scale), np.int32)  # memory that is never touched costs nothing
+        value = np.empty(room * len(scale), np.float32)
+        loop(start, end, states, tables, own, scale, size, scratch, firsts, actions, starts, entry, value)
+        found = starts[-1]
+        parts.append(Afterstates(firsts, actions, SparseRows(starts, entry[:found].copy(), value[:found].copy())))
+    return joined(parts)
+
+
+def joined(parts: list[Afterstates]) -> Afterstates:
+    """The decisions of all parts, one after the other."""
+    if not parts:
+        none = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+        return Afterstates(np.zeros(1, np.int64), np.zeros(0, np.int64), none)
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([part.first[-1] for part in parts])
+    firsts = [parts[0].first, *(part.first[1:] + end for part, end in zip(parts[1:], ends))]
+    return Afterstates(
+        np.concatenate(firsts),
+        np.concatenate([part.action for part in parts]),
+        parts[0].rows.joined([part.rows for part in parts[1:]]),
+    )

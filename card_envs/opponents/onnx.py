@@ -1,0 +1,273 @@
+"""Networks as ONNX models: out to other programs and languages, and in from other libraries (extra `onnx`).
+
+A model reads named inputs and gives `probabilities` [n, A] float32:
+
+- `observation` [n, D] float32: what the seat to move may know, as the environments give it, unscaled;
+- `action_mask` [n, A] float32: 1 where legal;
+- for models that score moves by what they change, the R legal moves of all n decisions: `moves` [R, M] float32, the
+  entries of `move_fields`, unscaled; `decision` [R] and `action` [R] int64: which decision and action each belongs to.
+
+A model from elsewhere may give `logits` [n, A] instead; illegal actions are then masked here.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.files import brief
+from card_envs.game import Game, Rules, total
+from card_envs.layout import table
+from card_envs.opponents.afterstates import Afterstates, move_fields, move_scale
+from card_envs.opponents.network import (
+    ILLEGAL,
+    AfterstatePolicy,
+    Architecture,
+    Inputs,
+    TrainedPolicy,
+    input_fields,
+    input_scale,
+    layers_of,
+)
+from card_envs.opponents.sparse import SparseRows
+
+OPSET, IR_VERSION = 18, 9  # what programs of the last years read
+ENDLESS = {"Loop", "Scan"}  # operators that may run for ever
+MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
+FLOATS, WHOLE = "tensor(float)", "tensor(int64)"
+
+
+class OnnxPolicy(TrainedPolicy):
+    """Plays by an ONNX model. Nothing in a model is executed but the operators of the standard."""
+
+    architecture: ClassVar[Architecture] = "onnx"
+
+    def __init__(self, game: Game, model: bytes, sampled: bool = True) -> None:
+        """Take a model.
+
+        Args:
+            game: what it plays.
+            model: the file's content.
+            sampled: draw moves from the probabilities; False: play the likeliest.
+
+        Raises:
+            ValueError: it is no model, or does not read or give what it should.
+        """
+        super().__init__(game, {}, sampled)
+        self.model = model
+        self._session = _session(model)
+        given = {entry.name: (entry.type, list(entry.shape)) for entry in self._session.get_inputs()}
+        wanted = wanted_inputs(game.rules)
+        needed = {"observation"} | ({"moves", "decision", "action"} & set(given))
+        if not needed <= set(given) <= set(wanted) or len(needed) not in (1, 4):
+            raise ValueError(f"ONNX model: inputs {', '.join(given)}: expected {', '.join(wanted)}, or the first ones")
+        for name, (kind, shape) in given.items():
+            _check_entry("input", name, kind, shape, *wanted[name])
+        self._reads = list(given)
+        outputs = {entry.name: entry for entry in self._session.get_outputs()}
+        self._gives = next((name for name in ("probabilities", "logits") if name in outputs), "")
+        if not self._gives:
+            raise ValueError(f"ONNX model: outputs {', '.join(outputs)}: expected probabilities or logits")
+        output = outputs[self._gives]
+        _check_entry("output", self._gives, output.type, list(output.shape), FLOATS, [None, game.rules.NUM_ACTIONS])
+
+    @property
+    def reads_moves(self) -> bool:
+        return "moves" in self._reads
+
+    def logits(self, inputs: Inputs) -> NDArray[np.float32]:
+        """See `TrainedPolicy.logits`. Raises ValueError where the model fails or gives no numbers."""
+        mask = inputs["mask"]
+        fed = {"observation": inputs["obs"].astype(np.float32), "action_mask": mask.astype(np.float32)}
+        if self.reads_moves:
+            fed |= dense_moves(self.game.rules, inputs)
+        try:
+            answers = self._session.run([self._gives], {name: fed[name] for name in self._reads})[0]
+        except Exception as error:  # whatever the library raises has no class of its own
+            raise ValueError(f"ONNX model: {error}") from None
+        if answers.shape != mask.shape or not np.isfinite(answers).all():
+            raise ValueError(f"ONNX model: {self._gives}: expected finite numbers of shape {mask.shape}")
+        if self._gives == "probabilities":
+            answers = np.log(np.maximum(answers, np.finfo(np.float32).tiny))
+        return np.where(mask != 0, answers, ILLEGAL).astype(np.float32)
+
+
+def _session(model: bytes) -> Any:
+    """What runs a model, on one thread. Raises ValueError."""
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError:
+        raise ValueError(MISSING) from None
+    try:
+        graph = onnx.load_model_from_string(model)
+        onnx.checker.check_model(graph)
+    except Exception as error:  # protobuf's and onnx's own
+        raise ValueError(f"no ONNX model: {brief(str(error))}") from None
+    if any(opset.domain not in ("", "ai.onnx") for opset in graph.opset_import) or graph.functions:
+        raise ValueError("ONNX model: expected operators of the standard alone")
+    _check_graph(graph.graph)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ValueError(f"ONNX model: {error}") from None
+
+
+def _check_graph(graph: Any) -> None:
+    """Raises ValueError where a graph may run for ever, or has weights in other files."""
+    from onnx import AttributeProto, external_data_helper
+
+    for tensor in graph.initializer:
+        if external_data_helper.uses_external_data(tensor):
+            raise ValueError("ONNX model: its weights are in another file: export it as one file")
+    for node in graph.node:
+        if node.op_type in ENDLESS:
+            raise ValueError(f"ONNX model: operator {node.op_type} is refused: it may run for ever")
+        for attribute in node.attribute:
+            tensors = [attribute.t] if attribute.type == AttributeProto.TENSOR else []
+            if any(external_data_helper.uses_external_data(tensor) for tensor in tensors):
+                raise ValueError("ONNX model: its weights are in another file: export it as one file")
+            if attribute.type == AttributeProto.GRAPH:
+                _check_graph(attribute.g)
+
+
+def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
+    """The inputs that a model may have: types, and sizes where they are fixed."""
+    return {
+        "observation": (FLOATS, [None, rules.OBS_SIZE]),
+        "action_mask": (FLOATS, [None, rules.NUM_ACTIONS]),
+        "moves": (FLOATS, [None, total(move_fields(rules))]),
+        "decision": (WHOLE, [None]),
+        "action": (WHOLE, [None]),
+    }
+
+
+def _check_entry(what: str, name: str, kind: str, shape: list[Any], wanted: str, sizes: list[int | None]) -> None:
+    """Raises ValueError where a model's input or output is of another type, or of another fixed size."""
+    fits = len(shape) == len(sizes) and all(
+        not isinstance(got, int) or got == size for got, size in zip(shape, sizes) if size is not None
+    )
+    free = all(not isinstance(got, int) for got, size in zip(shape, sizes) if size is None)
+    if kind != wanted or not fits or not free:
+        expected = ", ".join("any number" if size is None else str(size) for size in sizes)
+        raise ValueError(f"ONNX model: {what} {name}: expected {wanted} [{expected}], got {kind} {shape}")
+
+
+def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
+    """`moves`, `decision` and `action`, from what `AfterstatePolicy.inputs` gives."""
+    after = Afterstates(
+        inputs["first"], inputs["action"], SparseRows(inputs["starts"], inputs["entry"], inputs["value"])
+    )
+    starts, entry, value = after.rows
+    moves = np.zeros((len(after.action), total(move_fields(rules))), np.float32)
+    moves[np.repeat(np.arange(len(moves)), np.diff(starts)), entry] = np.rint(value / move_scale(rules)[entry])
+    decision = np.repeat(np.arange(len(after.first) - 1), np.diff(after.first))
+    return {"moves": moves, "decision": decision, "action": after.action}
+
+
+# The way out
+
+
+def to_onnx(policy: TrainedPolicy) -> bytes:
+    """A trained network as an ONNX model with `probabilities`.
+
+    Raises:
+        ValueError: the extra `onnx` is missing, or it is no network of ours.
+    """
+    try:
+        import onnx
+        from onnx import TensorProto, helper
+    except ImportError:
+        raise ValueError(MISSING) from None
+    if isinstance(policy, OnnxPolicy):
+        return policy.model
+    rules = policy.game.rules
+    graph = _Graph()
+    sizes = wanted_inputs(rules)
+    names = ["observation", "action_mask"]
+    seen = graph.node("Concat", *names, axis=1)
+    (first, bias), *rest = layers_of(policy.weights)
+    x = graph.node("MatMul", seen, graph.constant(first * input_scale(input_fields(rules))[:, None]))
+    x = graph.node("Add", x, graph.constant(bias))
+    if isinstance(policy, AfterstatePolicy):
+        names += ["moves", "decision", "action"]
+        weight = policy.weights["move.weight"].astype(np.float32).T * move_scale(rules)[:, None]
+        change = graph.node("MatMul", "moves", graph.constant(weight))
+        x = graph.node("Add", graph.node("Gather", x, "decision", axis=0), change)
+    for weight, bias in rest:
+        x = graph.node("Add", graph.node("MatMul", graph.node("Relu", x), graph.constant(weight)), graph.constant(bias))
+    legal = graph.node("Greater", "action_mask", graph.constant(np.zeros((), np.float32)))
+    low = graph.constant(np.full((), ILLEGAL, np.float32))
+    if isinstance(policy, AfterstatePolicy):
+        own = graph.node("Gather", "moves", graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
+        x = graph.node("Add", x, graph.node("Mul", own, graph.constant(policy.weights["own"].astype(np.float32))))
+        scores = graph.node("Squeeze", x, graph.constant(np.array([1])))
+        axis = graph.constant(np.array([1]))
+        at = graph.node(
+            "Concat", graph.node("Unsqueeze", "decision", axis), graph.node("Unsqueeze", "action", axis), axis=1
+        )
+        x = graph.node("ScatterND", graph.node("Where", legal, low, low), at, scores)
+    x = graph.node("Softmax", graph.node("Where", legal, x, low), axis=1)
+    graph.node("Identity", x, output="probabilities")
+    kinds = {FLOATS: TensorProto.FLOAT, WHOLE: TensorProto.INT64}
+    rows = dict.fromkeys(("observation", "action_mask", "probabilities"), "n")
+
+    def entry(name: str, kind: str, shape: list[int | None]) -> Any:
+        return helper.make_tensor_value_info(
+            name, kinds[kind], [rows.get(name, "R") if size is None else size for size in shape]
+        )
+
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            policy.game.name,
+            [entry(name, *sizes[name]) for name in names],
+            [entry("probabilities", FLOATS, [None, rules.NUM_ACTIONS])],
+            graph.constants,
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="card_envs",
+    )
+    onnx.checker.check_model(model, full_check=True)
+    return bytes(model.SerializeToString())
+
+
+class _Graph:
+    """Nodes and constants with names of their own."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._numbers = count()
+
+    def node(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Add an operator; returns the name of its output."""
+        from onnx import helper
+
+        output = output or f"{kind.lower()}{next(self._numbers)}"
+        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def constant(self, array: NDArray[Any]) -> str:
+        """Add a constant; returns its name."""
+        from onnx import numpy_helper
+
+        name = f"constant{next(self._numbers)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+
+def input_tables(game: Game) -> str:
+    """What the entries of the inputs are, as Markdown, for whoever fills them in another language."""
+    rules = game.rules
+    fields = {"observation": rules.OBS_FIELDS, "action_mask": rules.ACTION_FIELDS, "moves": move_fields(rules)}
+    parts = [f"## {name}\n\n{table(entries)}" for name, entries in fields.items()]
+    text = __doc__.partition("\n\n")[2]
+    return "\n".join([f"# {game.title}: inputs and outputs\n", text, *parts])

@@ -1,0 +1,122 @@
+"""What moves change, as networks read it: it is true, it leaks nothing, and drawn cards pass for no facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.engine.compile import bind
+from card_envs.game import Game, legal, observe, play, reveals, total
+from card_envs.opponents.afterstates import Afterstates, afterstates, joined, move_fields, move_scale
+from card_envs.opponents.policy import turn_of_states
+from tests.conftest import positions, redealt, some
+
+
+def dense(game: Game, after: Afterstates) -> NDArray[np.float32]:
+    """[R, M] the rows, unpacked."""
+    starts, entry, value = after.rows
+    rows = np.zeros((len(after.action), total(move_fields(game.rules))), np.float32)
+    rows[np.repeat(np.arange(len(rows)), np.diff(starts)), entry] = value
+    return rows
+
+
+def decision_of(after: Afterstates) -> NDArray[np.int64]:
+    return np.repeat(np.arange(len(after.first) - 1), np.diff(after.first))
+
+
+def play_each(
+    first: int, last: int, states: Any, actions: Any, seats: Any, obs: Any, mask: Any, flags: Any
+) -> None:  # fmt: skip
+    """Play an action at each table: what its seat sees then, may play then, and [B, 3] how the move was."""
+    for i in range(first, last):
+        flags[i, 2] = reveals(states[i], actions[i])
+        play(states[i], actions[i])
+        observe(states[i], seats[i], obs[i])
+        flags[i, 0] = not states[i].needs_deal and states[i].seat == seats[i]
+        flags[i, 1] = states[i].needs_deal
+        if flags[i, 0]:
+            legal(states[i], mask[i])
+
+
+def played(game: Game, states: NDArray[Any], after: Afterstates) -> NDArray[np.float32]:
+    """[R, M] the rows as they would be in these very states, and [R] whether each move may show a hidden card."""
+    rules, decision = game.rules, decision_of(after)
+    before = turn_of_states(game, states)
+    n, size = len(decision), rules.OBS_SIZE
+    obs, mask = np.zeros((n, size), np.int8), np.zeros((n, rules.NUM_ACTIONS), np.int8)
+    flags = np.zeros((n, 3), np.bool_)
+    bind(play_each, game)(0, n, states[decision], after.action, before.seat[decision], obs, mask, flags)
+    changes = (obs.astype(np.float32) - before.obs[decision]) * move_scale(rules)[:size]
+    own = after.action == before.bot_moves("greedy")[decision]
+    moves = np.eye(rules.NUM_ACTIONS, dtype=np.float32)[after.action]
+    return np.hstack([changes, moves, mask, flags[:, :2], own[:, None], flags[:, 2:]]).astype(np.float32)
+
+
+def test_moves_change_what_they_say(game: Game) -> None:
+    states = some(positions(game), 300)
+    after = turn_of_states(game, states).afterstates()
+    expected = played(game, states, after)
+    found, certain = dense(game, after), expected[:, -1] == 0
+    np.testing.assert_array_equal(found[certain], expected[certain, :-1])
+    mask = turn_of_states(game, states).mask
+    np.testing.assert_array_equal(np.stack([decision_of(after), after.action], axis=1), np.argwhere(mask))
+
+
+def test_drawn_cards_pass_for_no_facts(game: Game) -> None:
+    """Where a move shows a hidden card, what it is said to change is what it changes in (almost) every world."""
+    states = some(positions(game), 300, seed=1)
+    after = turn_of_states(game, states).afterstates()
+    found, seats = dense(game, after), states["seat"].copy()
+    worlds = [played(game, redealt(game, states, seats, seed), after)[:, :-1] for seed in range(40)]
+    agreeing = np.mean([world == found for world in worlds], axis=0)
+    shown = found != 0
+    assert agreeing[shown].mean() > 0.98
+    assert (shown & (agreeing < 0.2)).any(axis=1).mean() < 0.005  # a card that was drawn is seldom drawn again
+
+
+def test_moves_that_reveal_nothing_say_so(game: Game) -> None:
+    states = some(positions(game), 300, seed=2)
+    after = turn_of_states(game, states).afterstates()
+    worlds = [played(game, redealt(game, states, states["seat"].copy(), seed), after) for seed in range(10)]
+    differ = np.any([(world[:, :-1] != worlds[0][:, :-1]).any(axis=1) for world in worlds], axis=0)
+    assert not differ[worlds[0][:, -1] == 0].any()
+
+
+def test_hidden_cards_leak_into_nothing(game: Game) -> None:
+    states = some(positions(game), 300, seed=3)
+    one = turn_of_states(game, states).afterstates()
+    other = turn_of_states(game, redealt(game, states, states["seat"].copy(), 5)).afterstates()
+    again = turn_of_states(game, states.copy()).afterstates()
+    for parts in zip(*((x.first, x.action, *x.rows) for x in (one, other, again))):
+        np.testing.assert_array_equal(parts[0], parts[1])
+        np.testing.assert_array_equal(parts[0], parts[2])
+
+
+def test_some_tables_are_rows_of_all(game: Game) -> None:
+    states = some(positions(game), 40, seed=4)
+    tables = np.array([7, 3, 3, 39])
+    everything = afterstates(game, states, np.arange(40))
+    rows = dense(game, everything)
+    parts = [afterstates(game, states, np.array([table])) for table in tables]
+    for found in (afterstates(game, states, tables), joined(parts)):
+        expected = [rows[everything.first[table] : everything.first[table + 1]] for table in tables]
+        np.testing.assert_array_equal(dense(game, found), np.concatenate(expected))
+    assert len(joined([]).action) == len(afterstates(game, states, np.zeros(0, np.int64)).action) == 0
+
+
+@pytest.mark.parametrize("number", [1, 255, 256, 257])
+def test_parts_do_not_show(game: Game, number: int) -> None:
+    states = np.resize(some(positions(game), 30, seed=5), number)
+    rows = dense(game, afterstates(game, states, np.arange(number)))
+    last = dense(game, afterstates(game, states, np.array([number - 1])))
+    np.testing.assert_array_equal(rows[-len(last) :], last)
+
+
+def test_what_is_written_into_a_mask_decides_nothing(game: Game) -> None:
+    turn = turn_of_states(game, some(positions(game), 20, seed=6))
+    expected = turn.afterstates().action
+    turn.mask[:] = 1
+    np.testing.assert_array_equal(turn.afterstates().action, expected)
