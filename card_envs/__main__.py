@@ -253,41 +253,6 @@ def advise(
 
 
 @app.command()
-def export(
-    opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME, or a folder")],
-    model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
-) -> None:
-    """Write a trained opponent as an ONNX model, and beside it what its inputs are."""
-    from card_envs.opponents import load_opponent
-    from card_envs.opponents.network import TrainedPolicy
-    from card_envs.opponents.onnx import input_tables, to_onnx
-
-    notes = model.with_suffix(".md")
-    for file in (model, notes):
-        files.check_output(file)
-    found = load_opponent(opponent)
-    if not isinstance(found.policy, TrainedPolicy):
-        raise ValueError(f"{opponent}: expected a trained network; only these can be exported")
-    files.replace_file(model, to_onnx(found.policy))
-    files.replace_file(notes, input_tables(found.game))
-    console.print(f"written to {model}; its inputs are in {notes}", markup=False, highlight=False, soft_wrap=True)
-
-
-@app.command(name="import")
-def import_model(
-    game_name: GameName,
-    model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits")],
-    folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
-) -> None:
-    """Make an opponent of an ONNX model from any library; the folder is its name in every other command."""
-    from card_envs.opponents.folder import check_place, save_model
-
-    check_place(folder)
-    save_model(folder, get_game(game_name), files.read_file(model, MAX_MODEL))
-    console.print(f"python -m card_envs compare {game_name} greedy {folder}", markup=False, soft_wrap=True)
-
-
-@app.command()
 def schema(
     game_name: GameName,
     table: Annotated[bool, typer.Option("--table", help="as a table for people, in Markdown")] = False,
@@ -337,6 +302,41 @@ def serve(
     command.serve_http(
         seats, host, port, origin or [], host_name or [], lambda line: console.print(line, soft_wrap=True)
     )
+
+
+@app.command()
+def export(
+    opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME, or a folder")],
+    model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
+) -> None:
+    """Write a trained opponent as an ONNX model, and beside it what its inputs are."""
+    from card_envs.opponents import load_opponent
+    from card_envs.opponents.network import TrainedPolicy
+    from card_envs.opponents.onnx import input_tables, to_onnx
+
+    notes = model.with_suffix(".md")
+    for file in (model, notes):
+        files.check_output(file)
+    found = load_opponent(opponent)
+    if not isinstance(found.policy, TrainedPolicy):
+        raise ValueError(f"{opponent}: expected a trained network; only these can be exported")
+    files.replace_file(model, to_onnx(found.policy))
+    files.replace_file(notes, input_tables(found.game))
+    console.print(f"written to {model}; its inputs are in {notes}", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command(name="import")
+def import_model(
+    game_name: GameName,
+    model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits")],
+    folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
+) -> None:
+    """Make an opponent of an ONNX model from any library; the folder is its name in every other command."""
+    from card_envs.opponents.folder import check_place, save_model
+
+    check_place(folder)
+    save_model(folder, get_game(game_name), files.read_file(model, MAX_MODEL))
+    console.print(f"python -m card_envs compare {game_name} greedy {folder}", markup=False, soft_wrap=True)
 
 
 @app.command()

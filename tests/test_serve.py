@@ -61,15 +61,26 @@ def sit_down(client: TestClient, game: Game, **how: Any) -> list[str]:
     return [seat["link"] for seat in reply.json()["seats"]]
 
 
+def at_turn(client: TestClient, link: str, **how: Any) -> dict[str, Any]:
+    """The position once it is this seat's turn, or the game is over; opponents may have to be compiled first."""
+    for _ in range(20):
+        seen: dict[str, Any] = client.get(link, params={"wait": 30, **how}).json()
+        if seen["your_turn"] or seen["outcome"]["over"]:
+            return seen
+    raise AssertionError(seen)
+
+
 def play_on(client: TestClient, link: str, rng: random.Random, most: int = 10_000) -> dict[str, Any]:
     """Play random moves in a seat against opponents; returns the last position."""
-    seen: dict[str, Any] = client.get(link, params={"wait": 10}).json()
+    seen = at_turn(client, link)
     while not seen["outcome"]["over"] and most > 0:
         assert seen["your_turn"] and seen["view"]["legal"], seen
         move = rng.choice(seen["view"]["legal"])
         reply = client.post(f"{link}/moves", json={"move": move, "turn": seen["turn"]})
         assert reply.status_code == 200, reply.text
         before, seen = seen, reply.json()
+        if not (seen["your_turn"] or seen["outcome"]["over"]):
+            seen = at_turn(client, link, since=before["turn"])
         assert seen["moves"][0] == {"seat": seen["seat"], "move": move, "deal": seen["moves"][0]["deal"]}
         assert len(seen["moves"]) == seen["turn"] - before["turn"]
         most -= 1
@@ -117,7 +128,7 @@ def test_same_seed_same_deal(game: Game, client: TestClient) -> None:
 
 def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game)
-    view = client.get(link, params={"wait": 10}).json()["view"]
+    view = at_turn(client, link)["view"]
     for name in ("random", "search-64"):
         body = {"game": game.name, "opponent": name, "view": view, "seed": 3}
         moves = client.post("/v1/advise", json=body).json()["moves"]
@@ -129,7 +140,7 @@ def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
 
 def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game, undo=True)
-    first = client.get(link, params={"wait": 10}).json()
+    first = at_turn(client, link)
     assert not first["can_undo"]
     assert client.post(f"{link}/undo").json()["error"]["code"] == "no_undo"
     seen = play_on(client, link, random.Random(3), most=1)
@@ -299,7 +310,7 @@ def test_a_failing_opponent_tells_nothing(game: Game, tmp_path: Path, caplog: py
 
 def test_opponents_are_taken_by_registered_name_alone(game: Game, client: TestClient, tmp_path: Path) -> None:
     (link,) = sit_down(client, game)
-    view = client.get(link, params={"wait": 10}).json()["view"]
+    view = at_turn(client, link)["view"]
     names = (str(tmp_path), "../models", "os:system", "search-63", f"{game.name}/greedy", "", "search:greedy-7", "\0")
     for name in names:
         refused = client.post("/v1/advise", json={"game": game.name, "opponent": name, "view": view})
@@ -323,7 +334,7 @@ def test_the_owner_may_add_opponents(game: Game, tmp_path: Path) -> None:
 
 def test_what_is_malformed_is_told_where(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game)
-    view = client.get(link, params={"wait": 10}).json()["view"]
+    view = at_turn(client, link)["view"]
     cases: list[tuple[str, Any, int, str | None]] = [
         ("/v1/advise", {"game": game.name}, 422, "view"),
         ("/v1/advise", {"game": "bridge", "view": view}, 404, "game"),
@@ -424,12 +435,12 @@ def test_tables_survive_a_restart(game: Game, tmp_path: Path) -> None:
         (link,) = sit_down(client, game, undo=True)
         play_on(client, link, rng, most=4)
         client.post(f"{link}/undo")
-        before = client.get(link, params={"wait": 10, "since": 0}).json()
+        before = at_turn(client, link, since=0)
     (file,) = (tmp_path / "tables").iterdir()
     with file.open("ab") as half_a_line:
         half_a_line.write(b'"XX')
     with TestClient(make_app(seats_of(game, tmp_path))) as client:
-        assert client.get(link, params={"wait": 10, "since": 0}).json() == before
+        assert at_turn(client, link, since=0) == before
         play_on(client, link, rng)
         verify(GameRecord.model_validate(client.get(f"{link}/record").json()))
 
@@ -501,7 +512,7 @@ def lines_of(seats: Seats, *requests: Any) -> list[dict[str, Any]]:
 def test_json_lines_have_the_same_messages(game: Game, tmp_path: Path) -> None:
     with TestClient(make_app(seats_of(game, tmp_path))) as client:
         (link,) = sit_down(client, game)
-        view = client.get(link, params={"wait": 10}).json()["view"]
+        view = at_turn(client, link)["view"]
         asked = {"game": game.name, "opponent": "greedy", "view": view}
         expected = [client.get("/v1/games").json(), client.post("/v1/advise", json=asked).json()]
         error = client.post("/v1/advise", json={**asked, "view": {"seat": 9}}).json()["error"]
@@ -536,9 +547,12 @@ def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
             line = json.dumps({"id": 1, "call": name, "body": {"token": token, **body}}).encode()
             return (await answer(seats, line))["reply"]  # type: ignore[no-any-return]
 
-        seen = await call("position", wait=10)
+        seen = await call("position", wait=30)
         while not seen["outcome"]["over"]:
-            seen = await call("move", move=seen["view"]["legal"][0])
+            if seen["your_turn"]:
+                seen = await call("move", move=seen["view"]["legal"][0])
+            else:
+                seen = await call("position", wait=30)
         verify(GameRecord.model_validate(await call("record")))
         assert await call("leave") == {"left": True}
         seats.stop()

@@ -14,7 +14,7 @@ import numpy as np
 from card_envs.files import read_json
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents.network import NetworkPolicy
+from card_envs.opponents.network import AfterstatePolicy, NetworkPolicy
 from card_envs.opponents.policy import Opponent, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
@@ -23,7 +23,12 @@ from card_envs.serve.messages import Problem
 
 Answer = TypeVar("Answer")
 
-QUICK = (RandomPolicy, ScriptedPolicy, NetworkPolicy)  # less than a millisecond a move: no thread needed
+QUICK = (
+    RandomPolicy,
+    ScriptedPolicy,
+    NetworkPolicy,
+    AfterstatePolicy,
+)  # less than a millisecond a move: no thread needed
 FIRST_SHARE = 16  # a search within a time begins with this part of its worlds
 SPARE = 1.5  # positions differ: a search is begun if so many times as long would be there
 

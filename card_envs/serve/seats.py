@@ -207,10 +207,14 @@ class Seats:
             self.tables.expire()
             await asyncio.sleep(EXPIRE_EVERY)
 
-    def stop(self) -> None:
-        """End streams and waiting; what a thread has begun is dropped. Tables are on the disk already."""
+    def end_waiting(self) -> None:
+        """End streams, and answer those who wait for their turn."""
         self.stopping.set()
         self.tables.wake()
+
+    def stop(self) -> None:
+        """End all that goes on; what waits for a thread is told so. Tables are on the disk already."""
+        self.end_waiting()
         self.advisers.stop()
 
 

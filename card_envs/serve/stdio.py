@@ -139,8 +139,9 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
         task = asyncio.create_task(work(line))
         running.add(task)
         task.add_done_callback(running.discard)
+    seats.end_waiting()
+    await asyncio.gather(*running)  # what was asked is answered
     seats.stop()
-    await asyncio.gather(*running)
 
 
 def main(seats: Seats) -> None:
