@@ -38,7 +38,8 @@ from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import field_bytes, play_randomly
 
 Attempt = Callable[[], object]
-PATIENCE = 120  # seconds: compiling on a busy machine is one thing, hanging is another
+PATIENCE = 60  # seconds of processor time, which a busy machine does not use up
+HANGS = 600  # seconds for whatever waits without using any
 DOCUMENTED = (ValueError, RuntimeError)  # IllegalMove and pydantic's are ValueErrors; RuntimeError: reset() comes first
 
 
@@ -345,13 +346,15 @@ def _too_long(*_: object) -> None:
 def run_door(door: str, game_name: str, number: int, seed: int) -> int:
     """Try one door of one game; prints counts and faults as JSON lines."""
     signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGPROF, _too_long)
     rng = random.Random(f"{door} {game_name} {seed}")
     counts: Counter[str] = Counter()
     faults = 0
     for attempt in DOORS[door](GAMES[game_name], rng):
         if sum(counts.values()) >= number:
             break
-        signal.alarm(PATIENCE)
+        signal.alarm(HANGS)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         try:
             attempt()
         except DOCUMENTED as error:
@@ -366,6 +369,7 @@ def run_door(door: str, game_name: str, number: int, seed: int) -> int:
             counts["taken"] += 1
         finally:
             signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     print(json.dumps(counts))
     return faults
 

@@ -84,7 +84,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("processes", "kills"), [(1, 25), (2, 15)])
+@pytest.mark.parametrize(("processes", "kills"), [(1, 20), (2, 20)])
 def test_kills_while_comparing(tmp_path: Path, processes: int, kills: int) -> None:
     """The figures that are there are whole and those of some parts; workers end with their command."""
     file, records = tmp_path / "figures.json", tmp_path / "games"

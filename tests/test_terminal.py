@@ -17,6 +17,8 @@ from card_envs.envs.aec import CardEnv
 from card_envs.envs.replay import replay, verify
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
+from card_envs.opponents.policy import Advice, turn_of_states
+from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import seat_names
 from card_envs.terminal.play import chosen_action, play_game
@@ -170,6 +172,38 @@ def test_hints_come_from_the_seats_view(game: Game, monkeypatch: pytest.MonkeyPa
     best, share = load_opponent("greedy", game).advise(view)[0]
     assert f"greedy would play: {best} ({share:.0%})" in shown
     assert f"random would play: {env.legal_moves()[0]} ({1 / len(env.legal_moves()):.0%})" in shown
+
+
+def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
+    game: Game, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed, _ = by_hand(game, 2)
+    shown, record = play(game, monkeypatch, [*typed, "hint search-64", "quit"])
+    env = replay(record)
+    if env.outcome()["over"] or len(env.legal_moves()) == 1:
+        pytest.skip("nothing to search: one move, or none")
+    best, *others = load_opponent("search-64", game).evaluate(env.view(env.agent_selection))
+    turn = turn_of_states(game, env.states)
+    policy = load_opponent("search-64", game)
+    assert env.move_text(int(policy.act(turn, np.random.default_rng(0))[0])) == best.move and best.probability == 1
+    assert f"search-64 would play {best.move} and expects, in points, {best.margin:+.1f} ± {best.error:.1f}" in shown
+    for one in others[:9]:
+        assert f"    {one.move}: {one.margin:+.1f} ± {one.error:.1f}" in shown
+        assert (one.worlds < best.worlds) == (
+            f"{one.move}: {one.margin:+.1f} ± {one.error:.1f}, dropped after" in shown
+        )
+
+
+def test_why_a_search_does_not_play_a_move() -> None:
+    best = Advice("a", 1.0, 2.0, 0.5, 64)
+    for margin, error, worlds, why in (
+        (1.0, 0.5, 64, ""),
+        (3.0, 2.0, 64, "more perhaps by chance alone"),
+        (2.0, 0.5, 64, "the same in all worlds as a"),
+        (-3.0, 1.0, 8, "dropped after 8 of 64 worlds: no better"),
+        (float("nan"), float("nan"), 0, "not tried, for its guide finds it unlikely"),
+    ):
+        assert why_not(best, Advice("b", 0.0, margin, error, worlds)) == why
 
 
 def test_a_game_left_is_resumed_and_finished(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,26 +135,27 @@ class Network(Actor):
 
     def forward(self, seen: Rows, rows: Int64s) -> torch.Tensor:
         """[n, outputs] for some of the observations."""
-        return self.through(self.first(seen, rows))[: len(rows)]
+        return self.through(self.first(seen, rows))
 
     def first(self, seen: Rows, rows: Int64s) -> torch.Tensor:
-        """[n or more, H] what the first layer gives, before its ReLU."""
+        """[n, H] what the first layer gives, before its ReLU."""
         if self.bf16 and len(self.first_bias) >= DENSE:
-            dense = in_few_sizes(torch.from_numpy(seen.obs[rows])).to(torch.bfloat16)  # exact up to 256
+            dense = torch.from_numpy(seen.obs[rows]).to(torch.bfloat16)  # whole numbers up to 256 are exact
             weight = (self.first_weight * self._column_scale).to(torch.bfloat16)
-            return torch.addmm(self.first_bias.to(torch.bfloat16), dense, weight)
+            return torch.addmm(self.first_bias.to(torch.bfloat16), padded(dense), weight)[: len(rows)]
         x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, seen.sparse, rows)  # type: ignore[no-untyped-call]
         return x
 
     def through(self, x: torch.Tensor) -> torch.Tensor:
-        """[n or more, outputs] of what the first layer gave, which is overwritten."""
+        """[n, outputs] of what the first layer gave, which is overwritten."""
+        size = len(x)
         if self.bf16:
-            x = in_few_sizes(x)
+            x = padded(x)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
             for layer in self.rest:
                 assert isinstance(layer, nn.Linear)
                 x = functional.linear(torch.relu_(x), layer.weight, layer.bias)
-        return x.float()
+        return x[:size].float()
 
     def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
         """See `Actor.logits`."""
@@ -209,7 +210,7 @@ class AfterstateNetwork(Network):
         moves, decision = moves_of(after.first, rows)
         at = torch.from_numpy(decision)
         change: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, after.rows, moves)  # type: ignore[no-untyped-call]
-        scores = self.through(self.first(inputs.seen, rows)[at] + change)[: len(moves), 0]
+        scores = self.through(self.first(inputs.seen, rows)[at] + change)[:, 0]
         if self.hint:
             last = after.rows.entry[after.rows.starts[moves + 1] - 1]  # the own move's entry comes last
             scores = scores + self.own * torch.from_numpy(last == len(self.move_weight) - 1)
@@ -287,6 +288,12 @@ def new_actor(game: Game, config: Config) -> Actor:
     return Network(input_fields(game.rules), config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
 
 
+def padded(x: torch.Tensor) -> torch.Tensor:
+    """[n, H] with rows of zeros after its own, up to one of few sizes."""
+    more = few_sizes(len(x)) - len(x)
+    return functional.pad(x, (0, 0, 0, more)) if more else x
+
+
 def few_sizes(rows: int) -> int:
     """That many rows or up to a sixteenth more: one of few numbers, sixteen between a power of two and the next.
 
@@ -297,14 +304,10 @@ def few_sizes(rows: int) -> int:
     return -(-rows // step) * step
 
 
-def in_few_sizes(x: torch.Tensor) -> torch.Tensor:
-    """[n or more, D] the rows of `x` [n, D], and below them zeros: `few_sizes` of them together."""
-    return functional.pad(x, (0, 0, 0, few_sizes(len(x)) - len(x)))
-
-
 def processor_has_bf16() -> bool:
     """Whether 16-bit products are faster here; elsewhere they are emulated, and slower."""
-    return bool(torch.cpu.get_capabilities().get("avx512_bf16") or torch.cpu.get_capabilities().get("amx_bf16"))
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # older versions of torch do not tell
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 def evaluate_in_parts(network: Network, seen: Rows, rows: Int64s, part: int = 2048) -> NDArray[np.float32]:

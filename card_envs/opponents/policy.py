@@ -149,11 +149,13 @@ class Evaluation:
         means: [n, A] expected points of the mover's side, nan for moves that were not tried.
         errors: [n, A] their standard errors.
         worlds: [n, A] in how many worlds each was tried.
+        chosen: [n] what the policy would play; it need not be the move with the highest mean, which may be chance.
     """
 
     means: NDArray[np.float64]
     errors: NDArray[np.float64]
     worlds: NDArray[np.int64]
+    chosen: NDArray[np.int64]
 
 
 @runtime_checkable
@@ -234,10 +236,9 @@ class Opponent:
         evaluate = self.policy.evaluate
         worth = answer_of(self, turn, lambda: evaluate(turn, np.random.default_rng(seed)))
         means, errors, worlds = worth.means[0], worth.errors[0], worth.worlds[0]
-        ranked = sorted(texts, key=lambda a: (-worlds[a], -means[a]))  # what was dropped early comes last
-        return [
-            Advice(texts[a], float(a == ranked[0]), float(means[a]), float(errors[a]), int(worlds[a])) for a in ranked
-        ]
+        best = int(worth.chosen[0])
+        ranked = sorted(texts, key=lambda a: (a != best, -worlds[a], -means[a]))  # what was dropped early comes last
+        return [Advice(texts[a], float(a == best), float(means[a]), float(errors[a]), int(worlds[a])) for a in ranked]
 
 
 def answer_of(policy: Policy, turn: Turn, ask: Callable[[], Answer]) -> Answer:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import UINT64, check_game, checked, whole_number
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents.policy import Evaluation, Policy, Turn, name_of, probabilities_of
+from card_envs.opponents.policy import Advice, Evaluation, Policy, Turn, name_of, probabilities_of
 from card_envs.opponents.searching import Budget, Scratch, Trials, search_tables
 from card_envs.opponents.value import NO_NET, ValueNetwork, checked_net
 
@@ -90,11 +90,11 @@ class SearchPolicy:
 
     def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation:
         """What each move brings in points by the end of the deal; nan where it was not tried."""
-        sums, squares, worlds = self.search(turn, rng).trials
+        chosen, (sums, squares, worlds), _ = self.search(turn, rng)
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.where(worlds > 0, sums / worlds, np.nan)
             variances = np.maximum(squares / worlds - means**2, 0) * worlds / (worlds - 1)
-            return Evaluation(means, np.sqrt(variances / worlds), worlds)
+            return Evaluation(means, np.sqrt(variances / worlds), worlds, chosen)
 
     def _proposals(self, turn: Turn) -> tuple[NDArray[np.int64], Int8s]:
         """[n] the moves to beat, and [n, A] those to try, all of them legal."""
@@ -141,3 +141,15 @@ class SearchPolicy:
             with ThreadPoolExecutor(threads) as pool:
                 moves = sum(pool.map(work, bounds[:-1], bounds[1:]))
         return SearchResult(chosen, trials, moves)
+
+
+def why_not(best: Advice, other: Advice) -> str:
+    """Why a search does not play a move, in words; empty where its margin says it."""
+    assert best.margin is not None and other.margin is not None
+    if other.worlds == 0:
+        return "not tried, for its guide finds it unlikely"
+    if other.worlds < best.worlds:
+        return f"dropped after {other.worlds} of {best.worlds} worlds: no better"
+    if (other.margin, other.error) == (best.margin, best.error):
+        return f"the same in all worlds as {best.move}"
+    return "more perhaps by chance alone" if other.margin > best.margin else ""

@@ -16,7 +16,8 @@ from card_envs.envs.replay import replay
 from card_envs.files import check_output
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, moves_of, offspring, sealed, turn_of_states
+from card_envs.opponents.policy import Advice, Opponent, moves_of, offspring, sealed, turn_of_states
+from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import (
     TIED,
@@ -42,6 +43,7 @@ do where they leave no doubt. Enter plays the only legal move.
 """
 COMMANDS = ("hint", "undo", "save", "help", "quit")
 SHORT = {"?": "help", "q": "quit", "exit": "quit"}
+MOST_OTHERS = 9  # moves that a hint shows beside the best
 SHOWN_AGAIN = 8  # moves told when a game is resumed
 
 
@@ -254,8 +256,14 @@ class PersonsTable:
             self.say(str(error))
             return
         if ranked[0].margin is not None:
-            worth = [f"{one.move}{TIED}({one.margin:+.1f}{TIED}±{TIED}{one.error:.1f})" for one in ranked]
-            self.show(lines_of(f"{opponent.name} expects, in points: " + "   ".join(worth), 4))
+            best, *others = ranked
+            expects = f" and expects, in points, {expected(best)}" if best.worlds else ""
+            self.show(lines_of(f"{opponent.name} would play {best.move}{expects}", 4))
+            for one in others[:MOST_OTHERS]:
+                parts = [expected(one)] * bool(one.worlds) + [why_not(best, one)]
+                self.show(lines_of(f"    {one.move}: {', '.join(filter(None, parts))}", 8))
+            if len(others) > MOST_OTHERS:
+                self.show(f"    and {len(others) - MOST_OTHERS} more")
             return
         likely = [f"{one.move}{TIED}({one.probability:.0%})" for one in ranked if one.probability >= 0.005]
         rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
@@ -271,6 +279,11 @@ class PersonsTable:
             self.say(str(error))
         else:
             self.say(f"Saved to {file}; --resume {file} goes on from here.")
+
+
+def expected(one: Advice) -> str:
+    """The margin that a search expects of a move."""
+    return f"{one.margin:+.1f} ± {one.error:.1f}"
 
 
 def find_move(env: CardEnv, text: str) -> str:
