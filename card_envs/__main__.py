@@ -310,9 +310,10 @@ def export(
     model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
 ) -> None:
     """Write a trained opponent as an ONNX model, and beside it what its inputs are."""
+    from card_envs.layout import model_page
     from card_envs.opponents import load_opponent
     from card_envs.opponents.network import TrainedPolicy
-    from card_envs.opponents.onnx import input_tables, to_onnx
+    from card_envs.opponents.onnx import to_onnx
 
     notes = model.with_suffix(".md")
     for file in (model, notes):
@@ -321,7 +322,7 @@ def export(
     if not isinstance(found.policy, TrainedPolicy):
         raise ValueError(f"{opponent}: expected a trained network; only these can be exported")
     files.replace_file(model, to_onnx(found.policy))
-    files.replace_file(notes, input_tables(found.game))
+    files.replace_file(notes, model_page(found.game))
     console.print(f"written to {model}; its inputs are in {notes}", markup=False, highlight=False, soft_wrap=True)
 
 

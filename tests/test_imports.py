@@ -32,7 +32,10 @@ IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command"}  # modules that only commands import
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
-NAMING = {"test_coverage.py", "test_installed_games.py", "test_opponents.py", "test_readme.py", "test_trainers.py"}
+NAMING = {
+    "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_opponents.py", "test_readme.py",
+    "test_trainers.py",
+}  # fmt: skip
 
 
 def sources(*folders: str) -> list[Path]:

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from card_envs.files import brief
 from card_envs.game import Game, Rules, total
-from card_envs.layout import table
 from card_envs.opponents.afterstates import Afterstates, move_fields, move_scale
 from card_envs.opponents.network import (
     ILLEGAL,
@@ -306,12 +305,3 @@ class _Graph:
         name = f"constant{next(self._numbers)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
-
-
-def input_tables(game: Game) -> str:
-    """What the entries of the inputs are, as Markdown, for whoever fills them in another language."""
-    rules = game.rules
-    fields = {"observation": rules.OBS_FIELDS, "action_mask": rules.ACTION_FIELDS, "moves": move_fields(rules)}
-    parts = [f"## {name}\n\n{table(entries)}" for name, entries in fields.items()]
-    text = __doc__.partition("\n\n")[2]
-    return "\n".join([f"# {game.title}: inputs and outputs\n", text, *parts])
