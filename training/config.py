@@ -55,7 +55,7 @@ class Config(BaseModel):
     quick_pairs: int = Field(default=50, ge=1, description="mirrored pairs of a quick measurement against each anchor")
     final_pairs: int = Field(default=500, ge=1, description="mirrored pairs of the last one")
     sampled: bool = Field(
-        default=True, description="moves are drawn when strength is measured; false: the likeliest is played"
+        default=True, description="the opponent draws its moves; false: it plays the likeliest (training always draws)"
     )
     threads: int = Field(default=1, ge=1, le=256, description="torch's threads in each process; more seldom pay")
     bf16: bool | None = Field(

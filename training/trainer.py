@@ -299,7 +299,9 @@ class Trainer:
             "seconds": round(self.seconds, 1),
             "config": self.config.model_dump(mode="json", exclude={"runs"}),
         }
-        save_network(folder, self.actor.stored(self.game), golden, training=training, strength=strength or [])
+        policy = self.actor.stored(self.game)
+        policy.sampled = self.config.sampled
+        save_network(folder, policy, golden, training=training, strength=strength or [])
 
     def quick_strength(self, rival: str) -> PairResult:
         """A rough measurement of the network as it is."""
@@ -316,7 +318,7 @@ class Trainer:
         pairs = self.config.final_pairs
         result = play_pairs(
             self.game,
-            load_opponent(folder, self.game, self.config.sampled),
+            load_opponent(folder, self.game),
             load_opponent(rival, self.game),
             pairs,
             FINAL_SEED,
