@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -134,8 +134,8 @@ class BatchEnv(Fixed):
         if self._num_ranges == 1:
             illegal = self._step(0, self.num_tables, self._states, actions, *self._buffers, self.skip_forced)
         else:  # no range may move before all are known to be legal
-            found = self._run(bind(find_illegal), self._legal, self.game.rules.NUM_ACTIONS, actions)
-            illegal = next((table for table in found if table >= 0), -1)
+            # By the caller alone: that takes a fiftieth of a step, and handing it over as long again.
+            illegal = bind(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
             if illegal < 0:
                 self._run(bind(kernels.step_tables, self.game), self._states, actions, *self._buffers, self.skip_forced)
         if illegal >= 0:
@@ -200,22 +200,31 @@ class BatchEnv(Fixed):
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> list[Result]:
-        """Run a loop over all tables, on threads where they pay; returns what it returned for each range."""
+        """Run a loop over all tables, on threads where they pay; returns what it returned for each range.
+
+        The caller works on the first range. It does so alone first where the loop may have to be compiled.
+        """
         threads = self._num_ranges
         if threads == 1:
             return [loop(0, self.num_tables, *arguments, **named)]
         bounds = [self.num_tables * i // threads for i in range(threads + 1)]
-        pool = self._pool()
-        first = pool.submit(loop, 0, bounds[1], *arguments, **named)  # alone first: it may have to compile
-        if not getattr(loop, "signatures", None):
-            first.result()
-        rest = [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, **named) for i in range(1, threads)]
-        return [future.result() for future in (first, *rest)]
+
+        def hand_over() -> list[Future[Result]]:
+            pool = self._pool()
+            return [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, **named) for i in range(1, threads)]
+
+        rest = hand_over() if getattr(loop, "signatures", None) else []
+        try:
+            first = loop(0, bounds[1], *arguments, **named)
+            rest = rest or hand_over()
+        finally:
+            wait(rest)  # also where Ctrl-C ends the step: nobody else writes into the buffers afterwards
+        return [first, *(future.result() for future in rest)]
 
     def _pool(self) -> ThreadPoolExecutor:
         # Threads do not survive a fork, so a forked child makes its own.
         if self._threads is None or self._threads[0] != os.getpid():
-            self._threads = os.getpid(), ThreadPoolExecutor(self.num_threads, "card_envs")
+            self._threads = os.getpid(), ThreadPoolExecutor(self._num_ranges - 1, "card_envs")
         return self._threads[1]
 
     def __getstate__(self) -> dict[str, Any]:
