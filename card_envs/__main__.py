@@ -5,22 +5,36 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table as Sheet
 
 from card_envs import files
 from card_envs.games import GAMES, get_game
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
 console = Console()
 
-GameName = Annotated[str, typer.Argument(help=f"one of {', '.join(GAMES)}")]
+
+def known_games() -> list[str]:
+    """For completion at the shell."""
+    return list(GAMES)
+
+
+def known_players(context: typer.Context) -> list[str]:
+    """For completion: the opponents of the game that was typed before."""
+    from card_envs.opponents import opponent_names
+
+    name = str(context.params.get("game_name"))
+    return opponent_names(GAMES[name]) if name in GAMES else []
+
+
+GameName = Annotated[str, typer.Argument(help=f"one of {', '.join(GAMES)}", autocompletion=known_games)]
 Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", help="an option of the game, such as deals=[7,6,5] or deals=single"),
@@ -31,6 +45,22 @@ JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures
 RecordFile = Annotated[Path | None, typer.Option(help="save the game to this file")]
 MAX_MODEL = 64 << 20  # bytes
 DEFAULT_PLAYERS = ("random", "trivial", "greedy")
+
+
+def show_version(asked: bool) -> None:
+    """Print the versions of the package and of what its figures may depend on, and end."""
+    if asked:
+        print(f"card_envs {version('card_envs')}, numba {version('numba')}, numpy {version('numpy')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    asked: Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="show it and end")] = (
+        False
+    ),
+) -> None:
+    """Card games for reinforcement learning: play, watch, compare, measure."""
 
 
 def parse_options(options: list[str] | None) -> dict[str, Any]:
@@ -76,7 +106,10 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
 @app.command()
 def compare(
     game_name: GameName,
-    players: Annotated[list[str], typer.Argument(help="two or more: opponents' names, folders or module:Class")],
+    players: Annotated[
+        list[str],
+        typer.Argument(help="two or more: opponents' names, folders or module:Class", autocompletion=known_players),
+    ],
     pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes of every pairing")] = 1000,
     seed: Seed = 0,
     best: Best = False,
@@ -136,7 +169,10 @@ def compare(
 @app.command()
 def survey(
     game_name: GameName,
-    players: Annotated[list[str] | None, typer.Argument(help="opponents; default: random, trivial, greedy")] = None,
+    players: Annotated[
+        list[str] | None,
+        typer.Argument(help="opponents; default: random, trivial, greedy", autocompletion=known_players),
+    ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="of each player, on the same deals")] = 10000,
     seed: Seed = 0,
     best: Best = False,
@@ -150,6 +186,7 @@ def survey(
     from card_envs.compare.command import described
     from card_envs.compare.report import show_figures, survey_sheet
     from card_envs.compare.survey import Count, counts
+    from card_envs.compare.waiting import waiting
     from card_envs.opponents import load_opponent
 
     game = get_game(game_name)
@@ -165,7 +202,7 @@ def survey(
         return {**about, "players": {name: count.figures(game).as_dict() for name, count in found.items()}}
 
     try:
-        with Progress(console=console, transient=True) as progress:
+        with waiting(console) as progress:
             for name, policy in policies.items():
                 bar = progress.add_task(name, total=episodes)
                 for count in counts(game, policy, episodes, seed, options):
@@ -196,7 +233,9 @@ def solve(
     seconds: Annotated[float, typer.Option(help="of processor time for each deal")] = 10.0,
     seed: Annotated[int, typer.Option(min=0, help="of the deals")] = 0,
     option: Options = None,
-    deal: Annotated[Path | None, typer.Option(help="solve this one instead: JSON, as reset takes a deal")] = None,
+    deal: Annotated[
+        Path | None, typer.Option(help="solve this one instead: JSON, as reset takes a deal; - reads standard input")
+    ] = None,
     memory: Annotated[int, typer.Option(help="MiB for each deal")] = 512,
     positions: Annotated[int | None, typer.Option(help="stop a deal after about so many: the same everywhere")] = None,
     processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
@@ -226,13 +265,16 @@ def solve(
 @app.command()
 def advise(
     game_name: GameName,
-    position: Annotated[Path, typer.Argument(help="JSON: a view (`env.view`) of the seat to move")],
+    position: Annotated[
+        Path, typer.Argument(help="JSON: a view (`env.view`) of the seat to move; - reads standard input")
+    ],
     opponent: Annotated[str, typer.Option(help="who is asked: a name, folder or module:Class")] = "search-1024",
     seed: Annotated[int, typer.Option(min=0, help="of the worlds that it draws")] = 0,
     json_file: JsonFile = None,
 ) -> None:
     """Show what an opponent thinks of every legal move, from what one seat can see."""
     from card_envs.opponents import load_opponent
+    from card_envs.opponents.search import why_not
 
     game = get_game(game_name)
     view = files.read_json(position)
@@ -244,9 +286,14 @@ def advise(
     columns = ("expected margin", "standard error", "worlds") if searched else ("probability",)
     for column in ("move", *columns):
         sheet.add_column(column, justify="left" if column == "move" else "right")
+    if searched:
+        sheet.add_column("why not")
     for one in advices:
-        cells = (f"{one.margin:.2f}", f"{one.error:.2f}", str(one.worlds)) if searched else (f"{one.probability:.3f}",)
-        sheet.add_row(one.move, *cells)
+        if searched:
+            why = why_not(advices[0], one) if one is not advices[0] else ""
+            sheet.add_row(one.move, f"{one.margin:.2f}", f"{one.error:.2f}", str(one.worlds), why)
+        else:
+            sheet.add_row(one.move, f"{one.probability:.3f}")
     console.print(sheet)
     figures = {"game": game.name, "opponent": opponent, "seed": seed, "moves": [one._asdict() for one in advices]}
     write_json(figures, json_file)
@@ -366,7 +413,8 @@ def bench(
     json_file: JsonFile = None,
 ) -> None:
     """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows what is known so far."""
-    from card_envs.bench import measure_all
+    from card_envs.bench import FIGURES, measure_all
+    from card_envs.compare.waiting import waiting
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     files.check_output(json_file)
@@ -377,8 +425,10 @@ def bench(
         return f"{figure['clock']:,.3g} {figure['cpu']:,.3g}"
 
     try:
-        with console.status("measuring"):
+        with waiting(console) as progress:
+            bar = progress.add_task("measuring", total=1 + FIGURES * len(chosen))
             for figures in measure_all(chosen, seconds):
+                progress.advance(bar)
                 with suppress(OSError):  # there may be room again at the end
                     write_json(figures, json_file, last=False)
         stopped = False

@@ -204,6 +204,9 @@ def _seconds(code: str, cold: bool = False) -> Rate:
     return Rate(min(clocks), min(cpus))
 
 
+FIGURES = 13  # of each game
+
+
 def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
     """Every figure of a game, as it is measured."""
     yield "random playouts, M/s", random_rate(game, seconds).each(1e6)

@@ -14,6 +14,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -258,9 +259,20 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
     return b"".join(parts)
 
 
+def read_standard_input(limit: int) -> bytes:
+    """All of it. Raises ValueError where it is more than that many bytes."""
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise ValueError(f"standard input: expected at most {limit:,} bytes")
+    return data
+
+
 def read_json(path: Path) -> Any:
-    """What a file says. Raises ValueError naming it if that is no JSON, OSError if it can't be read."""
-    data = read_file(path, MAX_JSON, pipes=True)
+    """What a file says, or standard input for `-`.
+
+    Raises ValueError naming it if that is no JSON, OSError if it can't be read.
+    """
+    data = read_standard_input(MAX_JSON) if str(path) == "-" else read_file(path, MAX_JSON, pipes=True)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:  # wrong encodings and endless numbers are ValueErrors, too

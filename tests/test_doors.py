@@ -808,3 +808,13 @@ def test_checkers_do_not_complain_of_masks(game: Game, obs_dtype: str) -> None:
         api_test(env, num_cycles=50)
     said = [str(warning.message) for warning in caught]
     assert not [text for text in said if "mask" in text.lower() or "writ" in text.lower()], said
+
+
+@pytest.mark.parametrize("name", ["num_tables", "seed", "skip_forced", "num_threads"])
+def test_values_beyond_all_measure_are_named_in_messages(name: str) -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (deep, -(10**5000), 10**5000 if name != "num_threads" else 0.5):
+        with pytest.raises(ValueError, match=f"{name}: expected .* got (a (int|list) beyond all measure|0.5)"):
+            BatchEnv(TINY, **{"num_tables": 2, name: value})

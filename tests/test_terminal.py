@@ -94,7 +94,8 @@ def test_a_whole_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Game over: " in shown and "Left before" not in shown
     scores = record.outcome["scores"]
     verdict = "drawn" if len(set(scores)) == 1 else "you won" if scores[-1] == max(scores) else "you lost"
-    assert f"Game over: {record.outcome['reason'] if game.is_solitaire else verdict}" in shown
+    verdict = f"you {record.outcome['reason']}" if game.is_solitaire else verdict
+    assert f"Game over: {verdict}" in shown
     for name in seat_names(game, game.rules.NUM_SEATS - 1):
         assert f"{name}: " in shown
 

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
-from rich.progress import Progress
 
 from card_envs.compare.contest import Contest, play_contest
-from card_envs.compare.pairs import Part, join
+from card_envs.compare.pairs import Part, chunks, join
 from card_envs.compare.records import save_records
 from card_envs.compare.report import check_picture, draw, show_comparison, show_solving
 from card_envs.compare.solving import Solved, SolveTask, SolvingFigures, given_deal, solve_deals, solving_figures
 from card_envs.compare.standings import Standings, standings
+from card_envs.compare.waiting import waiting
 from card_envs.engine.table import Table, play_again
 from card_envs.files import check_output_folder
 
@@ -112,12 +113,23 @@ def play_shown(
     parts: list[Part] = []
     solved: list[Solved] = []
     stopped = False
-    with Progress(console=console, transient=True) as progress:
+    with waiting(console) as progress:
         bar = progress.add_task(" ".join([label, *contest.names]), total=work.pairs)
+        size = len(chunks(work.pairs)[0])
+        moves, expected = 0, 0.0  # in the part that is being played
+
+        def watch(made: int) -> None:
+            nonlocal moves, expected
+            moves = made
+            expected = expected or contest.expected_moves(np.arange(size))
+            done = sum(part.num_deals for part in parts)
+            progress.update(bar, completed=min(done + size * min(made / expected, 0.95), work.pairs))
+
         try:
-            for part in play_contest(contest, work.pairs, work.processes, work.ray_address):
+            for part in play_contest(contest, work.pairs, work.processes, work.ray_address, watch):
                 parts.append(part)
-                progress.advance(bar, part.num_deals)
+                expected = moves * size / part.num_deals
+                progress.update(bar, completed=sum(one.num_deals for one in parts))
                 if time.monotonic() - written > SAVE_SECONDS:
                     with suppress(OSError):  # there may be room again at the end
                         write(standings(contest, join(parts), None, stopped=True))
@@ -175,7 +187,7 @@ def solve_many(
     """
     written = time.monotonic()
     solved: list[Solved] = []
-    with Progress(console=console, transient=True) as progress:
+    with waiting(console) as progress:
         bar = progress.add_task("solving", total=packs)
         try:
             for one in solve_deals(task, range(packs), processes):

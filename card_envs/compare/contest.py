@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from card_envs.compare.pairs import Match, Part, chunks, lineups
 from card_envs.compare.spread import spread
-from card_envs.compare.tables import Played
+from card_envs.compare.tables import Played, Watch
 from card_envs.game import Game
 from card_envs.opponents.names import UsersOwn, frames, load_opponent, parse
 from card_envs.opponents.phased import phase_actions
 from card_envs.opponents.policy import Policy
+from card_envs.opponents.scripted import ScriptedPolicy
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,15 @@ class Contest:
         partner = self._load(self.partner) if self.partner else None
         return Match(self.game, policies, partner, self.seed, dict(self.options))
 
-    def play(self, numbers: NDArray[np.int64]) -> Part:
-        """Every pairing (in a game for one: every policy) on the deals with these numbers."""
-        return self.match().play(numbers)
+    def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
+        """Every pairing (in a game for one: every policy) on the deals with these numbers; `watch` as in `play_out`."""
+        return self.match().play(numbers, watch)
+
+    def expected_moves(self, numbers: NDArray[np.int64]) -> int:
+        """About how many moves `play` makes: those of `greedy`, which takes milliseconds."""
+        rows = lineups(self.game, len(self.names))
+        match = Match(self.game, [ScriptedPolicy("greedy")] * len(self.names), None, self.seed, dict(self.options))
+        return len(rows) * int(match.play_lineup(rows[0], numbers).moves.sum())
 
     def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> Played:
         """One pairing or policy on the same deals, exactly as `play` does it."""
@@ -90,7 +97,9 @@ def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
     return {phase: replace(contest, frame=here), rest: replace(contest, frame=elsewhere)}
 
 
-def play_contest(contest: Contest, pairs: int, processes: int = 1, ray_address: str = "") -> Iterator[Part]:
+def play_contest(
+    contest: Contest, pairs: int, processes: int = 1, ray_address: str = "", watch: Watch | None = None
+) -> Iterator[Part]:
     """Play all pairings on the same deals, part by part as they are finished.
 
     Args:
@@ -98,5 +107,7 @@ def play_contest(contest: Contest, pairs: int, processes: int = 1, ray_address: 
         pairs: how many deals; between two sides, each is played twice.
         processes: that share the work; the parts do not depend on it, their order does.
         ray_address: of a Ray cluster that does the work instead (see `spread`).
+        watch: is told of the moves made in the part that is being played, where this process plays.
     """
-    return spread(contest.play, chunks(pairs), processes, ray_address)
+    here = processes == 1 and not ray_address
+    return spread(partial(contest.play, watch=watch) if here else contest.play, chunks(pairs), processes, ray_address)

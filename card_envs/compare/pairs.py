@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
-from card_envs.compare.tables import Played, new_tables, play_out
+from card_envs.compare.tables import Played, Watch, new_tables, play_out
 from card_envs.compare.tallies import sums_of
 from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Policy
@@ -165,14 +166,17 @@ class Match:
         """Scored deals, 1 where that is open."""
         return self.game.num_deals(self.game.rules.new_state(self.game.validated(self.options)))
 
-    def play(self, numbers: NDArray[np.int64]) -> Part:
-        """Every pairing (in a game for one: every policy) on the deals with these numbers."""
+    def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
+        """Every pairing (in a game for one: every policy) on the deals with these numbers; `watch` as in `play_out`."""
         rows = []
+        moves = 0
         seconds = np.zeros(len(self.policies))
         decisions = np.zeros(len(self.policies), np.int64)
         counts: list[Any] = [0] * len(self.policies)
         for lineup in lineups(self.game, len(self.policies)):
-            played = self.play_lineup(lineup, numbers)
+            told = None if watch is None else partial(_add, watch, moves)
+            played = self.play_lineup(lineup, numbers, watch=told)
+            moves += int(played.moves.sum())
             rows.append((_figures_alone if self.game.is_solitaire else _pair_figures)(self.game, played))
             for which, i in enumerate(lineup):
                 seconds[i] += played.seconds[which]
@@ -182,7 +186,9 @@ class Match:
         tallies = np.array([sums_of(self.game, of_policy) for of_policy in counts])
         return Part(int(numbers[0]), margins, wins, seconds, decisions, tallies)
 
-    def play_lineup(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int = 0) -> Played:
+    def play_lineup(
+        self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int = 0, watch: Watch | None = None
+    ) -> Played:
         """One or two of the policies on the deals with these numbers.
 
         Two play each deal twice: tables 2k and 2k + 1 are a pair, with the first policy on side 0 at table 2k.
@@ -194,7 +200,13 @@ class Match:
         states = new_tables(self.game, self.options, self.seed, np.repeat(numbers, len(lineup)))
         players = np.tile(seating(self.game.sides, len(lineup), bool(partner)), (len(numbers), 1))
         everyone = [*(self.policies[i] for i in lineup), *partner]
-        return play_out(self.game, states, everyone, players, rngs, tables_per_deal=len(lineup), log_size=log_size)
+        return play_out(
+            self.game, states, everyone, players, rngs, tables_per_deal=len(lineup), log_size=log_size, watch=watch
+        )
+
+
+def _add(watch: Watch, before: int, moves: int) -> None:
+    watch(before + moves)
 
 
 def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,9 @@ def new_tables(game: Game, options: dict[str, Any], seed: int, numbers: NDArray[
     states: NDArray[Any] = one.repeat(len(numbers))  # assigning it to all copies field by field
     bind(kernels.reset_tables, game)(0, len(states), states, table_keys(seed, numbers))
     return states
+
+
+Watch: TypeAlias = Callable[[int], object]  # is told how many moves were made
 
 
 class Players(NamedTuple):
@@ -164,6 +167,7 @@ def play_out(
     *,
     tables_per_deal: int = 1,
     log_size: int = 0,
+    watch: Watch | None = None,
 ) -> Played:
     """Play each table to the end of its episode.
 
@@ -175,6 +179,7 @@ def play_out(
         rngs: [P] one for each policy.
         tables_per_deal: B / N, how many tables in a row have the same deals; they are counted together.
         log_size: L, how many moves of each episode to keep.
+        watch: is told after every answer of a policy that must be asked how many moves were made at all tables.
 
     Raises:
         IllegalMove: a policy chose an action that its mask forbids.
@@ -207,6 +212,8 @@ def play_out(
             tables = np.flatnonzero(waiting & (player == which))
             if len(tables):
                 actions[tables] = askers[which].ask(states.take(tables))  # indexing copies field by field
+                if watch is not None:
+                    watch(int(ledger.moves.sum()))
     seconds = np.array([asker.seconds for asker in askers])
     decisions = np.array([asker.decisions for asker in askers], np.int64)
     decisions[compiled] = ledger.moves[:, compiled].sum(axis=0)

@@ -32,6 +32,7 @@ Result = TypeVar("Result")
 # Handing work to threads costs about 50 microseconds; below this many tables for each it does not pay.
 MIN_TABLES_A_THREAD = 4096
 MAX_DECISIONS = (1 << 63) - 1
+MAX_TABLES = 1 << 40
 
 
 class BatchEnv(Fixed):
@@ -74,7 +75,7 @@ class BatchEnv(Fixed):
             num_threads: used where the batch is large enough for them to pay; results are the same.
         """
         check_game(game)
-        num_tables = whole_number(num_tables, 1, None, "num_tables")
+        num_tables = whole_number(num_tables, 1, MAX_TABLES, "num_tables")
         num_threads = whole_number(num_threads, 1, None, "num_threads")
         numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
         if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:

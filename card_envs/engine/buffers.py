@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.files import brief
 from card_envs.game import Game
 
 INT8, INT64, UINT64, FLOAT32 = (np.dtype(kind) for kind in (np.int8, np.int64, np.uint64, np.float32))
@@ -37,7 +38,7 @@ def checked(
             return array if type(array) is np.ndarray else np.asarray(array)
         got = f"{'a read-only' if flags.c_contiguous else 'a strided'} one"
     else:
-        got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else f"{array!r:.80}"
+        got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else brief(array)
     kind = "a contiguous, writable array" if written else "a contiguous array"
     raise ValueError(f"{name}: expected {kind} of {dtype.name} with shape {shape}, got {got}")
 
@@ -63,7 +64,7 @@ def whole_number(value: object, low: int, high: int | None, where: str) -> int:
     within = isinstance(value, (int, np.integer)) and low <= value and (high is None or value <= high)
     if isinstance(value, bool) or not within:
         span = f"from {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{where}: expected a whole number {span}, got {value!r:.80}")
+        raise ValueError(f"{where}: expected a whole number {span}, got {brief(value)}")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
@@ -80,7 +81,7 @@ def new_seed() -> int:
 def truth(value: object, where: str) -> bool:
     """True or False, and nothing that only counts as one of them."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{where}: expected True or False, got {value!r:.80}")
+        raise ValueError(f"{where}: expected True or False, got {brief(value)}")
     return bool(value)
 
 
@@ -88,7 +89,7 @@ def one_of(value: object, allowed: tuple[str | None, ...], where: str) -> None:
     """Raises ValueError where an argument is none of these words."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         words = [f'"{word}"' if word else "None" for word in allowed]
-        raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {value!r:.80}")
+        raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {brief(value)}")
 
 
 def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, Any]:
@@ -96,17 +97,17 @@ def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, A
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise ValueError(f"{where}: expected a dict, got {given!r:.80}")
+        raise ValueError(f"{where}: expected a dict, got {brief(given)}")
     for key in given:
         if key not in known:
-            raise ValueError(f"{where}: unknown key {key!r:.80}; expected {' or '.join(known) or 'none'}")
+            raise ValueError(f"{where}: unknown key {brief(key)}; expected {' or '.join(known) or 'none'}")
     return dict(given)
 
 
 def check_game(game: object) -> None:
     """Raises ValueError where a game is meant and something else was given."""
     if not isinstance(game, Game):
-        raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {game!r:.80}")
+        raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {brief(game)}")
 
 
 class Fixed:

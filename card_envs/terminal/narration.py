@@ -11,6 +11,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 
 WIDTH = 80
+WON = "won"  # how a game for one calls the end of a won episode
 TIED = "\u00a0"  # a space at which no line breaks
 
 
@@ -87,7 +88,8 @@ def result_text(game: Game, outcome: dict[str, Any], names: Sequence[str], seat:
     reason = outcome["reason"]
     winners = [other for other, score in enumerate(outcome["scores"]) if score == max(outcome["scores"])]
     if game.is_solitaire:
-        verdict = reason
+        verdict = reason if seat is None else "you won" if reason == WON else "you lost"
+        verdict += f" ({reason})" if seat is not None and reason not in (WON, "lost") else ""
     elif len(winners) == len(names):
         verdict = f"drawn ({reason})"
     elif seat is not None:

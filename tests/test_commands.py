@@ -1,0 +1,95 @@
+"""What every command has: versions, completion, standard input, how long it takes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from card_envs import bench
+from card_envs.__main__ import app
+from card_envs.compare import waiting
+from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare.pairs import join
+from card_envs.envs.aec import CardEnv
+from card_envs.games import GAMES
+from card_envs.opponents import opponent_names
+from card_envs.scaffold.high_card import GAME
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_versions() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0 and result.output.startswith("card_envs ") and "numba" in result.output
+
+
+def test_games_and_players_are_completed_at_the_shell() -> None:
+    def completed(*words: str) -> list[str]:
+        line = ["card-envs", *words, ""]
+        environment = {**os.environ, "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
+        environment |= {"_CARD_ENVS_COMPLETE": "complete_bash", "PYTHONPATH": str(ROOT)}
+        code = "import sys; sys.argv = ['card-envs']; from card_envs.__main__ import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
+        return done.stdout.split()
+
+    shipped = [game for game in GAMES.values() if game != GAME]
+    assert set(completed("compare")) >= {game.name for game in shipped}
+    assert completed("compare", shipped[0].name) == opponent_names(shipped[0])
+    assert "compare" in completed()
+
+
+def test_positions_come_from_standard_input(tmp_path: Path) -> None:
+    env = CardEnv(GAME)
+    env.reset(seed=1)
+    view = json.dumps(env.view(env.agent_selection))
+    (tmp_path / "view.json").write_text(view)
+    answers = []
+    for word, given in (("-", view), (str(tmp_path / "view.json"), None)):
+        words = ["advise", GAME.name, word, "--opponent", "search-8"]
+        result = CliRunner().invoke(app, words, input=given)
+        assert result.exit_code == 0, result.output
+        answers.append(result.output)
+    assert answers[0] == answers[1]
+    result = CliRunner().invoke(app, ["advise", GAME.name, "-"], input="{")
+    assert isinstance(result.exception, ValueError) and str(result.exception).startswith("-: no JSON")
+
+
+def test_slow_players_are_watched_within_a_part() -> None:
+    """Moves made so far, against those that `greedy` would make: an estimate long before the first part is there."""
+    contest = Contest(GAME, ("search-8", "search-16", "greedy"))
+    seen: list[int] = []
+    watched = join(list(play_contest(contest, 16, watch=seen.append)))
+    unwatched = join(list(play_contest(contest, 16)))
+    assert (watched.margins == unwatched.margins).all()
+    assert seen == sorted(seen) and len(seen) > 2
+    assert 0.5 < seen[-1] / contest.expected_moves(np.arange(16)) < 2
+
+
+def test_time_left_follows_from_the_share_that_is_done() -> None:
+    with waiting.waiting(Console(file=io.StringIO())) as progress:
+        bar = progress.add_task("", total=100)
+        task = progress.tasks[bar]
+        column = waiting.TimeLeft()
+        assert "not known" in str(column.render(task))
+        now = task.start_time or 0.0
+        task.get_time = lambda: now + 120.0  # type: ignore[method-assign]
+        progress.update(bar, completed=0.5)  # not even one of them
+        assert str(column.render(task)) == "about 6:38:00 left"
+
+
+def test_the_number_of_figures_of_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in dir(bench):
+        if name.endswith(("_rate", "_seconds")):
+            monkeypatch.setattr(bench, name, lambda *arguments, **named: 1.0)
+    assert len(list(bench.measure_game(GAME, 0.01))) == bench.FIGURES
