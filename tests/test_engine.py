@@ -55,11 +55,10 @@ def batch_of(game: Game, num_tables: int = 8, seed: int = 0, **arguments: Any) -
 
 
 def random_steps(env: BatchEnv, steps: int, check: Callable[[NDArray[np.int64]], None] | None = None) -> BatchEnv:
-    """Random moves from streams that depend on the tables' numbers alone; `check` sees the actions before each."""
+    """What `random_move` draws, from streams that depend on the tables' numbers alone; `check` sees it before each."""
     streams = table_keys(99, np.arange(env.num_tables))
-    actions = np.zeros(env.num_tables, np.int64)
     for _ in range(steps):
-        env.random_actions(streams, actions)
+        actions = random_moves(env.game, env.states, streams).astype(np.int64)
         if check is not None:
             check(actions)
         env.step(actions)
