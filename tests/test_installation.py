@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from training.config import load_config
+
 ROOT = Path(__file__).parents[1]
+GAME = load_config(ROOT / "configs" / "quickstart.toml").game
 WITHOUT = """
 import runpy, sys
 
@@ -77,7 +80,6 @@ def oldest() -> list[str]:
 
 SMOKE = """
 import numpy as np, gymnasium, card_envs
-from card_envs import back_alley_v0
 for game in card_envs.GAMES.values():
     env = gymnasium.make(game.gymnasium_id)
     obs, info = env.reset(seed=1)
@@ -87,9 +89,10 @@ for game in card_envs.GAMES.values():
             break
     batch = card_envs.BatchEnv(game, 64, seed=0)
     batch.step(batch.mask.argmax(axis=1))
-env = back_alley_v0.env(deals="single")
+from card_envs.envs.aec import CardEnv
+env = CardEnv(next(iter(card_envs.GAMES.values())))
 env.reset(seed=1)
-print(card_envs.load_opponent("back_alley/ppo").advise(env.view(env.agent_selection))[0])
+print(card_envs.load_opponent("ppo", env.game).advise(env.view(env.agent_selection))[0])
 """
 
 
@@ -104,12 +107,12 @@ def test_the_oldest_stated_versions_work(tmp_path: Path) -> None:
     versions = run(tmp_path, "-m", "pip", "list", "--format", "freeze", python=python)
     print("\n".join(line for line in versions.splitlines() if line in oldest()))
     assert "(" in run(tmp_path, "-c", SMOKE, python=python)
-    compare = ("compare", "back_alley", "greedy", "ppo", "trivial", "--pairs", "20", "--picture", "p.png")
+    compare = ("compare", GAME, "greedy", "ppo", "trivial", "--pairs", "20", "--picture", "p.png")
     assert "20 mirrored pairs" in run(tmp_path, "-m", "card_envs", *compare, python=python)
     assert "compare" in run(tmp_path, "-m", "card_envs", "--help", python=python)
     words = ("decisions=20_000", "final_pairs=10", "tables=64")
     assert "load_opponent" in run(tmp_path, "-m", "training.train", "--config", "quickstart", *words, python=python)
     assert "mirrored pairs" in run(
-        tmp_path, "-m", "card_envs", "compare", "back_alley", "runs/quickstart/opponent", "greedy", "--pairs", "10",
+        tmp_path, "-m", "card_envs", "compare", GAME, "runs/quickstart/opponent", "greedy", "--pairs", "10",
         python=python,
     )  # fmt: skip

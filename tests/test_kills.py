@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from card_envs import BatchEnv, GameRecord, get_game, load_opponent, verify
+from card_envs import GAMES, BatchEnv, GameRecord, load_opponent, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.files import LEFTOVER
 from card_envs.opponents.folder import save_network
@@ -23,7 +23,7 @@ from card_envs.opponents.network import NetworkPolicy
 from card_envs.opponents.policy import turn_of_states
 from tests.conftest import play_randomly
 
-GAME = get_game("back_alley")
+GAME = next(iter(GAMES.values()))
 COMPARE = """
 from card_envs.__main__ import main
 from card_envs.compare import command
