@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: train test slow check bench clean
+.PHONY: train test slow page check bench clean
 
 train: .venv/train  ## train the quick-start policy (about five minutes), measure it, say how to load it
 	$(BIN)/python -m training.train --config configs/quickstart.toml
@@ -12,6 +12,9 @@ test: .venv/dev  ## the test suite
 
 slow: .venv/dev  ## the long tests, with what they print
 	$(BIN)/python -m pytest -m slow -s
+
+page: .venv/dev  ## whole games clicked through on the server's page, where there is a Chromium
+	$(BIN)/python -m pytest -m slow tests/test_page.py
 
 check: .venv/dev  ## lint and types
 	$(BIN)/ruff check .
@@ -33,5 +36,5 @@ clean:
 	touch $@
 
 .venv/dev: .venv/train
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,serve,open_spiel,onnx,dev]'
 	touch $@

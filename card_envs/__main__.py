@@ -300,14 +300,67 @@ def advise(
 
 
 @app.command()
+def schema(
+    game_name: GameName,
+    table: Annotated[bool, typer.Option("--table", help="as a table for people, in Markdown")] = False,
+) -> None:
+    """Print the JSON schema of a game's views: what `advise` and the server take and give."""
+    game = get_game(game_name)
+    if table:
+        from card_envs.serve.described import key_table
+
+        console.print(key_table(game), markup=False, highlight=False, soft_wrap=True, end="")
+    else:
+        console.print(json.dumps(game.view.SCHEMA, indent=1), markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="address to listen at; the default is this machine alone")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    stdio: Annotated[bool, typer.Option("--stdio", help="JSON lines on stdin and stdout instead of HTTP")] = False,
+    folder: Annotated[Path | None, typer.Option(help="where tables are kept; default: tables, with --stdio none")] = (
+        None
+    ),
+    game: Annotated[list[str] | None, typer.Option(help="offer these games alone")] = None,
+    opponent: Annotated[
+        list[str] | None, typer.Option(help="GAME/NAME=WHAT: offer this opponent as well, a folder or module:Class")
+    ] = None,
+    allow_deals: Annotated[
+        bool, typer.Option("--allow-deals", help="take seeds and deals: whoever sends them knows all cards")
+    ] = False,
+    seconds: Annotated[float, typer.Option(min=0.01, help="that an opponent may think about a move")] = 2.0,
+    tables: Annotated[int, typer.Option(min=1, help="kept at most")] = 10_000,
+    idle_hours: Annotated[float, typer.Option(min=0.01, help="after which a table is deleted")] = 24.0,
+    searches: Annotated[int | None, typer.Option(min=1, help="threads for searching; default: one a core")] = None,
+    origin: Annotated[list[str] | None, typer.Option(help="a web page elsewhere that may ask: https://…")] = None,
+    host_name: Annotated[list[str] | None, typer.Option(help="another name that this server is called by")] = None,
+) -> None:
+    """Offer opponents and tables to programs in any language: docs/protocol.md."""
+    from card_envs.serve import command
+    from card_envs.serve.limits import Limits
+
+    threads = {} if searches is None else {"searches": searches}
+    limits = Limits(tables=tables, idle_hours=idle_hours, seconds=seconds, **threads)
+    if stdio:
+        command.serve_stdio(folder, game or [], opponent or [], limits, allow_deals)
+        return
+    seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
+    command.serve_http(
+        seats, host, port, origin or [], host_name or [], lambda line: console.print(line, soft_wrap=True)
+    )
+
+
+@app.command()
 def export(
     opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME, or a folder")],
     model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
 ) -> None:
     """Write a trained opponent as an ONNX model, and beside it what its inputs are."""
+    from card_envs.layout import model_page
     from card_envs.opponents import load_opponent
     from card_envs.opponents.network import TrainedPolicy
-    from card_envs.opponents.onnx import input_tables, to_onnx
+    from card_envs.opponents.onnx import to_onnx
 
     notes = model.with_suffix(".md")
     for file in (model, notes):
@@ -316,7 +369,7 @@ def export(
     if not isinstance(found.policy, TrainedPolicy):
         raise ValueError(f"{opponent}: expected a trained network; only these can be exported")
     files.replace_file(model, to_onnx(found.policy))
-    files.replace_file(notes, input_tables(found.game))
+    files.replace_file(notes, model_page(found.game))
     console.print(f"written to {model}; its inputs are in {notes}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -356,10 +409,10 @@ def layout(
 @app.command()
 def bench(
     game_name: Annotated[str | None, typer.Argument(help="only this game")] = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="for each figure")] = 1.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="of measuring for each figure, once all is loaded")] = 1.0,
     json_file: JsonFile = None,
 ) -> None:
-    """Measure speed on this machine, beside the speed of copying memory; Ctrl-C shows what is known so far."""
+    """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows what is known so far."""
     from card_envs.bench import FIGURES, measure_all
     from card_envs.compare.waiting import waiting
 
@@ -367,6 +420,10 @@ def bench(
     files.check_output(json_file)
     figures: dict[str, Any] = {}
     stopped = True
+
+    def both(figure: dict[str, float]) -> str:
+        return f"{figure['clock']:,.3g} {figure['cpu']:,.3g}"
+
     try:
         with waiting(console) as progress:
             bar = progress.add_task("measuring", total=1 + FIGURES * len(chosen))
@@ -378,15 +435,17 @@ def bench(
     except KeyboardInterrupt:
         console.print("stopped before all was measured")
     if figures:
-        sheet = Sheet(title=f"one core; a copy of 256 MiB moves {figures['copy_gb_per_second']:.1f} GB/s")
+        sheet = Sheet(
+            title=f"by the clock, then by CPU time; one core copies {both(figures['copy_gb_per_second'])} GB/s"
+        )
         sheet.add_column("")
         for game in chosen:
             sheet.add_column(game.title, justify="right")
         by_game = [figures["games"][game.name] for game in chosen]
         for label in by_game[0]:
-            sheet.add_row(label, *(f"{known[label]:,.3g}" if label in known else "" for known in by_game))
+            sheet.add_row(label, *(both(known[label]) if label in known else "" for known in by_game))
         console.print(sheet)
-        console.print(f"import card_envs: {figures['import_seconds']:.2f} s")
+        console.print(f"import card_envs: {both(figures['import_seconds'])} s")
         write_json(figures, json_file)
     if stopped:
         raise typer.Exit(130)
@@ -423,17 +482,18 @@ def watch(
     record: RecordFile = None,
     replay: Annotated[Path | None, typer.Option(help="show the game saved in this file instead")] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
+    gif: Annotated[Path | None, typer.Option(help="write it to this file as moving pictures (extra: draw)")] = None,
 ) -> None:
     """Watch a game between opponents, or a saved one, move by move, forth and back."""
     from card_envs.terminal.watch import watch_game, watch_record
 
     if replay is not None:
-        watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console)
+        watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console, gif)
     elif game_name is None:
         raise ValueError(f"watch: expected a game ({', '.join(GAMES)}) or --replay FILE")
     else:
         options = parse_options(option)
-        watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console)
+        watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console, gif)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Speed on this machine: every figure as a rate or a time, beside the speed of copying memory."""
+"""Speed on this machine, by the clock and by CPU time, beside that of copying memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import cycle
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from card_envs.compare.contest import Contest
 from card_envs.compare.spread import begin_worker
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.compile import bind
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents.policy import turn_of_states
@@ -25,39 +28,71 @@ from card_envs.opponents.search import SearchPolicy
 
 TABLES = 1024
 MANY_TABLES = 65536
-SEARCHED = 64  # tables
-DECISIONS = 200  # a table between looks at the clock
+FEW = 64  # tables and deals of what takes long
+DECISIONS = 20  # a table between looks at the clock
+TURNS = 100  # of the PettingZoo loop between them
+STAGES = 500  # tables have played up to so many decisions when the clock starts
+COPIED = 256 << 20  # bytes, far beyond every cache, in pieces
+PIECE = 4 << 20
 REPEATS = 3  # the best counts: other work on the machine only ever slows down
 
 
-def rate(work: Callable[[], int], seconds: float) -> float:
-    """Units of work a second: the best of a few stretches of that length, after one warm-up call."""
+class Rate(NamedTuple):
+    """A figure by the clock, and by the time that this process had on processors: other work disturbs that less."""
+
+    clock: float
+    cpu: float
+
+    def each(self, number: float) -> Rate:
+        return Rate(self.clock / number, self.cpu / number)
+
+    def of(self, other: Rate) -> Rate:
+        """As a share of another."""
+        return Rate(self.clock / other.clock, self.cpu / other.cpu)
+
+
+def rate(work: Callable[[], int], seconds: float) -> Rate:
+    """Units of work a second: the best of a few stretches that take so long together, after one warm-up call."""
     work()
-    best = 0.0
+    found = []
     for _ in range(REPEATS):
         done = 0
-        start = time.perf_counter()
-        while time.perf_counter() - start < seconds / REPEATS:
+        start, cpu_start = time.perf_counter(), time.process_time()
+        while done == 0 or time.perf_counter() - start < seconds / REPEATS:
             done += work()
-        best = max(best, done / (time.perf_counter() - start))
-    return best
+        cpu = max(time.process_time() - cpu_start, 1e-9)
+        found.append(Rate(done / (time.perf_counter() - start), done / cpu))
+    return Rate(max(each.clock for each in found), max(each.cpu for each in found))
 
 
-def copy_rate(seconds: float) -> float:
-    """GB a second that one core copies, from one 256 MiB array to another."""
-    source = np.ones(256 << 20, np.uint8)
+def copy_rate(seconds: float) -> Rate:
+    """Bytes a second that one core copies, from one large array to another."""
+    source = np.ones((COPIED // PIECE, PIECE), np.uint8)
     target = np.empty_like(source)
+    pieces = cycle(range(len(source)))
 
     def copy() -> int:
-        target[:] = source
-        return source.nbytes
+        piece = next(pieces)
+        target[piece] = source[piece]
+        return PIECE
 
-    return rate(copy, seconds) / 1e9
+    return rate(copy, seconds)
 
 
-def random_rate(game: Game, seconds: float) -> float:
+def batch_out_of_step(game: Game, num_tables: int, num_threads: int = 1) -> BatchEnv:
+    """Tables at different stages, as in training: in lockstep the processor would foresee what comes next."""
+    env = BatchEnv(game, num_tables, num_threads=num_threads)
+    playout = bind(kernels.random_playout, game)
+    streams = np.arange(num_tables, dtype=np.uint64)
+    for table, decisions in enumerate(np.random.default_rng(0).integers(0, STAGES, num_tables).tolist()):
+        playout(table, table + 1, env.states, streams, decisions)
+    env.look()
+    return env
+
+
+def random_rate(game: Game, seconds: float) -> Rate:
     """Decisions a second of fused random playouts."""
-    env = BatchEnv(game, TABLES)
+    env = batch_out_of_step(game, TABLES)
     streams = np.arange(TABLES, dtype=np.uint64)
 
     def playout() -> int:
@@ -67,9 +102,9 @@ def random_rate(game: Game, seconds: float) -> float:
     return rate(playout, seconds)
 
 
-def bot_rate(game: Game, bot: str, seconds: float) -> float:
+def bot_rate(game: Game, bot: str, seconds: float) -> Rate:
     """Decisions a second of fused playouts of a scripted player."""
-    env = BatchEnv(game, TABLES)
+    env = batch_out_of_step(game, TABLES)
 
     def playout() -> int:
         env.bot_playout(bot, DECISIONS)
@@ -78,16 +113,16 @@ def bot_rate(game: Game, bot: str, seconds: float) -> float:
     return rate(playout, seconds)
 
 
-def compare_rate(game: Game, seconds: float) -> float:
+def compare_rate(game: Game, seconds: float) -> Rate:
     """Decisions a second of `compare` with two greedy players: deals, play, results and tallies."""
     contest = Contest(game, ("greedy", "greedy"))
-    numbers = np.arange(TABLES)
+    numbers = np.arange(FEW)
     return rate(lambda: int(contest.play(numbers).decisions.sum()), seconds)
 
 
-def search_rate(game: Game, seconds: float) -> float:
+def search_rate(game: Game, seconds: float) -> Rate:
     """Moves a second that `search-64` plays out for 64 tables, on one core."""
-    env = BatchEnv(game, SEARCHED)
+    env = batch_out_of_step(game, FEW)
     search = SearchPolicy(game, 64, num_threads=1)
     rng = np.random.default_rng(0)
 
@@ -98,9 +133,9 @@ def search_rate(game: Game, seconds: float) -> float:
     return rate(think, seconds)
 
 
-def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> float:
+def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> Rate:
     """Decisions a second of `BatchEnv.step` with observation and mask, under random legal actions."""
-    env = BatchEnv(game, num_tables, num_threads=num_threads)
+    env = batch_out_of_step(game, num_tables, num_threads)
     streams = np.arange(num_tables, dtype=np.uint64)
     actions = np.zeros(num_tables, np.int64)
 
@@ -112,87 +147,99 @@ def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> 
     return rate(step, seconds)
 
 
-def aec_rate(game: Game, seconds: float) -> float:
+def aec_rate(game: Game, seconds: float) -> Rate:
     """Turns a second of the PettingZoo loop: `last`, a random legal action, `step`."""
     env = CardEnv(game)
     draw = random.Random(0).random
     env.reset(seed=0)
 
     def turns() -> int:
-        for _ in range(1000):
+        for _ in range(TURNS):
             observation, _, over, _, _ = env.last()
             if over:
                 env.reset()
                 continue
             legal = observation["action_mask"].nonzero()[0]
             env.step(legal[int(draw() * len(legal))])
-        return 1000
+        return TURNS
 
     return rate(turns, seconds)
 
 
-def two_process_rate(game: Game, seconds: float) -> float:
+def two_process_rate(game: Game, seconds: float) -> Rate:
     """Decisions a second of two processes together, each stepping half of the tables."""
     with ProcessPoolExecutor(2, get_context("spawn"), begin_worker) as pool:
-        list(pool.map(step_rate, [game] * 2, [1024] * 2, [1] * 2, [0.01] * 2))  # started and loaded
-        return sum(pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2))
+        list(pool.map(step_rate, [game] * 2, [FEW] * 2, [1] * 2, [0.01] * 2))  # started and loaded
+        one, other = pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2)
+    return Rate(one.clock + other.clock, (one.cpu + other.cpu) / 2)
 
 
-def first_reset_seconds(game: Game, cold: bool) -> float:
+STARTED = "import time; start, cpu = time.perf_counter(), time.process_time(); "
+NEEDED = "print(time.perf_counter() - start, time.process_time() - cpu)"
+
+
+def first_reset_seconds(game: Game, cold: bool) -> Rate:
     """Seconds from creating an environment to its first deal, in a fresh process that has imported card_envs."""
-    code = (
-        "import time, card_envs; start = time.perf_counter(); from card_envs.envs.aec import CardEnv; "
-        f"from card_envs.games import GAMES; CardEnv(GAMES[{game.name!r}]).reset(seed=0); "
-        "print(time.perf_counter() - start)"
+    return _seconds(
+        f"import card_envs; {STARTED} from card_envs.envs.aec import CardEnv; from card_envs.games import GAMES; "
+        f"CardEnv(GAMES[{game.name!r}]).reset(seed=0); {NEEDED}",
+        cold,
     )
-    return _run_python(code, cold)
 
 
-def import_seconds() -> float:
+def import_seconds() -> Rate:
     """Seconds of `import card_envs` in a fresh process."""
-    return _run_python("import time; start = time.perf_counter(); import card_envs; print(time.perf_counter() - start)")
+    return _seconds(f"{STARTED} import card_envs; {NEEDED}")
 
 
-def _run_python(code: str, cold: bool = False) -> float:
+def _seconds(code: str, cold: bool = False) -> Rate:
     """What a fresh process prints: the best of three with a warm cache, one run with an empty one."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, **({"NUMBA_CACHE_DIR": folder} if cold else {})}
         runs = [
-            float(subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout)
-            for _ in range(1 if cold else 3)
+            subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True).stdout
+            for _ in range(1 if cold else REPEATS)
         ]
-    return min(runs)
+    clocks, cpus = zip(*(map(float, run.split()) for run in runs))
+    return Rate(min(clocks), min(cpus))
 
 
 FIGURES = 13  # of each game
 
 
-def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, float]]:
+def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
     """Every figure of a game, as it is measured."""
-    yield "random playouts, M/s", random_rate(game, seconds) / 1e6
-    yield "BatchEnv.step, 1,024 tables, M/s", step_rate(game, TABLES, 1, seconds) / 1e6
+    yield "random playouts, M/s", random_rate(game, seconds).each(1e6)
+    yield "BatchEnv.step, 1,024 tables, M/s", step_rate(game, TABLES, 1, seconds).each(1e6)
     greedy = bot_rate(game, "greedy", seconds)
-    yield "greedy playouts, M/s", greedy / 1e6
-    yield "compare greedy greedy / greedy playouts", compare_rate(game, seconds) / greedy
-    yield "search-64 / greedy playouts", search_rate(game, seconds) / greedy
-    yield "trivial playouts, M/s", bot_rate(game, "trivial", seconds) / 1e6
-    yield "AEC last + step, k/s", aec_rate(game, seconds) / 1e3
+    yield "greedy playouts, M/s", greedy.each(1e6)
+    yield "compare greedy greedy / greedy playouts", compare_rate(game, seconds).of(greedy)
+    yield "search-64 / greedy playouts", search_rate(game, seconds).of(greedy)
+    yield "trivial playouts, M/s", bot_rate(game, "trivial", seconds).each(1e6)
+    yield "AEC last + step, k/s", aec_rate(game, seconds).each(1e3)
     one_thread = step_rate(game, MANY_TABLES, 1, seconds)
-    yield "step, 65,536 tables, one thread, M/s", one_thread / 1e6
+    yield "step, 65,536 tables, one thread, M/s", one_thread.each(1e6)
     two_threads = step_rate(game, MANY_TABLES, 2, seconds)
-    yield "two threads / one", two_threads / one_thread
-    yield "two threads / two processes", two_threads / two_process_rate(game, seconds)
+    yield "two threads / one", two_threads.of(one_thread)
+    yield "two threads / two processes", two_threads.of(two_process_rate(game, seconds))
     yield "first reset, warm cache, s", first_reset_seconds(game, cold=False)
     yield "first reset, cold cache, s", first_reset_seconds(game, cold=True)
-    yield "bytes a table", float(game.rules.STATE.itemsize)
+    size = float(game.rules.STATE.itemsize)
+    yield "bytes a table", Rate(size, size)
 
 
 def measure_all(games: list[Game], seconds: float) -> Iterator[dict[str, Any]]:
-    """The import, the memory copy, and every figure of these games: what is known so far, after each of them."""
-    figures: dict[str, Any] = {"copy_gb_per_second": copy_rate(seconds), "import_seconds": import_seconds()}
-    figures["games"] = {game.name: {} for game in games}
+    """The import, the memory copy, and every figure of these games: what is known so far, after each of them.
+
+    Figures are dicts: by the `clock`, and by `cpu` time.
+    """
+    figures: dict[str, Any] = {
+        "copy_gb_per_second": copy_rate(seconds).each(1e9)._asdict(),
+        "import_seconds": import_seconds()._asdict(),
+        "games": {game.name: {} for game in games},
+    }
     yield figures
     for game in games:
         for label, figure in measure_game(game, seconds):
-            figures["games"][game.name][label] = figure
+            figures["games"][game.name][label] = figure._asdict()
             yield figures

@@ -289,17 +289,17 @@ class View(Protocol):
     def view(self, state: State, seat: int) -> dict[str, Any]:
         """All that a seat sees, ready for JSON.
 
-        Every game has the keys `game` (its name), `options` (as `env(**options)` takes them), `seat`, `to_move` (the
-        seat, or None where no decision is due) and `legal` (the seat's legal moves as text; empty where it is not to
-        move).
+        Every game has the keys `version` (`card_envs.views.VERSION`), `game` (its name), `options` (as
+        `env(**options)` takes them), `seat`, `to_move` (the seat, or None where no decision is due) and `legal` (the
+        seat's legal moves as text; empty where it is not to move). Moves are public: all seats get to know their texts.
         """
 
     def from_view(self, given: dict[str, Any]) -> State:
         """A State with that view; what is hidden is filled in consistently.
 
         The view comes from outside and may be any JSON; `card_envs/views.py` helps to check it. Raises ValueError,
-        with a message that begins with "view", where it is malformed, contradicts itself or the rules, or shows no
-        decision.
+        with a message that begins with "view: ", then the key that is wrong and a colon, where it is malformed,
+        contradicts itself or the rules, or shows no decision.
         """
 
     def picture(self, given: dict[str, Any]) -> str:
@@ -352,6 +352,13 @@ class Solver(Protocol):
         """
 
 
+class Drawing(Protocol):
+    """What a `drawing.py` offers, in a game that has one; `card_envs/draw/picture.py` helps."""
+
+    def draw(self, given: dict[str, Any], tall: bool) -> str:
+        """A view as an SVG document, for a screen that is wider than high or, with `tall`, the other way round."""
+
+
 @dataclass(frozen=True)
 class Game:
     """A game by name; its modules are imported when first used, so that a `Game` costs nothing."""
@@ -388,6 +395,12 @@ class Game:
         """The game's solver, if it has one."""
         name = f"{self.package}.solver"
         return cast(Solver, importlib.import_module(name)) if find_spec(name) else None
+
+    @cached_property
+    def drawing(self) -> Drawing | None:
+        """The game's drawing, if it has one (default: its picture as text)."""
+        name = f"{self.package}.drawing"
+        return cast(Drawing, importlib.import_module(name)) if find_spec(name) else None
 
     @cached_property
     def options(self) -> type[BaseModel]:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from card_envs.game import Field, Game
+from card_envs.opponents import onnx
+from card_envs.opponents.afterstates import move_fields
 
 HEAD = "| name | size | low | high | meaning |\n| --- | --- | --- | --- | --- |\n"
 
@@ -46,3 +48,11 @@ def rewritten(game: Game, page: str) -> str:
             raise ValueError(f"{rules_page(game)}: expected the lines {first.strip()} and, after it, {last.strip()}")
         page = before + first + text + last + after
     return page
+
+
+def model_page(game: Game) -> str:
+    """What the inputs and outputs of ONNX models are, as Markdown, for whoever fills them in another language."""
+    rules = game.rules
+    fields = {"observation": rules.OBS_FIELDS, "action_mask": rules.ACTION_FIELDS, "moves": move_fields(rules)}
+    parts = [f"## {name}\n\n{table(entries)}" for name, entries in fields.items()]
+    return "\n".join([f"# {game.title}: inputs and outputs\n", (onnx.__doc__ or "").partition("\n\n")[2], *parts])

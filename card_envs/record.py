@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, ValidationError
 
 from card_envs.files import MAX_JSON, read_file, replace_file
 
@@ -19,7 +19,7 @@ class GameRecord(BaseModel):
     version: int
     options: dict[str, Any]
     deal: dict[str, Any]  # as for `reset(options={"deal": …})`
-    moves: list[str]
+    moves: Annotated[list[str], FailFast()]
     outcome: dict[str, Any]
 
     def save(self, path: str | Path) -> None:

@@ -7,22 +7,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs.engine.buffers import whole_number as whole_number  # for the views of games
 from card_envs.engine.table import Table
+from card_envs.files import brief
 from card_envs.game import Game, State
 
 Model = TypeVar("Model", bound=BaseModel)
+
+VERSION: Literal[1] = 1  # of all views: higher where a key changes its meaning or is no longer understood
+MOST_ENTRIES = 1000  # of any list or object in a view
+DEEPEST = 8
+Version = Annotated[Literal[1], Field(description="of this form of a view")]
 
 
 class Strict(BaseModel):
     """A view or a part of one: these keys alone, of exactly these types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def follows(description: str) -> Any:
+    """A key that may be left out or null: its value is then found from the others; where given, it is checked."""
+    return Field(None, description=f"{description}; follows from the rest")
 
 
 def to_move(state: State) -> int | None:
@@ -66,7 +77,8 @@ def deal_keys(deal: object, required: str, *optional: str, example: str, where: 
 def read(model: type[Model], given: object) -> Model:
     """A view, or the options in it, as a model."""
     if not isinstance(given, dict):
-        raise ValueError(f"view: expected a dict, got {given!r:.80}")
+        raise ValueError(f"view: expected a dict, got {brief(given):.80}")
+    _check_size(given, ())
     try:
         return model.model_validate(given)
     except ValidationError as error:
@@ -75,23 +87,39 @@ def read(model: type[Model], given: object) -> Model:
         raise ValueError(f"view: {where}: {first['msg']}" if where else f"view: {first['msg']}") from None
 
 
-def play_shown(table: Table, seat: int, move: str, known: bool = True) -> None:
+def _check_size(given: object, path: tuple[str, ...]) -> None:
+    """No view is so large that listing all that is wrong in it would take long."""
+    if not isinstance(given, (dict, list)):
+        return
+    where = ".".join(path[:3])[:80]
+    if len(given) > MOST_ENTRIES or len(path) > DEEPEST:
+        what = f"{len(given)} entries" if len(given) > MOST_ENTRIES else "nested too deep"
+        raise ValueError(
+            f"view: {where + ': ' if where else ''}{what}; expected at most {MOST_ENTRIES}, {DEEPEST} deep"
+        )
+    for name, value in given.items() if isinstance(given, dict) else enumerate(given):
+        _check_size(value, (*path, str(name)))
+
+
+def play_shown(table: Table, seat: int, move: str, where: str, known: bool = True) -> None:
     """Play a move that a view shows.
 
     Args:
         table: it goes on.
         seat: whose move it was.
         move: its text.
+        where: its place in the view: `bids.2`.
         known: whether the seat's hand is, and no guess: then the move must be legal.
     """
     if table.needs_deal or seat != table.seat:
-        raise ValueError(f"view: {move} of seat {seat} can't be played at this point: the moves don't follow the rules")
+        turn = "nobody's turn" if table.needs_deal else f"the turn of seat {table.seat}"
+        raise ValueError(f"view: {where}: {move} of seat {seat} can't be played here: by the rules it is {turn}")
     try:
         action = table.game.view.parse_move(table.state, move)
     except ValueError as error:
-        raise ValueError(f"view: {error}") from None
+        raise ValueError(f"view: {where}: {error}") from None
     if known and not table.legal()[action]:
-        raise ValueError(f"view: {move} is no legal move for seat {seat} at that point")
+        raise ValueError(f"view: {where}: {move} is no legal move for seat {seat} at that point")
     table.play(action)
 
 
@@ -122,4 +150,4 @@ def _check_same(given: Any, made: Any, sets: Collection[str], path: tuple[str, .
             _check_same(given[number], value, sets, (*path, str(number)))
     elif path[-1] not in sets or sorted(given) != sorted(made):
         where = ".".join(path)
-        raise ValueError(f"view: {where}: got {given!r}, but the rest of the view makes it {made!r}")
+        raise ValueError(f"view: {where}: got {brief(given)}, but the rest of the view makes it {made!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
@@ -168,7 +169,7 @@ def rules_of(game: Game) -> CompiledRules:
 def random_moves(game: Game, states: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np.int32]:
     """[n] what `random_move` draws; the streams [n] move on."""
     moves = np.zeros(len(states), np.int32)
-    bind(kernels.random_actions, game)(0, len(states), states, streams, moves)
+    bind(kernels.random_moves, game)(0, len(states), states, streams, moves)
     return moves
 
 
@@ -245,6 +246,19 @@ def table_of(game: Game, options: Options, seed: int, number: int = 0) -> Table:
     table.seed(seed, number)
     table.deal()
     return table
+
+
+def program(*names: str) -> str:
+    """Where a program is that goes by one of these names; the test is skipped where there is none.
+
+    `.ci/run` installs such programs and names them in CARD_ENVS_DEMANDED: then it fails instead.
+    """
+    found = next((path for path in map(shutil.which, names) if path), None)
+    if found is None:
+        missing = f"{names[0]} is not installed"
+        assert names[0] not in os.environ.get("CARD_ENVS_DEMANDED", "").split(), missing
+        pytest.skip(missing)
+    return found
 
 
 @pytest.fixture

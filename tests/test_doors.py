@@ -526,7 +526,7 @@ def test_seeded_numbers_are_those_they_were(game: Game) -> None:
     env, single = CardEnv(game), SingleSeatEnv(game.name, seat=0)
     single.reset(seed=11)
     env.reset(seed=int(gymnasium.utils.seeding.np_random(11)[0].integers(1 << 63)))
-    assert env._dealt[0].tolist() == single._env._dealt[0].tolist()
+    assert env.record().deal == single._env.record().deal
 
 
 # Silent acceptance
@@ -816,5 +816,6 @@ def test_values_beyond_all_measure_are_named_in_messages(name: str) -> None:
     for _ in range(100_000):
         deep = [deep]
     for value in (deep, -(10**5000), 10**5000 if name != "num_threads" else 0.5):
+        settings: dict[str, Any] = {"num_tables": 2, name: value}
         with pytest.raises(ValueError, match=f"{name}: expected .* got (a (int|list) beyond all measure|0.5)"):
-            BatchEnv(TINY, **{"num_tables": 2, name: value})
+            BatchEnv(TINY, **settings)

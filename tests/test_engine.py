@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ from card_envs.engine.jit import INTERPRETED, rule
 from card_envs.engine.legality import IllegalMove
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
 from card_envs.engine.table import Table
-from card_envs.game import Game, State, greedy
+from card_envs.game import Game, State, greedy, legal, observe, observe_all
 from card_envs.games import get_game
 from card_envs.opponents.policy import turn_of_states
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -37,6 +39,7 @@ from tests.conftest import (
     mixed_batch,
     observed_in_full,
     positions,
+    random_moves,
     redealt,
     some,
     walk,
@@ -52,11 +55,10 @@ def batch_of(game: Game, num_tables: int = 8, seed: int = 0, **arguments: Any) -
 
 
 def random_steps(env: BatchEnv, steps: int, check: Callable[[NDArray[np.int64]], None] | None = None) -> BatchEnv:
-    """Random moves from streams that depend on the tables' numbers alone; `check` sees the actions before each."""
+    """What `random_move` draws, from streams that depend on the tables' numbers alone; `check` sees it before each."""
     streams = table_keys(99, np.arange(env.num_tables))
-    actions = np.zeros(env.num_tables, np.int64)
     for _ in range(steps):
-        env.random_actions(streams, actions)
+        actions = random_moves(env.game, env.states, streams).astype(np.int64)
         if check is not None:
             check(actions)
         env.step(actions)
@@ -243,8 +245,7 @@ def test_playouts_are_steps(game: Game) -> None:
     actions = np.zeros(16, np.int64)
     ended = 0
     for _ in range(300):
-        stepped.random_actions(streams[1], actions)
-        stepped.step(actions)
+        stepped.step(random_moves(game, stepped.states, streams[1]))
         ended += int(stepped.done.sum())
     assert fused.random_playout(streams[0], 300) == ended
     assert differing_fields(fused.states, stepped.states) == [] and np.array_equal(*streams)
@@ -256,6 +257,29 @@ def test_playouts_are_steps(game: Game) -> None:
             ended += int(stepped.done.sum())
         assert fused.bot_playout(bot, 300) == ended
         assert differing_fields(fused.states, stepped.states) == []
+
+
+def test_random_actions_are_uniform_over_what_is_legal(game: Game) -> None:
+    """And drawn from what is known privately: writing into `mask` changes nothing."""
+    draws = 4000
+    few = random_steps(batch_of(game, 6, seed=29), 25)
+    env = BatchEnv(game, 6 * draws)
+    env.states[:] = np.repeat(few.states, draws)
+    env.look()
+    env.mask[:] = 1
+    actions = np.full(6 * draws, -1)
+    env.random_actions(table_keys(3, np.arange(6 * draws)), actions)
+    for drawn, mask in zip(actions.reshape(6, draws), few.mask):
+        expected = draws / mask.sum(dtype=int) * mask
+        times = np.bincount(drawn, minlength=len(mask))
+        assert (np.abs(times - expected) <= 5 * np.sqrt(expected)).all()
+    streams = np.arange(6, dtype=np.uint64)
+    one = few.mask.sum(axis=1) == 1
+    few.random_actions(streams, actions[:6].copy())
+    assert np.array_equal(streams == np.arange(6), one)  # where there is a choice, and only there
+    few.random_playout(streams, 3)
+    with pytest.raises(IllegalMove, match=r"at table 0 is known to be legal: call look\(\) first"):
+        few.random_actions(streams, actions[:6].copy())
 
 
 def test_plausibility_is_a_share_and_changes_nothing(game: Game) -> None:
@@ -671,8 +695,6 @@ def test_bounds_and_types(games: list[Game], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("card_type", [np.int8, np.int32, np.int64, np.uint64])
 def test_sets_stay_unsigned(card_type: Any) -> None:
-    import numba
-
     for helper in (sets.bit, sets.below_card, sets.above_card):
         helper(card_type(63))
         for compiled in helper.overloads.values():  # type: ignore[attr-defined]
@@ -700,6 +722,115 @@ def test_sets_are_what_they_say() -> None:
         ask(np.uint64(value), found)
         members = [card for card in range(64) if value >> card & 1]
         assert found[: 3 + len(members)].tolist() == [len(members), members[0], members[-1], *members]
+
+
+SET = 0xF0F1_8000_2000_1A65
+LENGTHS = 1, 3, 7, 14, 33, 52, 64
+
+
+def writer(length: int) -> Any:
+    """A loop that spreads a set and copies entries, `length` of each, in every row."""
+    source = f"""
+def write(rows, start, cards, entries):
+    for i in range(len(rows)):
+        spread(rows[i], start, cards, {length})
+        copy(rows[i], start + {length}, entries, {length})
+"""
+    names: dict[str, Any] = {"spread": sets.spread, "copy": sets.copy}
+    exec(source, names)
+    return rule(names["write"])
+
+
+@pytest.mark.parametrize("x86", [True, False])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_spreading_writes_just_so_many_entries(length: int, x86: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At both ends of a row, in rows that lie in one piece or do not, and not a byte beside them."""
+    monkeypatch.setattr(sets, "X86", x86)
+    write = writer(length)
+    entries = np.arange(1, 65, dtype=np.int8)
+    expected = [SET >> card & 1 for card in range(length)] + entries[:length].tolist()
+    for start in (0, 1, 5):
+        size = start + 2 * length
+        in_one_piece = np.full((3, size), 7, np.int8)
+        guarded = np.full((3, size + 64), 7, np.int8)
+        columns = np.full((size + 64, 3), 7, np.int8)
+        every_other = np.full((3, 2 * size + 64), 7, np.int8)
+        cases = (
+            (in_one_piece, in_one_piece), (guarded[:, :size], guarded), (columns.T[:, :size], columns),
+            (every_other[:, : 2 * size : 2], every_other),
+        )  # fmt: skip
+        for rows, whole in cases:
+            write(rows, start, np.uint64(SET), entries)
+            assert (rows[:, start:] == expected).all() and (rows[:, :start] == 7).all()
+            rows[:] = 7
+            assert (whole == 7).all()  # nothing else was written
+
+
+def test_spreading_takes_a_constant_length() -> None:
+    if INTERPRETED:
+        pytest.skip("nothing is compiled")
+
+    @numba.njit
+    def write(row: Any, length: int) -> None:
+        sets.spread(row, 0, sets.ONE, length)
+
+    with pytest.raises(numba.core.errors.TypingError, match="length: expected a constant"):
+        write(np.zeros(64, np.int8), 3)
+
+
+def observe_rows(first: int, last: int, states: Any, seat: Any, obs: Any, full: Any, mask: Any) -> None:
+    for i in range(first, last):
+        observe(states[i], seat[i], obs[i])
+        observe_all(states[i], seat[i], full[i])
+        legal(states[i], mask[i])
+
+
+def test_rows_of_any_kind_are_written_alike(game: Game) -> None:
+    """Whatever was in them, in one piece or not; bytes beside them stay as they were."""
+    states = some(positions(game), 400)
+    rules, write = game.rules, bind(observe_rows, game)
+    sizes = rules.OBS_SIZE, rules.FULL_SIZE, rules.NUM_ACTIONS
+    plain = [np.full((len(states), size), 99, np.int8) for size in sizes]
+    guarded = [np.full((len(states), size + 128), 99, np.int8) for size in sizes]
+    columns = [np.full((size, len(states)), -99, np.int8) for size in sizes]
+    write(0, len(states), states, states["seat"], *plain)
+    write(0, len(states), states, states["seat"], *(rows[:, 64:-64] for rows in guarded))
+    write(0, len(states), states, states["seat"], *(rows.T for rows in columns))
+    for rows, between, turned in zip(plain, guarded, columns):
+        assert np.array_equal(rows, between[:, 64:-64]) and np.array_equal(rows, turned.T)
+        assert (between[:, :64] == 99).all() and (between[:, -64:] == 99).all()
+
+
+@pytest.mark.parametrize(
+    ("triple", "processor", "features", "wide"),
+    [
+        ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "zmm|ymm"),
+        ("x86_64-unknown-linux-gnu", "x86-64-v3", "", "ymm"),
+        ("x86_64-unknown-linux-gnu", "x86-64", "", "xmm"),
+        ("aarch64-unknown-linux-gnu", "generic", "+neon", r"(stp?|st1)\W+.*q\d"),
+    ],
+)
+def test_spreading_compiles_to_vectors_elsewhere(
+    triple: str, processor: str, features: str, wide: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same source for other processors: vectors are stored, nothing is called, no loop is left."""
+    if INTERPRETED:
+        pytest.skip("nothing is compiled")
+    from llvmlite import binding
+
+    monkeypatch.setattr(sets, "X86", triple.startswith("x86"))
+    write = writer(52)
+    write(np.zeros((1, 104), np.int8), 0, np.uint64(1), np.zeros(64, np.int8))
+    (code,) = (write.inspect_llvm(signature) for signature in write.signatures)
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    machine = binding.Target.from_triple(triple).create_target_machine(cpu=processor, features=features, opt=3)
+    module = binding.parse_assembly(code)
+    module.triple, module.data_layout = triple, str(machine.target_data)
+    assembly = machine.emit_assembly(module)
+    body = assembly[assembly.index("write") : assembly.index("cpython")]
+    assert re.search(wide, body)
+    assert body.count("\n") < 400
 
 
 def test_below_is_uniform_and_shuffles_are_permutations() -> None:
@@ -749,16 +880,25 @@ def test_rules_compile_for_cuda(game: Game, monkeypatch: pytest.MonkeyPatch) -> 
     def for_device(loop: Any, bot: str = "") -> Any:
         return cuda.jit(device=True)(bind(loop, game, bot).py_func)
 
-    step, draw = for_device(kernels.step_tables), for_device(kernels.random_actions)
+    step, draw = for_device(kernels.step_tables), for_device(kernels.random_moves)
     observe_all, redeal = for_device(kernels.observe_all_tables), for_device(kernels.redeal_tables)
     greedy = for_device(kernels.bot_actions, "greedy")
 
     def turn(
-        states: Any, actions: Any, obs: Any, mask: Any, seat: Any, rewards: Any, done: Any, full: Any, keys: Any
+        states: Any,
+        actions: Any,
+        obs: Any,
+        mask: Any,
+        bits: Any,
+        seat: Any,
+        rewards: Any,
+        done: Any,
+        full: Any,
+        keys: Any,
     ) -> None:
         i = cuda.grid(1)
         if i < len(states):
-            step(i, i + 1, states, actions, obs, mask, seat, rewards, done, True)
+            step(i, i + 1, states, actions, obs, mask, bits, seat, rewards, done, True)
             observe_all(i, i + 1, states, seat, full)
             redeal(i, i + 1, states, seat, keys)
             draw(i, i + 1, states, keys, actions)
@@ -766,7 +906,8 @@ def test_rules_compile_for_cuda(game: Game, monkeypatch: pytest.MonkeyPatch) -> 
 
     int8s, rows = numba.int8[::1], numba.int8[:, ::1]
     arguments = (
-        numba.from_dtype(game.rules.STATE)[::1], numba.int32[::1], rows, rows, int8s, numba.float32[:, ::1],
+        numba.from_dtype(game.rules.STATE)[::1], numba.int32[::1], rows, rows, numba.uint64[:, ::1], int8s,
+        numba.float32[:, ::1],
         numba.boolean[::1], rows, numba.uint64[::1],
     )  # fmt: skip
     ptx, _ = cuda.compile_ptx(turn, arguments, cc=(9, 0))

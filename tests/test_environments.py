@@ -331,7 +331,7 @@ def test_wrong_deals_leave_the_environment_as_it_was(game: Game) -> None:
 def test_options_are_checked_by_name(game: Game) -> None:
     with pytest.raises(ValueError, match=rf"{game.name}.*no_such_option.*reward"):
         CardEnv(game, no_such_option=1)
-    for name, wrong in (("render_mode", "rgb_array"), ("illegal_move", "ignore"), ("reward", "nonsense")):
+    for name, wrong in (("render_mode", "rgb"), ("illegal_move", "ignore"), ("reward", "nonsense")):
         with pytest.raises(ValueError, match=name):
             CardEnv(game, **{name: wrong})  # type: ignore[arg-type]
 

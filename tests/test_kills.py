@@ -19,7 +19,7 @@ from card_envs import GAMES, BatchEnv, GameRecord, load_opponent, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.files import LEFTOVER
 from card_envs.opponents.folder import save_network
-from card_envs.opponents.network import NetworkPolicy, input_fields, weight_shapes
+from card_envs.opponents.network import NetworkPolicy
 from card_envs.opponents.policy import turn_of_states
 from tests.conftest import play_randomly
 
@@ -52,8 +52,8 @@ def test_kills_while_saving(tmp_path: Path) -> None:
     """An opponent's folder, a checkpoint and a record are there at every moment, the old ones or the new."""
     from training import checkpoint
 
-    turn = turn_of_states(GAME, BatchEnv(GAME, 32).states)
-    shapes = weight_shapes([sum(field.size for field in input_fields(GAME.rules)), 64, GAME.rules.NUM_ACTIONS])
+    golden = turn_of_states(GAME, BatchEnv(GAME, 32).states)
+    shapes = NetworkPolicy.shapes(GAME.rules, [64])
     draws = np.random.default_rng(0)
     weights = [{name: draws.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()} for _ in "ab"]
     table = CardEnv(GAME)
@@ -64,7 +64,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
 
     def save() -> None:
         for one in weights:
-            save_network(opponent, NetworkPolicy(GAME, one), turn, training={}, strength=[])
+            save_network(opponent, NetworkPolicy(GAME, one), golden, training={}, strength=[])
             checkpoint.write(saved, one, facts)
             table.record().save(record)
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from card_envs.__main__ import app
 from card_envs.game import Game
-from card_envs.games import get_game
+from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import MODEL_FILE, save_model, save_network
 from card_envs.opponents.network import ARCHITECTURES, NetworkPolicy, TrainedPolicy
@@ -166,7 +166,7 @@ def test_a_torch_module_becomes_an_opponent(tmp_path: Path) -> None:
     """As the README of any library says: `torch.onnx.export`."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnxscript", reason="torch exports with onnxscript")
-    game = get_game("back_alley")
+    game = next(iter(GAMES.values()))
     rules = game.rules
 
     class Scores(torch.nn.Module):  # type: ignore[misc, name-defined]

@@ -362,6 +362,10 @@ def test_networks_survive_the_disk(game: Game, kind: type[TrainedPolicy], tmp_pa
     assert np.array_equal(opponent.act(turn, rng[0]), load_opponent(str(folder), game.name).act(turn, rng[1]))
     best = load_opponent(folder, game, sampled=False)
     assert np.array_equal(best.act(turn, rng[0]), best.probabilities(turn).argmax(axis=1))
+    likeliest = kind(game, random_weights(game, kind=kind), sampled=False)
+    store(tmp_path / "likeliest", likeliest)
+    fixed = load_opponent(tmp_path / "likeliest")
+    assert np.array_equal(fixed.act(turn, rng[0]), fixed.probabilities(turn).argmax(axis=1))
     card = load_card(folder)
     assert (card.game, card.version, card.hidden, card.training) == (game.name, game.version, HIDDEN, {"steps": 1})
     saved(game, folder, 1, kind)  # replaced in one step

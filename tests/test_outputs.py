@@ -150,8 +150,8 @@ def test_ctrl_c_in_a_survey_shows_what_is_known(tmp_path: Path, monkeypatch: pyt
 
 def test_ctrl_c_in_bench_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("copy_rate", "random_rate", "step_rate", "bot_rate", "compare_rate", "search_rate"):
-        monkeypatch.setattr(bench, name, lambda *arguments: 2e6)
-    monkeypatch.setattr(bench, "import_seconds", lambda: 0.5)
+        monkeypatch.setattr(bench, name, lambda *arguments: bench.Rate(2e6, 4e6))
+    monkeypatch.setattr(bench, "import_seconds", lambda: bench.Rate(0.5, 0.25))
 
     def interrupted(*arguments: Any) -> float:
         raise KeyboardInterrupt
@@ -160,10 +160,27 @@ def test_ctrl_c_in_bench_shows_what_is_known(tmp_path: Path, monkeypatch: pytest
     code, output = run("bench", "high_card", "--json", tmp_path / "b.json")
     assert code == 130 and "stopped before all" in output and "trivial playouts" in output and "AEC" not in output
     figures = json.loads((tmp_path / "b.json").read_text())
-    assert figures["games"]["high_card"]["greedy playouts, M/s"] == 2
+    assert figures["games"]["high_card"]["greedy playouts, M/s"] == {"clock": 2, "cpu": 4}
     monkeypatch.setattr(bench, "copy_rate", interrupted)
     code, output = run("bench", "high_card")
     assert code == 130 and "stopped" in output
+
+
+def test_bench_measures_as_long_as_it_is_told() -> None:
+    """On tables at different stages."""
+    clock = [0.0]
+
+    def work() -> int:
+        clock[0] += 0.25
+        return 3
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.perf_counter", lambda: clock[0])
+        patch.setattr("time.process_time", lambda: clock[0] / 2)
+        assert bench.rate(work, 3.0) == (12.0, 24.0)
+    assert clock[0] == 3.25  # the warm-up is not counted
+    env = bench.batch_out_of_step(HIGH_CARD, 64)
+    assert len(np.unique(env.states["num_played"])) > 3
 
 
 def test_lost_workers_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

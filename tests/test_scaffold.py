@@ -248,7 +248,11 @@ FAULTS = {
         "options.py", '"win"] = ', '"match"] = ', 'option reward: expected a Literal with "win"', "class Options"
     ),
     "schema": Fault(
-        "view.py", "    legal: list[str]", "    moves: list[str]", "SCHEMA: expected a JSON schema with", "SCHEMA: dict"
+        "view.py",
+        "    legal: list[str] |",
+        "    moves: list[str] |",
+        "SCHEMA: expected a JSON schema with",
+        "SCHEMA: dict",
     ),
     "table": Fault("RULES.md", "| `led` | 12 |", "| `led` | 13 |", "the fields make this row '| `led` | 12 |"),
     "no test": Fault(
@@ -266,7 +270,7 @@ FAULTS = {
     ),
     "no legal action": Fault(
         "rules.py",
-        "    set_bits(mask, 0, state.hands[int(state.seat)])\n",
+        "    spread(mask, 0, state.hands[int(state.seat)], PACK_SIZE)\n",
         "",
         "legal: 0 actions are legal, it returns 3",
         "def legal(",
@@ -279,9 +283,9 @@ FAULTS = {
     ),
     "outside an array": Fault(
         "rules.py",
-        "set_bits(obs, AT.hand, ",
-        "set_bits(obs, AT.scores + 1, ",
-        "observe: IndexError: index 53 is out of",
+        "spread(obs, AT.hand, ",
+        "spread(obs, AT.scores + 1, ",
+        "observe: IndexError: index 50 is out of",
     ),
     "no move": Fault(
         "view.py",

@@ -14,6 +14,7 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
 from card_envs.engine.legality import IllegalMove, note_legal, unpacked, words
+from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
@@ -166,3 +167,36 @@ def test_compare_ends_with_an_error(capsys: pytest.CaptureFixture[str], monkeypa
         main()
     assert caught.value.code == 2
     assert "policy" in capsys.readouterr().out
+
+
+def test_environments_hand_out_their_own_arrays_only_once(game: Game) -> None:
+    """Turn by turn what a table by itself shows, whatever is written into all that was handed out."""
+    env = CardEnv(game)
+    env.reset(seed=2)
+    table = Table(game, game.rules.new_state(game.validated({})))
+    table.seed(2)
+    table.deal()
+    for turn in range(400):
+        seat = table.seat
+        assert env.agent_selection == env.possible_agents[seat]
+        asked = [env.last()[0], env.observe(env.agent_selection), env.last()[0]][turn % 3 :]
+        if turn % 7 == 0:
+            env.states[0].rewards[0] += 0  # may have been written into: looked at afresh
+        asked.append(env.observe(env.agent_selection))
+        for seen in asked:
+            assert np.array_equal(seen["observation"], table.observe(seat))
+            assert np.array_equal(seen["action_mask"], table.legal())
+        asked.append(env.infos[env.agent_selection])
+        assert np.array_equal(asked[-1]["action_mask"], table.legal())
+        legal = np.flatnonzero(table.legal())
+        for array in (array for seen in asked for array in seen.values()):
+            array[:] = 77
+        action = int(legal[turn * 7919 % len(legal)])
+        env.step(action)
+        table.play(action)
+        assert [env.rewards[agent] for agent in env.possible_agents] == table.rewards
+        if table.over:
+            break
+        while table.needs_deal:
+            table.deal()
+    assert turn >= 5  # the shortest game

@@ -6,7 +6,7 @@ import difflib
 import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -55,17 +55,18 @@ class Config(BaseModel):
     quick_pairs: int = Field(default=50, ge=1, description="mirrored pairs of a quick measurement against each anchor")
     final_pairs: int = Field(default=500, ge=1, description="mirrored pairs of the last one")
     sampled: bool = Field(
-        default=True, description="moves are drawn when strength is measured; false: the likeliest is played"
+        default=True, description="the opponent draws its moves; false: it plays the likeliest (training always draws)"
     )
     threads: int = Field(default=1, ge=1, le=256, description="torch's threads in each process; more seldom pay")
     bf16: bool | None = Field(
         default=None, description="16-bit arithmetic in the inner layers (default: where the processor has it)"
     )
 
-    network: Literal["flat", "afterstates"] = Field(
+    network: str = Field(
         default="flat",
-        description="what the actor is: a perceptron from observation to all moves (flat), or one that scores each "
-        "legal move by what it would change (afterstates)",
+        pattern=r"^(flat|afterstates|[\w.]+:\w+)$",
+        description="what the actor is: a perceptron from observation to all moves (flat), one that scores each legal "
+        "move by what it would change (afterstates), or module:Class, a torch module of your own",
     )
     hint: float = Field(
         default=0.0,

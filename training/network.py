@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,13 +18,16 @@ from card_envs.opponents.afterstates import Afterstates, move_fields
 from card_envs.opponents.network import (
     ILLEGAL,
     AfterstatePolicy,
+    LogitsPolicy,
     NetworkPolicy,
     TrainedPolicy,
     Weights,
     input_fields,
     input_scale,
 )
+from card_envs.opponents.onnx import OnnxPolicy, check_installed, module_to_onnx
 from card_envs.opponents.sparse import SparseRows, compress
+from card_envs.opponents.torch_policy import TorchPolicy
 from training.config import Config
 from training.sparse import SparseLinear
 
@@ -78,7 +82,8 @@ class Actor(nn.Module):
     def set_weights(self, weights: Weights) -> None:
         """Take over such weights. Raises ValueError where they are of other layers."""
         own = self._tensors()
-        shapes, given = ({name: np.shape(w) for name, w in tensors.items()} for tensors in (own, weights))
+        shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
+        given = {name: tuple(weight.shape) for name, weight in weights.items()}
         if shapes != given:
             name = sorted(set(shapes.items()) ^ set(given.items()))[0][0]
             raise ValueError(f"{name} has the shape {given.get(name)}, in this run {shapes.get(name)}")
@@ -86,8 +91,12 @@ class Actor(nn.Module):
             for name, tensor in own.items():
                 tensor.copy_(torch.from_numpy(np.asarray(weights[name], np.float32)))
 
-    def policy(self, game: Game) -> TrainedPolicy:
-        """The same network in NumPy, as it is now."""
+    def policy(self, game: Game) -> LogitsPolicy:
+        """The same network as a player."""
+        return self.stored(game)
+
+    def stored(self, game: Game) -> TrainedPolicy:
+        """The same network as an opponent's folder holds it, as it is now."""
         raise NotImplementedError
 
     def _tensors(self) -> dict[str, torch.Tensor]:
@@ -153,8 +162,7 @@ class Network(Actor):
         scores: torch.Tensor = self(inputs.seen, rows)
         return scores
 
-    def policy(self, game: Game) -> TrainedPolicy:
-        """See `Actor.policy`."""
+    def stored(self, game: Game) -> TrainedPolicy:
         return NetworkPolicy(game, self.weights())
 
     def _tensors(self) -> dict[str, torch.Tensor]:
@@ -209,11 +217,58 @@ class AfterstateNetwork(Network):
         logits = torch.full((len(rows), self.num_actions), float(ILLEGAL))
         return logits.index_put((at, torch.from_numpy(after.action[moves])), scores)
 
-    def policy(self, game: Game) -> TrainedPolicy:
+    def stored(self, game: Game) -> TrainedPolicy:
         return AfterstatePolicy(game, self.weights())
 
     def _tensors(self) -> dict[str, torch.Tensor]:
         return super()._tensors() | {"move.weight": self.move_weight.t(), "own": self.own}
+
+
+class OwnNetwork(Actor):
+    """A module of the user's, from observations and masks, [n, D] and [n, A] float32, to logits [n, A]."""
+
+    def __init__(self, game: Game, name: str) -> None:
+        """Make it by calling its class with the game.
+
+        Args:
+            game: what is played.
+            name: `module:Class`.
+
+        Raises:
+            ValueError: there is no such class, it can't be made, or it is no module of torch.
+        """
+        super().__init__()
+        check_installed()  # it is saved as an ONNX model: better said before training than after
+        module, _, kind = name.partition(":")
+        try:
+            made = getattr(importlib.import_module(module), kind)(game)
+        except Exception as error:  # whatever the user's code may do
+            raise ValueError(f"network = {name!r}: {type(error).__name__}: {error}") from error
+        if not isinstance(made, nn.Module):
+            raise ValueError(f"network = {name!r}: expected a class of torch.nn.Module, got {type(made).__name__}")
+        self.module = made
+        self.size = game.rules.OBS_SIZE
+
+    def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
+        """See `Actor.logits`."""
+        seen = torch.from_numpy(inputs.seen.obs[rows]).float()
+        logits: torch.Tensor = self.module(seen[:, : self.size], seen[:, self.size :])
+        if logits.shape != (len(rows), seen.shape[1] - self.size):
+            raise ValueError(
+                f"{type(self.module).__name__}: expected logits of shape {(len(rows), seen.shape[1] - self.size)}, got "
+                f"{tuple(logits.shape)}"
+            )
+        return logits.float()
+
+    def policy(self, game: Game) -> TorchPolicy:
+        """See `Actor.policy`."""
+        return TorchPolicy(self.module)
+
+    def stored(self, game: Game) -> TrainedPolicy:
+        return OnnxPolicy(game, module_to_onnx(self.module, game))
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        return dict(self.module.state_dict())
 
 
 def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
@@ -225,7 +280,9 @@ def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def new_actor(game: Game, config: Config) -> Actor:
-    """The network that a run begins with."""
+    """The network that a run begins with. Raises ValueError where the user's own is none."""
+    if ":" in config.network:
+        return OwnNetwork(game, config.network)
     if config.network == "afterstates":
         return AfterstateNetwork(game, config.hidden, config.hint, HEAD_GAIN["policy"])
     return Network(input_fields(game.rules), config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
@@ -249,7 +306,9 @@ def few_sizes(rows: int) -> int:
 
 def processor_has_bf16() -> bool:
     """Whether 16-bit products are faster here; elsewhere they are emulated, and slower."""
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # older versions of torch do not tell
+    capabilities: dict[str, bool] = getattr(
+        torch.cpu, "get_capabilities", dict
+    )()  # older versions of torch do not tell
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 

@@ -281,8 +281,10 @@ class Trainer:
         """Write the minibatch whose loss was no number, for whoever looks for the cause."""
         assert self.last_batch is not None
         batch, rows = self.last_batch, diverged.rows
-        arrays = {name: array[rows] for name, array in vars(batch).items() if isinstance(array, np.ndarray)}
-        arrays |= {"seen": batch.inputs.seen.obs[rows], "full": batch.full.obs[rows], "rows": rows}
+        arrays = {
+            name: array[rows] for name, array in vars(batch).items() if isinstance(array, np.ndarray) and name != "rows"
+        }
+        arrays |= {"seen": batch.inputs.seen.obs[rows], "full": batch.full.obs[rows]}
         file = io.BytesIO()
         np.savez_compressed(file, allow_pickle=False, **arrays)
         replace_file(path, file.getvalue())
@@ -297,7 +299,9 @@ class Trainer:
             "seconds": round(self.seconds, 1),
             "config": self.config.model_dump(mode="json", exclude={"runs"}),
         }
-        save_network(folder, self.actor.policy(self.game), golden, training=training, strength=strength or [])
+        policy = self.actor.stored(self.game)
+        policy.sampled = self.config.sampled
+        save_network(folder, policy, golden, training=training, strength=strength or [])
 
     def quick_strength(self, rival: str) -> PairResult:
         """A rough measurement of the network as it is."""
@@ -314,7 +318,7 @@ class Trainer:
         pairs = self.config.final_pairs
         result = play_pairs(
             self.game,
-            load_opponent(folder, self.game, self.config.sampled),
+            load_opponent(folder, self.game),
             load_opponent(rival, self.game),
             pairs,
             FINAL_SEED,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -14,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from card_envs.engine import kernels
 from card_envs.engine.buffers import INT8, INT64, UINT64, Fixed, check_game, check_seats, checked, truth, whole_number
 from card_envs.engine.compile import bind, bind_bot
-from card_envs.engine.legality import WORD, IllegalMove, find_illegal, illegal_move, unpacked, whole_numbers, words
+from card_envs.engine.legality import (
+    IllegalMove,
+    draw_legal,
+    find_illegal,
+    find_legal,
+    illegal_move,
+    unpacked,
+    whole_numbers,
+    words,
+)
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 
@@ -98,7 +106,9 @@ class BatchEnv(Fixed):
         self.rewards, self.done = rewards.view(), done.view()
         self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # of tables, for each loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
+        # Kept: asking `bind` takes as long as a step of a few tables.
         self._step = bind(kernels.step_legal_tables, game)
+        self._draw = bind(draw_legal)
 
     def look(self) -> None:
         """Write `obs`, `mask` and `seat` anew, after `states` were set from outside or a playout.
@@ -125,35 +135,40 @@ class BatchEnv(Fixed):
         if self._num_ranges == 1:
             illegal = self._step(0, self.num_tables, self._states, actions, *self._buffers, self.skip_forced)
         else:  # no range may move before all are known to be legal
-            found = self._run(bind(find_illegal), self._legal, self.game.rules.NUM_ACTIONS, actions)
-            illegal = next((table for table in found if table >= 0), -1)
+            # By the caller alone: that takes a fiftieth of a step, and handing it over as long again.
+            illegal = bind(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
             if illegal < 0:
                 self._run(bind(kernels.step_tables, self.game), self._states, actions, *self._buffers, self.skip_forced)
         if illegal >= 0:
-            who = f"seat {self._states['seat'][illegal]} at table {illegal}"
-            mask = unpacked(self._legal[illegal], self.game.rules.NUM_ACTIONS)
-            if not mask.any():
-                raise IllegalMove(f"{self.game.name}: no move of {who} is known to be legal: call look() first")
-            raise illegal_move(self.game, int(actions[illegal]), mask, who)
+            raise self._illegal(illegal, actions)
 
     def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
         """[B] bool, which of these actions `step` would take, whatever was written into `mask`."""
         actions = whole_numbers(actions, self.num_tables)
-        num_actions = self.game.rules.NUM_ACTIONS
-        within = (actions >= 0) & (actions < num_actions)
-        number = np.where(within, actions, 0)
-        start = np.maximum(np.minimum(number // WORD * WORD, num_actions - WORD), 0)
-        bits = self._legal[np.arange(self.num_tables), number // WORD] >> (number - start).astype(np.uint64)
-        return within & ((bits & np.uint64(1)) != 0)
+        allowed = np.zeros(self.num_tables, np.bool_)
+        self._run(bind(find_legal), self._legal, self.game.rules.NUM_ACTIONS, actions, allowed)
+        return allowed
 
     def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
-        """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on."""
+        """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on.
+
+        Raises:
+            IllegalMove: after a playout, before `look`: no action is known to be legal.
+        """
         streams = checked("streams", streams, (self.num_tables,), UINT64)
         actions = checked("actions", actions, (self.num_tables,), INT64)
-        if self._num_ranges == 1:
-            self._draw(0, self.num_tables, self._states, streams, actions)
-        else:
-            self._run(self._draw, self._states, streams, actions)
+        found = self._run(self._draw, self._legal, self.game.rules.NUM_ACTIONS, streams, actions)
+        table = max(found)
+        if table >= 0:
+            raise self._illegal(table, actions)
+
+    def _illegal(self, table: int, actions: NDArray[np.int64]) -> IllegalMove:
+        """The error for the action at a table."""
+        who = f"seat {self._states['seat'][table]} at table {table}"
+        mask = unpacked(self._legal[table], self.game.rules.NUM_ACTIONS)
+        if not mask.any():
+            return IllegalMove(f"{self.game.name}: no move of {who} is known to be legal: call look() first")
+        return illegal_move(self.game, int(actions[table]), mask, who)
 
     def bot_actions(self, bot: str, actions: NDArray[np.int64]) -> None:
         """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B]."""
@@ -186,27 +201,31 @@ class BatchEnv(Fixed):
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> list[Result]:
-        """Run a loop over all tables, on threads where they pay; returns what it returned for each range."""
+        """Run a loop over all tables, on threads where they pay; returns what it returned for each range.
+
+        The caller works on the first range. It does so alone first where the loop may have to be compiled.
+        """
         threads = self._num_ranges
         if threads == 1:
             return [loop(0, self.num_tables, *arguments, **named)]
         bounds = [self.num_tables * i // threads for i in range(threads + 1)]
-        pool = self._pool()
-        first = pool.submit(loop, 0, bounds[1], *arguments, **named)  # alone first: it may have to compile
-        if not getattr(loop, "signatures", None):
-            first.result()
-        rest = [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, **named) for i in range(1, threads)]
-        return [future.result() for future in (first, *rest)]
 
-    @cached_property
-    def _draw(self) -> Callable[[int, int, Any, NDArray[np.uint64], Any], None]:
-        """Kept: asking `bind` takes as long as drawing for a few tables."""
-        return bind(kernels.random_actions, self.game)
+        def hand_over() -> list[Future[Result]]:
+            pool = self._pool()
+            return [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, **named) for i in range(1, threads)]
+
+        rest = hand_over() if getattr(loop, "signatures", None) else []
+        try:
+            first = loop(0, bounds[1], *arguments, **named)
+            rest = rest or hand_over()
+        finally:
+            wait(rest)  # also where Ctrl-C ends the step: nobody else writes into the buffers afterwards
+        return [first, *(future.result() for future in rest)]
 
     def _pool(self) -> ThreadPoolExecutor:
         # Threads do not survive a fork, so a forked child makes its own.
         if self._threads is None or self._threads[0] != os.getpid():
-            self._threads = os.getpid(), ThreadPoolExecutor(self.num_threads, "card_envs")
+            self._threads = os.getpid(), ThreadPoolExecutor(self._num_ranges - 1, "card_envs")
         return self._threads[1]
 
     def __getstate__(self) -> dict[str, Any]:

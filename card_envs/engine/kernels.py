@@ -13,6 +13,8 @@ from card_envs.engine.dealing import arrange_next, deal_next, draw_world
 from card_envs.engine.legality import find_illegal, note_legal
 from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
+PAID, DEAL_DUE = 64, 128  # what `turn_table` returns besides a seat
+
 
 def reset_tables(first: int, last: int, states: Any, keys: UInt64s) -> None:
     """Begin a new episode on each table, keyed by `keys` [B]."""
@@ -52,11 +54,10 @@ def step_tables(
     `rewards` [B, S] are summed up to the next decision. With `skip_forced`, decisions with one legal action are
     played at once, but never on from the end of an episode.
     """
-    num_seats = rewards.shape[1]
     for i in range(first, last):
         state = states[i]
         play(state, actions[i])
-        for s in range(num_seats):
+        for s in range(len(state.rewards)):
             rewards[i, s] = state.rewards[s]
         done[i] = state.over
         while True:
@@ -69,7 +70,7 @@ def step_tables(
             while mask[i, action] == 0:
                 action += 1
             play(state, action)
-            for s in range(num_seats):
+            for s in range(len(state.rewards)):
                 rewards[i, s] += state.rewards[s]
             done[i] = state.over
         seat[i] = state.seat
@@ -88,8 +89,8 @@ def step_legal_tables(
     return illegal
 
 
-def random_actions(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:
-    """A uniform legal action for each table; `streams` [B] move on."""
+def random_moves(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:
+    """What `random_move` draws on each table; `streams` [B] move on."""
     for i in range(first, last):
         actions[i] = random_move(states[i], streams[i : i + 1])
 
@@ -122,6 +123,24 @@ def observe_table(states: Any, i: int, seat: int, obs: Int8s) -> None:
 
 def observe_all_table(states: Any, i: int, seat: int, full: Int8s) -> None:
     observe_all(states[i], seat, full)
+
+
+def turn_table(states: Any, i: int, action: int, mask: Int8s, obs: Int8s) -> int:
+    """Play an action and write mask and observation of the seat to move, if a decision is due.
+
+    Returns that seat, plus PAID if somebody was, plus DEAL_DUE if the next thing is a deal: nothing is written then.
+    """
+    state = states[i]
+    play(state, action)
+    found = int(state.seat)
+    for s in range(len(state.rewards)):
+        if state.rewards[s] != 0:
+            found |= PAID
+    if state.needs_deal:
+        return found | DEAL_DUE
+    legal(state, mask)
+    observe(state, state.seat, obs)
+    return found
 
 
 def redeal_tables(first: int, last: int, states: Any, seat: Int8s, keys: UInt64s) -> None:

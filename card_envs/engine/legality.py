@@ -14,9 +14,12 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from card_envs.engine.jit import INTERPRETED
-from card_envs.game import Game, Int8s, Int64s, UInt64s
+from card_envs.engine.rng import advance, below
+from card_envs.engine.sets import count, nth
+from card_envs.game import Cards, Game, Int8s, Int64s, UInt64s
 
 WORD = 64
 ONE = np.uint64(1)
@@ -52,6 +55,11 @@ else:
         return types.uint64(mask, types.int64), generate
 
 
+def word_start(word: int, num_actions: int) -> int:
+    """The action that the lowest bit of a word stands for."""
+    return max(min(WORD * word, num_actions - WORD), 0)
+
+
 def note_legal(mask: Int8s, legal: UInt64s) -> None:
     """Pack a mask [A] into its words [W]."""
     num_actions = mask.shape[0]
@@ -62,27 +70,65 @@ def note_legal(mask: Int8s, legal: UInt64s) -> None:
         legal[0] = bits
         return
     for word in range(legal.shape[0]):
-        legal[word] = low_bits(mask, min(WORD * word, num_actions - WORD))
+        legal[word] = low_bits(mask, word_start(word, num_actions))
+
+
+def allows(legal: UInt64s, num_actions: int, action: int) -> bool:
+    """Whether an action, any number, is among the legal ones [W]."""
+    if action < 0 or action >= num_actions:
+        return False
+    word = action // WORD
+    return (legal[word] >> np.uint64(action - word_start(word, num_actions))) & ONE != 0
 
 
 def find_illegal(first: int, last: int, legal: UInt64s, num_actions: int, actions: Int64s) -> int:
     """The first of the rows first <= i < last whose action [B] is not among the legal ones [B, W], or -1."""
     for i in range(first, last):
-        action = actions[i]
-        if action < 0 or action >= num_actions:
-            return i
-        word = action // WORD
-        start = max(min(WORD * word, num_actions - WORD), 0)
-        if (legal[i, word] >> np.uint64(action - start)) & ONE == 0:
+        if not allows(legal[i], num_actions, actions[i]):
             return i
     return -1
+
+
+def find_legal(
+    first: int, last: int, legal: UInt64s, num_actions: int, actions: Int64s, allowed: NDArray[np.bool_]
+) -> None:
+    """Write into `allowed` [B] which of the actions [B] are among the legal ones [B, W]."""
+    for i in range(first, last):
+        allowed[i] = allows(legal[i], num_actions, actions[i])
+
+
+def draw_legal(first: int, last: int, legal: UInt64s, num_actions: int, streams: UInt64s, actions: Int64s) -> int:
+    """Write a uniformly drawn one of the legal actions [B, W] of each row into `actions` [B].
+
+    `streams` [B] move on where there is a choice. Returns the first row without a legal action, or -1.
+    """
+    for i in range(first, last):
+        number = 0
+        for word in range(legal.shape[1]):
+            number += count(own_bits(legal[i], num_actions, word))
+        if number == 0:
+            return i
+        index = below(advance(streams[i : i + 1]), number) if number > 1 else 0
+        word = 0
+        bits = own_bits(legal[i], num_actions, word)
+        while index >= count(bits):
+            index -= count(bits)
+            word += 1
+            bits = own_bits(legal[i], num_actions, word)
+        actions[i] = WORD * word + nth(bits, index)
+    return -1
+
+
+def own_bits(legal: UInt64s, num_actions: int, word: int) -> Cards:
+    """The legal ones among the actions from WORD * word on: the last word begins with some of the word before."""
+    return legal[word] >> np.uint64(WORD * word - word_start(word, num_actions))
 
 
 def unpacked(legal: UInt64s, num_actions: int) -> Int8s:
     """The mask [A] of a row [W] of packed bits."""
     mask = np.zeros(num_actions, np.int8)
     for word, bits in enumerate(legal):
-        start = max(min(WORD * word, num_actions - WORD), 0)
+        start = word_start(word, num_actions)
         mask[start : start + WORD] = [int(bits) >> k & 1 for k in range(min(WORD, num_actions))]
     return mask
 

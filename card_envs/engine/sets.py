@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.cpu import CPUContext
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from card_envs.engine.jit import INTERPRETED, rule
+from card_envs.engine.jit import INTERPRETED, checks_bounds, rule
 from card_envs.game import Cards, Int8s
 
+X86 = platform.machine() in ("x86_64", "AMD64")
 EMPTY = np.uint64(0)
 ONE = np.uint64(1)
 
@@ -74,9 +78,92 @@ def nth(cards: Cards, index: int) -> int:
     return lowest(cards)
 
 
-@rule
-def set_bits(entries: Int8s, start: int, cards: Cards) -> None:
-    """Set the entry of each card of a set to 1; that of card 0 is at `start`."""
-    while cards:
-        entries[start + lowest(cards)] = 1
-        cards &= cards - ONE
+def _spread(entries: Int8s, start: int, cards: Cards, length: int) -> None:
+    for card in range(length):
+        entries[start + card] = (cards >> np.uint64(card)) & ONE
+
+
+def _copy(entries: Int8s, start: int, source: Int8s, length: int) -> None:
+    for i in range(length):
+        entries[start + i] = source[i]
+
+
+if INTERPRETED:
+    spread, copy = _spread, _copy
+
+else:
+
+    def _vectors(context: Any, signature: Any) -> tuple[int, list[int]]:
+        """How many entries to write at once and where to begin, the last two perhaps overlapping; nowhere: one by one.
+
+        At once: only on the CPU, constant lengths, arrays that lie in one piece, and no index that is to be checked.
+        """
+        length = signature.args[3].literal_value
+        arrays = [array for array in signature.args if isinstance(array, types.Array)]
+        whole = all(array.layout == "C" for array in arrays)
+        if not isinstance(context, CPUContext) or not whole or length < 4 or checks_bounds():
+            return 0, []
+        size = min(64, 1 << (length.bit_length() - 1))
+        return size, [*range(0, length - size, size), length - size]
+
+    def _check_constant(length: Any) -> None:
+        """It decides which vectors are written. A named constant will do, an expression will not."""
+        if not isinstance(length, types.IntegerLiteral):
+            raise TypingError(f"length: expected a constant, got {length}")
+
+    def _at(context: Any, builder: Any, array: Any, value: Any, start: Any, size: int) -> Any:
+        """Pointer to a vector of entries of an array."""
+        entry = builder.gep(context.make_array(array)(context, builder, value).data, [start])
+        return builder.bitcast(entry, ir.VectorType(ir.IntType(8), size).as_pointer())
+
+    def _entries(builder: Any, bits: Any, size: int) -> Any:
+        """The bits of a number of `size` bits as a vector of so many entries, 0 or 1."""
+        kind = ir.VectorType(ir.IntType(8), size)
+        if X86 or size < 8:
+            return builder.zext(builder.bitcast(bits, ir.VectorType(ir.IntType(1), size)), kind)
+        # Elsewhere LLVM would move bit by bit: each byte eight times, and of each copy another bit.
+        octets = builder.bitcast(bits, ir.VectorType(ir.IntType(8), size // 8))
+        places = ir.Constant(ir.VectorType(ir.IntType(32), size), [i // 8 for i in range(size)])
+        copies = builder.shuffle_vector(octets, ir.Constant(octets.type, ir.Undefined), places)
+        bit_of = ir.Constant(kind, [1 << i % 8 for i in range(size)])
+        return builder.zext(builder.icmp_unsigned("!=", builder.and_(copies, bit_of), ir.Constant(kind, None)), kind)
+
+    @intrinsic(prefer_literal=True)
+    def spread(typing: Any, entries: Any, start: Any, cards: Any, length: Any) -> Any:
+        """Write a set as `length` entries, 0 or 1, from `start` on: that of card 0 first. The length is a constant."""
+        _check_constant(length)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            size, offsets = _vectors(context, signature)
+            if not offsets:
+                return context.compile_internal(builder, _spread, signature, arguments)
+            for offset in offsets:
+                skipped = ir.Constant(ir.IntType(64), offset)
+                part = builder.trunc(builder.lshr(arguments[2], skipped), ir.IntType(size))
+                target = _at(
+                    context, builder, signature.args[0], arguments[0], builder.add(arguments[1], skipped), size
+                )
+                builder.store(_entries(builder, part, size), target, align=1)
+            return context.get_dummy_value()
+
+        return types.void(entries, types.int64, types.uint64, length), generate
+
+    @intrinsic(prefer_literal=True)
+    def copy(typing: Any, entries: Any, start: Any, source: Any, length: Any) -> Any:
+        """Write the first `length` entries of a source from `start` on. The length is a constant."""
+        _check_constant(length)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            size, offsets = _vectors(context, signature)
+            if not offsets:
+                return context.compile_internal(builder, _copy, signature, arguments)
+            for offset in offsets:
+                skipped = ir.Constant(ir.IntType(64), offset)
+                origin = _at(context, builder, signature.args[2], arguments[2], skipped, size)
+                target = _at(
+                    context, builder, signature.args[0], arguments[0], builder.add(arguments[1], skipped), size
+                )
+                builder.store(builder.load(origin, align=1), target, align=1)
+            return context.get_dummy_value()
+
+        return types.void(entries, types.int64, source, length), generate

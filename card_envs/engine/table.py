@@ -38,6 +38,7 @@ class Table(Fixed):
         self._play = bind(kernels.play_table, game)
         self._legal = bind(kernels.legal_table, game)
         self._observe = bind(kernels.observe_table, game)
+        self._turn = bind(kernels.turn_table, game)  # for `CardEnv`, which has checked all that it passes
 
     def _check_seat(self, seat: int, where: str = "seat") -> int:
         return whole_number(seat, 0, self.game.rules.NUM_SEATS - 1, where)

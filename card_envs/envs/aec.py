@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from card_envs.engine.buffers import check_game, known_keys, new_seed, one_of
-from card_envs.engine.legality import illegal_move, is_legal
+from card_envs.engine.kernels import DEAL_DUE, PAID
+from card_envs.engine.legality import illegal_move
 from card_envs.engine.table import Table, play_again
-from card_envs.game import Game, Int8s, bounds
+from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
+from card_envs.game import Game, Int8s, States, bounds
 from card_envs.record import GameRecord
 
 Observation = dict[str, NDArray[Any]]
@@ -50,7 +52,7 @@ class CardEnv(AECEnv):
     def __init__(
         self,
         game: Game,
-        render_mode: Literal["ansi", "human"] | None = None,
+        render_mode: RenderMode | None = None,
         illegal_move: Literal["terminate", "raise"] = "terminate",
         obs_key: str = "observation",
         obs_dtype: ObsDtype = "int8",
@@ -60,7 +62,8 @@ class CardEnv(AECEnv):
 
         Args:
             game: from `card_envs.get_game`.
-            render_mode: "ansi": `render` returns text; "human": every position is printed.
+            render_mode: "ansi": `render` returns text; "human": every position is printed; "rgb_array": `render`
+                returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
             illegal_move: "terminate": the episode ends, the mover gets the worst score that one deal can bring (-1
                 with `reward="win"`), the others 0. "raise": `IllegalMove`, and nothing has happened.
             obs_key: key of the observation in its dict; RLlib wants "observations".
@@ -70,7 +73,7 @@ class CardEnv(AECEnv):
         """
         super().__init__()
         check_game(game)
-        one_of(render_mode, (None, "ansi", "human"), "render_mode")
+        check_render_mode(render_mode)
         one_of(illegal_move, ("terminate", "raise"), "illegal_move")
         if not isinstance(obs_key, str) or obs_key == "action_mask":
             raise ValueError(f'obs_key: expected a name other than "action_mask", got {obs_key!r:.80}')
@@ -82,7 +85,7 @@ class CardEnv(AECEnv):
         self.options = game.validated(options)
         self.metadata = {
             "name": f"{game.name}_v{game.version}",
-            "render_modes": ["ansi", "human"],
+            "render_modes": [*RENDER_MODES],
             "render_fps": 1,
             "is_parallelizable": False,
         }
@@ -90,12 +93,16 @@ class CardEnv(AECEnv):
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self.observation_spaces = {agent: observation_space(game, obs_key, obs_dtype) for agent in self.possible_agents}
-        self._obs_dtype = np.dtype(obs_dtype)
+        self._obs_dtype, self._obs_size = np.dtype(obs_dtype), rules.OBS_SIZE
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
         self._table = Table(game, rules.new_state(self.options))
         self._seeded = False
-        self._mask = np.zeros(rules.NUM_ACTIONS, np.int8)  # what `step` believes; only copies are handed out
+        self._obs: Int8s | None = None  # of the seat to move, until it is handed out
+        self._no_actions = np.zeros(rules.NUM_ACTIONS, np.int8)
+        self._mask = self._no_actions.copy()  # what `step` believes; only copies are handed out
+        self._mover = 0  # the seat to move
+        self._nothing = dict.fromkeys(self.possible_agents, 0.0)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self.observation_spaces[self._checked_agent(agent)]
@@ -125,8 +132,9 @@ class CardEnv(AECEnv):
             table.seed(seed)
         self._seeded = True
         self._table = table
+        self._obs = None
         self._packs: list[Int8s] = packs
-        self._dealt: list[Int8s] = []
+        self._dealt: list[States] = []  # [1] as it was after each deal
         self._actions: list[int] = []
         self._illegal = False
         self.agents = self.possible_agents[:]
@@ -134,7 +142,7 @@ class CardEnv(AECEnv):
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self.infos = {agent: {"action_mask": np.zeros_like(self._mask)} for agent in self.agents}
+        self.infos = {agent: {"action_mask": self._no_actions.copy()} for agent in self.agents}
         self._skip_agent_selection = None
         self._deal()
         self._turn()
@@ -147,28 +155,42 @@ class CardEnv(AECEnv):
                 self._table.arrange(self._packs.pop(0))
             else:
                 self._table.deal()
-            self._dealt.append(self.game.view.dealt_pack(self._table.state))
+            self._dealt.append(self._table.states.copy())
 
     def _turn(self) -> None:
         """Point to the seat to move, with its mask."""
         self._mask = self._table.legal()
+        self._obs = None
         self._over = self._illegal or self._table.over
+        self._mover = self._table.seat
         if not self._over:
-            self.agent_selection = self.possible_agents[self._table.seat]
+            self.agent_selection = self.possible_agents[self._mover]
             self.infos[self.agent_selection] = {"action_mask": self._mask.copy()}
 
     def observe(self, agent: str) -> Observation:
         """What a seat may know, at any time; new arrays."""
         self._check_reset()
-        seat = self._seats[self._checked_agent(agent)]
-        on_turn = not self._over and seat == self._table.seat
-        mask = self._mask.copy() if on_turn else np.zeros_like(self._mask)
-        return {self.obs_key: self._table.observe(seat).astype(self._obs_dtype, copy=False), "action_mask": mask}
+        return self._look(self._seats[self._checked_agent(agent)])
+
+    def _look(self, seat: int) -> Observation:
+        on_turn = seat == self._mover and not self._over
+        obs = self._obs if on_turn else None
+        if obs is None:
+            obs = self._table.observe(seat)
+        else:
+            self._obs = None  # whoever gets it may write into it
+        if self._obs_dtype != np.int8:
+            obs = obs.astype(self._obs_dtype)
+        return {self.obs_key: obs, "action_mask": (self._mask if on_turn else self._no_actions).copy()}
 
     def last(self, observe: bool = True) -> Any:
         """Observation, rewards since its last move, end and info of `agent_selection`."""
-        self._check_running()
-        return super().last(observe)
+        if not self.agents:
+            self._check_running()
+        agent = self.agent_selection
+        observation = self._look(self._seats[agent]) if observe else None
+        paid = self._cumulative_rewards[agent]
+        return observation, paid, self.terminations[agent], self.truncations[agent], self.infos[agent]
 
     def agent_iter(self, max_iter: int = 1 << 63) -> Any:
         """Whose turn it is, again and again until the end."""
@@ -178,6 +200,7 @@ class CardEnv(AECEnv):
     @property
     def states(self) -> NDArray[Any]:
         """[1] record of the game's State, hidden cards included; a view, not a copy."""
+        self._obs = None  # whoever has the state may write into it
         return self._table.states
 
     @property
@@ -198,36 +221,62 @@ class CardEnv(AECEnv):
             ValueError: `action` is no whole number, or is not None where the agent's episode is over.
             RuntimeError: `reset` comes first.
         """
-        self._check_running()
+        if not self.agents:
+            self._check_running()
         agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
             return
         number = self._action_number(action)
-        illegal = not is_legal(self._mask, number)
-        if illegal and self.illegal_move == "raise":
-            raise illegal_move(self.game, number, self._mask, agent, self.move_text)
-        self._cumulative_rewards[agent] = 0.0
-        if illegal:
-            self._illegal = True
-            worst = worst_reward(self.game, self.options)
-            self.rewards = {name: worst if name == agent else 0.0 for name in self.possible_agents}
+        mask = self._mask
+        if not (0 <= number < len(mask) and mask[number]):
+            self._play_illegal(agent, number)
         else:
-            table = self._table
-            self._actions.append(number)
-            table.play(number)
-            self.rewards = dict(zip(self.possible_agents, table.rewards))
-            if table.needs_deal and not table.over:
-                self._deal()
-        for name, reward in self.rewards.items():
-            self._cumulative_rewards[name] += reward
-        self.infos[agent] = {"action_mask": np.zeros_like(self._mask)}
-        self._turn()
+            self._play(agent, number)
         if self._over:
             self.terminations = dict.fromkeys(self.agents, True)
             self._deads_step_first()
         if self.render_mode == "human":
             self.render()
+
+    def _play_illegal(self, agent: str, action: int) -> None:
+        """End the episode, or raise IllegalMove."""
+        if self.illegal_move == "raise":
+            raise illegal_move(self.game, action, self._mask, agent, self.move_text)
+        self._illegal = True
+        worst = worst_reward(self.game, self.options)
+        self._cumulative_rewards[agent] = 0.0
+        self._pay([worst if name == agent else 0.0 for name in self.possible_agents])
+        self.infos[agent] = {"action_mask": self._no_actions.copy()}
+        self._turn()
+
+    def _play(self, agent: str, action: int) -> None:
+        """Play a legal action, and point to the seat to move, with its mask."""
+        table, obs = self._table, np.empty(self._obs_size, np.int8)
+        self._actions.append(action)
+        found = table._turn(table.states, 0, action, self._mask, obs)
+        self._cumulative_rewards[agent] = 0.0
+        if found & PAID:
+            self._pay(table.rewards)
+        else:
+            self.rewards = self._nothing.copy()
+        if found & DEAL_DUE:
+            self.infos[agent] = {"action_mask": self._no_actions.copy()}
+            if not table.over:
+                self._deal()
+            self._turn()
+            return
+        self._obs, self._mover = obs, found & ~PAID
+        mover = self.possible_agents[self._mover]
+        if mover != agent:
+            self.infos[agent] = {"action_mask": self._no_actions.copy()}
+            self.agent_selection = mover
+        self.infos[mover] = {"action_mask": self._mask.copy()}
+
+    def _pay(self, rewards: list[float]) -> None:
+        self.rewards = dict(zip(self.possible_agents, rewards))
+        for name, reward in self.rewards.items():
+            self._cumulative_rewards[name] += reward
 
     def _action_number(self, action: Any) -> int:
         try:
@@ -289,12 +338,13 @@ class CardEnv(AECEnv):
         """The episode so far: options, packs and legal moves, from which it can be replayed."""
         self._check_reset()
         begun = Table(self.game, self.game.rules.new_state(self.options))
+        packs = [self.game.view.dealt_pack(states[0]) for states in self._dealt]
         return GameRecord(
             game=self.game.name,
             version=self.game.version,
             options=self.options.model_dump(mode="json", exclude_none=True),
-            deal=self.game.view.deal_text(self._dealt),
-            moves=play_again(begun, self._actions, self._dealt).moves,
+            deal=self.game.view.deal_text(packs),
+            moves=play_again(begun, self._actions, packs).moves,
             outcome=self.outcome(),
         )
 
@@ -313,21 +363,20 @@ class CardEnv(AECEnv):
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved)
-        self._mask = self._table.legal()
+        self._mask, self._obs, self._mover = self._table.legal(), None, self._table.seat
 
-    def render(self) -> str | None:
-        """The position as the seat to move sees it: text for "ansi", printed for "human"."""
+    def render(self) -> Any:
+        """The position as the seat to move sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
         self._check_reset()
-        seat = self._table.seat
-        view = self.view(self.possible_agents[seat])
-        text: str = self.game.view.picture(view)
-        if self._over:
-            text += f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}"
-        if self.render_mode == "ansi":
-            return text
-        if self.render_mode == "human":
-            print(text, end="\n\n")
-        return None
+        over = f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}" if self._over else ""
+        return rendered(self.game, self._view_of_mover(), self.render_mode, over)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows: the position as the seat to move sees it."""
+        return drawn(self.game, self._view_of_mover()) if self._seeded else None
+
+    def _view_of_mover(self) -> dict[str, Any]:
+        return self.view(self.possible_agents[self._table.seat])
 
     def close(self) -> None:
         """Nothing to close."""

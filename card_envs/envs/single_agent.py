@@ -10,8 +10,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import one_of, whole_number
+from card_envs.engine.buffers import whole_number
 from card_envs.envs.aec import CardEnv, ObsDtype, observation_box
+from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
@@ -59,14 +60,14 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
     `action_masks()`, where sb3-contrib looks for them. Rewards are summed up to the seat's next decision.
     """
 
-    metadata = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012 (as Gymnasium has it)
+    metadata = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012 (as Gymnasium has it)
 
     def __init__(
         self,
         game: str,
         opponents: Opponents = "greedy",
         seat: LearnersSeat = 0,
-        render_mode: Literal["ansi", "human"] | None = None,
+        render_mode: RenderMode | None = None,
         illegal_move: Literal["terminate", "raise"] = "terminate",
         obs_dtype: ObsDtype = "int8",
         **options: Any,
@@ -78,7 +79,8 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
             opponents: who plays the other seats: a name for `load_opponent` or a `Policy`, the same for all, or one
                 for each other seat, clockwise from the left.
             seat: the learner's seat; "random": drawn anew at each reset.
-            render_mode: "ansi": `render` returns text; "human": every position is printed.
+            render_mode: "ansi": `render` returns text; "human": every position is printed; "rgb_array": `render`
+                returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
             illegal_move: "terminate": the episode ends with the worst score that one deal can bring (-1 with
                 `reward="win"`). "raise": `IllegalMove`, and nothing has happened.
             obs_dtype: "float32" for trainers that feed observations to a network as they are. Only the observation is
@@ -88,8 +90,8 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.game = get_game(game)
         rules = self.game.rules
         self._opponents = other_players(self.game, opponents, seat)
-        one_of(render_mode, (None, "ansi", "human"), "render_mode")
-        self.render_mode = render_mode
+        check_render_mode(render_mode)
+        self.render_mode: RenderMode | None = render_mode
         self.observation_space = observation_box(self.game, obs_dtype)
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self._seat_option = seat
@@ -167,13 +169,13 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._check_reset()
         return self._env.observe(self._agent)["action_mask"].astype(np.bool_)
 
-    def render(self) -> str | None:  # type: ignore[override]
-        """The position as this seat sees it: text for "ansi", printed for "human"."""
+    def render(self) -> Any:
+        """The position as this seat sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
         if self.render_mode is None:
             return None
         self._check_reset()
-        text: str = self.game.view.picture(self._env.view(self._agent))
-        if self.render_mode == "ansi":
-            return text
-        print(text, end="\n\n")
-        return None
+        return rendered(self.game, self._env.view(self._agent), self.render_mode)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows: the position as this seat sees it."""
+        return drawn(self.game, self._env.view(self._agent)) if self._rng is not None else None

@@ -1,5 +1,6 @@
 """Opponents: scripted, trained, or the user's own, behind one call: `load_opponent`."""
 
 from card_envs.opponents.names import load_opponent, opponent_names
+from card_envs.opponents.torch_policy import TorchPolicy
 
-__all__ = ["load_opponent", "opponent_names"]
+__all__ = ["TorchPolicy", "load_opponent", "opponent_names"]

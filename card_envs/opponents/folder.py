@@ -25,7 +25,6 @@ from card_envs.games import get_game
 from card_envs.opponents.network import (
     ARCHITECTURES,
     Architecture,
-    NetworkPolicy,
     TrainedPolicy,
     Weights,
     weight_shapes,
@@ -59,6 +58,7 @@ class Card(BaseModel):
     kind: Kind = "policy"
     architecture: Architecture = "mlp-relu"
     hidden: list[int] = Field(max_length=16)  # empty for an ONNX model
+    sampled: bool = True  # whether it was made to draw its moves; else it plays the likeliest
     weights_sha256: str = ""
     model_sha256: str = ""
     training: dict[str, Any] = {}
@@ -88,7 +88,9 @@ def save_network(
     model = policy.model if isinstance(policy, OnnxPolicy) else b""
     stored = policy if model else type(policy)(policy.game, half)
     golden_rows = {**inputs, "logits": stored.logits(inputs)}
-    _save(folder, policy.game, "policy", policy.architecture, half, golden_rows, training, strength, model)
+    about: dict[str, Any] = {"architecture": policy.architecture, "sampled": policy.sampled}
+    about |= {"training": training, "strength": strength}
+    _save(folder, policy.game, "policy", half, golden_rows, about, model)
 
 
 def save_model(folder: Path, game: Game, model: bytes) -> None:
@@ -122,7 +124,7 @@ def save_value(
     """
     half = _half(folder, weights)
     values = ValueNetwork(game, half).values(golden)[:, None]
-    _save(folder, game, "value", NetworkPolicy.architecture, half, {"full": golden, "values": values}, training, [])
+    _save(folder, game, "value", half, {"full": golden, "values": values}, {"training": training})
 
 
 def check_place(folder: Path) -> None:
@@ -142,13 +144,12 @@ def _save(
     folder: Path,
     game: Game,
     kind: Kind,
-    architecture: Architecture,
     half: Weights,
     golden: dict[str, NDArray[Any]],
-    training: dict[str, Any],
-    strength: list[dict[str, Any]],
+    about: dict[str, Any],
     model: bytes = b"",
 ) -> None:
+    """Write a folder; `about` is what else the card says."""
     number = len(golden[RESULTS[kind]])
     if not 0 < number <= MAX_GOLDEN_ROWS:
         raise ValueError(f"{folder}: not saved: {number} golden rows; expected 1 to {MAX_GOLDEN_ROWS}")
@@ -160,12 +161,10 @@ def _save(
         version=game.version,
         layout=layout_digest(game.rules, kind == "value"),
         kind=kind,
-        architecture=architecture,
         hidden=[len(half[f"layer{i}.bias"]) for i in range(layers - 1)],
         weights_sha256=hashlib.sha256(data).hexdigest(),
         model_sha256=hashlib.sha256(model).hexdigest() if model else "",
-        training=training,
-        strength=strength,
+        **about,
     )
     files = {WEIGHTS_FILE: data, CARD_FILE: (card.model_dump_json(indent=1) + "\n").encode()}
     replace_folder(folder, files | ({MODEL_FILE: model} if model else {}))
@@ -215,9 +214,9 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
         if card.architecture == "onnx":
             model = _read(folder / MODEL_FILE)
             _check_digest(folder / MODEL_FILE, model, card.model_sha256)
-            policy: TrainedPolicy = OnnxPolicy(game, model, sampled)
+            policy: TrainedPolicy = OnnxPolicy(game, model, sampled and card.sampled)
         else:
-            policy = ARCHITECTURES[card.architecture](game, tensors, sampled)
+            policy = ARCHITECTURES[card.architecture](game, tensors, sampled and card.sampled)
         policy.check_inputs(golden)
         _check_rows(RESULTS["policy"], logits, golden["obs"], game.rules.NUM_ACTIONS)
         replayed = policy.logits(golden)

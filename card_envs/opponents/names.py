@@ -190,7 +190,8 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
             that one of these guides; or two of these as one player: `"bidding=ppo+greedy"` bids like `ppo` and does
             everything else like `greedy`.
         game: needed for short names and classes; otherwise checked.
-        sampled: a trained network draws its moves from its probabilities; False: it plays the likeliest.
+        sampled: a trained network draws its moves from its probabilities, unless it was made to play the likeliest;
+            False: it plays the likeliest.
 
     Raises:
         ValueError: there is no such opponent (near names are suggested), or its files are broken or don't fit.

@@ -42,21 +42,48 @@ def weight_shapes(sizes: list[int]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-class TrainedPolicy:
-    """What plays by the logits of a network: a masked softmax.
+class LogitsPolicy:
+    """What plays by scores of the actions: a masked softmax.
+
+    Attributes:
+        sampled: whether moves are drawn from the probabilities; else the likeliest is played.
+    """
+
+    def __init__(self, sampled: bool = True) -> None:
+        self.sampled = sampled
+
+    def logits_at(self, turn: Turn) -> NDArray[np.float32]:
+        """[n, A] scores of the actions, -1e9 where illegal."""
+        raise NotImplementedError
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        """See `Policy.probabilities`."""
+        logits = self.logits_at(turn)
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True)) * (turn.mask != 0)
+        return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        """See `Policy.act`."""
+        if self.sampled:
+            return sample(self.probabilities(turn), rng)
+        return self.logits_at(turn).argmax(axis=1)
+
+
+class TrainedPolicy(LogitsPolicy):
+    """A network that an opponent's folder holds.
 
     Attributes:
         architecture: its id in the cards of opponents.
+        game: what it plays.
         weights: its tensors, by name.
-        sampled: whether moves are drawn from the probabilities; else the likeliest is played.
     """
 
     architecture: ClassVar[Architecture]
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
+        super().__init__(sampled)
         self.game = game
         self.weights = weights
-        self.sampled = sampled
 
     @staticmethod
     def shapes(rules: Rules, hidden: list[int]) -> dict[str, tuple[int, ...]]:
@@ -74,13 +101,8 @@ class TrainedPolicy:
             return {"obs": turn.obs, "mask": turn.mask}
         turn = turn.anew()  # what was written into it must not meet what its moves change
         after = turn.afterstates()
-        return {
-            "obs": turn.obs,
-            "mask": turn.mask,
-            "first": after.first,
-            "action": after.action,
-            **after.rows._asdict(),
-        }
+        moves = {"first": after.first, "action": after.action, **after.rows._asdict()}
+        return {"obs": turn.obs, "mask": turn.mask, **moves}
 
     def check_inputs(self, inputs: Inputs) -> None:
         """Raises ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
@@ -91,20 +113,7 @@ class TrainedPolicy:
         raise NotImplementedError
 
     def logits_at(self, turn: Turn) -> NDArray[np.float32]:
-        """The same for decisions."""
         return self.logits(self.inputs(turn))
-
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        """See `Policy.probabilities`."""
-        logits = self.logits_at(turn)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True)) * (turn.mask != 0)
-        return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
-
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        """See `Policy.act`."""
-        if self.sampled:
-            return sample(self.probabilities(turn), rng)
-        return self.logits_at(turn).argmax(axis=1)
 
 
 class NetworkPolicy(TrainedPolicy):

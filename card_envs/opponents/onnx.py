@@ -12,15 +12,18 @@ A model from elsewhere may give `logits` [n, A] instead; illegal actions are the
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
+import warnings
 from itertools import count
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.files import brief
 from card_envs.game import Game, Rules, total
-from card_envs.layout import table
 from card_envs.opponents.afterstates import Afterstates, move_fields, move_scale
 from card_envs.opponents.network import (
     ILLEGAL,
@@ -33,6 +36,9 @@ from card_envs.opponents.network import (
     layers_of,
 )
 from card_envs.opponents.sparse import SparseRows
+
+if TYPE_CHECKING:
+    import torch
 
 OPSET, IR_VERSION = 18, 9  # what programs of the last years read
 ENDLESS = {"Loop", "Scan"}  # operators that may run for ever
@@ -239,6 +245,43 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     return bytes(model.SerializeToString())
 
 
+def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
+    """A torch module from observations and masks to logits, as `TorchPolicy` takes it, as an ONNX model.
+
+    Raises:
+        ValueError: the extra `onnx` is missing, or torch can't export the module.
+    """
+    import torch
+
+    check_installed()
+    rules = game.rules
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    example = tuple(torch.ones(2, size, device=device) for size in (rules.OBS_SIZE, rules.NUM_ACTIONS))
+    rows = torch.export.Dim("n")
+    was_training = module.training
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it is chatty
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                module.eval(), example, dynamo=True, verbose=False, opset_version=OPSET,
+                input_names=["observation", "action_mask"], output_names=["logits"],
+                dynamic_shapes=({0: rows}, {0: rows}),
+            )  # fmt: skip
+            assert program is not None
+            model = program.model_proto.SerializeToString()
+    except Exception as error:  # torch's own words for what it can't translate
+        raise ValueError(f"{type(module).__name__} can't be written as an ONNX model: {brief(str(error))}") from None
+    finally:
+        module.train(was_training)
+    return bytes(model)
+
+
+def check_installed() -> None:
+    """Raises ValueError where the extra `onnx` is missing."""
+    if not all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript")):
+        raise ValueError(MISSING)
+
+
 class _Graph:
     """Nodes and constants with names of their own."""
 
@@ -262,12 +305,3 @@ class _Graph:
         name = f"constant{next(self._numbers)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
-
-
-def input_tables(game: Game) -> str:
-    """What the entries of the inputs are, as Markdown, for whoever fills them in another language."""
-    rules = game.rules
-    fields = {"observation": rules.OBS_FIELDS, "action_mask": rules.ACTION_FIELDS, "moves": move_fields(rules)}
-    parts = [f"## {name}\n\n{table(entries)}" for name, entries in fields.items()]
-    text = __doc__.partition("\n\n")[2]
-    return "\n".join([f"# {game.title}: inputs and outputs\n", text, *parts])

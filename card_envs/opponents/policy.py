@@ -202,8 +202,10 @@ class Opponent:
         return self.policy.probabilities(turn)
 
     def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:
-        """The legal moves of the seat to move with their probabilities, or expected margins where the opponent
-        searches, best first, from a view (`env.view`).
+        """The legal moves of the seat to move, best first, from a view (`env.view`), each with one number.
+
+        That is the expected margin in points of an opponent that searches, else the probability of playing the move.
+        `evaluate` gives both, each by its name, and the margin's error.
 
         Raises:
             ValueError: the view is malformed or contradictory, or it is another seat's turn.
@@ -224,7 +226,8 @@ class Opponent:
         seed = whole_number(seed, 0, None, "seed")
         state = self.game.view.from_view(view)
         if state.needs_deal or state.seat != view["seat"]:
-            raise ValueError(f"view: to_move: it is not the turn of seat {view['seat']}")
+            whose = "nobody's turn" if state.needs_deal else f"the turn of seat {state.seat}"
+            raise ValueError(f"view: seat: this is what seat {view['seat']} sees, but it is {whose}")
         turn = turn_of_states(self.game, np.array([state], self.game.rules.STATE))
         texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(turn.mask[0])}
         if not isinstance(self.policy, Evaluator) or len(texts) == 1:

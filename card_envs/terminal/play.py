@@ -30,6 +30,7 @@ from card_envs.terminal.narration import (
     step,
     told,
 )
+from card_envs.terminal.suits import LETTERS, with_suits
 
 HELP = """\
 Type a move as it is shown, in small or capital letters; its first letters will
@@ -176,9 +177,9 @@ class PersonsTable:
         """Print a text in lines of at most 80 columns."""
         self.show(lines_of(text))
 
-    def show(self, text: str, style: str | None = None) -> None:
-        """Print a text as it stands."""
-        self.console.print(text, style=style, markup=False, highlight=False)
+    def show(self, text: str, style: str | None = None, symbols: bool = True) -> None:
+        """Print a text as it stands, its cards in their colours."""
+        self.console.print(with_suits(text, self.console, symbols), style=style, highlight=False)
 
     def play(self) -> None:
         """Play until the episode is over or the person leaves."""
@@ -189,7 +190,7 @@ class PersonsTable:
                 self._step(chosen_action(self.env, self.opponents[agent], self.rng))
                 continue
             self._show_table()
-            self.show(moves_text(self.env.legal_moves()))
+            self.show(moves_text(self.env.legal_moves()), symbols=False)  # as they are typed
             if not self._decide():
                 return
         self._show_table()
@@ -224,7 +225,7 @@ class PersonsTable:
                 if self._undo():
                     return True
             elif command == "help":
-                self.show(HELP + moves_text(moves))
+                self.show(HELP + moves_text(moves), symbols=False)
             elif command == "hint":
                 self._hint(rest.strip())
             elif command == "save":
@@ -316,4 +317,4 @@ def find_move(env: CardEnv, text: str) -> str:
 
 
 def _squeezed(text: str) -> str:
-    return "".join(text.lower().replace("-", " ").split())
+    return "".join(text.translate(LETTERS).lower().replace("-", " ").split())

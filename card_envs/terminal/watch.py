@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -19,6 +19,7 @@ from card_envs.opponents.policy import sealed
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import WIDTH, Event, lines_of, result_text, step, told
 from card_envs.terminal.play import ask, chosen_action, load_opponents
+from card_envs.terminal.suits import with_suits
 
 PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
 Choose = Callable[[CardEnv], int | None]  # the next action, None where the game was left
@@ -33,6 +34,7 @@ def watch_game(
     record: Path | None,
     delay: float | None,
     console: Console,
+    gif: Path | None = None,
 ) -> None:
     """Show a game while opponents play it; the record is saved however it ends.
 
@@ -45,6 +47,7 @@ def watch_game(
         record: where to save the moves that were played, or None.
         delay: seconds for each move; None: the person steps, forth and back.
         console: where to print.
+        gif: a file to write as pictures, instead of showing the game.
 
     Raises:
         ValueError: a wrong seat, opponent, option or folder.
@@ -52,6 +55,7 @@ def watch_game(
     players = load_opponents(game, opponents, game.rules.NUM_SEATS)
     check_seat(game, seat)
     check_output(record)
+    _check_gif(gif)
     rng = sealed(np.random.default_rng(seed))
     env = CardEnv(game, illegal_move="raise", **options)
     env.reset(seed)
@@ -61,14 +65,16 @@ def watch_game(
         return chosen_action(env, players[env.possible_agents.index(env.agent_selection)], rng)
 
     try:
-        browse(frames(env, choose, names, seat), delay, console)
+        show(Showing(env, choose, names, seat), delay, console, gif)
     finally:
         if record is not None:
             env.record().save(record)
             console.print(lines_of(f"saved to {record}"), markup=False, highlight=False)
 
 
-def watch_record(file: Path, game: Game | None, seat: int | None, delay: float | None, console: Console) -> None:
+def watch_record(
+    file: Path, game: Game | None, seat: int | None, delay: float | None, console: Console, gif: Path | None = None
+) -> None:
     """Show a saved game.
 
     Args:
@@ -77,6 +83,7 @@ def watch_record(file: Path, game: Game | None, seat: int | None, delay: float |
         seat: as for `watch_game`.
         delay: as for `watch_game`.
         console: where to print.
+        gif: as for `watch_game`.
 
     Raises:
         ValueError: no record, one of another game or version, one whose moves don't lead to its outcome, a wrong seat.
@@ -85,6 +92,7 @@ def watch_record(file: Path, game: Game | None, seat: int | None, delay: float |
     if game is not None and record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
     verify(record)
+    _check_gif(gif)
     env = replay(record, 0)
     check_seat(env.game, seat)
     moves = iter(record.moves)
@@ -94,7 +102,7 @@ def watch_record(file: Path, game: Game | None, seat: int | None, delay: float |
         return None if move is None else env.parse_move(move)
 
     names = [f"seat {number}" for number in range(env.game.rules.NUM_SEATS)]
-    browse(frames(env, choose, names, seat), delay, console)
+    show(Showing(env, choose, names, seat), delay, console, gif)
 
 
 def check_seat(game: Game, seat: int | None) -> None:
@@ -103,22 +111,61 @@ def check_seat(game: Game, seat: int | None) -> None:
         raise ValueError(f"seat: {game.title} has seats 0 to {game.rules.NUM_SEATS - 1}, got {seat}")
 
 
-def frames(env: CardEnv, choose: Choose, names: list[str], seat: int | None) -> Iterator[str]:
-    """The position after each move as text, the first one before any; moves are played as they are asked for."""
-    number = 0
-    events: list[Event] = []
-    while True:
-        viewer = env.possible_agents.index(env.agent_selection) if seat is None else seat
-        header = f"Move {number}, as {names[viewer]} sees it".ljust(WIDTH - 1, ".")
-        parts = [header, told(events), env.game.view.picture(env.view(env.possible_agents[viewer]))]
-        action = None if env.outcome()["over"] else choose(env)
-        if action is None:
-            parts.append(result_text(env.game, env.outcome(), names))
+def _check_gif(gif: Path | None) -> None:
+    """Better before the game than after it."""
+    if gif is not None:
+        from card_envs.draw.raster import check_libraries
+
+        check_libraries()
+        check_output(gif)
+
+
+class Showing(NamedTuple):
+    """A game to be shown, move by move, as its moves are asked for."""
+
+    env: CardEnv
+    choose: Choose
+    names: list[str]
+    seat: int | None  # whose view; None: that of the seat to move
+
+    def positions(self) -> Iterator[tuple[int, list[Event], bool]]:
+        """After each move, and before the first one, (the seat that looks on, what happened, whether it ends here)."""
+        env, events = self.env, list[Event]()
+        while True:
+            viewer = env.possible_agents.index(env.agent_selection) if self.seat is None else self.seat
+            action = None if env.outcome()["over"] else self.choose(env)
+            yield viewer, events, action is None
+            if action is None:
+                return
+            events = step(env, action, self.names)
+
+    def view(self, viewer: int) -> dict[str, Any]:
+        """What a seat sees now."""
+        return self.env.view(self.env.possible_agents[viewer])
+
+
+def frames(game: Showing) -> Iterator[str]:
+    """The positions of a game as text."""
+    for number, (viewer, events, ends) in enumerate(game.positions()):
+        header = f"Move {number}, as {game.names[viewer]} sees it".ljust(WIDTH - 1, ".")
+        parts = [header, told(events), game.env.game.view.picture(game.view(viewer))]
+        if ends:
+            parts.append(result_text(game.env.game, game.env.outcome(), game.names))
         yield "\n".join(part for part in parts if part)
-        if action is None:
-            return
-        events = step(env, action, names)
-        number += 1
+
+
+def show(game: Showing, delay: float | None, console: Console, gif: Path | None) -> None:
+    """Show a game as text, or write it to a file as pictures, each for `delay` seconds (default: one)."""
+    if gif is None:
+        browse(frames(game), delay, console)
+        return
+    from card_envs.draw import draw
+    from card_envs.draw.raster import save_gif
+
+    drawings = (draw(game.env.game, game.view(viewer)) for viewer, _, _ in game.positions())
+    with console.status("drawing"):
+        number = save_gif(gif, drawings, seconds=1.0 if delay is None else delay)
+    console.print(lines_of(f"{number} pictures written to {gif}"), markup=False, highlight=False)
 
 
 def browse(pages: Iterator[str], delay: float | None, console: Console) -> None:
@@ -128,7 +175,7 @@ def browse(pages: Iterator[str], delay: float | None, console: Console) -> None:
             _step_through(pages, console)
             return
         for page in pages:
-            console.print(page, markup=False, highlight=False)
+            console.print(with_suits(page, console), highlight=False)
             time.sleep(delay)
     except (KeyboardInterrupt, EOFError):
         console.print()
@@ -142,7 +189,7 @@ def _step_through(pages: Iterator[str], console: Console) -> None:
         if line == "" and wanted == len(seen):
             return  # Enter at the end
         at = min(wanted, len(seen) - 1)
-        console.print(seen[at], markup=False, highlight=False)
+        console.print(with_suits(seen[at], console), highlight=False)
         line = ask(PROMPT, console).lower()
         while line not in ("", "b", "q", "quit") and not line.isdecimal():
             line = ask(f"{line[:20]!r}? {PROMPT}", console).lower()

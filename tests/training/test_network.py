@@ -110,6 +110,8 @@ def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: floa
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
+        if not hint:
+            network.move_weight[-1] = 0  # as it stays: nothing shows the network that move
     turn = turn_of_states(game, some(positions(game), 60))
     own = None if hint else np.full(60, -1)
     states = some(positions(game), 60)

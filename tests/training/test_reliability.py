@@ -91,6 +91,7 @@ def test_a_warm_start_takes_over_what_was_learned(change: dict[str, Any], tmp_pa
     one = Trainer(config)
     for _ in range(3):
         one.iterate()
+    (tmp_path / "run").mkdir()
     one.save_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     other = Trainer(Config(**{**config.model_dump(), "warm_start": str(tmp_path / "run"), "seed": 7}))
     for name in ("actor", "critic"):

@@ -56,7 +56,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     warm = CliRunner().invoke(app, arguments(tmp_path, "decisions=1", "name=warm", f"warm_start={folder / 'opponent'}"))
     assert warm.exit_code == 0, warm.output
     wrong = CliRunner().invoke(app, arguments(tmp_path, "decisions=1", "name=wrong", "warm_start=greedy"))
-    assert wrong.exit_code == 2 and "expected a trained opponent" in wrong.output
+    assert wrong.exit_code == 2 and "expected the folder of a run" in wrong.output
 
     again = CliRunner().invoke(app, arguments(tmp_path, "decisions=1"))
     assert again.exit_code == 0, again.output

@@ -15,12 +15,12 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     deals: Literal["single"] | Annotated[tuple[HandSize, ...], Field(min_length=1, max_length=100)] | None = Field(
-        None,
+        default=None,
         description="hand sizes of an episode, such as [13] or [7, 6, 5]; absent: the match of 25 deals (BA-3); "
         '"single": one deal, its size drawn anew each episode from those of the match',
     )
     reward: Literal["points", "win"] = Field(
-        "points",
+        default="points",
         description="\"points\": each deal pays every seat its team's points minus the other team's; "
         '"win": 1, -1 or 0 at the end of the episode',
     )

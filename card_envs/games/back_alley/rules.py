@@ -14,7 +14,7 @@ import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive, shuffle, uniform
-from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, count, highest, lowest, nth, set_bits
+from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, copy, count, highest, lowest, nth, spread
 from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
 
 if TYPE_CHECKING:
@@ -31,10 +31,11 @@ MAX_PASS_OUTS = 8  # BA-9
 DEALER_STREAM, SIZE_STREAM = 1000, 1001  # below an episode's key; the deals have the numbers before
 
 BOARD = 13  # among the bids: 0 passes
+NUM_BIDS = 14
 NO_BID = -1
 ACTION_FIELDS = (
     Field("card", 54, 1, meaning="play the card with that relative code"),
-    Field("bid", 14, 1, meaning="pass, 1 to 12, board"),
+    Field("bid", NUM_BIDS, 1, meaning="pass, 1 to 12, board"),
 )
 NUM_ACTIONS = total(ACTION_FIELDS)
 ACTION = offsets(ACTION_FIELDS)
@@ -105,11 +106,13 @@ STATE = state_dtype(
         ("best_seat", np.int8),  # who would take the trick as it stands
         ("best", np.int8),  # with which card
         ("followers", np.uint64),  # the cards that follow suit
-        ("beats", np.uint64),  # the cards that would take the trick as it stands
+        ("beats", np.uint64),  # the cards that would take the trick as it stands; none between tricks
         ("broken", np.bool_),  # BA-12: a trump was played in an earlier trick
         ("num_played", np.int8),
         ("history", np.int8, 4 * MAX_SIZE),  # cards in the order they were played
         ("leaders", np.int8, MAX_SIZE),  # by trick
+        ("trick_of_card", np.int8, NUM_CARDS),  # the trick (from 1) in which a card was played, or 0
+        ("on_table", np.uint64),  # the cards of the trick so far
         ("tricks", np.int8, 2),  # taken, by team
     ],
 )
@@ -147,6 +150,16 @@ OBS_SIZE = total(OBS_FIELDS)
 FULL_FIELDS = (*OBS_FIELDS, Field("other_hands", 162, 1, meaning="cards of left, partner, right (54 each)"))
 FULL_SIZE = total(FULL_FIELDS)
 AT = offsets(FULL_FIELDS)
+ALL_BIDS, NUM_MARKS, NUM_VOIDS = 4 * NUM_BIDS, 53, 12  # entries of `bids`; from `dealer` to `laid_aside_by`; of `voids`
+# Among these marks: rank of the turned card and trump suit, by turned card.
+TURNED_MARKS = np.array(
+    [
+        1 << (AT.turned + (c % 13 if c < LITTLE_BLOOPER else c - 39) - AT.dealer)
+        | 1 << (AT.trump_suit + c // 13 - AT.dealer)
+        for c in range(NUM_CARDS)
+    ],
+    np.uint64,
+)
 
 
 def new_state(options: Options) -> State:
@@ -230,6 +243,9 @@ def deal_hands(state: State) -> None:
     for team in range(2):
         state.contracts[team] = state.team_levels[team] = state.tricks[team] = 0
     state.num_bids = state.boards = state.high_bid = state.num_played = 0
+    for card in range(NUM_CARDS):
+        state.trick_of_card[card] = 0
+    state.on_table = state.beats = EMPTY
     state.broken = False
     state.seat = state.leader = (int(state.dealer) + 1) & 3
     state.needs_deal = False
@@ -288,20 +304,15 @@ def playable(state: State) -> Cards:
 
 @rule
 def legal(state: State, mask: Mask) -> int:
-    mask[:] = 0
-    if state.needs_deal:
-        return 0
-    if state.num_bids < 4:  # BA-6
-        for bid in range(state.hand_size):
-            mask[ACTION.bid + bid] = 1
-        mask[ACTION.bid + BOARD] = 1
-        return int(state.hand_size) + 1
-    cards = playable(state)
-    num_legal = count(cards)
-    while cards:
-        mask[lowest(cards)] = 1
-        cards &= cards - ONE
-    return num_legal
+    cards = bids = EMPTY
+    if not state.needs_deal:
+        if state.num_bids < 4:
+            bids = below_card(state.hand_size) | bit(BOARD)  # BA-6
+        else:
+            cards = playable(state)
+    spread(mask, ACTION.card, cards, NUM_CARDS)
+    spread(mask, ACTION.bid, bids, NUM_BIDS)
+    return count(cards | bids)
 
 
 @rule
@@ -357,7 +368,9 @@ def play_card(state: State, card: int) -> None:
     num_played = int(state.num_played)
     state.hands[seat] &= ~this
     state.played[seat] |= this
+    state.on_table |= this
     state.history[num_played] = card
+    state.trick_of_card[card] = (num_played >> 2) + 1
     state.num_played = num_played + 1
     if num_played & 3 == 0:
         state.leader = seat
@@ -406,6 +419,7 @@ def end_trick(state: State) -> None:
     winner = int(state.best_seat)
     state.tricks[winner & 1] += 1
     state.seat = state.leader = winner
+    state.on_table = state.beats = EMPTY
     played = state.played[0] | state.played[1] | state.played[2] | state.played[3]
     state.broken = played & state.trumps != EMPTY
     if state.num_played < 4 * state.hand_size:  # BA-14
@@ -438,49 +452,30 @@ def team_points(state: State, team: int) -> int:
 
 @rule
 def observe(state: State, seat: int, obs: Obs) -> None:
-    seat = int(seat)
-    obs[:] = 0
-    set_bits(obs, AT.hand, state.hands[seat])
-    num_played = int(state.num_played)
-    for i in range(num_played):
-        card = int(state.history[i])
-        player = (int(state.leaders[i >> 2]) + i - seat) & 3
-        obs[AT.played + NUM_CARDS * player + card] = 1
-        obs[AT.trick_of_card + card] = (i >> 2) + 1
-    in_trick = num_played & 3
-    for i in range(num_played - in_trick, num_played):
-        obs[AT.on_table + int(state.history[i])] = 1
-    if in_trick:
-        set_bits(obs, AT.winners, state.hands[seat] & state.beats)
-        obs[AT.best_seat + ((int(state.best_seat) - seat) & 3)] = 1
+    seat = int(seat) & 3  # an index known to have no sign is faster
+    spread(obs, AT.hand, state.hands[seat], NUM_CARDS)
     for k in range(4):
-        other = (seat + k) & 3
-        if state.bids[other] != NO_BID:
-            obs[AT.bids + 14 * k + int(state.bids[other])] = 1
-        obs[AT.levels + k] = state.levels[other]
-    obs[AT.dealer + ((int(state.dealer) - seat) & 3)] = 1
-    if state.num_bids == 4:
-        obs[AT.leader + ((int(state.leader) - seat) & 3)] = 1
-        obs[AT.position + in_trick] = 1
-    obs[AT.size + int(state.hand_size) - 1] = 1
-    turned = int(state.turned)
-    if turned < LITTLE_BLOOPER:
-        obs[AT.turned + turned % 13] = 1
-        obs[AT.trump_suit + turned // 13] = 1
-    else:
-        obs[AT.turned + 13 + turned - LITTLE_BLOOPER] = 1
-        obs[AT.trump_suit + 4] = 1
-        if state.laid_aside_by >= 0:
-            obs[AT.laid_aside_by + ((int(state.laid_aside_by) - seat) & 3)] = 1
+        spread(obs, AT.played + NUM_CARDS * k, state.played[(seat + k) & 3], NUM_CARDS)
+    copy(obs, AT.trick_of_card, state.trick_of_card, NUM_CARDS)
+    spread(obs, AT.on_table, state.on_table, NUM_CARDS)
+    spread(obs, AT.winners, state.hands[seat] & state.beats, NUM_CARDS)
+    bids = EMPTY
+    for k in range(4):
+        bid = int(state.bids[(seat + k) & 3])
+        bids |= bit(NUM_BIDS * k + bid) if bid != NO_BID else EMPTY
+        obs[AT.levels + k] = state.levels[(seat + k) & 3]
+    spread(obs, AT.bids, bids, ALL_BIDS)
+    spread(obs, AT.dealer, marks(state, seat), NUM_MARKS)
+    voids = EMPTY
     for k in range(3):
         lacks = state.lacks[(seat + 1 + k) & 3]
-        if lacks:
-            for suit in range(4):
-                suit_cards = FOLLOWERS[13 * suit] if suit < 3 else FOLLOWERS[39] & (state.trumps | PLAIN_CARDS)
-                obs[AT.voids + 4 * k + suit] = lacks & suit_cards == suit_cards
-            if state.trumps:
-                obs[AT.trumps_above + k] = 53 - highest((ONE << np.uint64(38)) | (~lacks & TRUMPS))
-                obs[AT.trumps_below + k] = lowest((~lacks & TRUMPS) | (ONE << np.uint64(54))) - 39
+        for suit in range(4):
+            suit_cards = FOLLOWERS[13 * suit] if suit < 3 else FOLLOWERS[39] & (state.trumps | PLAIN_CARDS)
+            voids |= bit(4 * k + suit) if lacks & suit_cards == suit_cards else EMPTY
+        lacks &= state.trumps
+        obs[AT.trumps_above + k] = 53 - highest((ONE << np.uint64(38)) | (~lacks & TRUMPS))
+        obs[AT.trumps_below + k] = lowest((~lacks & TRUMPS) | (ONE << np.uint64(54))) - 39
+    spread(obs, AT.voids, voids, NUM_VOIDS)
     obs[AT.broken] = state.broken
     for k in range(2):
         team = (seat + k) & 1
@@ -488,8 +483,7 @@ def observe(state: State, seat: int, obs: Obs) -> None:
         obs[AT.need + k] = state.contracts[team] - state.tricks[team]
         obs[AT.team_levels + k] = state.team_levels[team]
         score = int(state.scores[team])
-        hundreds = abs(score) // 100
-        units = abs(score) - 100 * hundreds
+        hundreds, units = abs(score) // 100, abs(score) % 100
         obs[AT.score_hundreds + k] = min(hundreds, 127) if score >= 0 else -min(hundreds, 127)
         obs[AT.score_units + k] = units if score >= 0 else -units
     obs[AT.deal_number] = state.deal_number
@@ -498,11 +492,30 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 
 
 @rule
+def marks(state: State, seat: int) -> Cards:
+    """The entries from `dealer` to `laid_aside_by`, at most one of each field; without branches."""
+    playing, in_trick = state.num_bids == 4, int(state.num_played) & 3
+    return (
+        mark(AT.dealer, (int(state.dealer) - seat) & 3, True)
+        | mark(AT.leader, (int(state.leader) - seat) & 3, playing)
+        | mark(AT.best_seat, (int(state.best_seat) - seat) & 3, in_trick > 0)
+        | mark(AT.position, in_trick, playing)
+        | mark(AT.size, int(state.hand_size) - 1, True)
+        | TURNED_MARKS[int(state.turned)]
+        | mark(AT.laid_aside_by, (int(state.laid_aside_by) - seat) & 3, state.laid_aside_by >= 0)
+    )
+
+
+@rule
+def mark(field: int, entry: int, true: bool) -> Cards:
+    return np.uint64(true) << np.uint64(field - AT.dealer + entry)
+
+
+@rule
 def observe_all(state: State, seat: int, obs: Obs) -> None:
     observe(state, seat, obs[:OBS_SIZE])
-    obs[OBS_SIZE:] = 0
     for k in range(3):
-        set_bits(obs, AT.other_hands + NUM_CARDS * k, state.hands[(int(seat) + 1 + k) & 3])
+        spread(obs, AT.other_hands + NUM_CARDS * k, state.hands[(int(seat) + 1 + k) & 3], NUM_CARDS)
 
 
 # What a seat does not know

@@ -15,7 +15,19 @@ from card_envs.game import Cards, Int64s, Pack, Ratio, State, States
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
 from card_envs.games.back_alley.rules import ACTION, LITTLE_BLOOPER, NUM_CARDS
-from card_envs.views import Strict, deal_keys, legal_texts, play_shown, read, settled, to_move, whole_number
+from card_envs.views import (
+    VERSION,
+    Strict,
+    Version,
+    deal_keys,
+    follows,
+    legal_texts,
+    play_shown,
+    read,
+    settled,
+    to_move,
+    whole_number,
+)
 
 CARDS = (*deck(ACE_HIGH), "LB", "BB")
 CODES = {card: code for code, card in enumerate(CARDS)}
@@ -138,38 +150,43 @@ Points = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]  # far beyond what a
 
 
 class LaidAside(Strict):
-    seat: Seat
+    """A joker that was laid aside (BA-5)."""
+
+    seat: Annotated[Seat, Field(description="who had it")]
     card: Literal["LB", "BB"]
 
 
 class Trick(Strict):
-    leader: Seat
+    leader: Seat | None = follows("who played the first card")
     cards: Annotated[list[Card], Field(min_length=1, max_length=4, description="in playing order")]
 
 
 class View(Strict):
-    """All that a seat sees. Optional parts follow from the others and are checked when given."""
+    """All that a seat sees."""
 
-    game: Literal["back_alley"]
-    options: Annotated[dict[str, Any], Field(description="the options of the environment")]
-    seat: Annotated[Seat, Field(description="whose view this is; 0 and 2 play 1 and 3")]
-    deal_number: Annotated[int, Field(ge=0, le=99, description="0 for the first deal")]
+    version: Version = VERSION
+    game: Literal["back_alley"] = "back_alley"
+    options: Annotated[Options, Field(description="of the episode")] = Options()
+    seat: Annotated[Seat, Field(description="whose view this is; 0 and 2 play 1 and 3, clockwise")]
+    deal_number: Annotated[int, Field(ge=0, le=99)] | None = Field(
+        None, description="0 for the first deal; left out: the first deal of this size"
+    )
     pass_outs: Annotated[int, Field(ge=0, le=7, description="deals passed out in a row at this size")] = 0
-    size: Annotated[int, Field(ge=1, le=13, description="cards dealt to each hand")]
+    size: Annotated[int, Field(ge=1, le=13)] | None = follows("cards dealt to each hand")
     dealer: Seat
-    scores: Annotated[list[Points], Field(min_length=4, max_length=4, description="points of each seat's team")]
+    scores: list[Points] = Field([0] * 4, min_length=4, max_length=4, description="points of each seat's team")
     turned: Annotated[Card, Field(description="the card turned up")]
-    laid_aside: LaidAside | None = None
-    hand: Annotated[list[Card], Field(description="own cards")]
-    bids: Annotated[list[Literal[BIDS]], Field(max_length=4, description="from left of the dealer")]  # type: ignore[valid-type]
-    tricks: Annotated[list[Trick], Field(max_length=13, description="the last may be incomplete")]
-    trump: Literal["C", "D", "H", "S"] | None = None
-    hand_sizes: list[int] | None = None
-    tricks_taken: list[int] | None = None
-    contracts: list[int] | None = None
-    board_levels: list[int] | None = None
-    to_move: Seat | None = None
-    legal: list[str] | None = None
+    laid_aside: LaidAside | None = Field(None, description="null: no joker was laid aside (BA-5)")
+    hand: Annotated[list[Card], Field(description="own cards, in any order")]
+    bids: list[Literal[BIDS]] = Field([], max_length=4, description="from left of the dealer")  # type: ignore[valid-type]
+    tricks: list[Trick] = Field([], max_length=13, description="the last may be incomplete")
+    trump: Literal["C", "D", "H", "S"] | None = follows("suit of the card turned up; null: no trump")
+    hand_sizes: list[int] | None = follows("cards in each hand")
+    tricks_taken: list[int] | None = follows("by team 0 (seats 0 and 2) and team 1")
+    contracts: list[int] | None = follows("of team 0 and team 1")
+    board_levels: list[int] | None = follows("of each seat (BA-8); 0: no board")
+    to_move: Seat | None = follows("the seat to move; null: none")
+    legal: list[str] | None = follows("the legal moves of the seat")
 
 
 SCHEMA: dict[str, Any] = View.model_json_schema()
@@ -183,6 +200,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
     laid_by = int(state.laid_aside_by)
     laid_aside = {"seat": laid_by, "card": CARDS[105 - turned]} if laid_by >= 0 else None
     return {
+        "version": VERSION,
         "game": GAME.name,
         "options": options_of(state).model_dump(mode="json", exclude_none=True),
         "seat": seat,
@@ -215,64 +233,103 @@ def from_view(given: dict[str, Any]) -> State:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
     """
     seen = read(View, given)
-    table = Table(GAME, _state_before(seen, read(Options, seen.options)))
-    table.arrange(_plausible_pack(seen))
-    for k, bid in enumerate(seen.bids):
-        play_shown(table, (seen.dealer + 1 + k) % 4, bid)
-    for trick in seen.tricks:
+    leaders = _leaders(seen)
+    own = [[*seen.hand] if seat == seen.seat else [] for seat in range(4)]  # what each seat is known to have had
+    for leader, trick in zip(leaders, seen.tricks, strict=True):
         for k, card in enumerate(trick.cards):
-            _play_card(table, seen, (trick.leader + k) % 4, card)
+            own[(leader + k) % 4].append(card)
+    size = len(own[seen.seat]) if seen.size is None else seen.size
+    _check_cards(seen, own, size)
+    table = Table(GAME, _state_before(seen, size))
+    table.arrange(_plausible_pack(seen, own, size))
+    for k, bid in enumerate(seen.bids):
+        play_shown(table, (seen.dealer + 1 + k) % 4, bid, f"bids.{k}")
+    for i, (leader, trick) in enumerate(zip(leaders, seen.tricks, strict=True)):
+        for k, card in enumerate(trick.cards):
+            _play_card(table, seen, (leader + k) % 4, card, f"tricks.{i}.cards.{k}")
     _check_fits(table.state, seen.seat)
     return settled(table, given, ("hand", "legal"))
 
 
-def _state_before(seen: View, options: Options) -> State:
+def _leaders(seen: View) -> list[int]:
+    """Who led each trick: as it is given, or else as BA-10 and BA-11 have it."""
+    bids = [BIDS.index(bid) for bid in seen.bids]
+    boards = [k for k, bid in enumerate(seen.bids) if bid == "board"]
+    first = boards[-1] if boards else bids.index(max(bids)) if bids else 0
+    next_leader = (seen.dealer + 1 + first) % 4
+    leaders = []
+    for trick in seen.tricks:
+        leader = next_leader if trick.leader is None else trick.leader
+        leaders.append(leader)
+        best = max(trick.cards, key=lambda card: _strength(card, trick.cards[0][1], seen.turned[1]))
+        next_leader = (leader + trick.cards.index(best)) % 4
+    return leaders
+
+
+def _strength(card: str, led: str, trump: str) -> tuple[bool, bool, int]:
+    """What to compare in a trick by, from suits as letters; the jokers (`B`) are trumps."""
+    suit = trump if card[1] == "B" else card[1]
+    return suit == trump, suit == led, CODES[card] if card[1] == "B" else CODES[card] % 13
+
+
+def _check_cards(seen: View, own: list[list[str]], size: int) -> None:
+    """No card twice, and no seat with more cards than it was dealt."""
+    if seen.laid_aside and {seen.laid_aside.card, seen.turned} != {"LB", "BB"}:
+        raise ValueError("view: laid_aside: only where the turned card is the other joker (BA-5)")
+    places: dict[str, str] = {}
+    shown = [("hand", seen.hand), ("turned", [seen.turned])]
+    shown += [(f"tricks.{i}.cards", trick.cards) for i, trick in enumerate(seen.tricks)]
+    shown += [("laid_aside.card", [seen.laid_aside.card])] if seen.laid_aside else []
+    for place, cards in shown:
+        for card in cards:
+            if card in places:
+                raise ValueError(f"view: {place}: the card {card} occurs twice; it is in {places[card]} as well")
+            places[card] = place
+    for seat, cards in enumerate(own):
+        if len(cards) > size or (seat == seen.seat and len(cards) != size):
+            where = "hand" if seat == seen.seat else "tricks"
+            raise ValueError(f"view: {where}: seat {seat} shows {len(cards)} cards, the deal (`size`) has {size} each")
+
+
+def _state_before(seen: View, size: int) -> State:
     """The match as it stands when the deal begins."""
-    state = rules.new_state(options)
-    if seen.deal_number >= state.num_deals:
-        raise ValueError(f"view: deal_number: there are {state.num_deals} deals, got {seen.deal_number}")
-    if not state.single and state.sizes[seen.deal_number] != seen.size:
-        raise ValueError(f"view: size: deal {seen.deal_number} has {state.sizes[seen.deal_number]} cards each")
+    state = rules.new_state(seen.options)
+    sizes = [int(size) for size in state.sizes[: state.num_deals]]
+    number = seen.deal_number
+    if number is None:
+        number = sizes.index(size) if size in sizes else 0
+    if number >= len(sizes):
+        raise ValueError(f"view: deal_number: there are {len(sizes)} deals, got {number}")
+    if not state.single and sizes[number] != size:
+        raise ValueError(f"view: size: deal {number} has {sizes[number]} cards each, got {size}")
     state.over = False
-    state.deal_number, state.pass_outs, state.dealer = seen.deal_number, seen.pass_outs, seen.dealer
-    state.sizes[seen.deal_number] = seen.size
+    state.deal_number, state.pass_outs, state.dealer = number, seen.pass_outs, seen.dealer
+    state.sizes[number] = size
     state.scores[:] = seen.scores[:2]
     return state
 
 
-def _play_card(table: Table, seen: View, seat: int, card: str) -> None:
+def _play_card(table: Table, seen: View, seat: int, card: str, where: str) -> None:
     if not table.needs_deal and int(table.state.lacks[seat]) >> relative_card(table.state, CODES[card]) & 1:
-        raise ValueError(f"view: seat {seat} played {card}, but showed earlier that it holds none such")
-    play_shown(table, seat, card, known=seat == seen.seat or len(seen.bids) < 4)
+        raise ValueError(f"view: {where}: seat {seat} played {card}, but showed earlier that it holds none such")
+    play_shown(table, seat, card, where, known=seat == seen.seat or len(seen.bids) < 4)
 
 
-def _plausible_pack(seen: View) -> Pack:
+def _plausible_pack(seen: View, shown: list[list[str]], size: int) -> Pack:
     """A pack that deals every seat the cards it is known to have had, and fills up with unseen ones."""
-    own: list[list[int]] = [[], [], [], []]
-    for trick in seen.tricks:
-        for k, card in enumerate(trick.cards):
-            own[(trick.leader + k) % 4].append(CODES[card])
-    own[seen.seat] += [CODES[card] for card in seen.hand]
-    if seen.laid_aside and {seen.laid_aside.card, seen.turned} != {"LB", "BB"}:
-        raise ValueError("view: laid_aside: only where the turned card is the other joker (BA-5)")
+    own = [[CODES[card] for card in cards] for cards in shown]
     aside = [CODES[seen.laid_aside.card]] if seen.laid_aside else []
-    known = [code for hand in own for code in hand] + [CODES[seen.turned]] + aside
-    if len(set(known)) < len(known):
-        twice = next(CARDS[code] for code in known if known.count(code) > 1)
-        raise ValueError(f"view: the card {twice} occurs twice")
-    for seat, hand in enumerate(own):
-        if len(hand) > seen.size or (seat == seen.seat and len(hand) != seen.size):
-            raise ValueError(f"view: seat {seat} shows {len(hand)} cards of {seen.size}")
+    known = {code for hand in own for code in hand} | {CODES[seen.turned], *aside}
     spare = [code for code in range(NUM_CARDS) if code not in known]  # Bloopers last: not dealt out in BA-5
     for hand in own:
-        while len(hand) < seen.size:
+        while len(hand) < size:
             hand.append(spare.pop(0))
     replacement = []
     if seen.laid_aside:
         replacement = [own[seen.laid_aside.seat].pop()]
         own[seen.laid_aside.seat] += aside
     hands = [own[(seen.dealer + 1 + k) % 4] for k in range(4)]
-    dealt = [hands[k][i] for i in range(seen.size) for k in range(4)]
+    dealt = [hands[k][i] for i in range(size) for k in range(4)]
     return np.array([*dealt, CODES[seen.turned], *replacement, *spare, seen.dealer, -1], np.int8)
 
 
@@ -317,14 +374,16 @@ def picture(given: dict[str, Any]) -> str:
         s = (seat + k) % 4
         level = given["board_levels"][s]
         bid = bids.get(s, "-") + (f" x{level}" if level > 1 else "")
-        card = table.get(s, "") + ("  (led)" if trick and trick["leader"] == s else "")
+        card = table.get(s, "")
+        card += " (trump)" if card and card[1] in (trump, "B") else ""
+        card += " (led)" if trick and trick["leader"] == s else ""
         mark = ">" if given["to_move"] == s else " "
         dealer = " (dealer)" if given["dealer"] == s else ""
         lines.append(f"{mark} {SEAT_NAMES[k]:9}{s:>6}{bid:>8}{given['hand_sizes'][s]:>7}  {card}{dealer}".rstrip())
     for team, name in ((seat % 2, "we"), (1 - seat % 2, "they")):
         contract = given["contracts"][team] if len(bids) == 4 else "-"
         lines.append(f"{name:>6} took {given['tricks_taken'][team]:>2} of contract {contract}")
-    by_suit = ["".join(f" {c}" for c in given["hand"] if c[1] == suit and c[0] not in "LB") for suit in SUITS]
-    jokers = "".join(f" {c}" for c in given["hand"] if c in ("LB", "BB"))
-    lines.append("hand: " + "  |".join(part for part in [*by_suit, jokers] if part))
+    plain = ["".join(f" {card}" for card in given["hand"] if card[1] == suit != trump) for suit in SUITS]
+    high = "".join(f" {card}" for card in given["hand"] if card[1] in (trump, "B"))
+    lines.append("hand:" + "  |".join(part for part in (*plain, f" trumps:{high}" if high else "") if part))
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from card_envs.engine.sets import ONE, bit, lowest
 from card_envs.game import Cards, State
 from card_envs.games.big_ben.rules import (
     DEAL,
+    FLOOR,
     FULL_PILE,
     NUM_HOURS,
     PACK_SIZE,
@@ -37,7 +38,7 @@ def piles_with(state: State, cards: Cards) -> int:
 def first_building(state: State, sources: int) -> int:
     """The move of the first of some piles that can build on another, to the first place for it."""
     source = lowest(np.uint64(sources))
-    card = int(state.piles[source, int(state.heights[source]) - 1])
+    card = int(state.piles[source, FLOOR + int(state.heights[source]) - 1])
     return move_action(source, lowest(places_for(state, card)))
 
 
@@ -78,11 +79,11 @@ def exposing(state: State, pile: int) -> int:
     height = int(state.heights[pile])
     if height == 1:
         return 0
-    card = int(state.piles[pile, height - 2])
+    card = int(state.piles[pile, FLOOR + height - 2])
     points = int(state.nearness[card])
     if places_for(state, card):
         points += 8
-    if height > 2 and state.wanted & bit(int(state.piles[pile, height - 3])):
+    if height > 2 and state.wanted & bit(int(state.piles[pile, FLOOR + height - 3])):
         points += 3
     return points
 
@@ -98,7 +99,7 @@ def best_homing(state: State, piles: int) -> int:
         pile = lowest(sources)
         sources &= sources - ONE
         height = int(state.heights[pile])
-        card = int(state.piles[pile, height - 1])
+        card = int(state.piles[pile, FLOOR + height - 1])
         points = 4 * height + exposing(state, pile)
         if height >= FULL_PILE and usable & bit(card):
             points -= 6
@@ -123,7 +124,7 @@ def best_building(state: State, piles: int) -> int:
         points = exposing(state, pile)
         if points > best:
             best = points
-            card = int(state.piles[pile, int(state.heights[pile]) - 1])
+            card = int(state.piles[pile, FLOOR + int(state.heights[pile]) - 1])
             move = move_action(pile, lowest(places_for(state, card)))
     card = waste_top(state)
     if card >= 0:

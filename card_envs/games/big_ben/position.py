@@ -19,6 +19,7 @@ from card_envs.game import Cards, Key, State
 from card_envs.games.big_ben.rules import (
     DEAL,
     FIRST_HOUR,
+    FLOOR,
     FULL_PILE,
     MAX_HOPS,
     NEXT_CARD,
@@ -89,8 +90,8 @@ def read_state(state: State, nodes: Records, infos: Records) -> None:
     node.heights[:] = state.heights
     for pile, height in enumerate(state.heights.tolist()):
         kept = min(height, FULL_PILE)
-        node.low[pile, :kept] = state.piles[pile, :kept]
-        node.tops[pile] = state.piles[pile, height - 1] if height else -1
+        node.low[pile, :kept] = state.piles[pile, FLOOR : FLOOR + kept]
+        node.tops[pile] = state.piles[pile, FLOOR + height - 1] if height else -1
 
 
 # What follows is one rule after the other as in rules.py.

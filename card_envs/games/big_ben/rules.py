@@ -18,13 +18,14 @@ import numpy as np
 from card_envs.cards import ACE_LOW, deck
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, shuffle
-from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest, nth, set_bits
+from card_envs.engine.sets import EMPTY, ONE, bit, copy, count, highest, lowest, nth, spread
 from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
 
 if TYPE_CHECKING:
     from card_envs.games.big_ben.options import Options
 
 Piles: TypeAlias = np.uint64  # a set of them
+Moves: TypeAlias = np.uint64  # a set of the actions with one source
 
 NUM_SEATS = 1
 NUM_CARDS = 52  # different ones
@@ -34,6 +35,8 @@ NUM_LAID_OUT = 36  # BB-2; the rest is the stock
 STOCK_SIZE = PACK_SIZE - NUM_LAID_OUT
 FULL_PILE = 3  # BB-5, BB-7: a lower pile has gaps and may not be built on
 MAX_HEIGHT = 25  # two cards, and all 23 of a suit that are not base cards
+NO_CARD = 63
+FLOOR = 3  # of NO_CARD below each pile, so that its top three cards need no branches
 MAX_HOPS = 4  # BB-10
 
 ACTION_FIELDS = (
@@ -45,6 +48,7 @@ ACTION_FIELDS = (
 NUM_ACTIONS = total(ACTION_FIELDS)
 ACTION = offsets(ACTION_FIELDS)
 WASTE, DEAL = ACTION.W, ACTION.deal  # the first action of the waste, the deal
+WASTE_AND_DEAL = NUM_ACTIONS - WASTE
 COUNTS = (
     Count("lost", meaning="games; the others are of them"),
     Count("placed", meaning="cards"),
@@ -66,7 +70,8 @@ LASTS = np.array([_CODES[last] for _, last in FOUNDATIONS], np.int8)
 ALL_TO_COME = (LASTS - BASES) % 13  # base and last card are of one suit
 MAX_TO_COME = int(ALL_TO_COME.max())
 FIRST_HOUR = np.array([1, 0, 2, 3], np.int8)  # by suit: its foundations are this hour and those 4 and 8 hours later
-UP = np.array([13 * (card // 13) + (card + 1 - 13 * (card // 13)) % 13 for card in range(NUM_CARDS)], np.int8)
+UP = np.full(NO_CARD + 1, NO_CARD, np.int8)
+UP[:NUM_CARDS] = [13 * (card // 13) + (card + 1 - 13 * (card // 13)) % 13 for card in range(NUM_CARDS)]
 
 IN_PACK = np.full(NUM_CARDS, 2, np.int8)  # how often each card is in the pack
 IN_PACK[BASES] = 1
@@ -89,10 +94,11 @@ for _hour in range(NUM_HOURS):
         NEXT_CARD[_hour, _left] = 13 * _suit + (_last - _left + 1) % 13
         NEXT_SET[_hour, _left] = 1 << int(NEXT_CARD[_hour, _left])
 
-# By card, and for none: suit (4) and rank (13), one of each set.
-SUIT_AND_RANK = np.zeros((NUM_CARDS + 1, 17), np.int8)
-for _card in range(NUM_CARDS):
-    SUIT_AND_RANK[_card, _card // 13] = SUIT_AND_RANK[_card, 4 + _card % 13] = 1
+# By card: suit (4) and rank (13) as bits, one of each set.
+SUIT_AND_RANK = np.zeros(NO_CARD + 1, np.uint64)
+SUIT_AND_RANK[:NUM_CARDS] = [1 << card // 13 | 1 << (4 + card % 13) for card in range(NUM_CARDS)]
+NUM_KINDS = 17
+KINDS_OF_3 = 3 * NUM_KINDS
 
 STATE = state_dtype(
     NUM_SEATS,
@@ -104,7 +110,7 @@ STATE = state_dtype(
         # the table
         ("pack", np.int8, PACK_SIZE),  # as dealt; the stock is what follows the first `num_dealt`
         ("num_dealt", np.int8),
-        ("piles", np.int8, (NUM_HOURS, MAX_HEIGHT)),  # from the bottom
+        ("piles", np.int8, (NUM_HOURS, FLOOR + MAX_HEIGHT)),  # from the bottom, at FLOOR; NO_CARD where none lies
         ("heights", np.int8, NUM_HOURS),
         ("waste", np.int8, STOCK_SIZE),  # from the bottom
         ("num_waste", np.int8),
@@ -120,8 +126,8 @@ STATE = state_dtype(
         ("settled_tops", np.uint64),  # top cards that lie on the next higher of their suit: their moves are hops
         ("settled_piles", np.int16),  # the same as a set of piles
         ("open_piles", np.int16),  # of at least three cards
-        ("piles_of", np.int16, NUM_CARDS),  # the set of piles with that card on top
-        ("nearness", np.int8, NUM_CARDS),  # 8: wanted now, 7: after one other card, .. 0: both copies placed
+        ("piles_of", np.int16, NO_CARD + 1),  # the set of piles with that card on top; none for NO_CARD
+        ("nearness", np.int8, NO_CARD + 1),  # 8: wanted now, 7: after one other card, .. 0: both copies placed
         ("in_stock", np.int8, NUM_CARDS),  # copies
         ("in_waste", np.int8, NUM_CARDS),  # copies
     ],
@@ -194,9 +200,12 @@ def lay_out(state: State) -> None:
     for card in range(NUM_CARDS):
         state.in_stock[card] = IN_PACK[card]
         state.in_waste[card] = 0
+    for pile in range(NUM_HOURS):
+        for i in range(FLOOR + MAX_HEIGHT):
+            state.piles[pile, i] = NO_CARD
     for i in range(NUM_LAID_OUT):
         card = int(state.pack[i])
-        state.piles[i % NUM_HOURS, i // NUM_HOURS] = card
+        state.piles[i % NUM_HOURS, FLOOR + i // NUM_HOURS] = card
         state.in_stock[card] -= 1
     for hour in range(NUM_HOURS):
         state.heights[hour] = FULL_PILE
@@ -228,7 +237,7 @@ def look_afresh(state: State) -> None:
         height = int(state.heights[pile])
         if height == 0:
             continue
-        card = int(state.piles[pile, height - 1])
+        card = int(state.piles[pile, FLOOR + height - 1])
         this, here = ONE << np.uint64(card), 1 << pile
         state.piles_of[card] |= here
         state.twin_tops |= state.tops & this
@@ -237,7 +246,7 @@ def look_afresh(state: State) -> None:
             state.open_twins |= state.open_tops & this
             state.open_tops |= this
             state.open_piles |= here
-        if height >= 2 and state.piles[pile, height - 2] == UP[card]:
+        if height >= 2 and state.piles[pile, FLOOR + height - 2] == UP[card]:
             state.settled_tops |= this
             state.settled_piles |= here
 
@@ -246,12 +255,18 @@ def look_afresh(state: State) -> None:
 
 
 @rule
+def pile_card(state: State, pile: int, height: int, down: int) -> int:
+    """The card that lies `down` cards below the top of a pile of that height, or NO_CARD."""
+    return int(state.piles[pile, FLOOR - 1 + height - down]) & 63  # numbers known to have no sign are faster indices
+
+
+@rule
 def show_top(state: State, pile: int) -> None:
     """Enter the top card of a pile, if there is one, into the sets."""
     height = int(state.heights[pile])
     if height == 0:
         return
-    card = int(state.piles[pile, height - 1])
+    card = int(state.piles[pile, FLOOR + height - 1])
     this, here = bit(card), 1 << pile
     state.piles_of[card] |= here
     state.twin_tops |= state.tops & this
@@ -260,7 +275,7 @@ def show_top(state: State, pile: int) -> None:
         state.open_twins |= state.open_tops & this
         state.open_tops |= this
         state.open_piles |= here
-    if height >= 2 and state.piles[pile, height - 2] == UP[card]:
+    if height >= 2 and state.piles[pile, FLOOR + height - 2] == UP[card]:
         state.settled_tops |= this
         state.settled_piles |= here
 
@@ -271,7 +286,7 @@ def hide_top(state: State, pile: int) -> None:
     height = int(state.heights[pile])
     if height == 0:
         return
-    card = int(state.piles[pile, height - 1])
+    card = int(state.piles[pile, FLOOR + height - 1])
     this, others = bit(card), ~(1 << pile)
     state.piles_of[card] &= others
     state.tops &= state.twin_tops | ~this
@@ -290,9 +305,11 @@ def lift(state: State, pile: int) -> int:
     """Take the top card off a pile."""
     hide_top(state, pile)
     height = int(state.heights[pile]) - 1
+    card = int(state.piles[pile, FLOOR + height])
+    state.piles[pile, FLOOR + height] = NO_CARD
     state.heights[pile] = height
     show_top(state, pile)
-    return int(state.piles[pile, height])
+    return card
 
 
 @rule
@@ -300,7 +317,7 @@ def lay(state: State, pile: int, card: int) -> None:
     """Put a card on a pile."""
     hide_top(state, pile)
     height = int(state.heights[pile])
-    state.piles[pile, height] = card
+    state.piles[pile, FLOOR + height] = card
     state.heights[pile] = height + 1
     show_top(state, pile)
 
@@ -448,44 +465,43 @@ def legal(state: State, mask: Mask) -> int:
     mask[:] = 0
     if state.needs_deal:
         return 0
-    num_legal = 0
-    homing = state.tops & state.wanted
-    while homing:
-        piles = np.uint64(state.piles_of[lowest(homing)])
-        homing &= homing - ONE
-        while piles:
-            mask[NUM_HOURS * lowest(piles)] = 1
-            piles &= piles - ONE
-            num_legal += 1
-    unbarred = ~barred_piles(state)
-    building = state.tops & next_lower(state.open_tops)
-    while building:
-        card = lowest(building)
-        building &= building - ONE
-        targets = places_for(state, card)
-        sources = np.uint64(int(state.piles_of[card]) & unbarred)
+    num_moves = 0
+    barred = barred_piles(state)
+    moving = state.tops & (state.wanted | next_lower(state.open_tops))
+    while moving:
+        card = lowest(moving)
+        moving &= moving - ONE
+        sources = np.uint64(state.piles_of[card])
         while sources:
-            source = lowest(sources)
+            pile = lowest(sources)
             sources &= sources - ONE
-            left = targets
-            while left:
-                mask[move_action(source, lowest(left))] = 1
-                left &= left - ONE
-                num_legal += 1
+            targets = EMPTY if barred >> pile & 1 else places_for(state, card)
+            moves = moves_to(state, card, without(targets, pile))
+            spread(mask, NUM_HOURS * pile, moves, NUM_HOURS)
+            num_moves += count(moves)
+    moves = EMPTY
     card = waste_top(state)
     if card >= 0:
-        if state.wanted & bit(card):
-            mask[WASTE] = 1
-            num_legal += 1
-        targets = places_for(state, card)
-        while targets:
-            mask[WASTE + 1 + lowest(targets)] = 1
-            targets &= targets - ONE
-            num_legal += 1
-    if may_deal(state, num_legal):
-        mask[DEAL] = 1
-        num_legal += 1
-    return num_legal
+        moves = moves_to(state, card, places_for(state, card))
+        num_moves += count(moves)
+    if may_deal(state, num_moves):
+        num_moves += 1
+        moves |= bit(DEAL - WASTE)
+    spread(mask, WASTE, moves, WASTE_AND_DEAL)
+    return num_moves
+
+
+@rule
+def moves_to(state: State, card: int, targets: Piles) -> Moves:
+    """The move of a card to its foundation, if that takes it, and those to the piles given."""
+    return (state.wanted >> np.uint64(card) & ONE) | targets << ONE
+
+
+@rule
+def without(piles: Piles, pile: int) -> Piles:
+    """A set of piles that lacks one, with those after it one place down."""
+    before = bit(pile) - ONE
+    return (piles & before) | (piles >> ONE & ~before)
 
 
 @rule
@@ -574,34 +590,32 @@ def play(state: State, action: int) -> None:
 
 @rule
 def observe(state: State, seat: int, obs: Obs) -> None:
-    obs[:] = 0
     for pile in range(NUM_HOURS):
         height = int(state.heights[pile]) & 31
-        obs[AT.heights + pile] = height
-        obs[AT.gaps + pile] = max(0, FULL_PILE - height)
-        obs[AT.settled + pile] = int(state.settled_piles) >> pile & 1
-        obs[AT.to_come + pile] = state.to_come[pile]
-        # No branches, and no signs (& 63): both cost here.
-        obs[AT.tops + NUM_CARDS * pile + (int(state.piles[pile, max(height - 1, 0)]) & 63)] = min(height, 1)
-        bottom = int(state.piles[pile, 0]) & 63 if height > 0 else NUM_CARDS
-        second = int(state.piles[pile, 1]) & 63 if height > 1 else NUM_CARDS
-        for k in range(17):
-            obs[AT.bottoms + 17 * pile + k] = SUIT_AND_RANK[bottom, k]
-        for k in range(17):
-            obs[AT.seconds + 17 * pile + k] = SUIT_AND_RANK[second, k]
+        spread(obs, AT.tops + NUM_CARDS * pile, bit(pile_card(state, pile, height, 0)), NUM_CARDS)
         for k in range(3):
-            card = int(state.piles[pile, max(height - 1 - k, 0)]) & 63
-            obs[AT.pile_nearness + 3 * pile + k] = state.nearness[card] if height > k else 0
-    set_bits(obs, AT.wanted, state.wanted)
-    for card in range(NUM_CARDS):
-        obs[AT.nearness + card] = state.nearness[card]
-        obs[AT.waste + card] = state.in_waste[card]
-        obs[AT.stock + card] = state.in_stock[card]
+            obs[AT.pile_nearness + 3 * pile + k] = state.nearness[pile_card(state, pile, height, k)]
+        obs[AT.gaps + pile] = max(0, FULL_PILE - height)
+    for first in range(0, NUM_HOURS, 3):
+        bottoms = seconds = EMPTY
+        for k in range(3):
+            shift = np.uint64(NUM_KINDS * k)
+            bottoms |= SUIT_AND_RANK[pile_card(state, first + k, 1, 0)] << shift
+            seconds |= SUIT_AND_RANK[pile_card(state, first + k, 2, 0)] << shift
+        spread(obs, AT.bottoms + NUM_KINDS * first, bottoms, KINDS_OF_3)
+        spread(obs, AT.seconds + NUM_KINDS * first, seconds, KINDS_OF_3)
+    copy(obs, AT.heights, state.heights, NUM_HOURS)
+    spread(obs, AT.settled, np.uint64(state.settled_piles), NUM_HOURS)
+    copy(obs, AT.to_come, state.to_come, NUM_HOURS)
+    spread(obs, AT.wanted, state.wanted, NUM_CARDS)
+    copy(obs, AT.nearness, state.nearness, NUM_CARDS)
     num_waste = int(state.num_waste)
-    for k in range(min(num_waste, NUM_NEAR)):
-        card = int(state.waste[num_waste - 1 - k])
-        obs[AT.waste_near + NUM_CARDS * k + card] = 1
-        obs[AT.waste_nearness + k] = state.nearness[card]
+    for k in range(NUM_NEAR):
+        card = int(state.waste[max(num_waste - 1 - k, 0)]) & 63
+        spread(obs, AT.waste_near + NUM_CARDS * k, bit(card) if num_waste > k else EMPTY, NUM_CARDS)
+        obs[AT.waste_nearness + k] = state.nearness[card] if num_waste > k else 0
+    copy(obs, AT.waste, state.in_waste, NUM_CARDS)
+    copy(obs, AT.stock, state.in_stock, NUM_CARDS)
     obs[AT.waste_size] = num_waste
     obs[AT.stock_size] = PACK_SIZE - int(state.num_dealt)
     obs[AT.hops] = state.hops

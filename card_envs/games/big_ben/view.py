@@ -16,17 +16,19 @@ from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.rules import (
     ALL_TO_COME,
+    FLOOR,
     FOUNDATIONS,
     FULL_PILE,
     MAX_HEIGHT,
     MAX_HOPS,
+    NO_CARD,
     NUM_CARDS,
     PACK_SIZE,
     SORTED_PACK,
     STOCK_SIZE,
     UP,
 )
-from card_envs.views import Strict, deal_keys, legal_texts, read, settled, to_move
+from card_envs.views import VERSION, Strict, Version, deal_keys, follows, legal_texts, read, settled, to_move
 
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
@@ -52,6 +54,7 @@ def _runs() -> tuple[tuple[str, ...], ...]:
 
 
 RUNS = _runs()
+SPANS = ", ".join(f"{hour}: {run[0]}-{run[-1]}" for hour, run in zip(HOURS, RUNS))
 
 
 def _all_moves() -> tuple[str, ...]:
@@ -121,21 +124,26 @@ Hour = Literal[HOURS]  # type: ignore[valid-type]
 
 
 class View(Strict):
-    """All that the player sees. Optional parts follow from the others and are checked when given."""
+    """All that the player sees."""
 
-    game: Literal["big_ben"]
-    options: Annotated[dict[str, Any], Field(description="the options of the environment")]
-    seat: Literal[0]
-    foundations: Annotated[dict[Hour, Card], Field(description="the top card at each hour")]
-    piles: Annotated[dict[Pile, list[Card]], Field(description="the cards of each pile, from the bottom")]
-    waste: Annotated[list[Card], Field(max_length=STOCK_SIZE, description="from the bottom")]
+    version: Version = VERSION
+    game: Literal["big_ben"] = "big_ben"
+    options: Annotated[Options, Field(description="of the episode")] = Options()
+    seat: Annotated[Literal[0], Field(description="there is only one")]
+    foundations: Annotated[
+        dict[Hour, Card], Field(description=f"the top card at each hour, from base to last: {SPANS}")
+    ]
+    piles: Annotated[
+        dict[Pile, list[Card]], Field(description="the cards of each pile, from the bottom; `T12` and `T1` to `T11`")
+    ]
+    waste: list[Card] = Field([], max_length=STOCK_SIZE, description="from the bottom")
     hops: Annotated[int, Field(ge=0, le=MAX_HOPS, description="hops in a row (BB-10)")] = 0
-    stock: Annotated[list[Card] | None, Field(description="the cards in it, by suit and rank")] = None
-    stock_size: int | None = None
-    to_come: Annotated[dict[Hour, int] | None, Field(description="cards still to come at each hour")] = None
-    placed: Annotated[int | None, Field(description="cards placed on foundations")] = None
-    to_move: Literal[0] | None = None
-    legal: list[str] | None = None
+    stock: list[Card] | None = follows("the cards in it, by suit and rank")
+    stock_size: int | None = follows("cards in the stock")
+    to_come: dict[Hour, int] | None = follows("cards still to come at each hour")
+    placed: int | None = follows("cards placed on foundations")
+    to_move: Literal[0] | None = follows("the seat to move; null: none")
+    legal: list[str] | None = follows("the legal moves")
 
 
 SCHEMA: dict[str, Any] = View.model_json_schema()
@@ -145,12 +153,13 @@ def view(state: State, seat: int) -> dict[str, Any]:
     """All that the player sees, ready for JSON; `SCHEMA` describes it."""
     to_come = [int(left) for left in state.to_come]
     return {
+        "version": VERSION,
         "game": GAME.name,
         "options": options_of(state).model_dump(mode="json"),
         "seat": seat,
         "foundations": {hour: RUNS[i][-1 - to_come[i]] for i, hour in enumerate(HOURS)},
         "piles": {
-            name: [CARDS[card] for card in pile[:height]]
+            name: [CARDS[card] for card in pile[FLOOR : FLOOR + height]]
             for name, pile, height in zip(PILES, state.piles, state.heights, strict=True)
         },
         "waste": [CARDS[card] for card in state.waste[: state.num_waste]],
@@ -171,7 +180,7 @@ def from_view(given: dict[str, Any]) -> State:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
     """
     seen = read(View, given)
-    state = rules.new_state(read(Options, seen.options))
+    state = rules.new_state(seen.options)
     state.over = state.needs_deal = False
     shown = _lay_foundations(state, seen) + _lay_piles(state, seen)
     _lay_stock(state, shown, seen.waste, _stock(seen, shown))
@@ -191,7 +200,7 @@ def _lay_foundations(state: State, seen: View) -> list[str]:
     for i, (hour, run) in enumerate(zip(HOURS, RUNS, strict=True)):
         top = seen.foundations.get(hour)
         if top not in run:
-            raise ValueError(f"view: foundations: hour {hour} shows one of {' '.join(run)}, got {top}")
+            raise ValueError(f"view: foundations.{hour}: hour {hour} shows one of {' '.join(run)}, got {top}")
         height = run.index(top)
         state.to_come[i] = len(run) - 1 - height
         placed += run[1 : height + 1]
@@ -207,11 +216,12 @@ def _lay_piles(state: State, seen: View) -> list[str]:
             raise ValueError(f"view: piles: {name} is missing")
         pile = seen.piles[name]
         if len(pile) > MAX_HEIGHT:
-            raise ValueError(f"view: piles: {name} has {len(pile)} cards; no pile can have more than {MAX_HEIGHT}")
+            raise ValueError(f"view: piles.{name}: {len(pile)} cards; no pile can have more than {MAX_HEIGHT}")
         for card, lower in zip(pile[FULL_PILE:], pile[FULL_PILE - 1 :]):
             if UP[CODES[card]] != CODES[lower]:
-                raise ValueError(f"view: piles: {card} can't lie on {lower} in {name} (BB-5)")
-        state.piles[i, : len(pile)] = [CODES[card] for card in pile]
+                raise ValueError(f"view: piles.{name}: {card} can't lie on {lower} in {name} (BB-5)")
+        state.piles[i] = NO_CARD
+        state.piles[i, FLOOR : FLOOR + len(pile)] = [CODES[card] for card in pile]
         state.heights[i] = len(pile)
         cards += pile
     return cards
@@ -234,11 +244,14 @@ def _stock(seen: View, shown: list[str]) -> list[str]:
     left = Counter(CARDS[card] for card in SORTED_PACK)
     left.subtract([*shown, *seen.waste])
     if min(left.values()) < 0:
-        raise ValueError(f"view: the card {min(left, key=lambda card: left[card])} occurs too often")
+        card = min(left, key=lambda card: left[card])
+        where = ", ".join(f"piles.{name}" for name, pile in seen.piles.items() if card in pile)
+        where = f"{where}, waste" if card in seen.waste else where
+        raise ValueError(f"view: {where or 'foundations'}: the card {card} occurs too often")
     stock = list(left.elements())
     if len(stock) + len(seen.waste) > STOCK_SIZE:
         raise ValueError(
-            f"view: {len(seen.waste)} cards in the waste leave {len(stock)} for the stock; "
+            f"view: waste: {len(seen.waste)} cards in the waste leave {len(stock)} for the stock; "
             f"both together never have more than {STOCK_SIZE} (BB-2)"
         )
     return stock
@@ -246,7 +259,7 @@ def _stock(seen: View, shown: list[str]) -> list[str]:
 
 def _could_have_hopped(state: State) -> bool:
     for pile, height in zip(state.piles, state.heights, strict=True):
-        if height > FULL_PILE and state.piles_of[pile[height - 2]] != 0:
+        if height > FULL_PILE and state.piles_of[pile[FLOOR + height - 2]] != 0:
             return True
     return False
 

@@ -13,15 +13,15 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: Literal["low_reserve", "high_reserve", "random", "player_0", "player_1"] = Field(
-        "low_reserve",
+        default="low_reserve",
         description="who starts each game (RB-4): the lower or the higher reserve top card, a seeded coin, or always "
         "the same player",
     )
     match: bool = Field(
-        False, strict=True, description="False: an episode is one game; True: a match to 150 points (RB-22)"
+        default=False, strict=True, description="False: an episode is one game; True: a match to 150 points (RB-22)"
     )
     reward: Literal["points", "win", "penalty"] = Field(
-        "points",
+        default="points",
         description='"points": each scored game pays every seat its own points minus the opponent\'s; '
         '"win": 1, -1 or 0 at the end of the episode; '
         '"penalty": every move pays the change of the opponent\'s penalty points minus the own ones (RB-21), and the '

@@ -14,7 +14,7 @@ import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive, shuffle
-from card_envs.engine.sets import EMPTY, ONE, below_card, bit, count, lowest, nth, set_bits
+from card_envs.engine.sets import EMPTY, ONE, below_card, bit, copy, count, lowest, nth, spread
 from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ ACTION_FIELDS = (
     Field("house_to_house", 56, 1, meaning="`H1-H2` .. `H1-H8`, `H2-H1`, `H2-H3` .. `H8-H7`"),
 )
 NUM_ACTIONS = total(ACTION_FIELDS)
+NUM_STACK_MOVES = NUM_HOUSES * (NUM_HOUSES - 1)
+NUM_CARD_MOVES = NUM_ACTIONS - NUM_STACK_MOVES
 ACTION = offsets(ACTION_FIELDS)
 RESERVE_OW, HAND_OW = ACTION.reserve_to_opponent + 1, ACTION.hand_to_opponent + 1
 # Sources and targets: houses are 0 to 7.
@@ -134,6 +136,7 @@ STATE = state_dtype(
         ("reserves", np.int8, (2, NUM_BOTH + 1)),  # from index 1
         ("wastes", np.int8, (2, NUM_BOTH + 1)),  # from index 1
         ("hands", np.int8, (2, NUM_BOTH)),  # from `hand_next`, the next card first
+        ("coming", np.int8, (2, NUM_BOTH)),  # the known cards of hand and waste, as in the field of that name below
         ("packs", np.int8, (2, NUM_CARDS)),  # as dealt
     ],
 )
@@ -260,6 +263,8 @@ def lay_out(state: State, starts: int) -> None:
         state.hand_sizes[owner] = HAND_SIZE
         state.hand_next[owner] = state.waste_sizes[owner] = state.stale[owner] = state.turns[owner] = 0
         state.first_pass[owner] = True
+        for card in range(NUM_BOTH):
+            state.coming[owner, card] = 0
         state.rewards[owner] = np.float32(0)
     for i in range(8):
         state.foundations[i] = 0
@@ -371,25 +376,20 @@ def house_moves(state: State, empty: int, first_empty: int) -> Pairs:
 @rule
 def house_action(pair: int) -> int:
     """The action of the pair 8 * house + house."""
-    source = pair >> 3
-    target = pair & 7
-    return ACTION.house_to_house + 7 * source + target - (1 if target > source else 0)
+    return ACTION.house_to_house + pair - pair // 9 - 1
 
 
 @rule
 def legal(state: State, mask: Mask) -> int:
-    mask[:] = 0
-    if state.needs_deal:
-        return 0
-    moves, pairs = legal_moves(state)
-    num_legal = count(moves) + count(pairs)
-    while moves:
-        mask[lowest(moves)] = 1
-        moves &= moves - ONE
-    while pairs:
-        mask[house_action(lowest(pairs))] = 1
-        pairs &= pairs - ONE
-    return num_legal
+    moves = pairs = EMPTY
+    if not state.needs_deal:
+        moves, pairs = legal_moves(state)
+    stack_moves = EMPTY  # no house moves onto itself: of the 64 pairs, every ninth is no action
+    for i in range(7):
+        stack_moves |= (pairs >> np.uint64(i + 1)) & (np.uint64(0xFF) << np.uint64(8 * i))
+    spread(mask, 0, moves, NUM_CARD_MOVES)
+    spread(mask, ACTION.house_to_house, stack_moves, NUM_STACK_MOVES)
+    return count(moves) + count(pairs)
 
 
 @rule
@@ -404,6 +404,12 @@ def random_move(state: State, stream: Stream) -> int:
 
 
 # Moves
+
+
+@rule
+def num_turned(state: State, player: int) -> int:
+    """1 if a card of the player's hand is turned, else 0."""
+    return 1 if state.turned != NO_CARD and state.seat == player else 0
 
 
 @rule
@@ -469,11 +475,20 @@ def put_card(state: State, card: int, target: int) -> None:
         state.reserve_sizes[other] += 1
         state.reserves[other, int(state.reserve_sizes[other])] = card
     elif target == OTHER_WASTE:
-        state.waste_sizes[other] += 1
-        state.wastes[other, int(state.waste_sizes[other])] = card
+        put_on_waste(state, other, card)
     else:
         state.houses[target] |= bit(card)
         show_top(state, target)
+
+
+@rule
+def put_on_waste(state: State, player: int, card: int) -> None:
+    """It comes up after the rest of the hand and the waste."""
+    before = int(state.hand_sizes[player]) - num_turned(state, player) + int(state.waste_sizes[player])
+    state.waste_sizes[player] += 1
+    state.wastes[player, int(state.waste_sizes[player])] = card
+    second = NUM_CARDS if state.coming[player, card] != 0 else 0
+    state.coming[player, card + second] = NUM_BOTH - before
 
 
 @rule
@@ -529,15 +544,18 @@ def turn(state: State) -> None:
     state.turned = card
     if state.first_pass[seat]:
         state.unseen[seat] &= ~bit(card)
+    else:
+        state.coming[seat, card] = state.coming[seat, NUM_CARDS + card]
+        state.coming[seat, NUM_CARDS + card] = 0
+    for i in range(NUM_BOTH):
+        state.coming[seat, i] += state.coming[seat, i] != 0  # all others come one place sooner
 
 
 @rule
 def discard(state: State) -> None:
     """RB-13."""
     seat = int(state.seat)
-    card = take_card(state, HAND)
-    state.waste_sizes[seat] += 1
-    state.wastes[seat, int(state.waste_sizes[seat])] = card
+    put_on_waste(state, seat, take_card(state, HAND))
     end_turn(state)
 
 
@@ -619,18 +637,14 @@ def set_place(obs: Obs, start: int, card: int, value: int) -> None:
 @rule
 def observe(state: State, seat: int, obs: Obs) -> None:
     seat = int(seat)
-    obs[:] = 0
     for house in range(NUM_HOUSES):
-        run = state.houses[house]
-        if run:
-            set_bits(obs, AT.houses + NUM_CARDS * house, run)
-            obs[AT.house_sizes + house] = count(run)
-            obs[AT.house_ranks + house] = (int(state.tops[house]) >> 2) + 1
-    for i in range(8):
-        obs[AT.foundations + i] = state.foundations[i]
-    set_bits(obs, AT.wanted, state.wanted)
-    if state.turned != NO_CARD:
-        obs[AT.turned + int(state.turned)] = 1
+        spread(obs, AT.houses + NUM_CARDS * house, state.houses[house], NUM_CARDS)
+    for house in range(NUM_HOUSES):
+        obs[AT.house_sizes + house] = count(state.houses[house])
+        obs[AT.house_ranks + house] = ((int(state.tops[house]) >> 2) + 1) & 15  # NO_CARD: 0
+    copy(obs, AT.foundations, state.foundations, NUM_HOUSES)
+    spread(obs, AT.wanted, state.wanted, NUM_CARDS)
+    spread(obs, AT.turned, bit(state.turned), NUM_CARDS)
     for k in range(2):
         observe_player(state, seat ^ k, k, obs)
     obs[AT.idle_tens] = int(state.idle) // 10
@@ -648,31 +662,22 @@ def observe_player(state: State, player: int, k: int, obs: Obs) -> None:
     hand_size = int(state.hand_sizes[player])
     waste_size = int(state.waste_sizes[player])
     face_down = num_face_down(state, player)
-    if reserve_size:
-        obs[AT.reserve_top + NUM_CARDS * k + int(state.reserves[player, reserve_size])] = 1
-        for i in range(reserve_size - 1, face_down, -1):
-            set_place(obs, AT.loaded + NUM_BOTH * k, int(state.reserves[player, i]), 105 - (reserve_size - i))
-    if waste_size:
-        obs[AT.waste_top + NUM_CARDS * k + int(state.wastes[player, waste_size])] = 1
-    turned = 1 if state.turned != NO_CARD and state.seat == player else 0
-    coming = AT.coming + NUM_BOTH * k
-    first = int(state.hand_next[player]) + turned
-    value = 104
-    if state.first_pass[player]:
-        value -= hand_size - turned
-    else:
-        for i in range(hand_size - turned):
-            set_place(obs, coming, int(state.hands[player, first + i]), value)
-            value -= 1
-    for i in range(1, waste_size + 1):
-        set_place(obs, coming, int(state.wastes[player, i]), value)
-        value -= 1
-    if hand_size > turned:
+    spread(obs, AT.reserve_top + NUM_CARDS * k, bit(state.reserves[player, reserve_size]), NUM_CARDS)
+    spread(obs, AT.waste_top + NUM_CARDS * k, bit(state.wastes[player, waste_size]), NUM_CARDS)
+    first = first_hidden(state, player)
+    following = EMPTY
+    if first < int(state.hand_next[player]) + hand_size:
         if not state.first_pass[player]:
-            obs[AT.next + NUM_CARDS * k + int(state.hands[player, first])] = 1
+            following = bit(state.hands[player, first])
     elif waste_size:
-        obs[AT.next + NUM_CARDS * k + int(state.wastes[player, 1])] = 1
-    set_bits(obs, AT.unseen + NUM_CARDS * k, state.unseen[player])
+        following = bit(state.wastes[player, 1])
+    spread(obs, AT.next + NUM_CARDS * k, following, NUM_CARDS)
+    copy(obs, AT.coming + NUM_BOTH * k, state.coming[player], NUM_BOTH)
+    spread(obs, AT.loaded + NUM_BOTH * k, EMPTY, NUM_CARDS)
+    spread(obs, AT.loaded + NUM_BOTH * k + NUM_CARDS, EMPTY, NUM_CARDS)
+    for i in range(reserve_size - 1, face_down, -1):
+        set_place(obs, AT.loaded + NUM_BOTH * k, int(state.reserves[player, i]), 105 - (reserve_size - i))
+    spread(obs, AT.unseen + NUM_CARDS * k, state.unseen[player], NUM_CARDS)
     obs[AT.reserve_sizes + k] = reserve_size
     obs[AT.face_down + k] = face_down
     obs[AT.hand_sizes + k] = hand_size
@@ -713,7 +718,7 @@ def num_face_down(state: State, player: int) -> int:
 @rule
 def first_hidden(state: State, player: int) -> int:
     """Index of the first hidden card in a hand."""
-    return int(state.hand_next[player]) + (1 if state.turned != NO_CARD and state.seat == player else 0)
+    return int(state.hand_next[player]) + num_turned(state, player)
 
 
 @rule
@@ -721,7 +726,7 @@ def num_hidden(state: State, player: int) -> int:
     """How many cards of a hand are hidden: those of the first pass, but for a turned one."""
     if not state.first_pass[player]:
         return 0
-    return int(state.hand_sizes[player]) - (1 if state.turned != NO_CARD and state.seat == player else 0)
+    return int(state.hand_sizes[player]) - num_turned(state, player)
 
 
 @rule

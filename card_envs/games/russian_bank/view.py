@@ -17,7 +17,18 @@ from card_envs.game import Cards, Int8s, Int64s, Pack, Ratio, State, States
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
 from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
-from card_envs.views import Strict, deal_keys, legal_texts, read, settled, to_move, whole_number
+from card_envs.views import (
+    VERSION,
+    Strict,
+    Version,
+    deal_keys,
+    follows,
+    legal_texts,
+    read,
+    settled,
+    to_move,
+    whole_number,
+)
 
 CARDS = tuple(rank + suit for rank in ACE_LOW for suit in SUITS)
 CODES = {card: code for code, card in enumerate(CARDS)}
@@ -146,56 +157,60 @@ Height = Annotated[int, Field(ge=0, le=13)]
 class Reserve(Strict):
     face_down: Annotated[int, Field(ge=0, le=12, description="cards at the bottom that were never seen")]
     cards: Annotated[list[Card], Field(description="the others, the top card last")]
-    lowest: Annotated[Height, Field(description="fewest cards that it has held (RB-20)")]
+    lowest: Height | None = follows("fewest cards that it has held (RB-20)")
 
 
 class Hand(Strict):
     size: Annotated[int, Field(ge=0, le=NUM_BOTH, description="cards, a turned one included")]
-    cards: Annotated[
-        list[Card] | None, Field(description="once the waste was turned over: all of them, the next (or turned) first")
-    ]
+    cards: list[Card] | None = Field(
+        None, description="once the waste was turned over: all of them, the next (or turned) first; before: null"
+    )
 
 
 class Player(Strict):
     reserve: Reserve
     hand: Hand
-    waste: Annotated[list[Card], Field(description="the oldest first, the top card last")]
-    unseen: Annotated[list[Card], Field(description="cards of this player's pack that lie face down, never seen")]
-    stale: Annotated[int, Field(ge=0, le=NUM_BOTH + 1, description="turns that count for RB-19")]
-    penalty_points: int | None = None
+    waste: list[Card] = Field([], description="the oldest first, the top card last")
+    unseen: list[Card] | None = Field(
+        None,
+        description="cards of this player's pack that lie face down, never seen; left out: shared out in one of the "
+        "ways that fit",
+    )
+    stale: Annotated[int, Field(ge=0, le=NUM_BOTH + 1, description="turns that count for RB-19")] = 0
+    penalty_points: int | None = follows("RB-21")
 
 
 class Foundations(Strict):
     """Cards on the two foundations of each suit, the higher first."""
 
-    C: Annotated[list[Height], Field(min_length=2, max_length=2)]
-    D: Annotated[list[Height], Field(min_length=2, max_length=2)]
-    H: Annotated[list[Height], Field(min_length=2, max_length=2)]
-    S: Annotated[list[Height], Field(min_length=2, max_length=2)]
+    C: list[Height] = Field(default=[0, 0], min_length=2, max_length=2)
+    D: list[Height] = Field(default=[0, 0], min_length=2, max_length=2)
+    H: list[Height] = Field(default=[0, 0], min_length=2, max_length=2)
+    S: list[Height] = Field(default=[0, 0], min_length=2, max_length=2)
 
 
 class View(Strict):
-    """All that a seat sees. Optional parts follow from the others and are checked when given."""
+    """All that a seat sees."""
 
-    game: Literal["russian_bank"]
-    options: Annotated[dict[str, Any], Field(description="the options of the environment")]
+    version: Version = VERSION
+    game: Literal["russian_bank"] = "russian_bank"
+    options: Annotated[Options, Field(description="of the episode")] = Options()
     seat: Annotated[Seat, Field(description="whose view this is")]
     game_number: Annotated[int, Field(ge=0, lt=MATCH_GAMES, description="0 for the first game of a match")] = 0
-    scores: Annotated[list[int], Field(min_length=2, max_length=2, description="points of player 0, player 1")]
-    starts: Annotated[Seat, Field(description="who started this game")]
-    to_move: Annotated[Seat | None, Field(description="null when the game is over")]
-    turned: Annotated[Card | None, Field(description="the turned hand card of the player to move")]
-    players: Annotated[list[Player], Field(min_length=2, max_length=2)]
+    scores: list[int] = Field([0, 0], min_length=2, max_length=2, description="points of player 0, player 1")
+    starts: Seat | None = Field(None, description="who started this game; left out: the player to move")
+    to_move: Seat | None = Field(None, description="null when the game is over; left out: `seat`")
+    turned: Card | None = Field(None, description="the turned hand card of the player to move; null: none")
+    players: Annotated[list[Player], Field(min_length=2, max_length=2, description="player 0, player 1")]
     houses: Annotated[list[list[Card]], Field(min_length=8, max_length=8, description="H1 to H8, top cards last")]
-    foundations: Foundations
-    house_moves: Annotated[int, Field(ge=0, le=16, description="house-to-house moves in a row (RB-18)")]
-    idle_turns: Annotated[int, Field(ge=0, le=200, description="turns without progress (RB-20)")]
-    progress: Annotated[bool, Field(description="whether this turn has had progress (RB-20)")]
-    dealt: Annotated[
-        list[list[Card | None]] | None,
-        Field(min_length=2, max_length=2, description="both packs as dealt; null for cards never seen"),
-    ] = None
-    legal: list[str] | None = None
+    foundations: Foundations = Foundations()
+    house_moves: Annotated[int, Field(ge=0, le=16, description="house-to-house moves in a row (RB-18)")] = 0
+    idle_turns: Annotated[int, Field(ge=0, le=200, description="turns without progress (RB-20)")] = 0
+    progress: Annotated[bool, Field(description="whether this turn has had progress (RB-20)")] = False
+    dealt: Annotated[list[list[Card | None]], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="both packs as dealt, null for cards never seen; left out: in any order"
+    )
+    legal: list[str] | None = follows("the legal moves of the seat")
 
 
 SCHEMA: dict[str, Any] = View.model_json_schema()
@@ -205,6 +220,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
     """All that a seat sees, ready for JSON; `SCHEMA` describes it."""
     heights = [int(height) for height in state.foundations]
     return {
+        "version": VERSION,
         "game": GAME.name,
         "options": options_of(state).model_dump(mode="json", exclude_none=True),
         "seat": int(seat),
@@ -258,14 +274,17 @@ def from_view(given: dict[str, Any]) -> State:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
     """
     seen = read(View, given)
-    options = read(Options, seen.options)
-    if seen.to_move is None:
-        raise ValueError("view: the game is over; a view to build on shows a decision")
-    _check_counts(seen, options)
+    mover = seen.to_move if "to_move" in seen.model_fields_set else seen.seat
+    if mover is None:
+        raise ValueError("view: to_move: the game is over; a view to build on shows a decision")
+    seen.to_move = mover
+    _fill_in(seen)
+    _check_counts(seen, mover)
     _check_cards(seen)
-    state = rules.new_state(options)
+    state = rules.new_state(seen.options)
     state.over = state.needs_deal = False
-    state.seat, state.starts, state.game_number = seen.to_move, seen.starts, seen.game_number
+    state.seat, state.game_number = mover, seen.game_number
+    state.starts = mover if seen.starts is None else seen.starts
     state.scores[:] = seen.scores
     state.turned = CODES[seen.turned] if seen.turned else NO_CARD
     state.house_moves, state.idle, state.progress = seen.house_moves, seen.idle_turns, seen.progress
@@ -274,6 +293,51 @@ def from_view(given: dict[str, Any]) -> State:
         _put_player(state, number, player)
         _put_pack(state, number, player, seen.dealt[number] if seen.dealt else None)
     return settled(Table(GAME, state), given, ("unseen", "legal"))
+
+
+def _fill_in(seen: View) -> None:
+    """What was left out of the players: which cards are unseen, and the lowest reserves."""
+    for player in seen.players:
+        if player.reserve.lowest is None:
+            player.reserve.lowest = player.reserve.face_down + (len(player.reserve.cards) > 0)
+    left = Counter(dict.fromkeys(CARDS, 2))
+    left.subtract(_shown_cards(seen))
+    for player in seen.players:
+        left.subtract(player.unseen or [])
+    first, second = seen.players
+    hidden = sum(_num_unseen(seen, number) for number, player in enumerate(seen.players) if player.unseen is None)
+    face_down = sum(left.values())
+    if hidden and hidden != face_down:
+        raise ValueError(
+            f"view: players: {hidden} cards lie face down, but the others that are shown leave {face_down}"
+        )
+    if first.unseen is None and second.unseen is None:  # who has one copy of a card can't have the other
+        single = [card for card in CARDS if left[card] == 1]
+        both = [card for card in CARDS if left[card] == 2]
+        share = max(_num_unseen(seen, 0) - len(both), 0)
+        first.unseen, second.unseen = both + single[:share], both + single[share:]
+    for player in seen.players:
+        if player.unseen is None:
+            player.unseen = [card for card in CARDS if left[card] > 0]
+
+
+def _num_unseen(seen: View, number: int) -> int:
+    """How many cards of a player lie face down and were never seen."""
+    player = seen.players[number]
+    turned = number == seen.to_move and seen.turned is not None
+    return player.reserve.face_down + (player.hand.size - turned if player.hand.cards is None else 0)
+
+
+def _shown_cards(seen: View) -> list[str]:
+    """All cards that lie open, or did once."""
+    cards = [card for house in seen.houses for card in house]
+    for suit, heights in seen.foundations.model_dump().items():
+        cards += [rank + suit for height in heights for rank in ACE_LOW[:height]]
+    for number, player in enumerate(seen.players):
+        cards += player.reserve.cards + player.waste + (player.hand.cards or [])
+        if seen.turned and seen.to_move == number and player.hand.cards is None:
+            cards.append(seen.turned)
+    return cards
 
 
 def _put_houses(state: State, seen: View) -> None:
@@ -292,14 +356,14 @@ def _put_houses(state: State, seen: View) -> None:
 def _put_player(state: State, number: int, player: Player) -> None:
     reserve, hand = player.reserve, player.hand
     state.reserve_sizes[number] = reserve.face_down + len(reserve.cards)
-    state.lowest_reserves[number] = reserve.lowest
+    state.lowest_reserves[number] = reserve.lowest or 0
     state.hand_sizes[number], state.waste_sizes[number] = hand.size, len(player.waste)
     state.stale[number] = player.stale
-    state.unseen[number] = card_set(player.unseen)
+    state.unseen[number] = card_set(player.unseen or [])
     state.reserves[number, 0] = state.wastes[number, 0] = NO_CARD
     _fill(state.reserves[number, 1 + reserve.face_down :], reserve.cards)
     _fill(state.wastes[number, 1:], player.waste)
-    turned = state.turned != NO_CARD and state.seat == number
+    turned = int(state.turned != NO_CARD and state.seat == number)
     state.first_pass[number] = hand.cards is None
     if hand.cards is None:
         state.hand_next[number] = rules.HAND_SIZE - hand.size
@@ -307,13 +371,18 @@ def _put_player(state: State, number: int, player: Player) -> None:
             state.hands[number, state.hand_next[number]] = state.turned
     else:
         _fill(state.hands[number], hand.cards)
+    unknown = hand.size - turned if hand.cards is None else 0
+    for before, card in enumerate((hand.cards or [])[turned:] + player.waste, unknown):
+        second = NUM_CARDS if state.coming[number, CODES[card]] else 0
+        state.coming[number, CODES[card] + second] = NUM_BOTH - before
 
 
 def _put_pack(state: State, number: int, player: Player, dealt: list[str | None] | None) -> None:
     """The seen cards of a pack where they were dealt, or in any order; `redeal_hidden` puts in the others."""
-    hidden = len(player.unseen) - player.reserve.face_down
+    unseen = player.unseen or []
+    hidden = len(unseen) - player.reserve.face_down
     places = range(player.reserve.face_down, NUM_CARDS - hidden)
-    cards: list[str | None] = [card for card in CARDS if card not in player.unseen]
+    cards: list[str | None] = [card for card in CARDS if card not in unseen]
     if dealt is not None:
         seen = dealt[places.start : places.stop]
         if [place for place, card in enumerate(dealt) if card] != [*places] or {*seen} != {*cards}:
@@ -326,26 +395,30 @@ def _fill(pile: Int8s, cards: list[str]) -> None:
     pile[: len(cards)] = [CODES[card] for card in cards]
 
 
-def _check_counts(seen: View, options: Options) -> None:
-    if options.match:
+def _check_counts(seen: View, mover: int) -> None:
+    if seen.options.match:
         if not 0 <= min(seen.scores) <= max(seen.scores) < MATCH_POINTS:
             raise ValueError(f"view: scores: expected 0 to {MATCH_POINTS - 1} while a match runs, got {seen.scores}")
     elif seen.game_number or any(seen.scores):
-        raise ValueError("view: game_number and scores are 0 in an episode of one game")
+        where = "game_number" if seen.game_number else "scores"
+        raise ValueError(f"view: {where}: game_number and scores are 0 in an episode of one game")
     if seen.idle_turns == rules.MAX_IDLE:
         raise ValueError(f"view: idle_turns: {rules.MAX_IDLE} of them end the game (RB-20)")
-    mover = seen.to_move or 0
     if not 0 <= seen.players[1 - mover].stale - seen.players[mover].stale <= 1:
-        raise ValueError("view: stale: turns alternate, so the player to move has as many as the other or one less")
+        raise ValueError(
+            "view: players.0.stale: turns alternate, so the player to move has as many as the other or one less"
+        )
     for number, player in enumerate(seen.players):
-        _check_player(f"view: players.{number}", player, seen.turned if number == mover else None)
+        turned = seen.turned if number == mover else None
+        _check_player(f"view: players.{number}", player, turned, _num_unseen(seen, number))
     if all(player.stale >= max(1, player.hand.size + len(player.waste)) for player in seen.players):
-        raise ValueError("view: stale: this is a stalemate (RB-19)")
+        raise ValueError("view: players.0.stale: this is a stalemate (RB-19)")
 
 
-def _check_player(where: str, player: Player, turned: str | None) -> None:
-    reserve, hand = player.reserve, player.hand
-    if reserve.face_down != max(reserve.lowest - 1, 0) or (reserve.lowest > 0) != (len(reserve.cards) > 0):
+def _check_player(where: str, player: Player, turned: str | None, hidden: int) -> None:
+    reserve, hand, unseen = player.reserve, player.hand, player.unseen or []
+    lowest = reserve.lowest or 0
+    if reserve.face_down != max(lowest - 1, 0) or (lowest > 0) != (len(reserve.cards) > 0):
         raise ValueError(f"{where}.reserve: all cards but one of the lowest count were never seen, got {reserve}")
     if turned and hand.size == 0:
         raise ValueError(f"{where}.hand: the turned card belongs to a hand without cards")
@@ -356,36 +429,50 @@ def _check_player(where: str, player: Player, turned: str | None) -> None:
             raise ValueError(f"{where}.hand: {len(hand.cards)} cards, but the size is {hand.size}")
         if turned and hand.cards[0] != turned:
             raise ValueError(f"{where}.hand: its first card is {hand.cards[0]}, but {turned} is turned")
-    hidden = reserve.face_down + (hand.size - (turned is not None) if hand.cards is None else 0)
-    if len(set(player.unseen)) != len(player.unseen) or len(player.unseen) != hidden:
-        raise ValueError(f"{where}.unseen: expected {hidden} different cards, got {player.unseen}")
+    if len(set(unseen)) != len(unseen) or len(unseen) != hidden:
+        raise ValueError(f"{where}.unseen: expected {hidden} different cards, got {unseen}")
     if not reserve.cards and not hand.size and not player.waste:
         raise ValueError(f"{where}: a player without cards has won (RB-5)")
 
 
 def _check_cards(seen: View) -> None:
     """Every card twice, houses in runs, loads on their neighbours."""
-    cards: Counter[str] = Counter()
+    cards = Counter(_shown_cards(seen))
     for number, player in enumerate(seen.players):
         for below, card in pairwise(player.reserve.cards):
             if abs(CODES[card] - CODES[below]) != 4:
                 raise ValueError(f"view: players.{number}.reserve: {card} can't have been loaded on {below} (RB-9)")
-        cards.update(player.reserve.cards + player.waste + player.unseen + (player.hand.cards or []))
-        if seen.turned and seen.to_move == number and player.hand.cards is None:
-            cards[seen.turned] += 1
+        cards.update(player.unseen or [])
     for house, run in enumerate(seen.houses):
-        cards.update(run)
         for below, card in pairwise(run):
             if rules.KEYS[CODES[card]] + 1 != rules.KEYS[CODES[below]]:
                 raise ValueError(f"view: houses.{house}: {card} can't lie on {below} (RB-8)")
     for suit, heights in seen.foundations.model_dump().items():
         if heights[0] < heights[1]:
             raise ValueError(f"view: foundations.{suit}: expected the higher pile first, got {heights}")
-        for height in heights:
-            cards.update(rank + suit for rank in ACE_LOW[:height])
     for card in CARDS:
         if cards[card] != 2:
-            raise ValueError(f"view: the card {card} occurs {cards[card]} times; each is there twice")
+            raise ValueError(
+                f"view: {_places(seen, card)}: the card {card} occurs {cards[card]} times; each is there twice"
+            )
+
+
+def _places(seen: View, card: str) -> str:
+    """Where in a view a card is, or, if nowhere, where the face-down ones are."""
+    places = [f"houses.{house}" for house, run in enumerate(seen.houses) if card in run]
+    for number, player in enumerate(seen.players):
+        piles = {
+            "reserve.cards": player.reserve.cards,
+            "hand.cards": player.hand.cards,
+            "waste": player.waste,
+            "unseen": player.unseen,
+        }
+        places += [f"players.{number}.{name}" for name, cards in piles.items() if card in (cards or [])]
+    if card == seen.turned:
+        places.append("turned")
+    if any(ACE_LOW.index(card[0]) < height for height in seen.foundations.model_dump()[card[1]]):
+        places.append(f"foundations.{card[1]}")
+    return ", ".join(places) or "players.0.unseen"
 
 
 def picture(given: dict[str, Any]) -> str:

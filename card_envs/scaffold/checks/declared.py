@@ -19,7 +19,7 @@ PARTS: dict[str, tuple[type, type]] = {  # of each module: what it offers, and w
     "bot": (contract.Bot, contract.OptionalBot),
     "view": (contract.View, contract.OptionalView),
 }
-VIEW_KEYS = ("game", "options", "seat", "to_move", "legal")
+VIEW_KEYS = ("version", "game", "options", "seat", "to_move", "legal")
 
 
 def functions_of(part: type) -> dict[str, FunctionType]:

@@ -163,7 +163,7 @@ class _Episode:
             if not 0 <= action < len(mask) or not mask[action]:
                 self.fault("bot", bot, f"chose action {action}, which is illegal")
         drawn: NDArray[np.int64] = np.zeros(1, np.int64)
-        bind(kernels.random_actions, self.game)(0, 1, self.table.states, np.array([self.moves], np.uint64), drawn)
+        bind(kernels.random_moves, self.game)(0, 1, self.table.states, np.array([self.moves], np.uint64), drawn)
         if not 0 <= drawn[0] < len(mask) or not mask[drawn[0]]:
             self.fault("rules", "random_move", f"drew action {drawn[0]}, which is illegal")
 

@@ -11,5 +11,5 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     reward: Literal["points", "win"] = Field(
-        "points", description='"points": a trick pays its winner 1 and the other -1; "win": 1 or -1 at the end'
+        default="points", description='"points": a trick pays its winner 1 and the other -1; "win": 1 or -1 at the end'
     )

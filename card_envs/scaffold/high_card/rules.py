@@ -8,7 +8,7 @@ import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive
-from card_envs.engine.sets import EMPTY, bit, count, nth, set_bits
+from card_envs.engine.sets import EMPTY, bit, count, nth, spread
 from card_envs.game import Cards, Count, Counts, Field, Key, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def legal(state: State, mask: Mask) -> int:
     mask[:] = 0
     if state.needs_deal:
         return 0
-    set_bits(mask, 0, state.hands[int(state.seat)])
+    spread(mask, 0, state.hands[int(state.seat)], PACK_SIZE)
     return count(state.hands[int(state.seat)])
 
 
@@ -130,21 +130,19 @@ def pay(state: State, winner: int) -> None:
 
 @rule
 def observe(state: State, seat: int, obs: Obs) -> None:
-    obs[:] = 0
-    set_bits(obs, AT.hand, state.hands[int(seat)])
+    spread(obs, AT.hand, state.hands[int(seat)], PACK_SIZE)
     for k in range(2):
         other = (int(seat) + k) & 1
-        set_bits(obs, AT.played + PACK_SIZE * k, state.played[other])
+        spread(obs, AT.played + PACK_SIZE * k, state.played[other], PACK_SIZE)
         obs[AT.scores + k] = state.scores[other]
-    if state.num_played & 1:
-        obs[AT.led + int(state.history[int(state.num_played) - 1])] = 1
+    led = bit(state.history[int(state.num_played) - 1]) if state.num_played & 1 else EMPTY
+    spread(obs, AT.led, led, PACK_SIZE)
 
 
 @rule
 def observe_all(state: State, seat: int, obs: Obs) -> None:
     observe(state, seat, obs[:OBS_SIZE])
-    obs[OBS_SIZE:] = 0
-    set_bits(obs, AT.other_hand, state.hands[1 - int(seat)])
+    spread(obs, AT.other_hand, state.hands[1 - int(seat)], PACK_SIZE)
 
 
 @rule

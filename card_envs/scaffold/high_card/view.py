@@ -12,7 +12,18 @@ from card_envs.engine.table import Table
 from card_envs.game import Cards, Pack, Ratio, State
 from card_envs.scaffold.high_card import GAME, rules
 from card_envs.scaffold.high_card.options import Options
-from card_envs.views import Strict, deal_keys, legal_texts, play_shown, read, settled, to_move
+from card_envs.views import (
+    VERSION,
+    Strict,
+    Version,
+    deal_keys,
+    follows,
+    legal_texts,
+    play_shown,
+    read,
+    settled,
+    to_move,
+)
 
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
@@ -65,14 +76,15 @@ Seat = Annotated[int, Field(ge=0, le=1)]
 class View(Strict):
     """All that a seat sees: the cards played, in order; who played them follows from the rules."""
 
-    game: Literal["high_card"]
-    options: dict[str, Any]
-    seat: Seat
-    scores: Annotated[list[Annotated[int, Field(ge=0, le=3)]], Field(min_length=2, max_length=2)]
-    hand: list[Literal[CARDS]]  # type: ignore[valid-type]
-    played: list[Literal[CARDS]]  # type: ignore[valid-type]
-    to_move: Seat | None
-    legal: list[str]
+    version: Version = VERSION
+    game: Literal["high_card"] = "high_card"
+    options: Annotated[Options, Field(description="of the episode")] = Options()
+    seat: Annotated[Seat, Field(description="whose view this is")]
+    scores: list[int] | None = follows("tricks of each seat")
+    hand: Annotated[list[Literal[CARDS]], Field(description="own cards")]  # type: ignore[valid-type]
+    played: list[Literal[CARDS]] = Field([], description="cards of all tricks, in the order of play")  # type: ignore[valid-type]
+    to_move: Seat | None = follows("the seat to move; null: none")
+    legal: list[str] | None = follows("the legal moves of the seat")
 
 
 SCHEMA: dict[str, Any] = View.model_json_schema()
@@ -80,6 +92,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     return {
+        "version": VERSION,
         "game": GAME.name,
         "options": options_of(state).model_dump(mode="json"),
         "seat": seat,
@@ -93,10 +106,10 @@ def view(state: State, seat: int) -> dict[str, Any]:
 
 def from_view(given: dict[str, Any]) -> State:
     seen = read(View, given)
-    table = Table(GAME, rules.new_state(read(Options, seen.options)))
+    table = Table(GAME, rules.new_state(seen.options))
     table.arrange(_plausible_pack(seen))
-    for card in seen.played:
-        play_shown(table, table.seat, card)
+    for number, card in enumerate(seen.played):
+        play_shown(table, table.seat, card, f"played.{number}")
     return settled(table, given)
 
 
@@ -112,7 +125,7 @@ def _plausible_pack(seen: View) -> Pack:
     unseen = [card for card in CARDS if card not in hands[0] + hands[1]]
     hands[1 - seen.seat] += unseen[: rules.HAND_SIZE - len(hands[1 - seen.seat])]
     if [*map(len, hands)] != [rules.HAND_SIZE] * 2 or len({*hands[0], *hands[1]}) != 2 * rules.HAND_SIZE:
-        raise ValueError(f"view: expected {rules.HAND_SIZE} cards for each seat, each once; got {hands}")
+        raise ValueError(f"view: hand: expected {rules.HAND_SIZE} cards for each seat, each once; got {hands}")
     rest = [card for card in CARDS if card not in hands[0] + hands[1]]
     return np.array([CODES[card] for card in hands[0] + hands[1] + rest], np.int8)
 

@@ -410,7 +410,7 @@ def test_random_move_is_uniform(hops: int) -> None:
     states = np.repeat(table.states, num_tables)
     actions = np.zeros(num_tables, np.int32)
     streams = np.arange(num_tables, dtype=np.uint64) << np.uint64(20)
-    bind(kernels.random_actions, GAME)(0, num_tables, states, streams, actions)
+    bind(kernels.random_moves, GAME)(0, num_tables, states, streams, actions)
     times = np.bincount(actions, minlength=rules.NUM_ACTIONS)
     assert (np.flatnonzero(times) == np.flatnonzero(table.legal())).all()
     assert (abs(times[times > 0] - 900) < 5 * 30).all()  # five standard deviations

@@ -25,7 +25,7 @@ from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, rules, solver, view
 from card_envs.games.big_ben.fit import fit, rough_weights
 from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, key_of, list_moves, move_on, read_state
-from card_envs.games.big_ben.rules import FULL_PILE, NUM_HOURS, PACK_SIZE
+from card_envs.games.big_ben.rules import FLOOR, FULL_PILE, NUM_HOURS, PACK_SIZE
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 from tests.conftest import spelled_out_options, table_of
 from tests.games.big_ben.referee import CLOCKWISE, Referee
@@ -69,7 +69,7 @@ def table_in_node(nodes: NDArray[Any], infos: NDArray[Any]) -> tuple[Any, ...]:
 def table_in_state(state: State) -> tuple[Any, ...]:
     """The same of a State."""
     piles = []
-    for cards, height in zip(state.piles.tolist(), state.heights.tolist()):
+    for cards, height in zip(state.piles[:, FLOOR:].tolist(), state.heights.tolist()):
         low = [*cards[: min(height, FULL_PILE)], 0, 0, 0][:FULL_PILE]
         piles.append((low, height, cards[height - 1] if height else -1))
     waste, stock = state.waste[: state.num_waste].tolist(), state.pack[state.num_dealt :].tolist()

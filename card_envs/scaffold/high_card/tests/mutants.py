@@ -27,17 +27,17 @@ MUTANTS = [
         WORLDS,
     ),
     Mutant(
-        "observation shows a hidden card", "set_bits(obs, AT.hand, state.hands[int(seat)])",
-        "set_bits(obs, AT.hand, state.hands[int(seat)] | (state.hands[1 - int(seat)] & bit(11)))",
+        "observation shows a hidden card", "spread(obs, AT.hand, state.hands[int(seat)], PACK_SIZE)",
+        "spread(obs, AT.hand, state.hands[int(seat)] | (state.hands[1 - int(seat)] & bit(11)), PACK_SIZE)",
     ),
     Mutant(
         "view shows a hidden card", '"hand": card_texts(state.hands[seat])',
         '"hand": card_texts(state.hands[seat] | (state.hands[1 - seat] & np.uint64(1)))', file="view.py",
     ),
     Mutant(
-        "one legal move less", "set_bits(mask, 0, state.hands[int(state.seat)])\n",
+        "one legal move less", "spread(mask, 0, state.hands[int(state.seat)], PACK_SIZE)\n",
         "hand = state.hands[int(state.seat)]\n"
-        "    set_bits(mask, 0, hand & (hand - ONE) if count(hand) > 1 else hand)\n",
+        "    spread(mask, 0, hand & (hand - ONE) if count(hand) > 1 else hand, PACK_SIZE)\n",
     ),
     Mutant("lower card wins", "action > state.history", "action < state.history", REFEREE),
     Mutant("reward to the wrong side", "pay(state, int(state.seat))", "pay(state, 1 - int(state.seat))"),

@@ -1,0 +1,161 @@
+"""A picture of a table in the making: cards, piles, fans and captions at places, which become one SVG document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
+
+from card_envs.draw.faces import HEIGHT, WIDTH, back, face, letters
+from card_envs.draw.lettering import stroke
+from card_envs.draw.pips import COLOURS, PIPS, card_name
+
+CREAM = "#f3ead2"
+GOLD = "#f2c14e"
+DARK = "#0a2f22"
+QUIET = "#a9cbbb"
+MARGIN = 20
+# How far apart the cards of a fan lie where there is room: then rank and suit of each are seen.
+ACROSS, DOWN = 26, 48
+PENS = {"light": 10, "bold": 14}  # of a capital 100 high
+
+
+class Picture:
+    """A felt table of `width` times `height`, on which a card is 100 times 140."""
+
+    def __init__(self, title: str, width: int, height: int, moves: Mapping[str, tuple[str, str]]) -> None:
+        """Begin a picture.
+
+        Args:
+            title: for those who can't see it.
+            width, height: in the units of a card.
+            moves: the legal moves: from which place to which place a card goes; the two are the same where a place is
+                only touched, and empty where there is nothing to touch. It goes along as `data-moves` of the SVG.
+        """
+        self.title, self.width, self.height, self.moves = title, width, height, moves
+        self._parts: list[str] = []
+        self._defined: dict[str, str] = {}  # by id
+
+    @contextmanager
+    def place(self, name: str, label: str) -> Iterator[None]:
+        """What is drawn within belongs to this place of the game, which is called `label` in words."""
+        self._parts.append(f'<g data-place="{escape(name)}" role="img" aria-label="{escape(label)}">')
+        yield
+        self._parts.append("</g>")
+
+    def card(self, card: str, x: float, y: float, size: float = 1, turn: float = 0) -> None:
+        """A card's face, its top left corner at (x, y); `turn` degrees around its middle."""
+        self._use(f"card-{card}", face(card), x, y, size, turn, card_name(card))
+
+    def back(self, x: float, y: float, pack: int = 0, size: float = 1, turn: float = 0) -> None:
+        """A card's back."""
+        self._use(f"back-{pack % 2}", back(pack), x, y, size, turn, "")
+
+    def slot(self, x: float, y: float, suit: str = "") -> None:
+        """An empty place for a card, perhaps for those of one suit."""
+        self._parts.append(
+            f'<rect x="{x + 2:g}" y="{y + 2:g}" width="{WIDTH - 4}" height="{HEIGHT - 4}" rx="9" fill="{DARK}" '
+            f'fill-opacity=".28" stroke="{CREAM}" stroke-opacity=".45" stroke-width="2.5" stroke-dasharray="9 7"/>'
+        )
+        if suit:
+            self._parts.append(
+                f'<path transform="translate({x + WIDTH / 2:g} {y + HEIGHT / 2:g}) scale(.46)" fill="{CREAM}" '
+                f'fill-opacity=".4" d="{PIPS[suit]}"/>'
+            )
+
+    def fan(self, cards: Sequence[str], x: float, y: float, across: float = 0, down: float = 0) -> None:
+        """Cards from the first at (x, y), each so much further than the one below."""
+        for number, card in enumerate(cards):
+            self.card(card, x + number * across, y + number * down)
+
+    def pile(self, size: int, x: float, y: float, pack: int = 0, cards: Sequence[str] = ()) -> None:
+        """A pile of `size` face-down cards, thicker the more there are, with these cards face up on it."""
+        if size + len(cards) == 0:
+            self.slot(x, y)
+        for layer in range(min(4, (size + 7) // 8)):
+            self.back(x - 2 * layer, y - 2 * layer, pack)
+        if cards:
+            self.card(cards[-1], x, y)
+
+    def name(self, text: str, x: float, y: float) -> None:
+        """What the notation calls a place, around (x, y)."""
+        self.text(text, x, y, 17, colour=QUIET)
+
+    def badge(self, text: str, x: float, y: float) -> None:
+        """A short text on a dark plate around (x, y): how many cards there are."""
+        width = self.text_width(text, 20) + 22
+        self._parts.append(
+            f'<rect x="{x - width / 2:g}" y="{y - 18:g}" width="{width:g}" height="36" rx="18" fill="{DARK}" '
+            f'stroke="{CREAM}" stroke-opacity=".7" stroke-width="1.5"/>'
+        )
+        self.text(text, x, y, 20, weight="bold")
+
+    def text(
+        self,
+        text: str,
+        x: float,
+        y: float,
+        height: float = 24,
+        anchor: str = "middle",
+        colour: str = CREAM,
+        weight: str = "light",
+    ) -> None:
+        """A caption with capitals of this height, centred on y; x is its `start`, `middle` or `end`."""
+        left = x - {"start": 0, "middle": 0.5, "end": 1}[anchor] * self.text_width(text, height)
+        pen = PENS[weight] * height / 100
+        self._parts.append(letters(text, left, y - height / 2, height, colour, pen))
+
+    @staticmethod
+    def text_width(text: str, height: float) -> float:
+        """How wide a caption is."""
+        return stroke(text)[0] * height / 100
+
+    def suit(self, suit: str, x: float, y: float, size: float) -> None:
+        """A pip around (x, y), on paper, so that black ones are seen as well as red ones."""
+        self._parts.append(
+            f'<circle cx="{x:g}" cy="{y:g}" r="{size * 0.78:g}" fill="#fffdf6"/>'
+            f'<path transform="translate({x:g} {y:g}) scale({size / 100:g})" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
+        )
+
+    def plate(self, x: float, y: float, width: float, height: float, bright: bool = False) -> None:
+        """A dark plate for captions; a bright edge marks whose turn it is."""
+        edge, wide, clear = (GOLD, 4, 1) if bright else (CREAM, 1.5, 0.35)
+        self._parts.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="14" fill="{DARK}" fill-opacity=".62" '
+            f'stroke="{edge}" stroke-opacity="{clear:g}" stroke-width="{wide:g}"/>'
+        )
+
+    def raw(self, svg: str) -> None:
+        """Anything else."""
+        self._parts.append(svg)
+
+    def define(self, name: str, svg: str) -> None:
+        """A group that `<use href="#name"/>` puts in."""
+        self._defined[name] = svg
+
+    def svg(self) -> str:
+        """The document."""
+        groups = "".join(f'<g id="{name}">{shapes}</g>' for name, shapes in self._defined.items())
+        moves = escape(json.dumps(self.moves, separators=(",", ":")))
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
+            f'height="{self.height}" style="max-width:100%;height:auto" role="group" aria-label="{escape(self.title)}" '
+            f'data-moves="{moves}">'
+            f'<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="#23805a"/>'
+            f'<stop offset="1" stop-color="#0f4a35"/></radialGradient>{groups}</defs>'
+            f'<rect width="{self.width}" height="{self.height}" rx="22" fill="url(#felt)"/>'
+            f"{''.join(self._parts)}</svg>\n"
+        )
+
+    def _use(self, name: str, shapes: str, x: float, y: float, size: float, turn: float, label: str) -> None:
+        self._defined[name] = shapes
+        scaled = f" scale({size:g})" if size != 1 else ""
+        turned = f" rotate({turn:g} {WIDTH / 2:g} {HEIGHT / 2:g})" if turn else ""
+        told = f' data-card="{name[5:]}"' if label else ""
+        self._parts.append(f'<use href="#{name}" transform="translate({x:g} {y:g}){scaled}{turned}"{told}/>')
+
+
+def fan_step(number: int, step: float, room: float, card: float) -> float:
+    """How far apart the cards of a fan lie, to stay within `room`: `step` where that is enough."""
+    return min(step, (room - card) / (number - 1)) if number > 1 else step

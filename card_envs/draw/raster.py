@@ -1,0 +1,69 @@
+"""Images of SVG documents: PNG, pixels, GIF. Needs `pip install "card_envs[draw]"`: resvg and Pillow."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.buffers import whole_number
+from card_envs.files import replace_file
+
+MAX_WIDTH = 8192
+GROUND = "#12211a"  # behind the round corners of the table
+
+
+def check_libraries() -> None:
+    """Raise ValueError that says what to install where images can't be made."""
+    try:
+        import PIL.Image  # noqa: F401
+        import resvg_py  # noqa: F401
+    except ImportError:
+        raise ValueError("pictures need resvg and Pillow: pip install 'card_envs[draw]'") from None
+
+
+def png(svg: str, width: int = 1200) -> bytes:
+    """A PNG of an SVG document, `width` pixels wide."""
+    whole_number(width, 16, MAX_WIDTH, "width")
+    check_libraries()
+    from resvg_py import svg_to_bytes
+
+    # The drawings have no text elements: looking for fonts would only cost time.
+    return bytes(svg_to_bytes(svg_string=svg, width=width, skip_system_fonts=True))
+
+
+def pixels(svg: str, width: int = 1200) -> NDArray[np.uint8]:
+    """[height, width, 3] uint8, RGB, of an SVG document; both sides are even, as video writers want them."""
+    drawn = png(svg, width)
+    from PIL import Image
+
+    with Image.open(io.BytesIO(drawn)) as image:
+        ground = Image.new("RGB", (image.width - image.width % 2, image.height - image.height % 2), GROUND)
+        ground.paste(image, mask=image.getchannel("A"))
+        return np.array(ground, np.uint8)
+
+
+def save_gif(path: str | Path, svgs: Iterable[str], width: int = 800, seconds: float = 1.0) -> int:
+    """Write pictures as an animated GIF; returns how many there were.
+
+    Args:
+        path: of the file, written in one step.
+        svgs: the documents, all of one shape.
+        width: in pixels.
+        seconds: that each is shown, 0.02 to 60; the last stays three times as long.
+    """
+    if not 0.02 <= seconds <= 60:
+        raise ValueError(f"seconds: expected 0.02 to 60, got {seconds}")
+    check_libraries()
+    from PIL import Image
+
+    # Few colours, without dots between them: flat shapes stay flat, and the file small.
+    frames = [Image.fromarray(pixels(svg, width)).quantize(128, dither=Image.Dither.NONE) for svg in svgs]
+    times = [round(1000 * seconds)] * (len(frames) - 1) + [round(3000 * seconds)]
+    file = io.BytesIO()
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0)
+    replace_file(path, file.getvalue())
+    return len(frames)

@@ -1,0 +1,213 @@
+"""Every game in OpenSpiel (`pip install 'card_envs[open_spiel]'`), and players of either side on the other.
+
+    import card_envs.envs.spiel                                  # registers the games
+    game = pyspiel.load_game("card_envs_back_alley", {"options": '{"deals": "single", "reward": "win"}'})
+    bot = card_envs.envs.spiel.OpponentBot(card_envs.load_opponent("back_alley/greedy"))
+
+Deals are chance nodes with one outcome (SAMPLED_STOCHASTIC), drawn anew each time that one is passed. OpenSpiel's MCTS
+sees all cards of the state that it is given; IS-MCTS draws the hidden ones anew (`resample_from_infostate`).
+Ref: Lanctot et al. 2019, "OpenSpiel: a framework for reinforcement learning in games".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyspiel
+from numpy.typing import NDArray
+
+from card_envs.engine.table import Table
+from card_envs.game import Game
+from card_envs.games import GAMES
+from card_envs.opponents.policy import Opponent, Turn, moves_of, turn_of_states
+
+LONGEST = 1 << 16  # moves of an episode: far beyond any
+PREFIX = "card_envs_"
+
+
+class Draws:
+    """What the deals of a game are drawn from. A copy of a state shares it: else it would know the deals to come."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Draws:
+        return self
+
+    def key(self) -> np.uint64:
+        return self._rng.integers(1 << 64, dtype=np.uint64)
+
+
+class SpielState(pyspiel.State):  # type: ignore[misc]
+    """An episode as OpenSpiel has it: the table, and what it has paid so far."""
+
+    def __init__(self, game: SpielGame) -> None:
+        super().__init__(game)
+        self.table = Table(game.card_game, game.card_game.rules.new_state(game.options))
+        self.draws = game.draws
+        self.paid = np.zeros(game.card_game.rules.NUM_SEATS)
+        self.begun = False
+
+    def current_player(self) -> int:
+        if self.table.needs_deal:
+            return int(pyspiel.PlayerId.TERMINAL if self.is_terminal() else pyspiel.PlayerId.CHANCE)
+        return self.table.seat
+
+    def is_terminal(self) -> bool:
+        return self.begun and self.table.over
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        return [(0, 1.0)]
+
+    def _legal_actions(self, player: int) -> list[int]:
+        legal: list[int] = np.flatnonzero(self.table.legal()).tolist()
+        return legal
+
+    def _apply_action(self, action: int) -> None:
+        if self.table.needs_deal:
+            self.table.state.rng = self.draws.key()
+            self.table.deal()
+            self.begun = True
+        else:
+            self.table.play(action)
+            self.paid += self.table.rewards
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return "deal" if player < 0 else self.table.game.view.move_text(self.table.state, action)
+
+    def returns(self) -> list[float]:
+        paid: list[float] = self.paid.tolist()
+        return paid if self.is_terminal() else [0.0] * len(paid)
+
+    def resample_from_infostate(self, player: int, sampler: Any = None) -> SpielState:
+        """A state in which what a player can't know is drawn anew."""
+        world: SpielState = self.clone()
+        world.table.redeal_hidden(player, int(self.draws.key()))
+        return world
+
+    def __str__(self) -> str:
+        view = self.table.game.view
+        return view.picture(view.view(self.table.state, self.table.seat)) if self.begun else "before the deal"
+
+
+class SpielGame(pyspiel.Game):  # type: ignore[misc]
+    """A game with its options (JSON) and the seed of its deals as OpenSpiel's parameters."""
+
+    def __init__(self, game: Game, kind: pyspiel.GameType, params: dict[str, Any]) -> None:
+        self.card_game = game
+        self.options = game.validated(json.loads(params.get("options") or "{}"))
+        self.draws = Draws(params.get("seed", 0))
+        rules = game.rules
+        deals = game.num_deals(rules.new_state(self.options))
+        most = 1.0 if self.options.reward == "win" else max(-rules.WORST_SCORE * deals, 1.0)
+        info = pyspiel.GameInfo(
+            num_distinct_actions=rules.NUM_ACTIONS,
+            max_chance_outcomes=1,
+            num_players=rules.NUM_SEATS,
+            min_utility=0.0 if game.is_solitaire else -most,
+            max_utility=most,
+            utility_sum=None if game.is_solitaire else 0.0,
+            max_game_length=LONGEST,
+        )
+        super().__init__(kind, info, params)
+
+    def new_initial_state(self) -> SpielState:
+        return SpielState(self)
+
+    def make_py_observer(self, kind: Any = None, params: Any = None) -> SpielObserver:
+        return SpielObserver(self.card_game)
+
+
+class SpielObserver:
+    """What a player sees: all of it, with a perfect memory, so that observation and information state are one."""
+
+    def __init__(self, game: Game) -> None:
+        self.tensor = np.zeros(game.rules.OBS_SIZE, np.float32)
+        self.dict = {"observation": self.tensor}
+
+    def set_from(self, state: SpielState, player: int) -> None:
+        self.tensor[:] = state.table.observe(player)
+
+    def string_from(self, state: SpielState, player: int) -> str:
+        return state.table.observe(player).tobytes().hex()
+
+
+class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
+    """One of our opponents as a bot of OpenSpiel; it is told what the seat to move knows."""
+
+    def __init__(self, opponent: Opponent, seed: int = 0) -> None:
+        super().__init__()
+        self.opponent = opponent
+        self.rng = np.random.default_rng(seed)
+
+    def step(self, state: SpielState) -> int:
+        world = state.resample_from_infostate(state.current_player())
+        return int(moves_of(self.opponent, turn_of_states(self.opponent.game, world.table.states), self.rng)[0])
+
+    def restart_at(self, state: SpielState) -> None:
+        """Nothing is remembered from move to move."""
+
+
+class BotPolicy:
+    """A bot of OpenSpiel as a policy of ours. At each decision it is given a world that fits what its seat knows.
+
+    Derive a class whose `__init__` takes the game alone to name it in `compare`: `module:Class`.
+    """
+
+    def __init__(self, game: Game, make: Callable[[pyspiel.Game], pyspiel.Bot], **options: Any) -> None:
+        """Take a bot.
+
+        Args:
+            game: what it plays.
+            make: makes it for OpenSpiel's form of the game.
+            options: of the game.
+        """
+        self.spiel = pyspiel.load_game(PREFIX + game.name, {"options": json.dumps(options)})
+        self.bot = make(self.spiel)
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        actions = []
+        for world in turn.worlds(rng, 1)[:, 0]:
+            state = self.spiel.new_initial_state()
+            state.apply_action(0)
+            state.table = Table(turn.game, world)
+            actions.append(self.bot.step(state))
+        return np.array(actions, np.int64)
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        chosen = self.act(turn, np.random.default_rng(0))
+        return np.eye(turn.mask.shape[1], dtype=np.float32)[chosen]
+
+
+def register(game: Game) -> None:
+    """Make a game known to OpenSpiel, under its name with `card_envs_` before it."""
+    solitaire = game.is_solitaire
+    kind = pyspiel.GameType(
+        short_name=PREFIX + game.name,
+        long_name=game.title,
+        dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+        chance_mode=pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
+        information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+        utility=pyspiel.GameType.Utility.GENERAL_SUM if solitaire else pyspiel.GameType.Utility.ZERO_SUM,
+        reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+        max_num_players=game.rules.NUM_SEATS,
+        min_num_players=game.rules.NUM_SEATS,
+        provides_information_state_string=True,
+        provides_information_state_tensor=True,
+        provides_observation_string=True,
+        provides_observation_tensor=True,
+        parameter_specification={"options": "{}", "seed": 0},
+    )
+
+    class Registered(SpielGame):
+        def __init__(self, params: dict[str, Any] | None = None) -> None:
+            super().__init__(game, kind, params or {})
+
+    pyspiel.register_game(kind, Registered)
+
+
+for _game in GAMES.values():
+    register(_game)

@@ -1,0 +1,44 @@
+"""Policies from torch modules, for those who stay in Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.opponents.network import ILLEGAL, LogitsPolicy
+from card_envs.opponents.policy import Turn
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TorchPolicy(LogitsPolicy):
+    """Plays by a module from observations and masks to logits.
+
+    The module gets `observation` [n, D] and `action_mask` [n, A] float32, as the environments give them, unscaled, and
+    answers with [n, A] logits; what it says of illegal actions does not count.
+    """
+
+    def __init__(self, module: torch.nn.Module, sampled: bool = True) -> None:
+        """Take a module; it is used as it is, whatever happens to it later.
+
+        Args:
+            module: with its weights; put it into `eval()` where that makes a difference.
+            sampled: draw moves from the probabilities; False: play the likeliest.
+        """
+        super().__init__(sampled)
+        self.module = module
+
+    def logits_at(self, turn: Turn) -> NDArray[np.float32]:
+        """See `LogitsPolicy.logits_at`. Raises ValueError where the module gives something else."""
+        import torch
+
+        with torch.no_grad():
+            device = next((parameter.device for parameter in self.module.parameters()), torch.device("cpu"))
+            obs, mask = (torch.from_numpy(array).to(device, torch.float32) for array in (turn.obs, turn.mask))
+            logits = self.module(obs, mask).float().cpu().numpy()
+        if logits.shape != turn.mask.shape or not np.isfinite(logits[turn.mask != 0]).all():
+            raise ValueError(f"{type(self.module).__name__}: expected finite logits of shape {turn.mask.shape}")
+        return np.where(turn.mask != 0, logits, ILLEGAL).astype(np.float32)

@@ -1,0 +1,1 @@
+"""Opponents for frontends in any language: the position protocol over HTTP and over stdin and stdout."""

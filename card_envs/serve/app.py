@@ -1,0 +1,233 @@
+"""The server's requests over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Header, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from card_envs.draw import draw
+from card_envs.serve import messages
+from card_envs.serve.advisers import Advisers
+from card_envs.serve.messages import Problem
+from card_envs.serve.seats import Seats
+
+PAGE = Path(__file__).parent / "page"
+RETRY_AFTER = "1"  # seconds
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",  # a seat's link is a secret
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'",
+}
+DOCS = ("/docs", "/redoc")  # pages of FastAPI, whose scripts come from elsewhere
+
+Wait = Annotated[float, Query(ge=0, le=30, allow_inf_nan=False, description="seconds to wait for the seat's turn")]
+Picture = Annotated[Literal["wide", "tall"] | None, Query(description="add a drawing (SVG), for such a screen")]
+Number = Annotated[int | None, Query(ge=0, le=1 << 31)]
+
+
+def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = ("*",)) -> FastAPI:
+    """The application.
+
+    Args:
+        seats: what answers.
+        origins: of web pages elsewhere that may ask.
+        hosts: names by which the server may be called; else a page elsewhere could reach a local one by a name of its
+            own.
+    """
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        tending = asyncio.create_task(seats.tend())
+        yield
+        tending.cancel()
+        seats.stop()
+
+    failures: dict[int | str, dict[str, Any]] = {
+        status: {"model": messages.Failure} for status in sorted({*messages.STATUS.values(), 400})
+    }
+    app = FastAPI(title="card_envs", version="1", lifespan=life, responses=failures)
+    app.add_middleware(Bounds, body=seats.limits.body)
+    app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings shrink to a tenth
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+    if origins:
+        app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
+    app.add_exception_handler(Problem, _tell_problem)
+    app.add_exception_handler(RequestValidationError, _tell_malformed)
+    app.add_exception_handler(HTTPException, _tell_http)
+    _add_games(app, seats)
+    _add_seats(app, seats)
+    app.mount("/v1", _nowhere)
+    if PAGE.is_dir():
+        app.mount("/", StaticFiles(directory=PAGE, html=True))
+    return app
+
+
+def _add_games(app: FastAPI, seats: Seats) -> None:
+    """What leaves nothing behind."""
+    advisers = seats.advisers
+
+    @app.get("/v1/games", response_model=messages.Games)
+    async def games() -> Response:
+        return JSONResponse(advisers.games())
+
+    @app.get("/v1/games/{game}/schema", response_model=dict[str, Any])
+    async def schema(game: str) -> Response:
+        return JSONResponse(advisers.schema(game))
+
+    @app.get("/v1/opponents", response_model=messages.Opponents)
+    async def opponents(game: str | None = None) -> Response:
+        return JSONResponse(advisers.opponent_list(game))
+
+    @app.post("/v1/advise", response_model=messages.Advice)
+    async def advise(body: messages.AdviseRequest) -> Response:
+        return JSONResponse(await advisers.advise(body))
+
+    @app.post("/v1/replay", response_model=messages.Position)
+    async def replay(body: messages.ReplayRequest, picture: Picture = None) -> Response:
+        return await _drawn(advisers, await advisers.replay(body), picture)
+
+
+def _add_seats(app: FastAPI, seats: Seats) -> None:
+    """Tables."""
+
+    @app.post("/v1/tables", response_model=messages.NewTable, status_code=201)
+    async def create(body: messages.TableRequest) -> Response:
+        return JSONResponse(seats.create(body), 201)
+
+    @app.get("/v1/seats/{token}", response_model=messages.Position)
+    async def position(
+        token: str, wait: Wait = 0.0, since: Number = None, at: Number = None, picture: Picture = None
+    ) -> Response:
+        return await _drawn(seats.advisers, await seats.position(token, wait, since, at), picture)
+
+    @app.delete("/v1/seats/{token}", response_model=messages.Left)
+    async def leave(token: str) -> Response:
+        return JSONResponse(seats.leave(token))
+
+    @app.post("/v1/seats/{token}/moves", response_model=messages.Position)
+    async def move(token: str, body: messages.MoveRequest, picture: Picture = None) -> Response:
+        return await _drawn(seats.advisers, await seats.move(token, body), picture)
+
+    @app.post("/v1/seats/{token}/undo", response_model=messages.Position)
+    async def undo(token: str, picture: Picture = None) -> Response:
+        return await _drawn(seats.advisers, seats.undo(token), picture)
+
+    @app.get("/v1/seats/{token}/record", response_model=dict[str, Any])
+    async def record(token: str) -> Response:
+        return JSONResponse(seats.record(token))
+
+    @app.get(
+        "/v1/seats/{token}/events",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "all was seen"}},
+    )
+    async def events(token: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
+        last = int(last_event_id) if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
+        stream = seats.stream(token, last)
+        if stream is None:
+            return Response(status_code=204)
+        return StreamingResponse(_as_events(stream), media_type="text/event-stream")
+
+
+async def _drawn(advisers: Advisers, found: dict[str, Any], picture: Picture) -> Response:
+    """A position, with its drawing where one is asked for."""
+    if picture is not None:
+        game, view = advisers.opponents.game(found["game"]), found["view"]
+        found["picture"] = await advisers.quick.run(lambda: draw(game, view, picture == "tall"))
+    return JSONResponse(found)
+
+
+async def _as_events(stream: AsyncIterator[dict[str, Any] | None]) -> AsyncIterator[str]:
+    async for position in stream:
+        if position is None:
+            yield ": still here\n\n"
+        else:
+            yield f"event: position\nid: {position['turn']}\ndata: {json.dumps(position)}\n\n"
+
+
+async def _tell_problem(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)
+    headers = {"Retry-After": RETRY_AFTER} if problem.status == 503 else None
+    return JSONResponse(problem.as_dict(), problem.status, headers)
+
+
+async def _tell_malformed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"][1:]))  # after "body", "query" or "path"
+    what = Problem("bad_request", f"{where}: {first['msg']}" if where else first["msg"], where or None)
+    return JSONResponse(what.as_dict(), what.status)
+
+
+async def _tell_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = {404: "unknown", 413: "too_large"}.get(error.status_code, "bad_request")
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(_methods(request))
+    return JSONResponse(Problem(code, str(error.detail)).as_dict(), error.status_code, headers)
+
+
+async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """What no route answers, before the page's files are looked through."""
+    raise HTTPException(405 if _methods(Request(scope)) else 404)
+
+
+def _methods(request: Request) -> list[str]:
+    """What may be asked of a path; each route knows its own methods only."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    path = request.url.path
+    return sorted({name for route in routes if route.path_regex.match(path) for name in route.methods or ()})
+
+
+class Bounds:
+    """Turns away bodies that are too long, and adds the headers that every reply has."""
+
+    def __init__(self, app: ASGIApp, body: int) -> None:
+        self.app = app
+        self.body = body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
+        if scope["path"].startswith(DOCS):
+            del headers[b"content-security-policy"]
+        left = self.body
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise HTTPException(413, f"expected a body of at most {self.body:,} bytes")
+            return message
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *headers.items()]
+            await send(message)
+
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        if declared.isdigit() and int(declared) > self.body:
+            problem = Problem("too_large", f"expected a body of at most {self.body:,} bytes")
+            await JSONResponse(problem.as_dict(), problem.status)(scope, receive, with_headers)
+            return
+        await self.app(scope, bounded, with_headers)

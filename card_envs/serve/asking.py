@@ -1,0 +1,144 @@
+"""The opponents that a server offers, by name, and asking one within a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from card_envs.files import read_json
+from card_envs.game import Game
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.network import AfterstatePolicy, NetworkPolicy
+from card_envs.opponents.policy import Opponent, moves_of
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy
+from card_envs.serve.episode import Episode
+from card_envs.serve.messages import Problem
+
+Answer = TypeVar("Answer")
+
+QUICK = (
+    RandomPolicy,
+    ScriptedPolicy,
+    NetworkPolicy,
+    AfterstatePolicy,
+)  # less than a millisecond a move: no thread needed
+FIRST_SHARE = 16  # a search within a time begins with this part of its worlds
+SPARE = 1.5  # positions differ: a search is begun if so many times as long would be there
+
+
+class Opponents:
+    """Opponents by game and short name: those that come with the package, and those that the owner adds."""
+
+    def __init__(self, games: Sequence[Game], added: Mapping[str, str] | None = None) -> None:
+        """Load them.
+
+        Args:
+            games: that are offered.
+            added: what `load_opponent` takes, by the name under which it is offered: `back_alley/mine`.
+
+        Raises:
+            ValueError: one of them can't be loaded.
+        """
+        self.games = {game.name: game for game in games}
+        self._all: dict[str, dict[str, Opponent]] = {
+            game.name: {name: load_opponent(f"{game.name}/{name}", game) for name in opponent_names(game)}
+            for game in games
+        }
+        for name, what in (added or {}).items():
+            game_name, _, short = name.partition("/")
+            if game_name not in self.games or not short:
+                raise ValueError(f"opponent {name!r}: expected GAME/NAME=WHAT, with one of {', '.join(self.games)}")
+            self._all[game_name][short] = replace(load_opponent(what, game_name), name=short)
+
+    def game(self, name: str) -> Game:
+        """A game by name. Raises Problem."""
+        if name not in self.games:
+            raise Problem("unknown", f"game: no {name!r:.80}; there are: {', '.join(self.games)}", "game")
+        return self.games[name]
+
+    def names(self, game: Game) -> list[str]:
+        """The short names of those that play a game."""
+        return list(self._all[game.name])
+
+    def opponent(self, game: Game, name: str, field: str = "opponent") -> Opponent:
+        """One of them. Raises Problem; a path or a class is never looked for."""
+        if name not in self._all[game.name]:
+            raise Problem("unknown", f"{field}: no {name!r:.80}; there are: {', '.join(self.names(game))}", field)
+        return self._all[game.name][name]
+
+
+def is_quick(opponent: Opponent) -> bool:
+    """Whether an opponent answers so fast that no thread is worth its while."""
+    return isinstance(opponent.policy, QUICK)
+
+
+def choose(opponent: Opponent, episode: Episode, key: int, seconds: float) -> Callable[[], int]:
+    """What to call, in any thread, for the opponent's action at a table; it sees what its seat sees.
+
+    Args:
+        opponent: whose turn it is.
+        episode: looked at now, not when the call comes.
+        key: of all that the opponent draws.
+        seconds: that it has.
+    """
+    rng = np.random.default_rng([key, len(episode.moves)])
+    turn = episode.turn(rng)
+    seed = int(rng.integers(1 << 63))
+
+    def ask(one: Opponent) -> int:
+        return int(moves_of(one, turn, np.random.default_rng(seed))[0])
+
+    return lambda: within(seconds, opponent, ask)
+
+
+def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:
+    """What an opponent thinks of the legal moves. Raises ValueError as `Opponent.evaluate` does."""
+    advices = within(seconds, opponent, lambda one: one.evaluate(view, seed))
+    return [
+        {name: None if value != value else value for name, value in one._asdict().items()}  # nan: not tried
+        for one in advices
+    ]
+
+
+def within(seconds: float, opponent: Opponent, ask: Callable[[Opponent], Answer]) -> Answer:
+    """Ask an opponent; a search looks at fewer worlds where the time would not do for all of them.
+
+    With time enough the answer is that of the whole search.
+    """
+    policy = opponent.policy
+    if not isinstance(policy, SearchPolicy):
+        return ask(opponent)
+    end = time.perf_counter() + seconds
+    worlds = max(1, policy.num_worlds // FIRST_SHARE)
+    while True:
+        began = time.perf_counter()
+        answer = ask(replace(opponent, policy=SearchPolicy(policy.game, worlds, 1, policy.guide)))
+        now = time.perf_counter()
+        affordable = int(worlds * (end - now) / max(now - began, 1e-6) / SPARE)
+        if worlds == policy.num_worlds or affordable < 2 * worlds:
+            return answer
+        worlds = min(policy.num_worlds, affordable)
+
+
+@cache
+def measured(game: Game) -> dict[str, list[dict[str, Any]]]:
+    """What `compare` found out about each opponent of a game: rating or share of wins, margin, time a move."""
+    package = Path(__file__).parents[1]
+    folder = next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), None)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for file in sorted(folder.glob(f"{game.name}-*.json")) if folder else []:
+        figures = read_json(file)
+        if figures.get("game") != game.name or figures.get("version") != game.version:
+            continue
+        about = {key: figures[key] for key in ("options", "pairs") if key in figures}
+        for one in figures.get("policies", []):
+            shown = ("rating", "win_share", "microseconds_per_move")
+            found.setdefault(one["name"], []).append({**about, **{key: one[key] for key in shown if key in one}})
+    return found

@@ -1,0 +1,225 @@
+"""What goes over the wire: requests, which are checked, and replies, as the OpenAPI page describes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+STATUS = {
+    "unknown": 404,
+    "not_your_turn": 409,
+    "stale_turn": 409,
+    "over": 409,
+    "not_over": 409,
+    "no_undo": 409,
+    "not_alone": 409,
+    "forbidden": 403,
+    "too_large": 413,
+    "bad_request": 422,
+    "bad_view": 422,
+    "bad_deal": 422,
+    "illegal_move": 422,
+    "failed": 500,
+    "busy": 503,
+}
+MOST_ENTRIES = 20_000  # of any list or object: the moves of a record
+PLACE = re.compile(
+    r"((?:view|deal|record|options?)(?:[.:\[] ?[\w.\[\]]+)?)(?=: )"
+)  # `view: hand.2: …`, `deal.packs[0]: …`
+
+
+class Problem(Exception):
+    """What a client is told instead of a reply."""
+
+    def __init__(self, code: str, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.field = field
+
+    @property
+    def status(self) -> int:
+        return STATUS[self.code]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it is sent."""
+        return {"error": {"code": self.code, "message": str(self), "field": self.field}}
+
+
+def wrong(code: str, error: ValueError) -> Problem:
+    """The problem that an error of the games tells; its text begins with the place that is wrong."""
+    message = str(error)
+    place = PLACE.match(message)
+    return Problem(code, message, place[1].replace(": ", ".") if place else None)
+
+
+def malformed(error: ValidationError) -> Problem:
+    """The problem of a body that is not as its model."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return Problem("bad_request", f"{where}: {first['msg']}" if where else first["msg"], where or None)
+
+
+class Request(BaseModel):
+    """A body: these keys alone, of exactly these types; but `2.0` is a whole number, as some languages write them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, given: Any) -> Any:
+        try:
+            return _with_whole_numbers(given)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+
+
+def _with_whole_numbers(given: Any) -> Any:
+    if isinstance(given, (dict, list)) and len(given) > MOST_ENTRIES:
+        raise ValueError(f"a list or object of {len(given)} entries; expected at most {MOST_ENTRIES}")
+    if isinstance(given, dict):
+        return {key: _with_whole_numbers(value) for key, value in given.items()}
+    if isinstance(given, list):
+        return [_with_whole_numbers(value) for value in given]
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+class Reply(BaseModel):
+    """What is sent; described here, made elsewhere."""
+
+
+GameName = Annotated[str, Field(max_length=64, description="as `/v1/games` lists it")]
+OpponentName = Annotated[str, Field(max_length=200, description="as `/v1/opponents` lists it, without the game")]
+Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=1 << 64)]
+Wait = Annotated[float, Field(ge=0, le=30, description="seconds to wait for the seat's turn or the end")]
+Turn = Annotated[int, Field(ge=0, description="moves played so far")]
+
+
+class AdviseRequest(Request):
+    game: GameName
+    opponent: OpponentName = "greedy"
+    view: Annotated[dict[str, Any], Field(description="see `/v1/games/{game}/schema`")]
+    seconds: Seconds | None = Field(default=None, description="for a search; the server's own limit holds besides")
+    seed: Seed = Field(default=0, description="of what a search draws")
+
+
+class TableRequest(Request):
+    game: GameName
+    options: Annotated[dict[str, Any], Field(description="see `/v1/games`")] = {}
+    players: Annotated[list[OpponentName | None], Field(max_length=16)] | None = Field(
+        default=None, description="of each seat: null for a person; left out: a person in seat 0, `greedy` elsewhere"
+    )
+    undo: bool = Field(default=False, description="whether moves may be taken back; only with one person")
+    seconds: Seconds | None = Field(
+        default=None, description="for each move of a search; the server's own limit holds besides"
+    )
+    seed: Seed | None = Field(default=None, description="of the deals; only where the server allows it")
+    deal: dict[str, Any] | None = Field(
+        default=None, description="as `reset` takes it; only where the server allows it"
+    )
+
+
+class MoveRequest(Request):
+    move: Annotated[str, Field(max_length=64)]
+    turn: Turn | None = Field(default=None, description="if given, nothing is played unless so many moves have been")
+    wait: Wait = 10.0
+
+
+class ReplayRequest(Request):
+    record: Annotated[dict[str, Any], Field(description="a game record, as `/record` gives it")]
+    seat: Annotated[int, Field(ge=0)] = 0
+    at: Turn | None = Field(default=None, description="left out: all of them")
+
+
+class Error(Reply):
+    code: Literal[tuple(STATUS)]  # type: ignore[valid-type]
+    message: str
+    field: str | None
+
+
+class Failure(Reply):
+    error: Error
+
+
+class OneGame(Reply):
+    name: str
+    title: str
+    seats: int
+    sides: list[int]
+    seat_names: list[str]
+    options: dict[str, Any]
+    opponents: list[str]
+
+
+class Games(Reply):
+    version: int
+    games: list[OneGame]
+
+
+class OneOpponent(Reply):
+    name: str
+    game: str
+    strength: list[dict[str, Any]]
+    microseconds_per_move: float | None
+
+
+class Opponents(Reply):
+    opponents: list[OneOpponent]
+
+
+class OneMove(Reply):
+    move: str
+    probability: float
+    margin: float | None
+    error: float | None
+    worlds: int
+
+
+class Advice(Reply):
+    game: str
+    opponent: str
+    seat: int
+    moves: list[OneMove]
+
+
+class Chair(Reply):
+    seat: int
+    token: str
+    link: str
+
+
+class NewTable(Reply):
+    game: str
+    seats: list[Chair]
+
+
+class Played(Reply):
+    seat: int
+    move: str
+    deal: int
+
+
+class Outcome(Reply):
+    over: bool
+    reason: str
+    scores: list[int]
+
+
+class Position(Reply):
+    game: str
+    seat: int
+    players: list[str | None]
+    turn: int
+    moves: list[Played]
+    your_turn: bool
+    view: dict[str, Any]
+    outcome: Outcome
+    can_undo: bool
+    problem: str | None
+    picture: str | None = Field(None, description="SVG, with `?picture=wide` or `tall`")
+
+
+class Left(Reply):
+    left: bool

@@ -1,0 +1,552 @@
+// Plays any game of the server: what can be taken where is in `data-moves` and `data-place` of the pictures, all else
+// in the protocol's positions. No game is named here.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SUITS = { C: "♣", D: "♦", H: "♥", S: "♠" };
+const SUIT_NAMES = { C: "clubs", D: "diamonds", H: "hearts", S: "spades" };
+const RANK_NAMES = { A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
+const JOKERS = { BB: "Big Blooper", LB: "Little Blooper" };
+const DRAG = 8; // pixels, from which on a touch is a drag
+const NEAR = 24; // pixels around a place where a card may be dropped
+const WAIT = 20; // seconds for the others, before asking again
+
+const $ = (id) => document.getElementById(id);
+
+let games = []; // of the server
+let game = null; // the one at the table
+let token = ""; // of the seat; empty while a file is stepped through
+let record = null; // of a file, or of the finished game
+let live = null; // the newest position
+let shown = null; // the position in the picture
+let picked = ""; // the place that a card is to be taken from
+let epoch = 0; // changes with each table, so that answers for an old one are dropped
+
+// The server
+
+async function ask(path, body) {
+  const how = body === undefined
+    ? {}
+    : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  let reply;
+  try {
+    reply = await fetch(path, how);
+  } catch {
+    throw new Error("The server can't be reached.");
+  }
+  const found = await reply.json().catch(() => ({}));
+  if (!reply.ok) throw Object.assign(new Error(found.error?.message ?? `${reply.status} ${reply.statusText}`), { code: found.error?.code });
+  return found;
+}
+
+const shape = () => (window.innerHeight > window.innerWidth ? "tall" : "wide");
+
+const drawn = (path, query = {}) => `${path}?${new URLSearchParams({ picture: shape(), ...query })}`;
+const seatPath = (query) => drawn(`/v1/seats/${token}`, query);
+
+/** A position of the game at the table, or in the file. */
+function positionAt(at) {
+  return token ? ask(seatPath({ at })) : ask(drawn("/v1/replay"), { record, seat: Number($("seat").value || 0), at });
+}
+
+function fail(error) {
+  $("problem").textContent = error.message;
+  $("problem").hidden = false;
+}
+
+/** Run something that talks to the server; what goes wrong is shown. */
+async function attempt(work) {
+  $("problem").hidden = true;
+  const begun = epoch;
+  try {
+    return await work();
+  } catch (error) {
+    if (begun === epoch) fail(error);
+    return undefined;
+  }
+}
+
+// The start
+
+async function begin() {
+  await attempt(async () => {
+    games = (await ask("/v1/games")).games;
+    games.forEach((one, number) => {
+      const label = element("label", {}, element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 }), one.title);
+      $("games").append(label);
+    });
+    choose();
+    if (location.hash.length > 1) await sit(location.hash.slice(1));
+  });
+}
+
+/** The form for the chosen game. */
+function choose() {
+  const one = chosen();
+  $("players").querySelectorAll("label").forEach((label) => label.remove());
+  $("players").hidden = one.seats === 1;
+  one.seat_names.slice(1).forEach((name) => {
+    const select = element("select", { name: "player" });
+    one.opponents.forEach((opponent) => select.append(element("option", { value: opponent, selected: opponent === "greedy" }, opponent)));
+    $("players").append(element("label", {}, element("span", {}, name), select));
+  });
+  $("options").replaceChildren(...Object.entries(one.options.properties ?? {}).map(optionField).filter(Boolean));
+  $("more").hidden = !$("options").children.length;
+}
+
+const chosen = () => games.find((one) => one.name === $("form").elements.game.value);
+
+/** A choice among the values that an option's schema spells out; null where it spells out none. */
+function optionField([name, schema]) {
+  const kinds = schema.anyOf ?? [schema];
+  const values = kinds.flatMap((kind) => kind.enum ?? ("const" in kind ? [kind.const] : kind.type === "boolean" ? [false, true] : []));
+  if (!values.length) return null;
+  if (!values.includes(schema.default)) values.unshift(schema.default ?? null);
+  const select = element("select", { name: `option ${name}` });
+  values.forEach((value) => {
+    select.append(element("option", { value: JSON.stringify(value), selected: value === schema.default }, value === null ? "default" : String(value)));
+  });
+  return element("label", {}, name, select, element("small", {}, schema.description ?? ""));
+}
+
+async function play(event) {
+  event.preventDefault();
+  const one = chosen();
+  const form = $("form");
+  const options = {};
+  form.querySelectorAll("select[name^='option ']").forEach((select) => {
+    const value = JSON.parse(select.value);
+    if (value !== null) options[select.name.slice(7)] = value;
+  });
+  clear();
+  const players = [null, ...[...form.querySelectorAll("select[name='player']")].map((select) => select.value)];
+  await attempt(async () => {
+    const made = await ask("/v1/tables", { game: one.name, options, players, undo: true });
+    await sit(made.seats[0].token);
+  });
+}
+
+/** Take the seat of a token; the address keeps it, so that a reload comes back to the table. */
+async function sit(found) {
+  const now = epoch;
+  token = found;
+  history.replaceState(null, "", `#${token}`);
+  const position = await ask(seatPath({ wait: 0 }));
+  if (now !== epoch) return;
+  openTable(position);
+  await follow(position);
+}
+
+function openTable(position) {
+  game = games.find((one) => one.name === position.game);
+  $("title").textContent = game.title;
+  document.title = game.title;
+  $("start").hidden = true;
+  $("table").hidden = $("leave").hidden = false;
+  $("log").replaceChildren();
+  $("told").hidden = $("chair").hidden = !token;
+  $("chair").hidden = Boolean(token);
+  $("adviser").replaceChildren(...game.opponents.map((name) => element("option", { value: name, selected: name === "search-64" }, name)));
+  stepping(!token);
+}
+
+/** Forget the table at hand. */
+function clear() {
+  epoch += 1;
+  token = picked = "";
+  live = shown = record = null;
+}
+
+function leave() {
+  clear();
+  history.replaceState(null, "", location.pathname);
+  $("title").textContent = document.title = "card_envs";
+  $("table").hidden = $("leave").hidden = $("problem").hidden = true;
+  $("start").hidden = false;
+  $("form").querySelector("button").focus();
+}
+
+// A saved game
+
+async function open() {
+  const [file] = $("file").files;
+  $("file").value = "";
+  if (!file) return;
+  clear();
+  await attempt(async () => {
+    const now = epoch;
+    try {
+      record = JSON.parse(await file.text());
+    } catch {
+      throw new Error(`${file.name}: no game record: no JSON`);
+    }
+    const position = await ask(drawn("/v1/replay"), { record, seat: 0, at: 0 });
+    if (now !== epoch) return;
+    live = { ...position, turn: record.moves.length };
+    openTable(position);
+    $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, `seat ${seat}`)));
+    $("chair").hidden = game.seats === 1;
+    show(position);
+  });
+}
+
+// Playing
+
+/** Show a position, and wait for the others until it is this seat's turn. */
+async function follow(position, steps = []) {
+  const now = epoch;
+  live = position;
+  for (const at of steps) {
+    const pace = Number($("pace").value);
+    if (!pace) break;
+    const [between] = await Promise.all([positionAt(at), new Promise((done) => setTimeout(done, pace))]);
+    if (now !== epoch) return;
+    show(between, true);
+  }
+  if (steps.length && Number($("pace").value)) await new Promise((done) => setTimeout(done, Number($("pace").value)));
+  if (now !== epoch) return;
+  show(position);
+  if (position.your_turn || position.outcome.over || position.problem) return;
+  const since = position.turn;
+  const later = await ask(seatPath({ wait: WAIT, since }));
+  if (now !== epoch) return;
+  tell(later.moves);
+  await follow(later, between(since, later.turn));
+}
+
+/** The positions after the first of some moves, but for the last. */
+const between = (since, turn) => Array.from({ length: Math.max(0, turn - since - 1) }, (_, i) => since + 1 + i);
+
+async function move(text) {
+  const turn = live.turn;
+  busy(true);
+  const done = await attempt(async () => {
+    const reply = await ask(drawn(`/v1/seats/${token}/moves`), { move: text, turn, wait: 10 });
+    tell(reply.moves);
+    await follow(reply, between(turn, reply.turn));
+    return true;
+  });
+  if (!done && token) await attempt(async () => follow(await ask(seatPath())));
+}
+
+async function undo() {
+  await attempt(async () => {
+    const reply = await ask(drawn(`/v1/seats/${token}/undo`), {});
+    while ($("log").children.length > reply.turn) $("log").lastChild.remove();
+    await follow(reply);
+    $("status").textContent = `Taken back. ${$("status").textContent}`;
+  });
+}
+
+async function hint() {
+  busy(true);
+  await attempt(async () => {
+    const now = epoch;
+    const { moves } = await ask("/v1/advise", { game: game.name, opponent: $("adviser").value, view: live.view, seconds: 2 });
+    if (now !== epoch || shown !== live) return;
+    const words = new Map(moves.map((one) => [one.move, worth(one)]));
+    for (const button of $("moves").children) {
+      button.querySelector("small")?.remove();
+      button.append(element("small", {}, words.get(button.dataset.move) ?? ""));
+      button.classList.toggle("best", button.dataset.move === moves[0].move);
+      button.setAttribute("aria-label", `${button.title}: ${words.get(button.dataset.move)}`);
+    }
+    for (const name of gestures()[moves[0].move] ?? []) placesOf(name).forEach((group) => group.classList.add("advised"));
+    $("status").textContent = `${$("adviser").value} would play ${inWords(moves[0].move)}: ${worth(moves[0])}${moves[0].margin === null ? "" : " points expected"}.`;
+  });
+  busy(false);
+}
+
+const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(1);
+const worth = (one) => one.margin === null ? `${Math.round(100 * one.probability)} %` : `${signed(one.margin)} ± ${one.error.toFixed(1)}`;
+
+async function save() {
+  await attempt(async () => {
+    const saved = await ask(`/v1/seats/${token}/record`);
+    const address = URL.createObjectURL(new Blob([`${JSON.stringify(saved, null, 1)}\n`], { type: "application/json" }));
+    element("a", { href: address, download: `${game.name}.json` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  });
+}
+
+function busy(is) {
+  for (const button of [...$("moves").children, $("hint"), $("undo")]) button.disabled = is;
+  if (!is) tools();
+  $("picture").classList.toggle("waiting", is);
+}
+
+function tools() {
+  const mine = Boolean(token) && shown === live;
+  $("hint").disabled = !(mine && live?.your_turn);
+  $("undo").disabled = !(mine && live?.can_undo);
+  $("save").disabled = !(token && live?.outcome.over);
+  $("step").disabled = !token;
+  for (const id of ["hint", "adviser", "undo", "save", "step", "pace"]) ($(id).closest("label") ?? $(id)).hidden = !token;
+}
+
+// What is shown
+
+function show(position, passing = false) {
+  const focus = document.activeElement;
+  const place = focus?.closest?.("[data-place]")?.dataset.place;
+  const wasMove = $("moves").contains(focus);
+  shown = position;
+  picked = "";
+  const drawing = new DOMParser().parseFromString(position.picture ?? "", "image/svg+xml").documentElement;
+  ["style", "width", "height"].forEach((name) => drawing.removeAttribute(name));
+  $("picture").replaceChildren(document.importNode(drawing, true));
+  const active = token && position === live && position.your_turn && !passing;
+  const moves = active ? gestures() : {};
+  $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
+  mark();
+  $("status").textContent = passing ? said(position) : status(position);
+  $("table").dataset.state = active ? "yours" : live.outcome.over ? "over" : "waiting";
+  $("at").max = live.turn;
+  $("at").value = position.turn;
+  tools();
+  if (wasMove) $("moves").firstChild?.focus({ preventScroll: true });
+  if (place) (placesOf(place).find((one) => one.tabIndex === 0) ?? $("moves").firstChild)?.focus({ preventScroll: true });
+}
+
+/** The legal moves: from place to place. */
+const gestures = () => JSON.parse($("picture").firstChild?.getAttribute("data-moves") || "{}");
+const placesOf = (name) => [...$("picture").querySelectorAll("[data-place]")].filter((one) => one.dataset.place === name);
+const isActive = () => Boolean($("moves").children.length);
+
+function moveButton(text) {
+  const words = inWords(text);
+  const button = element("button", { type: "button", title: words }, ...dressed(text));
+  button.dataset.move = text;
+  button.setAttribute("aria-label", words);
+  button.addEventListener("click", () => move(text));
+  return button;
+}
+
+/** Frames around what can be taken, or, once a card is picked, around where it can go. */
+function mark() {
+  $("picture").querySelectorAll(".mark").forEach((one) => one.remove());
+  for (const group of $("picture").querySelectorAll("[data-place]")) {
+    group.classList.remove("can", "picked", "target", "advised");
+    group.removeAttribute("tabindex");
+    group.setAttribute("role", "img");
+  }
+  if (!isActive()) return;
+  const moves = Object.values(gestures());
+  const sources = new Set(moves.map(([source]) => source).filter(Boolean));
+  const targets = new Set(moves.filter(([source]) => picked && source === picked).map(([, target]) => target));
+  for (const group of $("picture").querySelectorAll("[data-place]")) {
+    const name = group.dataset.place;
+    const names = [sources.has(name) && "can", name === picked && "picked", targets.has(name) && name !== picked && "target"].filter(Boolean);
+    if (!names.length) continue;
+    group.classList.add(...names);
+    group.setAttribute("role", "button");
+    group.tabIndex = 0;
+    frame(group);
+  }
+}
+
+/** A frame around the top card of a place, or around all of it where there is none. */
+function frame(group) {
+  const card = topCard(group);
+  const rect = document.createElementNS(SVG, "rect");
+  rect.setAttribute("class", "mark");
+  let box = { x: 0, y: 0, width: 100, height: 140 };
+  if (card) rect.setAttribute("transform", card.getAttribute("transform"));
+  else box = group.getBBox();
+  for (const name of ["x", "y", "width", "height"]) rect.setAttribute(name, box[name]);
+  rect.setAttribute("rx", 9);
+  if (card) card.after(rect);
+  else group.append(rect);
+}
+
+const topCard = (group) => [...group.querySelectorAll("use")].pop();
+
+function status(position) {
+  if (position.problem) return position.problem;
+  if (position.outcome.over && position.turn === live.turn) return result(position);
+  if (position !== live || !token) return `After ${position.turn} of ${count(live.turn, "move")}.`;
+  const answers = said(position);
+  const turn = position.your_turn ? `Your turn: ${count(Object.keys(gestures()).length, "legal move")}.` : "Waiting for the others.";
+  return answers ? `${answers} ${turn}` : turn;
+}
+
+function said(position) {
+  const moves = position.moves ?? [];
+  return moves.slice(-8).map((one) => `${nameOf(one.seat)}: ${inWords(one.move)}.`).join(" ");
+}
+
+function result(position) {
+  const { reason, scores } = position.outcome;
+  const told = scores.length === 1 ? `${scores[0]}` : scores.map((score, seat) => `${nameOf(seat)} ${score}`).join(", ");
+  return `Game over (${reason.replace("_", " ")}). Scores: ${told}.`;
+}
+
+const nameOf = (seat) => game.seat_names[(seat - shown.seat + game.seats) % game.seats];
+
+function tell(moves) {
+  for (const one of moves) $("log").append(element("li", {}, `${game.seat_names[(one.seat - live.seat + game.seats) % game.seats]}: `, ...dressed(one.move)));
+  $("log").scrollTop = $("log").scrollHeight;
+}
+
+const isCard = (text) => /^[A2-9TJQK][CDHS]$/.test(text);
+
+function inWords(text) {
+  if (text in JOKERS) return JOKERS[text];
+  if (isCard(text)) return `${RANK_NAMES[text[0]] ?? text[0]} of ${SUIT_NAMES[text[1]]}`;
+  const gesture = shown?.picture && gestures()[text];
+  if (!gesture || !gesture[0] || gesture[0] === gesture[1]) return text;
+  return `${text}, ${label(gesture[0])} to ${label(gesture[1])}`;
+}
+
+/** What a place is called, without the cards that lie there; several of a name by what they have in common. */
+function label(name) {
+  const found = placesOf(name).map((one) => one.getAttribute("aria-label"));
+  if (!found.length) return name;
+  return found.length > 1 ? found[0].split(" ")[0] : found[0].split(":")[0];
+}
+
+/** A move as nodes, cards with their suits. */
+function dressed(text) {
+  if (!isCard(text)) return [text];
+  const written = (text[0] === "T" ? "10" : text[0]) + SUITS[text[1]];
+  return [element("span", { className: "DH".includes(text[1]) ? "red" : "" }, written)];
+}
+
+// Touching and dragging
+
+function tap(name) {
+  const moves = Object.entries(gestures()).filter(([, [source]]) => source);
+  const meant = moves.find(([, [source, target]]) => picked && source === picked && target === name);
+  const own = moves.filter(([, [source]]) => source === name);
+  if (meant && name !== picked) return void move(meant[0]);
+  if (own.length === 1 && !picked) return void move(own[0][0]);
+  picked = own.length && name !== picked ? name : "";
+  if (picked && own.length === 1) return void move(own[0][0]);
+  mark();
+  if (picked) $("status").textContent = `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`;
+}
+
+let drag = null;
+
+function press(event) {
+  const group = event.target.closest?.("[data-place]");
+  if (!group || !isActive() || event.button !== 0) return;
+  drag = { group, name: group.dataset.place, x: event.clientX, y: event.clientY, ghost: null, id: event.pointerId };
+}
+
+function pull(event) {
+  if (!drag || event.pointerId !== drag.id) return;
+  const across = event.clientX - drag.x;
+  const down = event.clientY - drag.y;
+  if (!drag.ghost) {
+    if (Math.hypot(across, down) < DRAG || !drag.group.classList.contains("can")) return;
+    const card = topCard(drag.group);
+    if (!card) return;
+    picked = drag.name;
+    mark();
+    drag.ghost = card.cloneNode();
+    drag.ghost.setAttribute("class", "ghost");
+    drag.from = card.getAttribute("transform");
+    $("picture").firstChild.append(drag.ghost);
+    $("picture").setPointerCapture(event.pointerId);
+  }
+  const scale = $("picture").firstChild.getScreenCTM().a;
+  drag.ghost.setAttribute("transform", `translate(${across / scale} ${down / scale}) ${drag.from}`);
+}
+
+function release(event) {
+  if (!drag || event.pointerId !== drag.id) return;
+  const { ghost, name } = drag;
+  drag = null;
+  if (!ghost) {
+    if (event.type === "pointerup") tap(name);
+    return;
+  }
+  ghost.remove();
+  picked = "";
+  const meant = Object.entries(gestures()).find(([, [source, target]]) => source === name && isAt(target, event));
+  if (event.type === "pointerup" && meant) move(meant[0]);
+  else mark();
+}
+
+const isAt = (name, event) => placesOf(name).some((group) => {
+  const box = group.getBoundingClientRect();
+  return event.clientX > box.left - NEAR && event.clientX < box.right + NEAR && event.clientY > box.top - NEAR && event.clientY < box.bottom + NEAR;
+});
+
+function key(event) {
+  if (event.key === "Escape") {
+    picked = "";
+    mark();
+  } else if (event.key === "Enter" || event.key === " ") {
+    const group = event.target.closest("[data-place]");
+    if (!group || !isActive()) return;
+    event.preventDefault();
+    tap(group.dataset.place);
+    placesOf(group.dataset.place)[0]?.focus();
+  }
+}
+
+// Looking back
+
+function stepping(is) {
+  $("stepper").hidden = !is;
+  $("step").setAttribute("aria-expanded", String(is));
+  $("step").textContent = is ? "Back to the game" : "Look back";
+}
+
+async function goTo(at) {
+  const wanted = Math.min(Math.max(at, 0), live.turn);
+  if (token && wanted === live.turn) return void show(live);
+  const now = epoch;
+  $("at").value = wanted;
+  await attempt(async () => {
+    const position = await positionAt(wanted);
+    if (now === epoch && Number($("at").value) === wanted) show({ ...position, moves: [] });
+  });
+}
+
+// Small things
+
+function element(name, properties, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+$("form").addEventListener("submit", play);
+$("games").addEventListener("change", choose);
+$("file").addEventListener("change", open);
+$("leave").addEventListener("click", leave);
+$("hint").addEventListener("click", hint);
+$("undo").addEventListener("click", undo);
+$("save").addEventListener("click", save);
+$("step").addEventListener("click", () => {
+  stepping($("stepper").hidden);
+  show(live);
+});
+$("at").addEventListener("input", () => goTo(Number($("at").value)));
+$("seat").addEventListener("change", () => goTo(Number($("at").value)));
+for (const [id, at] of [["first", () => 0], ["back", () => shown.turn - 1], ["next", () => shown.turn + 1], ["last", () => live.turn]]) {
+  $(id).addEventListener("click", () => goTo(at()));
+}
+$("picture").addEventListener("pointerdown", press);
+$("picture").addEventListener("pointermove", pull);
+$("picture").addEventListener("pointerup", release);
+$("picture").addEventListener("pointercancel", release);
+$("picture").addEventListener("keydown", key);
+let lastShape = shape();
+window.addEventListener("resize", () => {
+  if (shape() === lastShape || !shown) return;
+  lastShape = shape();
+  const now = epoch;
+  const at = shown.turn;
+  attempt(async () => {
+    const again = await positionAt(at);
+    if (now !== epoch || shown.turn !== at) return;
+    if (shown === live) live = { ...live, picture: again.picture };
+    show(shown.turn === live.turn && token ? live : again);
+  });
+});
+
+begin();

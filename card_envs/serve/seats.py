@@ -1,0 +1,226 @@
+"""Requests of those who sit at tables: each is told what its seat may see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from card_envs.engine.buffers import new_seed
+from card_envs.serve.advisers import Advisers, log
+from card_envs.serve.asking import choose, is_quick
+from card_envs.serve.episode import position
+from card_envs.serve.messages import MoveRequest, Problem, TableRequest, wrong
+from card_envs.serve.tables import Header, SeatedTable, Tables
+
+KEEP_ALIVE = 15.0  # seconds between signs of life of an event stream
+EXPIRE_EVERY = 60.0  # seconds
+
+
+class Seats:
+    """Tables, who sits there, and the opponents' play. All methods run in one event loop."""
+
+    def __init__(self, advisers: Advisers, tables: Tables, allow_deals: bool = False) -> None:
+        self.advisers = advisers
+        self.opponents = advisers.opponents
+        self.limits = advisers.limits
+        self.tables = tables
+        self.allow_deals = allow_deals
+        self.stopping = asyncio.Event()
+        self._streams = 0
+
+    def create(self, asked: TableRequest) -> dict[str, Any]:
+        game = self.opponents.game(asked.game)
+        for name in ("seed", "deal"):
+            if getattr(asked, name) is not None and not self.allow_deals:
+                raise Problem("forbidden", f"{name}: this server deals by itself (see --allow-deals)", name)
+        num_seats = game.rules.NUM_SEATS
+        players = [None, *["greedy"] * (num_seats - 1)] if asked.players is None else asked.players
+        if len(players) != num_seats or None not in players:
+            raise Problem(
+                "bad_request", f"players: expected {num_seats}, null for each person, one at least", "players"
+            )
+        for number, player in enumerate(players):
+            if player is not None:
+                self.opponents.opponent(game, player, f"players.{number}")
+        if asked.undo and players.count(None) > 1:
+            raise Problem("bad_request", "undo: only where there is one person", "undo")
+        try:
+            game.validated(asked.options)
+        except ValueError as error:
+            raise Problem("bad_request", f"options: {error}", "options") from None
+        header = Header(
+            game=game.name,
+            version=game.version,
+            options=asked.options,
+            seed=new_seed() if asked.seed is None else asked.seed,
+            deal=asked.deal,
+            players=players,
+            tokens=[],
+            key=new_seed(),
+            undo=asked.undo,
+            seconds=self.advisers.seconds(asked.seconds),
+        )
+        try:
+            table, tokens = self.tables.create(header)
+        except ValueError as error:
+            raise wrong("bad_deal", error) from None
+        self._go_on(table)
+        chairs = [(seat, token) for seat, token in enumerate(tokens) if token]
+        seats = [{"seat": seat, "token": token, "link": f"/v1/seats/{token}"} for seat, token in chairs]
+        return {"game": game.name, "seats": seats}
+
+    async def position(
+        self, token: str, wait: float = 0.0, since: int | None = None, at: int | None = None
+    ) -> dict[str, Any]:
+        table, seat = self._find(token)
+        if at is not None:
+            if at > len(table.episode.moves):
+                raise Problem("bad_request", f"at: {len(table.episode.moves)} moves were played", "at")
+            episode, players = table.episode, table.header.players
+            return await self.advisers.quick.run(lambda: position(episode.after(at), seat, players, since))
+        await self._until_turn(table, seat, wait)
+        return self._position(table, seat, since)
+
+    async def move(self, token: str, asked: MoveRequest) -> dict[str, Any]:
+        table, seat = self._find(token)
+        episode, number = table.episode, len(table.episode.moves)
+        if asked.turn is not None and asked.turn != number:
+            raise Problem("stale_turn", f"turn: {number} moves were played, not {asked.turn}; nothing was done", "turn")
+        if episode.over:
+            raise Problem("over", "the game is over")
+        if episode.seat != seat:
+            raise Problem("not_your_turn", f"it is the turn of seat {episode.seat}")
+        try:
+            action = episode.checked(asked.move)
+        except ValueError as error:
+            raise Problem("illegal_move", f"move: {error}", "move") from None
+        self.tables.play(table, action)
+        self._go_on(table)
+        await self._until_turn(table, seat, asked.wait)
+        return self._position(table, seat, number)
+
+    def undo(self, token: str) -> dict[str, Any]:
+        table, seat = self._find(token)
+        number = table.last_own(seat)
+        if number is None:
+            raise Problem("no_undo", "nothing can be taken back here")
+        if table.thinking:
+            table.thinking.cancel()
+            table.thinking = None
+        self.tables.undo(table, number)
+        return self._position(table, seat)
+
+    def record(self, token: str) -> dict[str, Any]:
+        table, _ = self._find(token)
+        if not table.episode.over:
+            raise Problem("not_over", "the record shows all cards: it is there when the game is over")
+        return table.episode.record().model_dump()
+
+    def leave(self, token: str) -> dict[str, Any]:
+        table, seat = self._find(token)
+        if table.persons != [seat]:
+            raise Problem("not_alone", "others play here")
+        if table.thinking:
+            table.thinking.cancel()
+        self.tables.remove(table)
+        return {"left": True}
+
+    def stream(self, token: str, last: int | None) -> AsyncIterator[dict[str, Any] | None] | None:
+        """The positions from now on, as they come; None between them as a sign of life. None where all was seen."""
+        table, seat = self._find(token)
+        if last is not None and table.episode.over and last == len(table.episode.moves):
+            return None
+        if self._streams >= self.limits.streams or table.streams >= self.limits.streams_per_table:
+            raise Problem("busy", "too many event streams are open")
+        return self._events(table, seat, last)
+
+    async def _events(self, table: SeatedTable, seat: int, last: int | None) -> AsyncIterator[dict[str, Any] | None]:
+        self._streams += 1
+        table.streams += 1
+        try:
+            while not table.gone and not self.stopping.is_set():
+                changed = table.changed
+                found = self._position(table, seat, last)
+                last = found["turn"]
+                yield found
+                if found["outcome"]["over"]:
+                    return
+                while not changed.is_set() and not self.stopping.is_set():
+                    if not await _is_set_within(changed, KEEP_ALIVE):
+                        yield None
+        finally:
+            self._streams -= 1
+            table.streams -= 1
+
+    def _find(self, token: str) -> tuple[SeatedTable, int]:
+        table, seat = self.tables.find(token)
+        self._go_on(table)  # after a restart, an opponent may have been thinking
+        return table, seat
+
+    def _position(self, table: SeatedTable, seat: int, since: int | None = None) -> dict[str, Any]:
+        can_undo = table.last_own(seat) is not None
+        return position(table.episode, seat, table.header.players, since, can_undo, table.problem)
+
+    async def _until_turn(self, table: SeatedTable, seat: int, seconds: float) -> None:
+        """Wait until a seat is to move, the game is over or stands still, or the time is up."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while table.episode.seat not in (seat, None) and not (table.problem or table.gone or self.stopping.is_set()):
+            left = end - loop.time()
+            if left <= 0 or not await _is_set_within(table.changed, left):
+                return
+
+    def _go_on(self, table: SeatedTable) -> None:
+        """Let the opponents play as long as it is their turn."""
+        if table.player is not None and not (table.thinking or table.problem or self.stopping.is_set()):
+            table.thinking = asyncio.get_running_loop().create_task(self._play(table))
+
+    async def _play(self, table: SeatedTable) -> None:
+        try:
+            while table.player is not None:
+                await self._play_one(table)
+        except Problem as problem:  # no room on the disk: tried again when somebody looks
+            log.error("%s", problem)
+        except Exception:  # of a policy
+            table.problem = str(self.advisers.failed(f"{table.header.game}/{table.player}"))
+            table.notify()
+        finally:
+            if table.thinking is asyncio.current_task():
+                table.thinking = None
+
+    async def _play_one(self, table: SeatedTable) -> None:
+        game = table.episode.game
+        opponent = self.opponents.opponent(game, table.player or "")
+        work = choose(opponent, table.episode, table.header.key, min(table.header.seconds, self.limits.seconds))
+        if is_quick(opponent):
+            action = work()
+            await asyncio.sleep(0)  # others have their turn
+        else:
+            action = await self.advisers.searches.run(work, patient=True)
+        if not table.gone:
+            self.tables.play(table, action)
+
+    async def tend(self) -> None:
+        """Delete idle tables from time to time, until it is cancelled."""
+        while True:
+            self.tables.expire()
+            await asyncio.sleep(EXPIRE_EVERY)
+
+    def end_waiting(self) -> None:
+        """End streams, and answer those who wait for their turn."""
+        self.stopping.set()
+        self.tables.wake()
+
+    def stop(self) -> None:
+        """End all that goes on; what waits for a thread is told so. Tables are on the disk already."""
+        self.end_waiting()
+        self.advisers.stop()
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True

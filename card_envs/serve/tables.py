@@ -1,0 +1,243 @@
+"""Tables that survive a restart: a file for each, which grows by a line a move.
+
+Its first line says how the table was made, and each further one is a move, or `{"undo": 12}`: back to twelve moves. The
+file holds the seed of the deals: its folder is its owner's alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import time
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from card_envs.files import MAX_JSON, check_output_folder, read_file
+from card_envs.games import get_game
+from card_envs.serve.episode import Episode
+from card_envs.serve.limits import Limits
+from card_envs.serve.messages import Problem
+
+TOKEN = re.compile(r"([0-9a-f]{16})[0-9a-f]{32}")  # a table's name, then the secret of a seat
+
+
+class Header(BaseModel):
+    """How a table was made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal[1] = 1
+    game: str
+    version: int
+    options: dict[str, Any]
+    seed: int
+    deal: dict[str, Any] | None
+    players: list[str | None]
+    tokens: list[str]  # SHA-256 of each person's, "" for opponents
+    key: int  # of what the opponents draw
+    undo: bool
+    seconds: float
+
+
+class SeatedTable:
+    """A table with who sits there. `changed` is set, and replaced, whenever something has happened."""
+
+    def __init__(self, name: str, header: Header) -> None:
+        self.name = name
+        self.header = header
+        self.episode = Episode(get_game(header.game), header.options, header.seed, header.deal)
+        self.problem: str | None = None
+        self.gone = False
+        self.streams = 0
+        self.thinking: asyncio.Task[None] | None = None
+        self.changed = asyncio.Event()
+
+    @property
+    def player(self) -> str | None:
+        """The opponent whose turn it is; None where it is a person's, or the game is over."""
+        seat = self.episode.seat
+        return None if seat is None else self.header.players[seat]
+
+    @property
+    def persons(self) -> list[int]:
+        """The seats of persons."""
+        return [seat for seat, player in enumerate(self.header.players) if player is None]
+
+    def notify(self) -> None:
+        """Wake whoever waits for a change."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    def last_own(self, seat: int) -> int | None:
+        """The number of the move to go back to so that a seat may move differently; None where it can't."""
+        if not self.header.undo or self.persons != [seat] or self.episode.over:
+            return None
+        moves = self.episode.moves
+        return next((number for number in reversed(range(len(moves))) if moves[number].seat == seat), None)
+
+
+class Tables:
+    """All tables of a folder; those that were used last are in memory as well."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        """Take the folder. Raises ValueError where it can't be written to."""
+        check_output_folder(folder)
+        folder.chmod(0o700)
+        self.folder = folder
+        self.limits = limits
+        self._names = {file.stem for file in folder.glob("*.jsonl")}
+        self._live: OrderedDict[str, SeatedTable] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def create(self, header: Header) -> tuple[SeatedTable, list[str | None]]:
+        """A new table, and the token of each seat that is a person's.
+
+        Raises:
+            Problem: there are as many as there may be, or it can't be saved.
+            ValueError: of options or deal.
+        """
+        if len(self._names) >= self.limits.tables:
+            raise Problem("busy", f"there are {len(self._names)} tables already; try again later")
+        name = secrets.token_hex(8)
+        tokens = [name + secrets.token_hex(16) if player is None else None for player in header.players]
+        header = header.model_copy(update={"tokens": [_digest(token) if token else "" for token in tokens]})
+        table = SeatedTable(name, header)
+        self._append(name, header.model_dump(mode="json"), os.O_CREAT | os.O_EXCL)
+        self._names.add(name)
+        self._keep(table)
+        return table, tokens
+
+    def find(self, token: str) -> tuple[SeatedTable, int]:
+        """The table and the seat of a token. Raises Problem if it is none."""
+        match = TOKEN.fullmatch(token)
+        table = self._table(match[1]) if match and match[1] in self._names else None
+        if table is not None:
+            digest = _digest(token)
+            for seat, known in enumerate(table.header.tokens):
+                if hmac.compare_digest(known, digest):
+                    return table, seat
+        raise Problem("unknown", "no such seat, or the table is gone")
+
+    def play(self, table: SeatedTable, action: int) -> None:
+        """Play a legal action, which is then on the disk. Raises Problem, and nothing has happened, if it can't be."""
+        self._append(table.name, table.episode.move_text(action))
+        table.episode.play_action(action)
+        table.notify()
+
+    def undo(self, table: SeatedTable, num_moves: int) -> None:
+        """Go back to so many moves. Raises Problem, and nothing has happened, if that can't be saved."""
+        before = table.episode.after(num_moves)
+        self._append(table.name, {"undo": num_moves})
+        table.episode = before
+        table.notify()
+
+    def remove(self, table: SeatedTable) -> None:
+        """Forget a table and delete its file."""
+        table.gone = True
+        table.notify()
+        self._live.pop(table.name, None)
+        self._delete(table.name)
+
+    def wake(self) -> None:
+        """Wake whoever waits at any table."""
+        for table in self._live.values():
+            table.notify()
+
+    def expire(self) -> None:
+        """Delete what has been idle for too long, but for what somebody watches."""
+        oldest = time.time() - 3600 * self.limits.idle_hours
+        for file in self.folder.glob("*.jsonl"):
+            table = self._live.get(file.stem)
+            if file.stem in self._names and file.stat().st_mtime < oldest and not (table and table.streams):
+                if table:
+                    self.remove(table)
+                else:
+                    self._delete(file.stem)
+
+    def _delete(self, name: str) -> None:
+        self._names.discard(name)
+        self._path(name).unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.jsonl"
+
+    def _keep(self, table: SeatedTable) -> None:
+        """Have a table in memory, and as few others as there may be; those in use stay."""
+        self._live[table.name] = table
+        for name in list(self._live):
+            if len(self._live) <= self.limits.live_tables:
+                return
+            other = self._live[name]
+            if not (other is table or other.streams or other.thinking):
+                del self._live[name]
+
+    def _table(self, name: str) -> SeatedTable | None:
+        if name in self._live:
+            self._live.move_to_end(name)
+            return self._live[name]
+        table = _read(self._path(name))
+        if table is None:
+            self._names.discard(name)
+        else:
+            self._keep(table)
+        return table
+
+    def _append(self, name: str, line: Any, flags: int = 0) -> None:
+        """Add a line to a table's file; all of it or nothing."""
+        data = json.dumps(line).encode() + b"\n"
+        try:
+            handle = os.open(self._path(name), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+            try:
+                size = os.fstat(handle).st_size
+                if os.write(handle, data) != len(data):
+                    os.ftruncate(handle, size)
+                    raise OSError("the disk is full")
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise Problem("busy", f"the table can't be saved: {error.strerror or error}") from None
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _read(path: Path) -> SeatedTable | None:
+    """A table from its file; None where that is gone. A last line that was cut off by a crash is dropped.
+
+    Raises:
+        Problem: it is broken, or was made under other rules.
+    """
+    try:
+        data = read_file(path, MAX_JSON)
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.truncate(path, whole)
+        first, *lines = data[:whole].splitlines()
+        header = Header.model_validate_json(first)
+        if get_game(header.game).version != header.version:
+            raise ValueError("made under other rules")
+        table = SeatedTable(path.stem, header)
+        moves: list[str] = []
+        for line in map(json.loads, lines):
+            if isinstance(line, dict):
+                del moves[line["undo"] :]
+            else:
+                moves.append(line)
+        for move in moves:
+            table.episode.play(move)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, ValidationError, KeyError, TypeError) as error:
+        raise Problem("failed", "the table's file can't be read") from error
+    return table

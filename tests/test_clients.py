@@ -1,0 +1,133 @@
+"""The server as others meet it: the sample clients, its own OpenAPI against it, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from card_envs.games import GAMES
+from tests.conftest import program, short_options
+
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+NAMES = list(GAMES)[:3]
+
+
+class Server:
+    """A server of the package's games in a process of its own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.address = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "card_envs", "serve", "--port", str(port), "--folder", str(folder), *options]
+        self.process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if "serving on" in line:
+                break
+        while not self._answers():
+            assert self.process.poll() is None
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            self.ask("/v1/games")
+        except OSError:
+            return False
+        return True
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        """The reply to a GET, or to a POST of a body."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data, {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return json.load(reply)
+
+    def stop(self) -> float:
+        """End it gracefully; returns the seconds that took."""
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=30)
+        return time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("served") / "tables")
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_javascript_client_plays_a_whole_game(name: str, server: Server) -> None:
+    node = program("node")
+    options = json.dumps(short_options(GAMES[name]))
+    command = [node, "examples/client.mjs", name, "trivial", server.address, options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert re.search(r"^over after \d+ moves: \w+, scores [-\d ]+\nrecord: \d+ moves", done.stdout, re.M), done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_python_client_plays_a_whole_game_over_stdio(name: str) -> None:
+    command = [sys.executable, "examples/client_stdio.py", name, "trivial"]
+    done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert re.search(r"^over after \d+ moves: .*'over': True", done.stdout, re.M), done.stdout
+
+
+def test_the_clients_are_short() -> None:
+    for name, most in (("client.mjs", 60), ("client_stdio.py", 40)):
+        assert len((ROOT / "examples" / name).read_text().splitlines()) < most
+
+
+def test_the_server_ends_while_somebody_watches(tmp_path: Path) -> None:
+    """Open streams and waiting requests end; the table is there again afterwards."""
+    game = NAMES[0]
+    server = Server(tmp_path / "tables", "--game", game)
+    seats = server.ask("/v1/games")["games"][0]["seats"]
+    link = server.ask("/v1/tables", {"game": game, "players": [None] * seats})["seats"][0]["link"]
+    before = server.ask(link)
+    with urllib.request.urlopen(f"{server.address}{link}/events", timeout=30) as stream:
+        assert stream.readline() == b"event: position\n"
+        server.stop()
+        assert stream.read().count(b"event: ") == 0
+    again = Server(tmp_path / "tables", "--game", game)
+    assert again.ask(link) == before
+    again.stop()
+
+
+def test_the_server_does_what_its_openapi_says(server: Server, tmp_path: Path) -> None:
+    """Fuzzed by schemathesis at a table where nobody can end the game; more with CARD_ENVS_FUZZ=1000.
+
+    What is left out: that every body which fits the schema is accepted. Whether a view or a move makes sense is the
+    game's to say.
+    """
+    pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+    game = next(one for one in server.ask("/v1/games")["games"] if one["seats"] > 1)
+    players = [None] * game["seats"]
+    chairs = server.ask("/v1/tables", {"game": game["name"], "players": players})["seats"]
+    # Whoever is to move has nothing to wait for.
+    token = next(chair["token"] for chair in chairs if server.ask(chair["link"])["your_turn"])
+    (tmp_path / "schemathesis.toml").write_text(f'[parameters]\n"path.token" = "{token}"\n')
+    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/openapi.json", "--checks", "all"]
+    command += ["--exclude-checks", "positive_data_acceptance", "--seed", "1", "--request-timeout", "60"]
+    command += ["--max-examples", os.environ.get("CARD_ENVS_FUZZ", "15"), "--exclude-path-regex", "/events$"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=580, check=False)
+    assert done.returncode == 0 and re.search(r"(\d\d+) generated, \1 passed", done.stdout), done.stdout[-6000:]

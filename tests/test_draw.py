@@ -1,0 +1,228 @@
+"""Pictures: what they show, what they never show, and what is made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import gymnasium
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+from rich.console import Console
+from typer.testing import CliRunner
+
+from card_envs.__main__ import app
+from card_envs.cards import ACE_HIGH, deck
+from card_envs.draw import draw
+from card_envs.draw.faces import back, face
+from card_envs.draw.lettering import STROKES, stroke
+from card_envs.draw.pips import card_name
+from card_envs.draw.raster import pixels, save_gif
+from card_envs.envs.aec import CardEnv
+from card_envs.envs.single_agent import SingleSeatEnv
+from card_envs.game import Game
+from card_envs.terminal.suits import with_suits
+from tests.conftest import play_randomly, positions, redealt, seats_of, short_options, some
+
+NAMES = {"svg": "http://www.w3.org/2000/svg"}
+CARDS = (*deck(ACE_HIGH), "LB", "BB")
+
+
+def drawn(game: Game, state: Any, seat: int, tall: bool = False) -> str:
+    return draw(game, game.view.view(state, seat), tall)
+
+
+def cards_in(view: Any) -> list[str]:
+    """Every card that stands anywhere in a view but among its legal moves and options."""
+    if isinstance(view, dict):
+        return [card for key, value in view.items() if key not in ("legal", "options") for card in cards_in(value)]
+    if isinstance(view, list):
+        return [card for value in view for card in cards_in(value)]
+    return [view] if view in CARDS else []
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_pictures_show_nothing_that_a_seat_may_not_see(game: Game, tall: bool) -> None:
+    """The same bytes when everything that the seat can't know is drawn anew."""
+    states = some(positions(game), 60)
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, states, shift)
+        for state, world, seat in zip(states, redealt(game, states, seats, 3), seats.tolist(), strict=True):
+            assert drawn(game, state, seat, tall) == drawn(game, world, seat, tall)
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_pictures_are_whole(game: Game, tall: bool) -> None:
+    """Well-formed; only cards of the view; places for all legal moves; and nothing outside of the table."""
+    for state in some(positions(game), 60):
+        view = game.view.view(state, int(state["seat"]))
+        root = ElementTree.fromstring(draw(game, view, tall))
+        shown = {use.get("data-card") for use in root.iterfind(".//svg:use[@data-card]", NAMES)}
+        assert shown <= set(cards_in(view))
+        places = {group.get("data-place") for group in root.iterfind(".//svg:g[@data-place]", NAMES)}
+        moves = json.loads(root.get("data-moves", ""))
+        assert list(moves) == view["legal"]
+        if game.drawing is not None:
+            sources = {source for source, _ in moves.values() if source}
+            assert sources <= places
+        assert not root.findall(".//svg:text", NAMES) and not root.findall(".//svg:image", NAMES)
+        width, height = int(root.get("width", 0)), int(root.get("height", 0))
+        for use in root.iterfind(".//svg:use[@data-card]", NAMES):
+            found = re.match(r"translate\((\S+) (\S+)\)( scale\((\S+)\))?", use.get("transform", ""))
+            assert found
+            x, y, size = float(found[1]), float(found[2]), float(found[4] or 1)
+            assert 0 <= x <= width - 100 * size and 0 <= y <= height - 140 * size, use.attrib
+
+
+def test_every_card_has_a_face_of_its_own() -> None:
+    faces = {face(card) for card in CARDS}
+    assert len(faces) == 54 and len({card_name(card) for card in CARDS}) == 54
+    assert back(0) != back(1)
+
+
+def test_text_pictures_have_letters_for_all_they_say(game: Game) -> None:
+    for state in some(positions(game), 60):
+        text = game.view.picture(game.view.view(state, int(state["seat"])))
+        assert set(text) <= {*STROKES, " ", "\n"}
+
+
+def test_letters_do_not_touch() -> None:
+    """Glyphs stay within their widths, up to the pen, wherever they are in a text."""
+    for letter, (width, _) in STROKES.items():
+        twice, path = stroke(letter + letter)
+        assert twice == 2 * width + 26
+        single = pixels(_letters(stroke(letter)[1], width), 400)
+        double = pixels(_letters(path, twice), 400)
+        assert single.any() and double.any()
+    assert stroke("I I")[0] == 0 + 26 + 48 + 0
+    assert stroke("\N{SNOWMAN}") == stroke("?")
+
+
+def _letters(path: str, width: int) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 {width + 40} 170"><path d="{path}" fill="none" '
+        'stroke="#fff" stroke-width="9"/></svg>'
+    )
+
+
+def test_importing_the_package_imports_no_drawing() -> None:
+    code = """
+import sys, card_envs, card_envs.envs.aec, card_envs.envs.single_agent
+for game in card_envs.games.GAMES.values():
+    card_envs.envs.aec.CardEnv(game).reset(0)
+print([name for name in sys.modules if name.startswith(("card_envs.draw", "PIL", "resvg")) or "drawing" in name])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_rgb_array(game: Game) -> None:
+    """One shape throughout, another picture after a move, and a table that is green, not blank."""
+    env = CardEnv(game, render_mode="rgb_array", **short_options(game))
+    env.reset(seed=1)
+    first = env.render()
+    assert first.dtype == np.uint8 and first.ndim == 3 and first.shape[2] == 3 and first.std() > 10
+    assert first.shape[0] % 2 == first.shape[1] % 2 == 0
+    assert np.array_equal(first, env.render())
+    play_randomly(env, 2, moves=3)
+    later = env.render()
+    assert later.shape == first.shape and not np.array_equal(later, first)
+    play_randomly(env, 2)
+    assert env.render().shape == first.shape
+
+
+def test_notebooks_show_pictures(game: Game) -> None:
+    env = CardEnv(game, **short_options(game))
+    assert env._repr_svg_() is None
+    env.reset(seed=1)
+    assert env._repr_svg_() == draw(game, env.view(env.agent_selection))
+    single = SingleSeatEnv(game.name, opponents="random", **short_options(game))
+    assert single._repr_svg_() is None
+    single.reset(seed=1)
+    assert (single._repr_svg_() or "").startswith("<svg")
+
+
+def test_record_video(game: Game, tmp_path: Path) -> None:
+    pytest.importorskip("moviepy", reason="RecordVideo needs moviepy")
+    made = gymnasium.make(
+        game.gymnasium_id, opponents="random", render_mode="rgb_array", disable_env_checker=True, **short_options(game)
+    )
+    env = gymnasium.wrappers.RecordVideo(made, str(tmp_path / "video"), video_length=4, disable_logger=True)
+    _, info = env.reset(seed=1)
+    for _ in range(5):
+        _, _, over, _, info = env.step(int(np.flatnonzero(info["action_mask"])[0]))
+        if over:
+            break
+    env.close()  # type: ignore[no-untyped-call]
+    videos = list((tmp_path / "video").glob("*.mp4"))
+    assert len(videos) == 1 and videos[0].stat().st_size > 1000
+
+
+def test_gif_of_a_record(game: Game, tmp_path: Path) -> None:
+    """One picture for each position: so many that each is shown for its time."""
+    env = CardEnv(game, **short_options(game))
+    env.reset(seed=1)
+    record = play_randomly(env, 1, moves=5).record()
+    record.save(tmp_path / "game.json")
+    words = ["watch", "--replay", str(tmp_path / "game.json"), "--delay", "0.5", "--gif", str(tmp_path / "game.gif")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert f"{len(record.moves) + 1} pictures" in done.output
+    with Image.open(tmp_path / "game.gif") as image:
+        shown = 0
+        for frame in ImageSequence.Iterator(image):
+            shown += frame.info["duration"]
+    assert shown == 500 * len(record.moves) + 1500
+
+
+def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="seconds"):
+        save_gif(tmp_path / "a.gif", ["<svg/>"], seconds=0)
+    with pytest.raises(ValueError, match="width"):
+        pixels("<svg/>", 0)
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(ValueError, match=r"card_envs\[draw\]"):
+        pixels("<svg/>")
+
+
+LETTERS, SYMBOLS = "hand: AS TH", "hand: A♠ T♥"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "locale", "terminal", "shown"),
+    [
+        ("utf-8", "en_US.UTF-8", True, SYMBOLS),
+        ("utf-8", "", True, SYMBOLS),
+        ("utf-8", "C", True, LETTERS),
+        ("iso-8859-1", "de_DE.ISO-8859-1", True, LETTERS),
+        ("utf-8", "en_US.UTF-8", False, LETTERS),
+    ],
+)
+def test_suits_at_the_terminal(
+    encoding: str, locale: str, terminal: bool, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LC_ALL", raising=False)
+    monkeypatch.setenv("LANG", locale)
+    monkeypatch.setenv("TERM", "xterm")
+    with (tmp_path / "out").open("w", encoding=encoding) as file:
+        console = Console(file=file, force_terminal=terminal, color_system="standard", no_color=False)
+        dressed = with_suits("hand: AS TH   H2-H5", console)
+        assert dressed.plain == shown + "   H2-H5"
+        assert [str(dressed.plain[span.start : span.end]) for span in dressed.spans] == [shown[-2:]]
+        assert with_suits("AS", console, symbols=False).plain == "AS"
+
+
+def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("TERM", "xterm")
+    with (tmp_path / "out").open("w", encoding="utf-8") as file:
+        console = Console(file=file, force_terminal=True)
+        console.print(with_suits("TH", console), highlight=False)
+    assert (tmp_path / "out").read_text(encoding="utf-8").strip() == "T♥"

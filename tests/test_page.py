@@ -1,0 +1,237 @@
+"""The page of the server in a browser: whole games clicked through on a phone's width and a desk's.
+
+Needs Chromium, such as Debian's, and skips without. With `CARD_ENVS_PAGE_SHOTS=FOLDER` it leaves screenshots there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from card_envs.game import Game
+from card_envs.record import GameRecord
+from tests.conftest import games_under_test, program, short_options
+
+playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
+uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra `serve`")
+
+SIZES = {"phone": (390, 844), "desk": (1280, 800)}
+READY = "#table[data-state=yours] #moves button:enabled, #table[data-state=over]"
+SHOTS = os.environ.get("CARD_ENVS_PAGE_SHOTS")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a server with all games."""
+    from card_envs.serve.app import make_app
+    from card_envs.serve.command import make_seats
+    from card_envs.serve.limits import Limits
+
+    names = [game.name for game in games_under_test()]
+    seats = make_seats(tmp_path_factory.mktemp("tables"), names, [], Limits(), allow_deals=True)
+    server = uvicorn.Server(uvicorn.Config(make_app(seats), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    chromium = program("chromium", "chromium-browser", "google-chrome")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page of the size that the test asks for; it may not complain, nor ask anybody else."""
+    size = getattr(request, "param", "desk")
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, has_touch=size == "phone")
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "request", lambda asked: complaints.append(asked.url) if not asked.url.startswith((address, "blob:")) else None
+    )
+    page.goto(address)
+    yield page
+    context.close()
+    assert not complaints
+
+
+def sit_down(page: Any, game: Game, options: dict[str, Any], opponent: str = "greedy", pace: str = "0") -> None:
+    page.check(f"input[value={game.name}]")
+    for select in page.locator("select[name=player]").all():
+        select.select_option(opponent)
+    if options:
+        page.click("#more summary")
+        for name, value in options.items():
+            page.select_option(f"select[name='option {name}']", json.dumps(value))
+    page.click("form button[type=submit]")
+    page.wait_for_selector(READY)
+    page.select_option("#pace", pace)
+
+
+def shot(page: Any, *words: str) -> None:
+    if SHOTS:
+        page.screenshot(path=Path(SHOTS) / f"{'-'.join(words)}.png", full_page=True)
+
+
+def best_move(page: Any, address: str) -> str:
+    """What `greedy` would play, asked like any frontend."""
+    token = page.url.partition("#")[2]
+    with urllib.request.urlopen(f"{address}/v1/seats/{token}") as reply:
+        position = json.load(reply)
+    body = json.dumps({"game": position["game"], "opponent": "greedy", "view": position["view"]}).encode()
+    asked = urllib.request.Request(f"{address}/v1/advise", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked) as reply:
+        return str(json.load(reply)["moves"][0]["move"])
+
+
+def gestures(page: Any) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = json.loads(page.get_attribute("#picture svg", "data-moves"))
+    return found
+
+
+def point(page: Any, place: str) -> tuple[float, float]:
+    """Where a finger would touch a place: on its top card."""
+    cards = page.locator(f"#picture [data-place='{place}'] use")
+    box = (cards.last if cards.count() else page.locator(f"#picture [data-place='{place}']").last).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def make(page: Any, move: str, way: str) -> None:
+    """Play a move by its button, by touching places, by dragging, or with the keyboard."""
+    source, target = gestures(page)[move]
+    alone = [other for other, (start, _) in gestures(page).items() if start == source] == [move]
+    if way == "button" or not source:
+        page.click(f"#moves button[data-move='{move}']")
+    elif way == "tap" or source == target:
+        page.mouse.click(*point(page, source))
+        if not alone:
+            assert page.locator("#picture .target").count()
+            page.mouse.click(*point(page, target))
+    elif way == "drag":
+        page.mouse.move(*point(page, source))
+        page.mouse.down()
+        page.mouse.move(*point(page, target), steps=4)
+        assert page.locator("#picture .ghost").count() == 1
+        page.mouse.up()
+    else:
+        page.locator(f"#picture [data-place='{source}'][tabindex='0']").last.focus()
+        page.keyboard.press("Enter")
+        if not alone:
+            page.locator(f"#picture [data-place='{target}'][tabindex='0']").last.focus()
+            page.keyboard.press("Enter")
+
+
+def play_on(page: Any, game: Game, address: str, size: str, number: int = 10_000) -> None:
+    """Play so many moves, or to the end, in every way there is."""
+    played = 0
+    while page.get_attribute("#table", "data-state") != "over" and played < number:
+        assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+        if played in (5, 30):
+            shot(page, game.name, size, str(played))
+        before = page.locator("#at").get_attribute("max")
+        make(page, best_move(page, address), ("button", "tap", "drag", "keyboard")[played % 4])
+        page.wait_for_selector(f"#table:not(:has(#at[max='{before}']))")
+        page.wait_for_selector(READY)
+        played += 1
+    assert played > 0
+
+
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_some_moves(page: Any, game: Game, address: str, request: pytest.FixtureRequest) -> None:
+    size = request.node.callspec.params["page"]
+    sit_down(page, game, short_options(game), pace={"phone": "0", "desk": "350"}[size])
+    play_on(page, game, address, size, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """To the end; the record is saved, opened again and stepped through."""
+    size = request.node.callspec.params["page"]
+    shot(page, "start", size)
+    sit_down(page, game, short_options(game))
+    play_on(page, game, address, size)
+    assert "Game over" in page.inner_text("#status")
+    shot(page, game.name, size, "end")
+    with page.expect_download() as waiting:
+        page.click("#save")
+    file = tmp_path / "game.json"
+    waiting.value.save_as(file)
+    record = GameRecord.load(file)
+    assert record.outcome["over"] and len(record.moves) == int(page.get_attribute("#at", "max"))
+
+    page.click("#leave")
+    page.set_input_files("#file", file)
+    page.wait_for_selector("#stepper:visible")
+    first = page.inner_html("#picture")
+    page.click("#last")
+    page.wait_for_function(f"() => document.querySelector('#at').value === '{len(record.moves)}'")
+    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('Game over')")
+    assert page.inner_html("#picture") != first
+    page.click("#first")
+    page.wait_for_function("(first) => document.querySelector('#picture').innerHTML === first", arg=first)
+
+
+def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
+    sit_down(page, game, short_options(game))
+    assert page.is_disabled("#undo") and page.is_disabled("#save")
+    before = page.inner_html("#picture")
+    moves = page.locator("#moves button").count()
+    page.select_option("#adviser", "search-64")
+    page.click("#hint")
+    page.wait_for_selector("#moves button.best", timeout=200_000)  # the first search may have to be compiled
+    assert page.locator("#moves button small").count() == moves
+    assert ("±" in page.inner_text("#moves button.best small")) == (moves > 1)
+    assert "search-64 would play" in page.inner_text("#status")
+    page.click("#moves button.best")
+    page.wait_for_selector("#undo:enabled, #table[data-state=over]")
+    if page.get_attribute("#table", "data-state") == "over":
+        return
+    page.wait_for_selector(READY)
+    page.reload()
+    page.wait_for_selector(READY)
+    page.click("#undo")
+    page.wait_for_selector("#undo:disabled")
+    page.wait_for_selector(READY)
+    assert page.inner_html("#picture") == before
+
+
+def test_screen_readers_are_told(page: Any, game: Game) -> None:
+    """Everything that can be pressed has a name; what happens is said; places say what lies there."""
+    sit_down(page, game, short_options(game))
+    assert page.get_attribute("#status", "aria-live") == "polite"
+    page.wait_for_function("() => document.querySelector('#status').textContent.includes('Your turn')")
+    for control in page.locator("button:visible, select:visible, input:visible, [role=button]").all():
+        assert control.evaluate("(one) => one.ariaLabel || one.innerText || one.labels?.[0]?.innerText"), control
+    for place in page.locator("#picture [data-place]").all():
+        assert place.get_attribute("aria-label")
+
+
+def test_errors_are_shown(page: Any, game: Game, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    page.set_input_files("#file", broken)
+    page.wait_for_selector("#problem:visible")
+    assert "broken.json" in page.inner_text("#problem")
+    sit_down(page, game, short_options(game))
+    assert not page.is_visible("#problem")

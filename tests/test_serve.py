@@ -1,0 +1,575 @@
+"""The server: games played over it, what it keeps secret, what it refuses, what it survives."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from card_envs.envs.replay import verify
+from card_envs.game import Game
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.record import GameRecord
+from card_envs.serve import seats as seats_module
+from card_envs.serve.advisers import Advisers
+from card_envs.serve.asking import Opponents, advice, choose
+from card_envs.serve.command import make_seats
+from card_envs.serve.episode import Episode
+from card_envs.serve.limits import Limits
+from card_envs.serve.messages import MoveRequest, Problem, TableRequest
+from card_envs.serve.seats import Seats
+from card_envs.serve.stdio import answer, serve_stdio
+from card_envs.serve.tables import Tables
+from tests.conftest import redealt, short_options
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
+from fastapi.testclient import TestClient
+
+from card_envs.serve.app import _as_events, make_app
+
+# Time enough for every search, however busy the machine: with less, answers depend on it.
+LIMITS = Limits(body=1 << 16, seconds=600, searches=1, waiting=2)
+
+
+def seats_of(game: Game, folder: Path, limits: Limits = LIMITS, allow_deals: bool = True) -> Seats:
+    return make_seats(folder / "tables", [game.name], [], limits, allow_deals)
+
+
+@pytest.fixture
+def client(game: Game, tmp_path: Path) -> Iterator[TestClient]:
+    """A client of a server for one game that takes deals."""
+    with TestClient(make_app(seats_of(game, tmp_path))) as client:
+        yield client
+
+
+def sit_down(client: TestClient, game: Game, **how: Any) -> list[str]:
+    """The links of a new table's persons."""
+    reply = client.post("/v1/tables", json={"game": game.name, "options": short_options(game), **how})
+    assert reply.status_code == 201, reply.text
+    return [seat["link"] for seat in reply.json()["seats"]]
+
+
+def at_turn(client: TestClient, link: str, **how: Any) -> dict[str, Any]:
+    """The position once it is this seat's turn, or the game is over; opponents may have to be compiled first."""
+    for _ in range(20):
+        seen: dict[str, Any] = client.get(link, params={"wait": 30, **how}).json()
+        if seen["your_turn"] or seen["outcome"]["over"]:
+            return seen
+    raise AssertionError(seen)
+
+
+def play_on(client: TestClient, link: str, rng: random.Random, most: int = 10_000) -> dict[str, Any]:
+    """Play random moves in a seat against opponents; returns the last position."""
+    seen = at_turn(client, link)
+    while not seen["outcome"]["over"] and most > 0:
+        assert seen["your_turn"] and seen["view"]["legal"], seen
+        move = rng.choice(seen["view"]["legal"])
+        reply = client.post(f"{link}/moves", json={"move": move, "turn": seen["turn"]})
+        assert reply.status_code == 200, reply.text
+        before, seen = seen, reply.json()
+        if not (seen["your_turn"] or seen["outcome"]["over"]):
+            seen = at_turn(client, link, since=before["turn"])
+        assert seen["moves"][0] == {"seat": seen["seat"], "move": move, "deal": seen["moves"][0]["deal"]}
+        assert len(seen["moves"]) == seen["turn"] - before["turn"]
+        most -= 1
+    return seen
+
+
+# Playing
+
+
+def test_a_whole_game_over_http(game: Game, client: TestClient) -> None:
+    (link,) = sit_down(client, game)
+    assert client.get(f"{link}/record").json()["error"]["code"] == "not_over"
+    seen = play_on(client, link, random.Random(1))
+    record = GameRecord.model_validate(client.get(f"{link}/record").json())
+    verify(record)
+    assert record.outcome == seen["outcome"] and len(record.moves) == seen["turn"]
+    refused = client.post(f"{link}/moves", json={"move": record.moves[-1]})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "over")
+    half = seen["turn"] // 2
+    stepped = client.post("/v1/replay", json={"record": record.model_dump(), "seat": seen["seat"], "at": half}).json()
+    own = client.get(link, params={"at": half, "since": 0}).json()
+    assert own["view"] == stepped["view"] and own["turn"] == stepped["turn"] == half
+    assert [move["move"] for move in own["moves"]] == record.moves[:half]
+
+
+def test_every_opponent_plays(game: Game, client: TestClient) -> None:
+    for name in opponent_names(game):
+        if game.rules.NUM_SEATS == 1:
+            seen = client.get(sit_down(client, game)[0]).json()
+            advice = client.post("/v1/advise", json={"game": game.name, "opponent": name, "view": seen["view"]}).json()
+            assert {one["move"] for one in advice["moves"]} == set(seen["view"]["legal"])
+        else:
+            players = [None] + [name] * (game.rules.NUM_SEATS - 1)
+            (link,) = sit_down(client, game, players=players)
+            assert play_on(client, link, random.Random(2), most=3)["problem"] is None
+
+
+def test_same_seed_same_deal(game: Game, client: TestClient) -> None:
+    nobody = [None] * game.rules.NUM_SEATS
+    one, other, third = (
+        [client.get(link).content for link in sit_down(client, game, players=nobody, seed=seed)] for seed in (5, 5, 6)
+    )
+    assert one == other != third
+
+
+def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
+    (link,) = sit_down(client, game)
+    view = at_turn(client, link)["view"]
+    for name in ("random", "search-64"):
+        body = {"game": game.name, "opponent": name, "view": view, "seed": 3}
+        moves = client.post("/v1/advise", json=body).json()["moves"]
+        expected = [one._asdict() for one in load_opponent(name, game).evaluate(view, 3)]
+        for one in expected:
+            one.update({key: None for key, value in one.items() if value != value})
+        assert moves == expected
+
+
+def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: TestClient) -> None:
+    (link,) = sit_down(client, game, undo=True)
+    first = at_turn(client, link)
+    assert not first["can_undo"]
+    assert client.post(f"{link}/undo").json()["error"]["code"] == "no_undo"
+    seen = play_on(client, link, random.Random(3), most=1)
+    if seen["outcome"]["over"]:
+        pytest.skip("the game was over after a move")
+    assert seen["can_undo"]
+    assert client.post(f"{link}/undo").json()["view"] == first["view"]
+    (other,) = sit_down(client, game)
+    play_on(client, other, random.Random(3), most=1)
+    assert client.post(f"{other}/undo").json()["error"]["code"] == "no_undo"
+
+
+def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
+    async def follow() -> None:
+        seats = seats_of(game, tmp_path)
+        created = seats.create(TableRequest(game=game.name, options=short_options(game)))
+        token = created["seats"][0]["token"]
+        stream = seats.stream(token, None)
+        assert stream is not None
+        seen, rng, moves = None, random.Random(4), []
+        async for seen in stream:
+            assert seen is not None
+            moves += seen["moves"]
+            if seen["your_turn"]:
+                await seats.move(token, MoveRequest(move=rng.choice(seen["view"]["legal"]), wait=0.0))
+        assert seen is not None and seen["outcome"]["over"]
+        whole = await seats.position(token, since=0)
+        assert moves == whole["moves"][len(whole["moves"]) - len(moves) :] and len(moves) >= len(whole["moves"]) - 60
+        assert seats.stream(token, whole["turn"]) is None
+        seats.stop()
+
+    asyncio.run(follow())
+
+
+# Secrets
+
+
+def worlds(
+    game: Game, seed: int, num_moves: int, shift: int
+) -> tuple[int, list[dict[str, Any]], list[tuple[int, str]]]:
+    """A seat, two deals that it can't tell apart after some moves within the first deal, and these moves."""
+    rng = random.Random(seed)
+    episode = Episode(game, short_options(game), seed)
+    while len(episode.moves) < num_moves:
+        before = episode.after(len(episode.moves))
+        seat = episode.seat
+        assert seat is not None
+        episode.play(rng.choice(episode.view(seat)["legal"]))
+        if episode.over or len(episode.dealt) > 1:
+            episode = before
+            break
+    seat = ((episode.seat or 0) + shift) % game.rules.NUM_SEATS
+    state = redealt(game, np.array([episode._table.state], game.rules.STATE), np.array([seat], np.int8), seed)[0]
+    deals = [game.view.deal_text([pack]) for pack in (episode.dealt[0], game.view.dealt_pack(state))]
+    return seat, deals, [(move.seat, move.move) for move in episode.moves]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tmp_path: Path) -> None:
+    """The same visible game over different hidden cards: equal bytes for a seat, whatever it asks."""
+    seat, deals, moves = worlds(game, seed, 6 + 8 * seed, seed)
+    assert deals[0] != deals[1] or game.rules.NUM_SEATS > 1
+
+    def asked(deal: dict[str, Any]) -> list[bytes]:
+        found: list[bytes] = []
+        app_seats = seats_of(game, tmp_path / str(len(list(tmp_path.iterdir()))))
+        with TestClient(make_app(app_seats)) as client:
+            links = sit_down(client, game, players=[None] * game.rules.NUM_SEATS, seed=seed, deal=deal)
+            own = links[seat]
+            for mover, move in moves:
+                found.append(client.get(own, params={"since": 0}).content)
+                wrong = ["XX", ""] if mover == seat else ["XX", "", move]
+                found += [client.post(f"{own}/moves", json={"move": text}).content for text in wrong]
+                seen = client.get(own).json()["view"]
+                for view in (seen, {**seen, "seat": 1 - seat}, {**seen, "legal": ["?"]}):
+                    asking = {"game": game.name, "opponent": "search-64", "view": view, "seconds": 10}
+                    if mover == seat:
+                        found.append(client.post("/v1/advise", json=asking).content)
+                played = client.post(f"{links[mover]}/moves", json={"move": move, "wait": 0})
+                assert played.status_code == 200, played.text
+                if mover == seat:
+                    found.append(played.content)
+            found += [client.get(own + path).content for path in ("", "?at=3", "/record")]
+            found.append(client.post(f"{own}/undo").content)
+            found += asyncio.run(events(app_seats, own.rpartition("/")[2]))
+        return found
+
+    async def events(app_seats: Seats, token: str) -> list[bytes]:
+        found = []
+        for last in (None, 0, 2):
+            stream = app_seats.stream(token, last)
+            assert stream is not None
+            found.append((await anext(_as_events(stream))).encode())  # type: ignore[call-overload]
+        return found
+
+    one, other = (asked(deal) for deal in deals)
+    assert one == other
+    assert len(one) > len(moves)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -> None:
+    seat, deals, moves = worlds(game, seed, 10 * seed, 0)
+    episodes = [Episode(game, short_options(game), seed, deal) for deal in deals]
+    for episode in episodes:
+        for _, move in moves:
+            episode.play(move)
+    assert episodes[0].view(seat) == episodes[1].view(seat)
+    for name in opponent_names(game):
+        opponent = load_opponent(name, game)
+        one, other = (choose(opponent, episode, 7, 60.0)() for episode in episodes)
+        assert one == other, name
+
+
+def test_seats_are_secret(game: Game, client: TestClient, tmp_path: Path) -> None:
+    links = sit_down(client, game, players=[None] * game.rules.NUM_SEATS)
+    assert len({link[:-32] for link in links}) == 1 and len(set(links)) == len(links)
+    for wrong in (
+        links[0][:-1] + "x",
+        links[0][:-32],
+        links[0][:-32] + "0" * 32,
+        "/v1/seats/" + "0" * 48,
+    ):
+        assert client.get(wrong).status_code == 404
+    (file,) = (tmp_path / "tables").iterdir()
+    assert all(link[-32:] not in file.read_text() for link in links)
+    assert file.stat().st_mode & 0o77 == 0 and file.parent.stat().st_mode & 0o77 == 0
+
+
+def test_deals_and_seeds_only_where_they_are_allowed(game: Game, tmp_path: Path) -> None:
+    with TestClient(make_app(seats_of(game, tmp_path, allow_deals=False))) as client:
+        for key, value in (("seed", 1), ("deal", {})):
+            refused = client.post("/v1/tables", json={"game": game.name, key: value})
+            assert (refused.status_code, refused.json()["error"]["field"]) == (403, key)
+
+
+def test_a_failing_opponent_tells_nothing(game: Game, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its exception may hold cards: only the owner's log has it."""
+    seats = seats_of(game, tmp_path)
+    greedy = seats.opponents.opponent(game, "greedy")
+
+    class Failing:
+        def act(self, turn: Any, rng: Any = None) -> Any:
+            raise RuntimeError("a secret")
+
+        probabilities = act
+
+    seats.opponents._all[game.name]["greedy"] = replace(greedy, policy=Failing())  # type: ignore[arg-type]
+    with TestClient(make_app(seats)) as client:
+        seen = client.get(sit_down(client, game)[0], params={"wait": 1}).json()
+        players = [None] + ["greedy"] * (game.rules.NUM_SEATS - 1)
+        (link,) = sit_down(client, game, players=players)
+        seen = client.get(link, params={"wait": 1}).json()
+        if seen["your_turn"] and game.rules.NUM_SEATS > 1:
+            seen = client.post(f"{link}/moves", json={"move": seen["view"]["legal"][0], "wait": 5}).json()
+        advice = client.post("/v1/advise", json={"game": game.name, "view": seen["view"]})
+    assert "secret" not in json.dumps(seen) + advice.text
+    if game.rules.NUM_SEATS > 1 and not seen["your_turn"]:
+        assert "failed" in seen["problem"]
+    if seen["your_turn"]:
+        assert advice.json()["error"]["code"] == "failed"
+    assert "a secret" in caplog.text
+
+
+# What is refused
+
+
+def test_opponents_are_taken_by_registered_name_alone(game: Game, client: TestClient, tmp_path: Path) -> None:
+    (link,) = sit_down(client, game)
+    view = at_turn(client, link)["view"]
+    names = (str(tmp_path), "../models", "os:system", "search-63", f"{game.name}/greedy", "", "search:greedy-7", "\0")
+    for name in names:
+        refused = client.post("/v1/advise", json={"game": game.name, "opponent": name, "view": view})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown"), refused.text
+        refused = client.post(
+            "/v1/tables", json={"game": game.name, "players": [None] * (game.rules.NUM_SEATS - 1) + [name]}
+        )
+        assert refused.status_code in (404, 422)
+
+
+def test_the_owner_may_add_opponents(game: Game, tmp_path: Path) -> None:
+    opponents = Opponents([game], {f"{game.name}/calm": "trivial"})
+    assert opponents.names(game)[-1] == "calm"
+    seats = Seats(Advisers(opponents, LIMITS), Tables(tmp_path / "tables", LIMITS))
+    with TestClient(make_app(seats)) as client:
+        players = [None] + ["calm"] * (game.rules.NUM_SEATS - 1)
+        play_on(client, sit_down(client, game, players=players)[0], random.Random(1), most=2)
+    with pytest.raises(ValueError, match="GAME/NAME=WHAT"):
+        Opponents([game], {"calm": "trivial"})
+
+
+def test_what_is_malformed_is_told_where(game: Game, client: TestClient) -> None:
+    (link,) = sit_down(client, game)
+    view = at_turn(client, link)["view"]
+    cases: list[tuple[str, Any, int, str | None]] = [
+        ("/v1/advise", {"game": game.name}, 422, "view"),
+        ("/v1/advise", {"game": "bridge", "view": view}, 404, "game"),
+        ("/v1/advise", {"game": game.name, "view": {**view, "seat": "x"}}, 422, "view.seat"),
+        ("/v1/advise", {"game": game.name, "view": {**view, "surprise": 1}}, 422, "view.surprise"),
+        ("/v1/advise", {"game": game.name, "view": view, "seconds": -1}, 422, "seconds"),
+        ("/v1/tables", {"game": game.name, "options": {"reward": "gold"}}, 422, "options"),
+        ("/v1/tables", {"game": game.name, "options": {"x": 1}}, 422, "options"),
+        ("/v1/tables", {"game": game.name, "players": []}, 422, "players"),
+        ("/v1/tables", {"game": game.name, "players": ["greedy"] * game.rules.NUM_SEATS}, 422, "players"),
+        ("/v1/tables", {"game": game.name, "deal": {"packs": 3}}, 422, None),
+        (f"{link}/moves", {"move": "XX"}, 422, "move"),
+        (f"{link}/moves", {"move": 7}, 422, "move"),
+        (f"{link}/moves", {"move": "XX", "turn": 999}, 409, "turn"),
+        ("/v1/replay", {"record": {}}, 422, "record.game"),
+    ]
+    for path, body, status, field in cases:
+        reply = client.post(path, json=body)
+        assert reply.status_code == status, (path, body, reply.text)
+        assert field is None or reply.json()["error"]["field"] == field, reply.text
+    for junk in (b"", b"{", b"[" * 60_000, b"\xff", b"1" * 5000, b'{"game": NaN}'):
+        reply = client.post("/v1/advise", content=junk, headers={"content-type": "application/json"})
+        assert reply.status_code in (400, 422) and "error" in reply.json(), reply.text
+
+
+def test_bodies_are_bounded(game: Game, client: TestClient) -> None:
+    long = json.dumps({"game": game.name, "view": {"x": "y" * LIMITS.body}}).encode()
+    headers = {"content-type": "application/json"}
+    assert client.post("/v1/advise", content=long, headers=headers).status_code == 413
+
+    def parts() -> Iterator[bytes]:
+        for start in range(0, len(long), 1000):
+            yield long[start : start + 1000]
+
+    assert client.post("/v1/advise", content=parts(), headers=headers).status_code == 413
+
+
+def test_other_methods_and_paths_are_refused(game: Game, client: TestClient) -> None:
+    (link,) = sit_down(client, game)
+    refused = client.put(link)
+    assert (refused.status_code, refused.headers["allow"]) == (405, "DELETE, GET")
+    assert client.get("/v1/advise").status_code == 405
+    for path in ("/v1/", "/v1/seats", "/v1/elsewhere"):
+        assert (client.get(path).status_code, client.get(path).json()["error"]["code"]) == (404, "unknown")
+
+
+def test_other_names_of_the_host_are_refused(game: Game, tmp_path: Path) -> None:
+    with TestClient(make_app(seats_of(game, tmp_path), hosts=("localhost",))) as client:
+        assert client.get("/v1/games", headers={"host": "elsewhere.example"}).status_code == 400
+        assert client.get("/v1/games", headers={"host": "localhost:8000"}).status_code == 200
+
+
+def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
+    limits = replace(LIMITS, tables=3, streams_per_table=1)
+
+    async def crowd() -> None:
+        seats = seats_of(game, tmp_path, limits)
+        asked = TableRequest(game=game.name)
+        tokens = [seats.create(asked)["seats"][0]["token"] for _ in range(3)]
+        with pytest.raises(Problem, match="3 tables"):
+            seats.create(asked)
+        stream = seats.stream(tokens[0], None)
+        assert stream is not None
+        await anext(stream)
+        with pytest.raises(Problem, match="streams"):
+            seats.stream(tokens[0], None)
+        assert seats.leave(tokens[1]) == {"left": True}
+        seats.create(asked)
+        seats.stop()
+
+    asyncio.run(crowd())
+
+
+def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
+    async def idle() -> None:
+        seats = seats_of(game, tmp_path)
+        token = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
+        seats.tables.expire()
+        assert len(seats.tables) == 1
+        (file,) = seats.tables.folder.iterdir()
+        long_ago = time.time() - 3600 * LIMITS.idle_hours - 60
+        os.utime(file, (long_ago, long_ago))
+        seats.tables.expire()
+        assert len(seats.tables) == 0 and not file.exists()
+        with pytest.raises(Problem, match="gone"):
+            await seats.position(token)
+        seats.stop()
+
+    asyncio.run(idle())
+
+
+# Restarts, and other requests meanwhile
+
+
+def test_tables_survive_a_restart(game: Game, tmp_path: Path) -> None:
+    rng = random.Random(8)
+    with TestClient(make_app(seats_of(game, tmp_path))) as client:
+        (link,) = sit_down(client, game, undo=True)
+        play_on(client, link, rng, most=4)
+        client.post(f"{link}/undo")
+        before = at_turn(client, link, since=0)
+    (file,) = (tmp_path / "tables").iterdir()
+    with file.open("ab") as half_a_line:
+        half_a_line.write(b'"XX')
+    with TestClient(make_app(seats_of(game, tmp_path))) as client:
+        assert at_turn(client, link, since=0) == before
+        play_on(client, link, rng)
+        verify(GameRecord.model_validate(client.get(f"{link}/record").json()))
+
+
+def test_only_so_many_tables_are_in_memory(game: Game, tmp_path: Path) -> None:
+    with TestClient(make_app(seats_of(game, tmp_path, replace(LIMITS, live_tables=2)))) as client:
+        links = [sit_down(client, game, players=[None] * game.rules.NUM_SEATS)[0] for _ in range(6)]
+        first = [client.get(link).json() for link in links]
+        assert [client.get(link).json() for link in links] == first
+
+
+def test_a_broken_file_is_told_and_others_go_on(game: Game, tmp_path: Path) -> None:
+    with TestClient(make_app(seats_of(game, tmp_path))) as client:
+        broken, whole = (sit_down(client, game)[0] for _ in range(2))
+    name = broken.rpartition("/")[2][:16]
+    (tmp_path / "tables" / f"{name}.jsonl").write_text('{"format": 1}\n')
+    with TestClient(make_app(seats_of(game, tmp_path))) as client:
+        assert client.get(broken).json()["error"]["code"] == "failed"
+        assert client.get(whole).status_code == 200
+
+
+def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
+    """While a search thinks, other requests are answered; too many searches are turned away."""
+    seats = seats_of(game, tmp_path)
+    release = threading.Event()
+
+    async def crowd() -> None:
+        created = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))
+        blocked = [
+            asyncio.create_task(seats.advisers.searches.run(release.wait))
+            for _ in range(LIMITS.searches + LIMITS.waiting)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(Problem, match="at work"):
+            await seats.advisers.searches.run(release.wait)
+        assert (await seats.position(created["seats"][0]["token"]))["turn"] == 0
+        release.set()
+        assert all(await asyncio.gather(*blocked))
+        seats.stop()
+
+    asyncio.run(crowd())
+
+
+def test_opponents_keep_to_their_time(game: Game) -> None:
+    """With too little for all worlds, a search looks at fewer; with enough, at all."""
+    episode = Episode(game, short_options(game), 3)
+    view = episode.view(episode.seat or 0)
+    opponent = load_opponent("search-1024", game)
+
+    short = advice(opponent, view, 0, 1e-9)
+    assert max(one["worlds"] for one in short) <= 1024 // 16
+    long = advice(opponent, view, 0, 1e9)
+    assert long[0]["worlds"] == opponent.evaluate(view)[0].worlds
+
+
+# JSON lines
+
+
+def lines_of(seats: Seats, *requests: Any) -> list[dict[str, Any]]:
+    """What is answered to these lines."""
+    target = io.BytesIO()
+    source = io.BytesIO(
+        b"".join(one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n" for one in requests)
+    )
+    asyncio.run(serve_stdio(seats, source, target))
+    return [json.loads(line) for line in target.getvalue().splitlines()]
+
+
+def test_json_lines_have_the_same_messages(game: Game, tmp_path: Path) -> None:
+    with TestClient(make_app(seats_of(game, tmp_path))) as client:
+        (link,) = sit_down(client, game)
+        view = at_turn(client, link)["view"]
+        asked = {"game": game.name, "opponent": "greedy", "view": view}
+        expected = [client.get("/v1/games").json(), client.post("/v1/advise", json=asked).json()]
+        error = client.post("/v1/advise", json={**asked, "view": {"seat": 9}}).json()["error"]
+    answers = lines_of(
+        seats_of(game, tmp_path / "other"),
+        {"id": "a", "call": "games"},
+        {"id": [1], "call": "advise", "body": asked},
+        {"id": None, "call": "advise", "body": {**asked, "view": {"seat": 9}}},
+        {"id": 4, "call": "sing"},
+        {"id": 5, "call": "advise", "body": {}},
+        {"id": 6, "call": "position", "body": {"token": "x"}},
+        b"no json\n",
+        b"[" * (LIMITS.body + 10) + b"\n",
+        b"\n",
+        {"id": 9, "call": "schema", "body": {"game": game.name}},
+    )
+    by_id = {json.dumps(one["id"]): one for one in answers if one["id"] is not None}
+    assert by_id['"a"']["reply"] == expected[0] and by_id["[1]"]["reply"] == expected[1]
+    assert error in [one.get("error") for one in answers if one["id"] is None]
+    assert by_id["4"]["error"]["code"] == "unknown" and by_id["5"]["error"]["field"] == "game"
+    assert by_id["6"]["error"]["code"] == "unknown"
+    assert {"too_large", "bad_request"} <= {one["error"]["code"] for one in answers if one["id"] is None}
+    assert by_id["9"]["reply"] == json.loads(json.dumps(game.view.SCHEMA))
+
+
+def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
+    async def play() -> None:
+        seats = seats_of(game, tmp_path)
+        token = seats.create(TableRequest(game=game.name, options=short_options(game)))["seats"][0]["token"]
+
+        async def call(name: str, **body: Any) -> dict[str, Any]:
+            line = json.dumps({"id": 1, "call": name, "body": {"token": token, **body}}).encode()
+            return (await answer(seats, line))["reply"]  # type: ignore[no-any-return]
+
+        seen = await call("position", wait=30)
+        while not seen["outcome"]["over"]:
+            if seen["your_turn"]:
+                seen = await call("move", move=seen["view"]["legal"][0])
+            else:
+                seen = await call("position", wait=30)
+        verify(GameRecord.model_validate(await call("record")))
+        assert await call("leave") == {"left": True}
+        seats.stop()
+
+    asyncio.run(play())
+
+
+def test_keep_alive(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats_module, "KEEP_ALIVE", 0.01)
+
+    async def wait() -> None:
+        seats = seats_of(game, tmp_path)
+        token = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
+        stream = seats.stream(token, None)
+        assert stream is not None
+        assert await anext(stream) is not None and await anext(stream) is None
+        seats.stop()
+        assert [one async for one in stream] == []
+
+    asyncio.run(wait())

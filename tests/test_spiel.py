@@ -1,0 +1,107 @@
+"""The games in OpenSpiel, and players of either side on the other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from card_envs.compare.contest import Contest, play_contest
+from card_envs.game import Game
+from card_envs.opponents import load_opponent
+from card_envs.opponents.policy import moves_of, turn_of_states
+from tests.conftest import positions, short_options, some
+
+pytest.importorskip("pyspiel", reason="the extra `open_spiel` is not installed")
+import pyspiel
+from open_spiel.python.algorithms import ismcts, mcts
+
+from card_envs.envs import spiel
+
+
+def loaded(game: Game, **options: Any) -> Any:
+    if spiel.PREFIX + game.name not in pyspiel.registered_names():
+        spiel.register(game)
+    return pyspiel.load_game(spiel.PREFIX + game.name, {"options": json.dumps({**short_options(game), **options})})
+
+
+def is_mcts(game: Any, simulations: int) -> Any:
+    rollouts = mcts.RandomRolloutEvaluator(1, np.random.RandomState(0))
+    return ismcts.ISMCTSBot(game, rollouts, 2.0, simulations, random_state=np.random.RandomState(1))
+
+
+class FewSimulations(spiel.BotPolicy):
+    """IS-MCTS with next to no time."""
+
+    def __init__(self, game: Game) -> None:
+        loaded(game)
+        super().__init__(game, lambda one: is_mcts(one, 2), **{**short_options(game), "reward": "win"})
+
+
+def test_an_episode_is_the_tables(game: Game) -> None:
+    """Legal actions, whose turn it is, what is seen and paid: the same as on our table, to the end."""
+    rng = np.random.default_rng(1)
+    state = loaded(game, reward="win").new_initial_state()
+    assert state.is_chance_node() and not state.is_terminal()
+    paid = np.zeros(game.rules.NUM_SEATS)
+    while not state.is_terminal():
+        if state.is_chance_node():
+            state.apply_action(0)
+            continue
+        table, player = state.table, state.current_player()
+        assert player == table.seat
+        legal = state.legal_actions()
+        assert legal == np.flatnonzero(table.legal()).tolist()
+        assert np.array_equal(state.information_state_tensor(player), table.observe(player))
+        assert state.information_state_string(player) == state.observation_string(player)
+        action = int(rng.choice(legal))
+        assert state.action_to_string(action) == game.view.move_text(table.state, action)
+        state.apply_action(action)
+        paid += state.table.rewards
+    assert state.returns() == paid.tolist()
+    assert all(-1 <= one <= 1 for one in state.returns())
+    if not game.is_solitaire:
+        assert sum(state.returns()) == 0
+
+
+def test_copies_go_their_own_way_and_know_no_deal_to_come(game: Game) -> None:
+    one = loaded(game).new_initial_state()
+    deals = []
+    for _ in range(4):
+        other = one.clone()
+        other.apply_action(0)
+        deals.append(other.table.game.view.dealt_pack(other.table.state).tobytes())
+    assert len(set(deals)) == 4 and one.is_chance_node()
+
+
+def test_hidden_cards_are_drawn_anew(game: Game) -> None:
+    state = loaded(game).new_initial_state()
+    state.apply_action(0)
+    player = state.current_player()
+    worlds = [state.resample_from_infostate(player) for _ in range(5)]
+    assert {world.information_state_string(player) for world in worlds} == {state.information_state_string(player)}
+    assert len({world.table.observe_all(player).tobytes() for world in worlds}) > 1
+
+
+def test_their_bots_play_here_and_ours_there(game: Game) -> None:
+    there = loaded(game, reward="win")
+    state = there.new_initial_state()
+    state.apply_action(0)
+    greedy = load_opponent("greedy", game)
+    world = np.array([state.table.state], game.rules.STATE)
+    ours = moves_of(greedy, turn_of_states(game, world), np.random.default_rng(0))
+    assert spiel.OpponentBot(greedy).step(state) == ours[0]
+    assert is_mcts(there, 3).step(state) in state.legal_actions()
+    policy = FewSimulations(game)
+    turn = turn_of_states(game, some(positions(game), 3, seed=301))
+    chosen = turn.check(policy.act(turn, np.random.default_rng(2)), "IS-MCTS")
+    assert np.array_equal(policy.probabilities(turn).argmax(axis=1).shape, chosen.shape)
+
+
+def test_they_can_be_compared() -> None:
+    from card_envs.scaffold.high_card import GAME as TINY
+
+    contest = Contest(TINY, ("greedy", f"{__name__}:FewSimulations"), 0, tuple(short_options(TINY).items()))
+    assert len([*play_contest(contest, 2)]) == 1

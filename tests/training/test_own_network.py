@@ -1,0 +1,106 @@
+"""Modules of the user's own: trained by the same command, saved as ONNX models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+from card_envs import get_game, load_opponent
+from card_envs.game import Game
+from card_envs.opponents import TorchPolicy
+from card_envs.opponents.folder import load_card
+from card_envs.opponents.policy import turn_of_states
+from card_envs.scaffold.high_card import GAME as TINY
+from tests.conftest import positions, some
+from training.config import Config
+from training.network import OwnNetwork
+from training.train import app
+from training.trainer import Trainer
+
+for package in ("onnx", "onnxruntime", "onnxscript"):
+    pytest.importorskip(package, reason="the extra onnx is not installed")
+
+
+class Scores(nn.Module):
+    """What a user would write."""
+
+    def __init__(self, game: Game) -> None:
+        super().__init__()
+        size, actions = game.rules.OBS_SIZE, game.rules.NUM_ACTIONS
+        self.layers = nn.Sequential(nn.Linear(size + actions, 24), nn.LayerNorm(24), nn.GELU(), nn.Linear(24, actions))
+
+    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.layers(torch.cat([observation / 16, action_mask], dim=1))
+        return logits
+
+
+class Narrow(Scores):
+    """One action too few."""
+
+    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
+        return super().forward(observation, action_mask)[:, 1:]
+
+
+NAME = f"{__name__}:Scores"
+SETTINGS: dict[str, Any] = {"game": TINY.name, "tables": 32, "steps": 16, "critic_hidden": [16], "minibatch": 128}
+
+
+def test_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
+    trainer = Trainer(Config(**SETTINGS, network=NAME, decisions=2000))
+    before = trainer.actor.weights()
+    while trainer.progress < 1:
+        trainer.iterate()
+    assert any(not np.array_equal(weight, before[name]) for name, weight in trainer.actor.weights().items())
+    trainer.save(tmp_path / "opponent")
+    assert load_card(tmp_path / "opponent").architecture == "onnx"
+    turn = turn_of_states(TINY, some(positions(TINY), 100))
+    assert isinstance(trainer.actor, OwnNetwork)
+    expected = TorchPolicy(trainer.actor.module).probabilities(turn)
+    np.testing.assert_allclose(load_opponent(tmp_path / "opponent").probabilities(turn), expected, atol=1e-5)
+
+
+def test_by_command(tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(f'game = "{TINY.name}"\nnetwork = "{NAME}"\ntables = 16\nsteps = 8\nminibatch = 64\n')
+    arguments = ["--config", str(config), f"runs={tmp_path}", "decisions=300", "final_pairs=4", "hidden=[8]"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    resumed = CliRunner().invoke(app, [*arguments, "decisions=600", "--resume"])
+    assert resumed.exit_code == 0, resumed.output
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no_such_module:Net", "No module named 'no_such_module'"),
+        (f"{__name__}:Missing", "has no attribute 'Missing'"),
+        (f"{__name__}:Path", "takes|expected|argument"),
+        ("builtins:repr", "expected a class of torch.nn.Module, got str"),
+    ],
+)
+def test_what_is_no_network_is_refused(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Trainer(Config(**SETTINGS, network=name, decisions=100))
+
+
+def test_wrong_answers_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"Narrow: expected logits of shape \(\d+, 12\), got"):
+        Trainer(Config(**SETTINGS, network=f"{__name__}:Narrow", decisions=100)).iterate()
+
+
+def test_a_torch_policy_needs_numbers() -> None:
+    game = get_game("back_alley")
+    turn = turn_of_states(game, some(positions(game), 10))
+    module = Scores(game)
+    policy = TorchPolicy(module, sampled=False)
+    np.testing.assert_array_equal(policy.act(turn, np.random.default_rng(0)), policy.probabilities(turn).argmax(axis=1))
+    with torch.no_grad():
+        next(module.parameters()).fill_(torch.nan)
+    with pytest.raises(ValueError, match="Scores: expected finite logits"):
+        policy.probabilities(turn)
