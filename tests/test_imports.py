@@ -28,9 +28,22 @@ LAYERS = (
     {"compare", "terminal", "serve"},
     {"__init__", "__main__", "bench", "layout", "scaffold", "testing"},  # and the `<game>_v0` modules
 )
+<<<<<<< HEAD
+HEAVY = {"matplotlib", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
+MAY_BE_HEAVY = {
+    "__main__",
+    "bench",
+    "play",
+    "watch",
+    "report",
+    "command",
+    "waiting",
+}  # modules that only commands import
+=======
 IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command"}  # modules that only commands import
+>>>>>>> main
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_opponents.py", "test_readme.py",
