@@ -46,9 +46,8 @@ GOLDEN_ROWS = 32
 TEST_BATCHES, TEST_WORLDS = 2, 64
 TEST_SEED = 1 << 40  # its deals are not those that are learned from
 CHOICE_SEED, FINAL_SEED = 3, 2  # deals that choose the margin, and those that report the strength
-CLIP = 2.0  # standard deviations of the best rival's lead beyond which leads don't count
 KEPT = 32  # batches of labels that may be learned from again
-MARGINS = (0.0, 0.05, 0.1, 0.2, 0.4)  # of the network's unit
+MARGINS = (0.0, 0.01, 0.02, 0.05, 0.1)  # of the network's unit
 
 
 def label_tables(
@@ -146,6 +145,10 @@ def main(
     stride: Annotated[int, typer.Option(min=1, help="decisions between two positions of a table, on the mean")] = 8,
     reuse: Annotated[int, typer.Option(min=1, help="how often positions are learned from, on the mean")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),
+    clip: Annotated[
+        float,
+        typer.Option(min=0.1, help="leads count up to so many standard deviations of the best rival's"),
+    ] = 8.0,
     lr: Annotated[float, typer.Option(min=0.0, help="learning rate at the start; it falls to 0")] = 2e-3,
     option: Annotated[list[str] | None, typer.Option("-o", help="of the game: name=value in JSON, or text")] = None,
     pairs: Annotated[int, typer.Option(min=2, help="mirrored pairs that choose the margin, and that report")] = 1000,
@@ -167,7 +170,7 @@ def main(
         positions = Positions(game, seed, options, stride)
         test = Positions(game, TEST_SEED + seed, options, stride)
         tests = [test.draw(TEST_WORLDS, samples=2) for _ in range(TEST_BATCHES)]
-    fitting = Fitting(network, positions, tests, lr)
+    fitting = Fitting(network, positions, tests, lr, clip)
     drawn = fitting.fit(minutes, worlds, reuse, out.with_name(f"{out.name}.jsonl"))
     policy = AfterstatePolicy(game, in_points(network, fitting.scale), sampled=False)
     margin, choice = choose_margin(policy, fitting.scale, pairs, options)
@@ -180,6 +183,7 @@ def main(
         "worlds": worlds,
         "stride": stride,
         "reuse": reuse,
+        "clip": clip,
         "noise": NOISE,
         "minutes": minutes,
         "seed": seed,
@@ -197,13 +201,15 @@ def main(
 class Fitting:
     """A network and what it learns from."""
 
-    def __init__(self, network: AfterstateNetwork, positions: Positions, tests: list[Labels], lr: float) -> None:
+    def __init__(
+        self, network: AfterstateNetwork, positions: Positions, tests: list[Labels], lr: float, clip: float
+    ) -> None:
         self.network = network
         self.positions = positions
         self.tests = tests
         self.lr = lr
-        # Leads beyond it count as such: how bad a bad move is does not matter.
-        self.scale = CLIP * float(np.concatenate([best_rivals_lead(labels) for labels in tests]).std())
+        # Leads beyond it count as such. Where results have long tails, as bids have, a low limit bends their means.
+        self.scale = clip * float(np.concatenate([best_rivals_lead(labels) for labels in tests]).std())
 
     def fit(self, minutes: float, worlds: int, reuse: int, log: Path) -> int:
         """Learn for some minutes of processor time; returns how many positions that took."""
