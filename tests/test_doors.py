@@ -144,7 +144,7 @@ def locked(array: Any) -> bool:
 SAFE: dict[type, set[str]] = {
     BatchEnv: {"look"},
     Table: {"copy", "deal", "legal", "over", "seat", "needs_deal", "rewards"},
-    Turn: {"at", "anew", "failure"},
+    Turn: {"at", "afterstates", "anew", "failure"},
     VectorSeatEnv: {"action_masks", "render", "states", "seat"},
 }
 

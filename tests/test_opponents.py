@@ -363,14 +363,14 @@ def test_networks_survive_the_disk(game: Game, kind: type[TrainedPolicy], tmp_pa
     best = load_opponent(folder, game, sampled=False)
     assert np.array_equal(best.act(turn, rng[0]), best.probabilities(turn).argmax(axis=1))
     likeliest = kind(game, random_weights(game, kind=kind), sampled=False)
-    store(tmp_path / "likeliest", likeliest)
-    fixed = load_opponent(tmp_path / "likeliest")
+    store(tmp_path / "other" / "likeliest", likeliest)
+    fixed = load_opponent(tmp_path / "other" / "likeliest")
     assert np.array_equal(fixed.act(turn, rng[0]), fixed.probabilities(turn).argmax(axis=1))
     card = load_card(folder)
     assert (card.game, card.version, card.hidden, card.training) == (game.name, game.version, HIDDEN, {"steps": 1})
     saved(game, folder, 1, kind)  # replaced in one step
     assert not np.allclose(load_opponent(folder).probabilities(turn), opponent.probabilities(turn))
-    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert [path.name for path in tmp_path.iterdir() if path.name != "other"] == ["mine"]
 
 
 def test_advice(game: Game, tmp_path: Path) -> None:
@@ -598,7 +598,7 @@ def test_nothing_is_half_written(game: Game, tmp_path: Path, monkeypatch: pytest
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def contents() -> dict[str, bytes]:
-        assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+        assert [path.name for path in tmp_path.iterdir() if path.name != "other"] == ["mine"]
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     wrong = random_weights(game, 1)

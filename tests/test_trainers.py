@@ -119,5 +119,6 @@ def test_examples_train(example: str, needs: str, steps: int, game_name: str) ->
     assert losses and all(math.isfinite(float(loss)) for loss in losses), done.stdout
 
 
-def test_every_example_is_run() -> None:
-    assert {file.stem for file in (ROOT / "examples").glob("*.py")} == {example for example, *_ in EXAMPLES}
+def test_every_trainers_example_is_run() -> None:
+    others = {"client_stdio", "open_spiel_bots"}  # tests of the server and of OpenSpiel run them
+    assert {file.stem for file in (ROOT / "examples").glob("*.py")} - others == {example for example, *_ in EXAMPLES}

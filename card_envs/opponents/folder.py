@@ -221,7 +221,8 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
         _check_rows(RESULTS["policy"], logits, golden["obs"], game.rules.NUM_ACTIONS)
         replayed = policy.logits(golden)
     except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from None
+        file = MODEL_FILE if card.architecture == "onnx" else WEIGHTS_FILE
+        raise ValueError(f"{folder}: {file}: {error}") from None
     _compare(folder, replayed, logits)
     return policy
 
@@ -236,7 +237,7 @@ def load_value(folder: Path, game: Game) -> ValueNetwork:
         full = checked("golden.full", full, (number, game.rules.FULL_SIZE), INT8, written=False)
         _check_rows(RESULTS["value"], values, full, 1)
     except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from None
+        raise ValueError(f"{folder}: {WEIGHTS_FILE}: {error}") from None
     _compare(folder, network.values(full)[:, None], values)
     return network
 
