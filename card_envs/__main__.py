@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from types import TracebackType
+
+
+def without_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What is shown of an exception that nothing caught: of Ctrl-C nothing."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+
+
+if sys.excepthook is sys.__excepthook__:
+    sys.excepthook = without_traceback  # before the imports below, which take a while
+
 import json
 import time
 from contextlib import suppress

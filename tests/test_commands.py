@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +94,16 @@ def test_the_number_of_figures_of_a_game(monkeypatch: pytest.MonkeyPatch) -> Non
         if name.endswith(("_rate", "_seconds")):
             monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Rate(1.0, 1.0))
     assert len(list(bench.measure_game(GAME, 0.01))) == bench.FIGURES
+
+
+def test_ctrl_c_during_the_imports_shows_nothing(tmp_path: Path) -> None:
+    """A module that the command imports raises what Ctrl-C raises."""
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    command = [sys.executable, "-m", "card_envs", "games"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
+    assert done.stdout == done.stderr == ""
+    (tmp_path / "typer.py").write_text("raise RuntimeError('broken')\n")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "RuntimeError: broken" in done.stderr
