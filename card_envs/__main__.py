@@ -56,7 +56,6 @@ Seed = Annotated[int, typer.Option(min=0, help="of deals and policies")]
 Best = Annotated[bool, typer.Option("--best", help="networks play their likeliest move")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures to this file")]
 RecordFile = Annotated[Path | None, typer.Option(help="save the game to this file")]
-MAX_MODEL = 64 << 20  # bytes
 DEFAULT_PLAYERS = ("random", "trivial", "greedy")
 
 
@@ -393,10 +392,10 @@ def import_model(
     folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
 ) -> None:
     """Make an opponent of an ONNX model from any library; the folder is its name in every other command."""
-    from card_envs.opponents.folder import check_place, save_model
+    from card_envs.opponents.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
 
     check_place(folder)
-    save_model(folder, get_game(game_name), files.read_file(model, MAX_MODEL))
+    save_model(folder, get_game(game_name), files.read_file(model, MAX_BYTES[MODEL_FILE]))
     console.print(f"python -m card_envs compare {game_name} greedy {folder}", markup=False, soft_wrap=True)
 
 

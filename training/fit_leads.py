@@ -27,8 +27,8 @@ from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.afterstates import Afterstates, afterstates
-from card_envs.opponents.folder import check_place, save_network
-from card_envs.opponents.network import AfterstatePolicy
+from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_network
+from card_envs.opponents.network import AfterstatePolicy, input_fields, input_scale
 from card_envs.opponents.policy import turn_of_states
 from card_envs.opponents.search import TO_THE_END
 from card_envs.opponents.searching import Scratch, Trials, draw_likely_world, try_moves
@@ -42,7 +42,6 @@ PLAYER = "greedy"
 NOISE = 0.1  # share of random moves on the way to a position
 TABLES = 4096
 MINIBATCH = 512
-GOLDEN_ROWS = 32
 TEST_BATCHES, TEST_WORLDS = 2, 64
 TEST_SEED = 1 << 40  # its deals are not those that are learned from
 CHOICE_SEED, FINAL_SEED = 3, 2  # deals that choose the margin, and those that report the strength
@@ -66,25 +65,26 @@ class Labels(NamedTuple):
     """Positions, and what their moves gain over `greedy`'s.
 
     Attributes:
-        seen: [B, D + A] observation and mask side by side.
-        after: what their moves change.
+        inputs: what the network reads of them; what is not zero in it is found once.
         own: [B] what `greedy` plays.
         leads: [N, R] points by which each move of `after` beats that, in N samples of worlds.
     """
 
-    seen: Int8s
-    after: Afterstates
+    inputs: Inputs
     own: Int64s
     leads: NDArray[np.float32]
 
-    def decision(self) -> Int64s:
-        """[R] which position each move belongs to."""
-        return np.repeat(np.arange(len(self.own)), np.diff(self.after.first))
+    @property
+    def after(self) -> Afterstates:
+        """What their moves change."""
+        assert self.inputs.after is not None
+        return self.inputs.after
 
     def best(self, values: NDArray[np.float32]) -> Int64s:
         """[B] the moves, as numbers of `after`, that these values [R] put first; the own one counts 0."""
-        others = np.where(self.after.action == self.own[self.decision()], 0, values)
-        order = np.lexsort((others, self.decision()))
+        decision = self.after.decision()
+        others = np.where(self.after.action == self.own[decision], 0, values)
+        order = np.lexsort((others, decision))
         return order[self.after.first[1:] - 1]
 
 
@@ -112,14 +112,17 @@ class Positions:
 
     def draw(self, worlds: int, samples: int = 1) -> Labels:
         """Play on for a while, and try the moves of every table in that many worlds, so many times."""
+        from training.network import Inputs, Rows
+
         for _ in range(int(self.rng.integers(1, 2 * self.stride))):
             self._play_on()
         env, game = self.env, self.game
         own = np.zeros(TABLES, np.int64)
         env.bot_actions(PLAYER, own)
         after = afterstates(game, env.states, np.arange(TABLES), own)
-        labels = Labels(np.hstack([env.obs, env.mask]), after, own, np.zeros((samples, len(after.action)), np.float32))
-        decision = labels.decision()
+        seen = Rows(np.hstack([env.obs, env.mask]), input_scale(input_fields(game.rules)))
+        labels = Labels(Inputs(seen, after), own, np.zeros((samples, len(after.action)), np.float32))
+        decision = after.decision()
         for leads in labels.leads:
             sums = tried(game, env.states, self.keys, own, env.mask, worlds).sums
             leads[:] = (sums[decision, after.action] - sums[decision, own[decision]]) / worlds
@@ -139,7 +142,7 @@ def tried(game: Game, states: NDArray[Any], keys: UInt64s, own: Int64s, mask: In
 
 def main(
     game_name: Annotated[str, typer.Argument(metavar="GAME", help=f"one of {', '.join(GAMES)}")],
-    out: Annotated[Path, typer.Option(help="the opponent's folder; beside it a log and a checkpoint are written")],
+    out: Annotated[Path, typer.Option(help="the opponent's folder; beside it a log is written")],
     minutes: Annotated[float, typer.Option(min=0.0, help="of processor time for drawing and fitting")] = 5.0,
     worlds: Annotated[int, typer.Option(min=1, help="in which the moves of a position are tried")] = 4,
     stride: Annotated[int, typer.Option(min=1, help="decisions between two positions of a table, on the mean")] = 8,
@@ -150,7 +153,9 @@ def main(
         typer.Option(min=0.1, help="leads count up to so many standard deviations of the best rival's"),
     ] = 8.0,
     lr: Annotated[float, typer.Option(min=0.0, help="learning rate at the start; it falls to 0")] = 2e-3,
-    option: Annotated[list[str] | None, typer.Option("-o", help="of the game: name=value in JSON, or text")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="of the game: name=value in JSON, or text")
+    ] = None,
     pairs: Annotated[int, typer.Option(min=2, help="mirrored pairs that choose the margin, and that report")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of deals and weights")] = 0,
 ) -> None:
@@ -193,7 +198,7 @@ def main(
     }
     strength = [{"against": PLAYER, "seed": FINAL_SEED, "options": options, **result.as_dict()}]
     save_network(
-        out, policy, turn_of_states(game, positions.env.states[:GOLDEN_ROWS]), training=figures, strength=strength
+        out, policy, turn_of_states(game, positions.env.states[:NUM_GOLDEN_ROWS]), training=figures, strength=strength
     )
     console.print(f"{drawn:,} positions; {_against(result)} against {PLAYER}: {out}", highlight=False)
 
@@ -248,35 +253,29 @@ class Fitting:
         from training.network import moves_of
 
         moves, decision = moves_of(labels.after.first, rows)
-        found = self.leads(labels, rows)
+        found = self.leads(labels, rows, moves, decision)
         wanted = torch.from_numpy(np.clip(labels.leads[0, moves] / self.scale, -1, 1))
         others = labels.after.action[moves] != labels.own[rows][decision]
         return ((found - wanted) ** 2).sum() / max(int(others.sum()), 1)
 
-    def leads(self, labels: Labels, rows: Int64s) -> Any:
-        """[R] what the network thinks of the moves of some positions."""
+    def leads(self, labels: Labels, rows: Int64s, moves: Int64s, decision: Int64s) -> Any:
+        """[R] what the network thinks of the moves of some positions, as `moves_of` numbers them."""
         import torch
 
-        from training.network import moves_of
-
-        moves, decision = moves_of(labels.after.first, rows)
-        logits = self.network.logits(self.inputs(labels), rows)
-        at = torch.from_numpy(decision)
+        logits = self.network.logits(labels.inputs, rows)
         own = torch.from_numpy(labels.own[rows])
         lead = logits - logits.gather(1, own[:, None])
-        return lead[at, torch.from_numpy(labels.after.action[moves])]
-
-    def inputs(self, labels: Labels) -> Inputs:
-        from training.network import Inputs, Rows
-
-        return Inputs(Rows(labels.seen, self.network.scale), labels.after)
+        return lead[torch.from_numpy(decision), torch.from_numpy(labels.after.action[moves])]
 
     def _answers(self, labels: Labels) -> NDArray[np.float32]:
         import torch
 
+        from training.network import moves_of
+
+        parts = np.array_split(np.arange(TABLES), TABLES // MINIBATCH)
         with torch.no_grad():
             return np.concatenate(
-                [self.leads(labels, rows).numpy() for rows in np.array_split(np.arange(TABLES), TABLES // MINIBATCH)]
+                [self.leads(labels, rows, *moves_of(labels.after.first, rows)).numpy() for rows in parts]
             )
 
     def judge(self) -> dict[str, float]:
@@ -304,7 +303,7 @@ class Fitting:
 
 def best_rivals_lead(labels: Labels) -> NDArray[np.float32]:
     """[B] the lead of the best move besides the own one, in each position."""
-    others = np.where(labels.after.action == labels.own[labels.decision()], -np.inf, labels.leads.mean(axis=0))
+    others = np.where(labels.after.action == labels.own[labels.after.decision()], -np.inf, labels.leads.mean(axis=0))
     best: NDArray[np.float32] = np.maximum.reduceat(others, labels.after.first[:-1])
     return best
 

@@ -22,7 +22,7 @@ from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, bot_move, play, standing
 from card_envs.games import GAMES, get_game
-from card_envs.opponents.folder import check_place, save_value
+from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_value
 from training.command import command, console
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ NOISE = 0.1  # share of random moves on the way to a position
 STRIDE = 8  # moves at most between two positions of a table
 TABLES = 8192
 MINIBATCH = 1024
-GOLDEN_ROWS = 32
 TEST_SEED = 1 << 40  # its deals are not those that are learned from
 
 
@@ -111,7 +110,7 @@ def main(
         "error": round(float(errors.std()), 2),  # on positions of deals of their own
         "explained": round(explained, 4),  # share of the variance
     }
-    save_value(out, game, weights, full[:GOLDEN_ROWS], training=figures)
+    save_value(out, game, weights, full[:NUM_GOLDEN_ROWS], training=figures)
     console.print(f"{drawn:,} positions, {100 * explained:.1f} % of the variance of their values explained: {out}")
 
 

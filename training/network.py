@@ -306,9 +306,8 @@ def few_sizes(rows: int) -> int:
 
 def processor_has_bf16() -> bool:
     """Whether 16-bit products are faster here; elsewhere they are emulated, and slower."""
-    capabilities: dict[str, bool] = getattr(
-        torch.cpu, "get_capabilities", dict
-    )()  # older versions of torch do not tell
+    ask = getattr(torch.cpu, "get_capabilities", dict)  # older versions of torch do not tell
+    capabilities: dict[str, bool] = ask()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 

@@ -15,7 +15,7 @@ from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.files import replace_file
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.folder import save_network
+from card_envs.opponents.folder import NUM_GOLDEN_ROWS, save_network
 from card_envs.opponents.network import TrainedPolicy
 from card_envs.opponents.policy import Policy, turn_of_states
 from training import checkpoint
@@ -28,7 +28,6 @@ from training.ranks import Ranks
 from training.rollout import PAST, SCRIPTED, Rollout
 from training.run_folder import CHECKPOINT
 
-GOLDEN_ROWS = 32
 # Deals of the quick measurements and of the last one: what is watched during training is not what is reported.
 QUICK_SEED, FINAL_SEED = 1, 2
 LAST_LR = 0.1  # share of the learning rate that is left at the end
@@ -291,7 +290,7 @@ class Trainer:
 
     def save(self, folder: Path, strength: list[dict[str, Any]] | None = None) -> None:
         """Write the actor as an opponent that `load_opponent` takes."""
-        golden = turn_of_states(self.game, self.rollout.env.states[:GOLDEN_ROWS])
+        golden = turn_of_states(self.game, self.rollout.env.states[:NUM_GOLDEN_ROWS])
         training = {
             "algorithm": "ppo",
             "processes": self.ranks.count,

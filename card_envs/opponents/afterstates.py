@@ -39,6 +39,10 @@ class Afterstates(NamedTuple):
     action: Int64s
     rows: SparseRows
 
+    def decision(self) -> Int64s:
+        """[R] which decision each move belongs to."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
 
 def move_fields(rules: Rules) -> tuple[Field, ...]:
     """The entries that show a move: changes of the observation's entries, then what is not in it."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.buffers import INT8, checked
 from card_envs.game import Field, Game, Rules, bounds, total
-from card_envs.opponents.afterstates import move_fields
+from card_envs.opponents.afterstates import Afterstates, move_fields
 from card_envs.opponents.policy import Turn, sample
 from card_envs.opponents.sparse import SparseRows, compress, sum_weights
 
@@ -178,15 +178,14 @@ class AfterstatePolicy(TrainedPolicy):
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         seen = np.concatenate([inputs["obs"], inputs["mask"]], axis=1)
-        all_rows, first, action = np.arange(len(seen)), inputs["first"], inputs["action"]
-        rows = SparseRows(inputs["starts"], inputs["entry"], inputs["value"])
-        decision = np.repeat(all_rows, np.diff(first))
+        all_rows, after = np.arange(len(seen)), afterstates_in(inputs)
+        rows, decision = after.rows, after.decision()
         x = sum_weights(compress(seen, all_rows, self._scale), all_rows, self._first, self._bias)[decision]
-        x += sum_weights(rows, np.arange(len(action)), self._moves, self._no_bias)
+        x += sum_weights(rows, np.arange(len(after.action)), self._moves, self._no_bias)
         scores = through(self._rest, x)[:, 0]
         is_own = rows.entry[rows.starts[1:] - 1] == len(self._moves) - 1  # that entry comes last
         logits = np.full((len(seen), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
-        logits[decision, action] = scores + self._own * is_own
+        logits[decision, after.action] = scores + self._own * is_own
         return logits
 
 
@@ -218,6 +217,12 @@ def check_inputs(rules: Rules, inputs: Inputs, reads_moves: bool) -> None:
             raise ValueError(f"golden.{name}: expected numbers below {bound}")
     if len(value) != len(entry) or not np.isfinite(value).all() or np.diff(starts).min(initial=1) < 1:
         raise ValueError("golden.value: expected a finite number for each entry, and an entry for each move")
+
+
+def afterstates_in(inputs: Inputs) -> Afterstates:
+    """What moves change, as the inputs of a network that reads it hold it."""
+    rows = SparseRows(inputs["starts"], inputs["entry"], inputs["value"])
+    return Afterstates(inputs["first"], inputs["action"], rows)
 
 
 def check_ends(name: str, ends: NDArray[Any], number: int, last: int) -> None:

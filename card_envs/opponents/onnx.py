@@ -24,18 +24,19 @@ from numpy.typing import NDArray
 
 from card_envs.files import brief
 from card_envs.game import Game, Rules, total
-from card_envs.opponents.afterstates import Afterstates, move_fields, move_scale
+from card_envs.opponents.afterstates import move_fields, move_scale
 from card_envs.opponents.network import (
     ILLEGAL,
     AfterstatePolicy,
     Architecture,
     Inputs,
     TrainedPolicy,
+    afterstates_in,
     input_fields,
     input_scale,
     layers_of,
 )
-from card_envs.opponents.sparse import SparseRows
+from card_envs.opponents.torch_policy import device_of
 
 if TYPE_CHECKING:
     import torch
@@ -167,14 +168,11 @@ def _check_entry(what: str, name: str, kind: str, shape: list[Any], wanted: str,
 
 def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
     """`moves`, `decision` and `action`, from what `AfterstatePolicy.inputs` gives."""
-    after = Afterstates(
-        inputs["first"], inputs["action"], SparseRows(inputs["starts"], inputs["entry"], inputs["value"])
-    )
+    after = afterstates_in(inputs)
     starts, entry, value = after.rows
     moves = np.zeros((len(after.action), total(move_fields(rules))), np.float32)
     moves[np.repeat(np.arange(len(moves)), np.diff(starts)), entry] = np.rint(value / move_scale(rules)[entry])
-    decision = np.repeat(np.arange(len(after.first) - 1), np.diff(after.first))
-    return {"moves": moves, "decision": decision, "action": after.action}
+    return {"moves": moves, "decision": after.decision(), "action": after.action}
 
 
 # The way out
@@ -255,7 +253,7 @@ def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
 
     check_installed()
     rules = game.rules
-    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    device = device_of(module)
     example = tuple(torch.ones(2, size, device=device) for size in (rules.OBS_SIZE, rules.NUM_ACTIONS))
     rows = torch.export.Dim("n")
     was_training = module.training

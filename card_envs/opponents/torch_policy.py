@@ -36,9 +36,16 @@ class TorchPolicy(LogitsPolicy):
         import torch
 
         with torch.no_grad():
-            device = next((parameter.device for parameter in self.module.parameters()), torch.device("cpu"))
+            device = device_of(self.module)
             obs, mask = (torch.from_numpy(array).to(device, torch.float32) for array in (turn.obs, turn.mask))
             logits = self.module(obs, mask).float().cpu().numpy()
         if logits.shape != turn.mask.shape or not np.isfinite(logits[turn.mask != 0]).all():
             raise ValueError(f"{type(self.module).__name__}: expected finite logits of shape {turn.mask.shape}")
         return np.where(turn.mask != 0, logits, ILLEGAL).astype(np.float32)
+
+
+def device_of(module: torch.nn.Module) -> torch.device:
+    """Where a module's weights are."""
+    import torch
+
+    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from card_envs.opponents.folder import load_card, load_value
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from training import ablate, best_response, fit_value, plot, speed, train
+from training import ablate, best_response, fit_leads, fit_value, plot, speed, train
 from training.config import load_config
 from training.run_folder import read_log
 
@@ -71,6 +71,18 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
     ):
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 2 and said.lower() in result.output.replace("\n", " ").lower(), result.output
+
+
+def test_leads_are_fitted(tmp_path: Path) -> None:
+    words = [HIGH_CARD.name, "--out", str(tmp_path / "mine"), "--minutes", "0.01", "--pairs", "4", "--hidden", "8", "8"]
+    result = CliRunner().invoke(fit_leads.app, [*words, "--worlds", "1", "--reuse", "2"])
+    assert result.exit_code == 0, result.output
+    card = load_card(tmp_path / "mine")
+    assert (card.architecture, card.sampled, card.hidden) == ("afterstates", False, [8, 8])
+    assert card.training["positions"] > 0 and 0 < card.training["explained"] <= 1
+    assert (tmp_path / "mine.jsonl").read_text().count("explained") > 0
+    wrong = CliRunner().invoke(fit_leads.app, [*words, "--option", "no=1"])
+    assert wrong.exit_code == 2 and "option no" in wrong.output
 
 
 def test_logs_of_killed_runs_are_read(tmp_path: Path) -> None:
