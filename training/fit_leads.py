@@ -46,6 +46,7 @@ TEST_BATCHES = 32
 CHOICE_SEED, FINAL_SEED = 3, 2  # deals that choose the margin, and those that report the strength
 KEPT = 32  # batches of labels that may be learned from again
 MARGINS = (0.0, 0.02, 0.04, 0.1, 0.2)  # of the network's unit
+SHARPNESS = 20.0
 BOLD = 0.02  # the margin, in that unit, by which it leaves the own move on the way to a position
 
 
@@ -201,6 +202,7 @@ def main(
         float,
         typer.Option(min=0.1, help="leads count up to so many standard deviations of the best rival's"),
     ] = 8.0,
+    sharpen: Annotated[float, typer.Option(min=0.0, max=1.0, help="share of the run that learns to gain")] = 0.0,
     lr: Annotated[float, typer.Option(min=0.0, help="learning rate at the start; it falls to 0")] = 2e-3,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="of the game: name=value in JSON, or text")
@@ -231,7 +233,7 @@ def main(
         fitting = Fitting(network, Positions(game, seed, source, network), tests, lr, clip)
         if begun is not None:
             network.set_weights(scaled(begun.weights, 1 / fitting.unit) | {"own": np.zeros(1)})
-    drawn = fitting.fit(minutes, reuse, out.with_name(f"{out.name}.jsonl"))
+    drawn = fitting.fit(minutes, reuse, sharpen, out.with_name(f"{out.name}.jsonl"))
     policy = AfterstatePolicy(game, scaled(network.weights(), fitting.unit), sampled=False)
     margin, choice = choose_margin(policy, fitting.unit, pairs, options)
     policy = AfterstatePolicy(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
@@ -284,11 +286,13 @@ class Fitting:
         self.tests = tests
         self.lr = lr
         self.clip = clip
+        self.sharp = False
         game = positions.game
         self.phases = game.phases or {"all": range(game.rules.NUM_ACTIONS)}
         best = np.concatenate([best_rivals_lead(labels) for labels in tests])
         phase = np.concatenate([self.phase_of(labels.own) for labels in tests])
-        spreads = np.array([best[phase == p].std() for p in range(len(self.phases))], np.float32)
+        rivals = np.isfinite(best)
+        spreads = np.array([best[rivals & (phase == p)].std() for p in range(len(self.phases))], np.float32)
         self.unit = float(spreads.min())
         self.spread = spreads / np.float32(self.unit)
 
@@ -297,7 +301,7 @@ class Fitting:
         firsts = np.array([actions.start for actions in self.phases.values()])
         return np.argsort(firsts)[np.searchsorted(np.sort(firsts), actions, side="right") - 1]
 
-    def fit(self, minutes: float, reuse: int, log: Path) -> int:
+    def fit(self, minutes: float, reuse: int, sharpen: float, log: Path) -> int:
         """Learn for some minutes of processor time; returns how many positions that took."""
         import torch
 
@@ -311,6 +315,7 @@ class Fitting:
             while spent < 1:
                 kept = [*kept[-KEPT + 1 :], self.positions.draw()]
                 drawn += TABLES
+                self.sharp = spent >= 1 - sharpen
                 for group in optimizer.param_groups:
                     group["lr"] = self.lr * (1 - spent)
                 for labels in [kept[-1], *(kept[rng.integers(len(kept))] for _ in range(reuse - 1))]:
@@ -340,6 +345,10 @@ class Fitting:
         wanted = np.clip(labels.leads[moves] / (self.unit * spread), -self.clip, self.clip)
         others = labels.after.action[moves] != labels.own[rows][decision]
         found = found / torch.from_numpy(spread)
+        if self.sharp:
+            weights = torch.exp(SHARPNESS * found)
+            sums = torch.zeros(len(rows)).index_add(0, torch.from_numpy(decision), weights)
+            return -(weights / sums[torch.from_numpy(decision)] * torch.from_numpy(wanted)).sum() / len(rows)
         # Moves that it believes far behind are told apart from each other for nothing: others count more.
         weight = 1 / (1 + found.detach() ** 2)
         errors = weight * (found - torch.from_numpy(wanted)) ** 2
@@ -374,7 +383,7 @@ class Fitting:
 
 
 def best_rivals_lead(labels: Labels) -> NDArray[np.float32]:
-    """[B] the lead of the best move besides the own one, in each position."""
+    """[B] the lead of the best move besides the own one, in each position; -inf where there is none."""
     others = np.where(labels.after.action == labels.own[labels.after.decision()], -np.inf, labels.leads)
     best: NDArray[np.float32] = np.maximum.reduceat(others, labels.after.first[:-1])
     return best
