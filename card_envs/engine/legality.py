@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.cpu import CPUContext
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -34,18 +35,25 @@ def words(num_actions: int) -> int:
     return -(-num_actions // WORD)
 
 
-if INTERPRETED:
+def _low_bits(mask: Int8s, start: int) -> np.uint64:
+    bits = np.uint64(0)
+    for k in range(WORD):
+        bits |= (np.uint64(mask[start + k]) & ONE) << np.uint64(k)
+    return bits
 
-    def low_bits(mask: Int8s, start: int) -> np.uint64:
-        return np.packbits(mask[start : start + WORD] & 1, bitorder="little").view(np.uint64)[0]
+
+if INTERPRETED:
+    low_bits = _low_bits
 
 else:
 
     @intrinsic
     def low_bits(context: Any, mask: Any, start: Any) -> Any:
-        """The lowest bits of 64 entries of a contiguous mask: two instructions where the processor has them."""
+        """The lowest bits of 64 entries of a mask: of a contiguous one two instructions where the CPU has them."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            if not isinstance(context, CPUContext) or signature.args[0].layout != "C":
+                return context.compile_internal(builder, _low_bits, signature, arguments)
             data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
             entries = ir.VectorType(ir.IntType(8), WORD)
             pointer = builder.bitcast(builder.gep(data, [arguments[1]]), entries.as_pointer())
