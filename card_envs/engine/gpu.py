@@ -127,6 +127,12 @@ class GpuBatchEnv(Fixed):
         """A new tensor [B, size] of zeros that lies in memory as `obs` does."""
         return torch.zeros((size, self.num_tables), dtype=dtype, device=self.device).t()
 
+    @property
+    def streams(self) -> torch.Tensor:
+        """[B] int64 in the States: the bits of the keys of the episodes under way."""
+        dtype = self.game.rules.STATE
+        return self._states.view(torch.int64).view(self.num_tables, -1)[:, dtype.fields["rng"][1] // 8]
+
     def look(self) -> None:
         """Write `obs`, `mask` and `seat` anew, after `write_states` or a playout."""
         obs, mask, seat = self._looks
@@ -273,8 +279,9 @@ def usable(device: str | torch.device) -> torch.device:
     found = torch.device(device)
     if found.type != "cuda":
         raise ValueError(f"device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got {str(device)!r}")
-    if not torch.cuda.is_available():
-        raise ValueError(f"device = {str(device)!r}: torch {torch.__version__} finds no GPU here")
+    if not torch.cuda.is_available() or (found.index or 0) >= torch.cuda.device_count():
+        number = torch.cuda.device_count() if torch.cuda.is_available() else "no"
+        raise ValueError(f"device = {str(device)!r}: torch {torch.__version__} finds {number} GPU here")
     try:
         import numba_cuda  # noqa: F401
     except ModuleNotFoundError:
