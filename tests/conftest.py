@@ -29,6 +29,7 @@ from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
 pytest.register_assert_rewrite("card_envs.testing.referee")
@@ -89,8 +90,8 @@ def listed_values(annotation: Any) -> list[Any]:
 def spelled_out_options(game: Game) -> tuple[Options, ...]:
     """Every combination of the values that the options spell out; the first one is the defaults."""
     choices = []
-    for name, field in game.options.model_fields.items():
-        others = [value for value in listed_values(field.annotation) if value != field.default]
+    for name, field in described(game.options).items():
+        others = [value for value in listed_values(field.type) if value != field.default]
         choices.append([{}, *({name: value} for value in others)])
     return tuple({key: value for part in parts for key, value in part.items()} for parts in itertools.product(*choices))
 

@@ -11,15 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core.cpu import CPUContext
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from card_envs.engine.jit import INTERPRETED
 from card_envs.engine.rng import advance, below
-from card_envs.engine.sets import count, nth
+from card_envs.engine.sets import count, nth, some_bits
 from card_envs.game import Cards, Game, Int8s, Int64s, UInt64s
 
 WORD = 64
@@ -33,34 +28,6 @@ class IllegalMove(ValueError):
 def words(num_actions: int) -> int:
     """How many words hold the legal ones of so many actions."""
     return -(-num_actions // WORD)
-
-
-def _low_bits(mask: Int8s, start: int) -> np.uint64:
-    bits = np.uint64(0)
-    for k in range(WORD):
-        bits |= (np.uint64(mask[start + k]) & ONE) << np.uint64(k)
-    return bits
-
-
-if INTERPRETED:
-    low_bits = _low_bits
-
-else:
-
-    @intrinsic
-    def low_bits(context: Any, mask: Any, start: Any) -> Any:
-        """The lowest bits of 64 entries of a mask: of a contiguous one two instructions where the CPU has them."""
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            if not isinstance(context, CPUContext) or signature.args[0].layout != "C":
-                return context.compile_internal(builder, _low_bits, signature, arguments)
-            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            entries = ir.VectorType(ir.IntType(8), WORD)
-            pointer = builder.bitcast(builder.gep(data, [arguments[1]]), entries.as_pointer())
-            bits = builder.trunc(builder.load(pointer, align=1), ir.VectorType(ir.IntType(1), WORD))
-            return builder.bitcast(bits, ir.IntType(WORD))
-
-        return types.uint64(mask, types.int64), generate
 
 
 def word_start(word: int, num_actions: int) -> int:
@@ -78,7 +45,7 @@ def note_legal(mask: Int8s, legal: UInt64s) -> None:
         legal[0] = bits
         return
     for word in range(legal.shape[0]):
-        legal[word] = low_bits(mask, word_start(word, num_actions))
+        legal[word] = some_bits(mask, word_start(word, num_actions), 1)
 
 
 def allows(legal: UInt64s, num_actions: int, action: int) -> bool:
