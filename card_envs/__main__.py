@@ -29,6 +29,7 @@ from rich.table import Table as Sheet
 
 from card_envs import files
 from card_envs.games import GAMES, get_game
+from card_envs.options import described
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
 console = Console()
@@ -111,7 +112,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
             f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
         )
         console.print(f"  opponents: {', '.join(opponent_names(game))}")
-        for option, field in game.options.model_fields.items():
+        for option, field in described(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}", markup=False)
 
 

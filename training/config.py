@@ -57,9 +57,15 @@ class Config(BaseModel):
     sampled: bool = Field(
         default=True, description="the opponent draws its moves; false: it plays the likeliest (training always draws)"
     )
+    device: str = Field(
+        default="cpu",
+        pattern=r"^(cpu|cuda(:\d+)?)$",
+        description="where tables are played and networks learn: cpu, cuda (of torchrun's processes: one GPU each) or "
+        "cuda:1",
+    )
     threads: int = Field(default=1, ge=1, le=256, description="torch's threads in each process; more seldom pay")
     bf16: bool | None = Field(
-        default=None, description="16-bit arithmetic in the inner layers (default: where the processor has it)"
+        default=None, description="16-bit arithmetic in the inner layers (default: where the processor or GPU has it)"
     )
 
     network: str = Field(
@@ -151,6 +157,8 @@ class Config(BaseModel):
             raise ValueError("past_share and greedy_share: expected at most 1 together")
         if self.hint and self.network != "afterstates":
             raise ValueError(f"hint = {self.hint}: only network = 'afterstates' reads it")
+        if self.network == "afterstates" and self.device != "cpu":
+            raise ValueError("network = 'afterstates': learned on the CPU only (device = 'cpu')")
         untils = [stage.until for stage in self.stages]
         if untils != sorted(set(untils)):
             raise ValueError(f"stages: expected rising ends, got {untils}")

@@ -75,7 +75,7 @@ class Rollout:
         """
         rules = game.rules
         self.game = game
-        deals = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        deals = seed_of_deals(seed)
         self.env = BatchEnv(game, config.tables, deals, options=options, skip_forced=config.skip_forced)
         self.episodes = Episodes(self.env, table_keys(deals, np.arange(config.tables)))
         self.learns_forced = not config.skip_forced
@@ -91,7 +91,7 @@ class Rollout:
         self.learned = np.zeros(shape, np.bool_)
         self.rewards = np.zeros((*shape, rules.NUM_SEATS), np.float32)
         self.done = np.zeros(shape, np.bool_)
-        self.sitting = _sitting(game, config)
+        self.sitting = sitting_at(game, config)
         self.after: Afterstates | None = None
         self.scale = input_scale(input_fields(rules))
         self.hint = config.hint != 0
@@ -155,6 +155,10 @@ class Rollout:
             full[:, seat] = view
         return full.reshape(-1, self.game.rules.FULL_SIZE)
 
+    def states(self, number: int) -> NDArray[Any]:
+        """States of the first tables, as they are now."""
+        return self.env.states[:number]
+
     def margin_over(self, who: int) -> float:
         """Points an episode that the current network took from PAST or SCRIPTED, or nan where none ended."""
         tables = np.flatnonzero((self.sitting == who).any(axis=1))
@@ -174,7 +178,13 @@ class Rollout:
         into_stream(self.rng, facts, "rng")
 
 
-def _sitting(game: Game, config: Config) -> NDArray[np.int8]:
+def seed_of_deals(seed: list[int]) -> int:
+    """The seed of a rollout's tables."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def sitting_at(game: Game, config: Config) -> NDArray[np.int8]:
+    """[B, S] who sits where: CURRENT, PAST or SCRIPTED."""
     sides = np.array(game.sides)
     num_sides = game.num_sides
     numbers = np.arange(config.tables)

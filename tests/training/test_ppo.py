@@ -57,7 +57,7 @@ def bandit_batch(learned: Learner, rng: np.random.Generator, num: int = 512) -> 
     seen = Rows(obs, learned.critic.scale)
     with torch.no_grad():
         log_all = actor_of(learned)(seen, rows).masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(1).numpy()
-        values = learned.values.decode(learned.critic(seen, rows).numpy())
+        values = learned.values.decode(learned.critic(seen, rows)).numpy()
     actions = (log_all + rng.gumbel(size=log_all.shape)).argmax(axis=1)
     rewards = REWARDS[context, actions]
     best = REWARDS[:, [0, 1, 3]].argmax(axis=1)[context]
@@ -81,7 +81,7 @@ def test_bandit_with_a_known_value_is_learned(settings: dict[str, Any]) -> None:
         seen = Rows(obs, learned.critic.scale)
         logits = actor_of(learned)(seen, np.arange(6))
         logits[:, 2] = -1e9
-        values = learned.values.decode(learned.critic(seen, np.arange(6)).numpy())
+        values = learned.values.decode(learned.critic(seen, np.arange(6))).numpy()
     chosen = logits.argmax(dim=1).numpy()
     np.testing.assert_array_equal(REWARDS[np.arange(6), chosen], np.full(6, 2))
     assert logits.softmax(dim=1).max(dim=1).values.min() > 0.9
