@@ -124,6 +124,13 @@ class Config(BaseModel):
         default=0.0, ge=0, description="weight of copying `greedy`'s moves at the beginning; it falls to 0"
     )
     imitation_until: float = Field(default=0.2, gt=0, le=1, description="share of the run at which it has fallen to 0")
+    leads_until: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of the run at its beginning in which the actor learns from what every legal move would have "
+        "gained, had `greedy` played the deal to its end; then from its own games alone (PPO)",
+    )
     imitation_fields: list[str] = Field(
         default=[], description="copy only moves of these ranges of actions, such as bids (default: all)"
     )
@@ -159,6 +166,8 @@ class Config(BaseModel):
             raise ValueError(f"hint = {self.hint}: only network = 'afterstates' reads it")
         if self.network == "afterstates" and self.device != "cpu":
             raise ValueError("network = 'afterstates': learned on the CPU only (device = 'cpu')")
+        if self.leads_until and self.device != "cpu":
+            raise ValueError(f"leads_until = {self.leads_until}: moves are tried on the CPU alone: device = 'cpu'")
         untils = [stage.until for stage in self.stages]
         if untils != sorted(set(untils)):
             raise ValueError(f"stages: expected rising ends, got {untils}")

@@ -22,8 +22,7 @@ from rich.progress import Progress
 
 from card_envs.__main__ import parse_options
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.engine.compile import bind
-from card_envs.game import Game, Int8s, Int64s
+from card_envs.game import Game, Int64s
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.afterstates import Afterstates, afterstates
@@ -32,10 +31,10 @@ from card_envs.opponents.names import MODELS
 from card_envs.opponents.network import AfterstatePolicy, Weights, input_fields, input_scale
 from card_envs.opponents.policy import name_of, turn_of_states
 from card_envs.opponents.search import TO_THE_END
-from card_envs.opponents.searching import Scratch, Trials, try_moves
 from card_envs.opponents.value import NO_NET, Net, checked_net
 from training.command import command, console
-from training.positions import PLAYER, TEST_SEED, Tables
+from training.leads import PLAYER, kinds_of, leads_loss, leads_over
+from training.positions import TEST_SEED, Tables
 
 if TYPE_CHECKING:
     from training.network import AfterstateNetwork, Inputs
@@ -46,19 +45,7 @@ TEST_BATCHES = 32
 CHOICE_SEED, FINAL_SEED = 3, 2  # deals that choose the margin, and those that report the strength
 KEPT = 32  # batches of labels that may be learned from again
 MARGINS = (0.0, 0.02, 0.04, 0.1, 0.2)  # of the network's unit
-SHARPNESS = 20.0
 BOLD = 0.02  # the margin, in that unit, by which it leaves the own move on the way to a position
-
-
-def label_tables(
-    first: int, last: int, states: NDArray[Any], own: Int64s, live: Int8s, horizon: int, net: Net, scratch: Scratch,
-    trials: Trials,
-) -> None:  # fmt: skip
-    """Try all moves of each table; `live` [B, A] holds the legal moves without the own one."""
-    for i in range(first, last):
-        scratch.states[0] = states[i]
-        found = Trials(trials.sums[i], trials.squares[i], trials.worlds[i])
-        try_moves(own[i], live[i], horizon, net, scratch, found)
 
 
 class Labels(NamedTuple):
@@ -138,24 +125,10 @@ class Positions:
         for _ in range(int(self.tables.rng.integers(1, 2 * self.source.stride))):
             self._play_on()
         inputs, own = self._seen(TABLES)
-        env = self.tables.env
-        results = tried(self.game, env.states, own, env.mask, self.source)
+        env, source = self.tables.env, self.source
+        leads = leads_over(self.game, env.states, own, env.mask, source.horizon, source.net)
         labels = Labels(inputs, own, np.zeros(0, np.float32))
-        decision = labels.after.decision()
-        leads = results[decision, labels.after.action] - results[decision, own[decision]]
-        return labels._replace(leads=leads.astype(np.float32))
-
-
-def tried(game: Game, states: NDArray[Any], own: Int64s, mask: Int8s, source: Source) -> NDArray[np.float64]:
-    """[B, A] what the mover's side has in the end after each legal move, in points."""
-    live = mask.copy()
-    live[np.arange(len(own)), own] = 0
-    trials = Trials(np.zeros(mask.shape), np.zeros(mask.shape), np.zeros(mask.shape, np.int64))
-    net = source.net
-    full, layers = np.zeros(len(net.first) - 1, np.int8), np.zeros((2, max(net.second.shape)), np.float32)
-    scratch = Scratch(np.zeros(2, states.dtype), full, layers, np.zeros(mask.shape[1]))
-    bind(label_tables, game, PLAYER)(0, len(own), states, own, live, source.horizon, net, scratch, trials)
-    return trials.sums
+        return labels._replace(leads=leads[labels.after.decision(), labels.after.action])
 
 
 def answers(network: AfterstateNetwork, labels: Labels) -> NDArray[np.float32]:
@@ -202,7 +175,6 @@ def main(
         float,
         typer.Option(min=0.1, help="leads count up to so many standard deviations of the best rival's"),
     ] = 8.0,
-    sharpen: Annotated[float, typer.Option(min=0.0, max=1.0, help="share of the run that learns to gain")] = 0.0,
     lr: Annotated[float, typer.Option(min=0.0, help="learning rate at the start; it falls to 0")] = 2e-3,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="of the game: name=value in JSON, or text")
@@ -233,7 +205,7 @@ def main(
         fitting = Fitting(network, Positions(game, seed, source, network), tests, lr, clip)
         if begun is not None:
             network.set_weights(scaled(begun.weights, 1 / fitting.unit) | {"own": np.zeros(1)})
-    drawn = fitting.fit(minutes, reuse, sharpen, out.with_name(f"{out.name}.jsonl"))
+    drawn = fitting.fit(minutes, reuse, out.with_name(f"{out.name}.jsonl"))
     policy = AfterstatePolicy(game, scaled(network.weights(), fitting.unit), sampled=False)
     margin, choice = choose_margin(policy, fitting.unit, pairs, options)
     policy = AfterstatePolicy(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
@@ -286,22 +258,14 @@ class Fitting:
         self.tests = tests
         self.lr = lr
         self.clip = clip
-        self.sharp = False
-        game = positions.game
-        self.phases = game.phases or {"all": range(game.rules.NUM_ACTIONS)}
+        self.kinds = kinds_of(positions.game)
         best = np.concatenate([best_rivals_lead(labels) for labels in tests])
-        phase = np.concatenate([self.phase_of(labels.own) for labels in tests])
-        rivals = np.isfinite(best)
-        spreads = np.array([best[rivals & (phase == p)].std() for p in range(len(self.phases))], np.float32)
+        kind = np.where(np.isfinite(best), self.kinds[np.concatenate([labels.own for labels in tests])], -1)
+        spreads = np.array([best[kind == k].std() for k in range(int(self.kinds.max()) + 1)], np.float32)
         self.unit = float(spreads.min())
         self.spread = spreads / np.float32(self.unit)
 
-    def phase_of(self, actions: Int64s) -> Int64s:
-        """[n] which kind of decision each of these actions belongs to."""
-        firsts = np.array([actions.start for actions in self.phases.values()])
-        return np.argsort(firsts)[np.searchsorted(np.sort(firsts), actions, side="right") - 1]
-
-    def fit(self, minutes: float, reuse: int, sharpen: float, log: Path) -> int:
+    def fit(self, minutes: float, reuse: int, log: Path) -> int:
         """Learn for some minutes of processor time; returns how many positions that took."""
         import torch
 
@@ -315,7 +279,6 @@ class Fitting:
             while spent < 1:
                 kept = [*kept[-KEPT + 1 :], self.positions.draw()]
                 drawn += TABLES
-                self.sharp = spent >= 1 - sharpen
                 for group in optimizer.param_groups:
                     group["lr"] = self.lr * (1 - spent)
                 for labels in [kept[-1], *(kept[rng.integers(len(kept))] for _ in range(reuse - 1))]:
@@ -339,20 +302,14 @@ class Fitting:
         from training.network import moves_of
 
         moves, decision = moves_of(labels.after.first, rows)
-        spread = self.spread[self.phase_of(labels.own[rows])][decision]
+        spread = self.spread[self.kinds[labels.own[rows]]][decision]
         found = leads_of(self.network, labels, rows, moves, decision)
         # Leads beyond it count as such. Where results have long tails, as bids have, a low limit bends their means.
         wanted = np.clip(labels.leads[moves] / (self.unit * spread), -self.clip, self.clip)
         others = labels.after.action[moves] != labels.own[rows][decision]
         found = found / torch.from_numpy(spread)
-        if self.sharp:
-            weights = torch.exp(SHARPNESS * found)
-            sums = torch.zeros(len(rows)).index_add(0, torch.from_numpy(decision), weights)
-            return -(weights / sums[torch.from_numpy(decision)] * torch.from_numpy(wanted)).sum() / len(rows)
-        # Moves that it believes far behind are told apart from each other for nothing: others count more.
-        weight = 1 / (1 + found.detach() ** 2)
-        errors = weight * (found - torch.from_numpy(wanted)) ** 2
-        return errors.sum() / max(int(others.sum()), 1)
+        found = found.where(torch.from_numpy(others), torch.from_numpy(wanted))
+        return leads_loss(found, torch.from_numpy(wanted)) / max(int(others.sum()), 1)
 
     def judge(self) -> dict[str, Any]:
         """On positions of deals of their own, in points a decision, by kind of decision.
@@ -368,9 +325,8 @@ class Fitting:
             one = np.add.reduceat((found - labels.leads) ** 2, labels.after.first[:-1])
             other = np.add.reduceat(labels.leads**2, labels.after.first[:-1])
             figures = np.stack([one, other, labels.leads[chosen], labels.after.action[chosen] != labels.own])
-            phase = self.phase_of(labels.own)
-            for number, name in enumerate(self.phases):
-                kinds.setdefault(name, []).append(figures[:, phase == number])
+            for number, name in enumerate(self.positions.game.phases or ["all"]):
+                kinds.setdefault(name, []).append(figures[:, self.kinds[labels.own] == number])
         found_out: dict[str, Any] = {}
         for name, parts in kinds.items():
             error, variance, gain, left = np.concatenate(parts, axis=1).mean(axis=1)

@@ -18,6 +18,7 @@ from card_envs.opponents.network import input_fields, input_scale
 from training.checkpoint import into_stream
 from training.config import Config
 from training.episodes import Episodes
+from training.leads import leads_over
 from training.network import Actor, Inputs, Rows
 
 
@@ -61,6 +62,7 @@ class Rollout:
         teacher: [T, B] what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
         sitting: [B, S] CURRENT, PAST or SCRIPTED.
+        leads: [T, B, A] float32, what each legal move would have gained: see `leads_over`; empty unless asked for.
         after: what the moves of all T * B decisions change, where the actor reads that.
     """
 
@@ -91,17 +93,19 @@ class Rollout:
         self.learned = np.zeros(shape, np.bool_)
         self.rewards = np.zeros((*shape, rules.NUM_SEATS), np.float32)
         self.done = np.zeros(shape, np.bool_)
+        self.leads = np.zeros((*shape, rules.NUM_ACTIONS if config.leads_until else 0), np.float32)
         self.sitting = sitting_at(game, config)
         self.after: Afterstates | None = None
         self.scale = input_scale(input_fields(rules))
         self.hint = config.hint != 0
 
-    def collect(self, actor: Actor, past: Actor | None) -> None:
+    def collect(self, actor: Actor, past: Actor | None, leads: bool = False) -> None:
         """Play on from where the tables are.
 
         Args:
             actor: the current network.
             past: who sits at PAST seats; None: the current network does.
+            leads: try all moves of every decision.
         """
         env = self.env
         all_tables = np.arange(env.num_tables)
@@ -116,6 +120,8 @@ class Rollout:
             if actor.reads_moves:
                 own = self.teacher[t] if self.hint else np.full_like(self.teacher[t], -1)
                 after.append(afterstates(self.game, env.states, all_tables, own))
+            if leads:
+                self.leads[t] = leads_over(self.game, env.states, self.teacher[t], env.mask)
             inputs = Inputs(Rows(self.seen[t], self.scale), after[t] if after else None)
             mover = self.sitting[all_tables, env.seat]
             if past is None:
