@@ -1,16 +1,18 @@
-"""The documentation site: `make docs`. Documents lie where they are read on their own, so the source is the whole checkout.
+"""The documentation site: `make docs`. Documents lie where they are read on their own, so its source is the checkout.
 
 The pages of games are their RULES.md, with a picture, facts and measured strength put in while the site is built.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+os.environ["PYTHONPATH"] = sys.path[1]  # of the notebook
 
 import figures
 

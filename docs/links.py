@@ -1,4 +1,4 @@
-"""Checks a built site: `python docs/links.py build/docs`. Every link leads somewhere, and nothing is loaded from elsewhere."""
+"""Checks a built site, `python docs/links.py build/docs`: links lead somewhere, nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 

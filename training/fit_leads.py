@@ -142,15 +142,15 @@ def tried(game: Game, states: NDArray[Any], keys: UInt64s, own: Int64s, mask: In
 
 def main(
     game_name: Annotated[str, typer.Argument(metavar="GAME", help=f"one of {', '.join(GAMES)}")],
-    out: Annotated[Path, typer.Option(help="the opponent's folder; beside it a log is written")],
+    out: Annotated[Path, typer.Option(help="the opponent's folder; a log is written beside it")],
     minutes: Annotated[float, typer.Option(min=0.0, help="of processor time for drawing and fitting")] = 5.0,
     worlds: Annotated[int, typer.Option(min=1, help="in which the moves of a position are tried")] = 4,
-    stride: Annotated[int, typer.Option(min=1, help="decisions between two positions of a table, on the mean")] = 8,
-    reuse: Annotated[int, typer.Option(min=1, help="how often positions are learned from, on the mean")] = 1,
+    stride: Annotated[int, typer.Option(min=1, help="mean number of decisions between two positions of a table")] = 8,
+    reuse: Annotated[int, typer.Option(min=1, help="mean number of times that each position is learned from")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),
     clip: Annotated[
         float,
-        typer.Option(min=0.1, help="leads count up to so many standard deviations of the best rival's"),
+        typer.Option(min=0.1, help="clip leads at this many standard deviations of the best rival's"),
     ] = 8.0,
     lr: Annotated[float, typer.Option(min=0.0, help="learning rate at the start; it falls to 0")] = 2e-3,
     option: Annotated[

@@ -21,7 +21,7 @@ from training.values import Values
 
 
 class Diverged(ArithmeticError):
-    """A loss that is no number.
+    """A NaN or infinite loss.
 
     Attributes:
         rows: of the batch, in the minibatch that gave it.
@@ -63,7 +63,7 @@ class LossWeights:
     Attributes:
         lr: Adam's learning rate.
         entropy, imitation: weights of these terms.
-        critic_alone: the actor stays as it is.
+        critic_alone: the actor is frozen.
     """
 
     lr: float
@@ -101,7 +101,7 @@ class Learner:
             `clipped` (share of ratios), `value_loss`; where used, `kl_slow_copy` and `imitation_loss`.
 
         Raises:
-            Diverged: a loss is no number; the networks are as they were before that minibatch.
+            Diverged: a loss is NaN or infinite; the networks are as they were before that minibatch.
         """
         chosen = batch.advantages[batch.rows].astype(np.float64)
         total, squares, number = self.ranks.sum(chosen.sum(), (chosen**2).sum(), len(chosen))
