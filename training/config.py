@@ -121,7 +121,7 @@ class Config(BaseModel):
     kl: float = Field(default=0.0, ge=0, description="weight of the divergence from a slow copy of the policy")
     kl_follow: float = Field(default=0.05, gt=0, le=1, description="how far the slow copy follows at each update")
     imitation: float = Field(
-        default=0.0, ge=0, description="weight of copying `greedy`'s moves at the beginning; it falls to 0"
+        default=0.0, ge=0, description="weight of behaviour cloning (of `greedy`) at the start; it falls to 0"
     )
     imitation_until: float = Field(default=0.2, gt=0, le=1, description="share of the run at which it has fallen to 0")
     leads_until: float = Field(
@@ -139,7 +139,7 @@ class Config(BaseModel):
         default=0.02, gt=0, description="what rewards are multiplied with; usual returns: about 1"
     )
     value_bins: int = Field(
-        default=0, ge=0, le=1001, description="the critic predicts a distribution over so many returns; 0: a number"
+        default=0, ge=0, le=1001, description="number of bins of a distributional critic; 0: it predicts the mean"
     )
     value_range: float = Field(default=12, gt=0, description="largest scaled return that the bins tell apart")
     huber_delta: float = Field(

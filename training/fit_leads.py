@@ -156,9 +156,9 @@ def leads_of(network: AfterstateNetwork, labels: Labels, rows: Int64s, moves: In
 
 def main(
     game_name: Annotated[str, typer.Argument(metavar="GAME", help=f"one of {', '.join(GAMES)}")],
-    out: Annotated[Path, typer.Option(help="the opponent's folder; beside it a log is written")],
+    out: Annotated[Path, typer.Option(help="the opponent's folder; a log is written beside it")],
     minutes: Annotated[float, typer.Option(min=0.0, help="of processor time for drawing and fitting")] = 5.0,
-    stride: Annotated[int, typer.Option(min=1, help="decisions between two positions of a table, on the mean")] = 8,
+    stride: Annotated[int, typer.Option(min=1, help="mean number of decisions between two positions of a table")] = 8,
     follow: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="share of tables where the network plays on, not greedy")
     ] = 0.0,
@@ -166,14 +166,14 @@ def main(
     horizon: Annotated[
         int | None, typer.Option(min=0, help="moves played out before the value network is asked; else all")
     ] = None,
-    reuse: Annotated[int, typer.Option(min=1, help="how often positions are learned from, on the mean")] = 1,
+    reuse: Annotated[int, typer.Option(min=1, help="mean number of times that each position is learned from")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),
     start: Annotated[
         str | None, typer.Option(help="an opponent that such a fit left, to go on from; it gives the layers")
     ] = None,
     clip: Annotated[
         float,
-        typer.Option(min=0.1, help="leads count up to so many standard deviations of the best rival's"),
+        typer.Option(min=0.1, help="clip leads at this many standard deviations of the best rival's"),
     ] = 8.0,
     lr: Annotated[float, typer.Option(min=0.0, help="learning rate at the start; it falls to 0")] = 2e-3,
     option: Annotated[

@@ -24,7 +24,7 @@ Numbers: TypeAlias = NDArray[Any] | torch.Tensor
 
 
 class Diverged(ArithmeticError):
-    """A loss that is no number.
+    """A NaN or infinite loss.
 
     Attributes:
         rows: of the batch, in the minibatch that gave it.
@@ -68,7 +68,7 @@ class LossWeights:
     Attributes:
         lr: Adam's learning rate.
         entropy, imitation: weights of these terms.
-        critic_alone: the actor stays as it is.
+        critic_alone: the actor is frozen.
     """
 
     lr: float
@@ -108,7 +108,7 @@ class Learner:
             `clipped` (share of ratios), `value_loss`; where used, `leads_loss`, `kl_slow_copy` and `imitation_loss`.
 
         Raises:
-            Diverged: a loss is no number; the networks are as they were before that minibatch, but on a GPU, which
+            Diverged: a loss is NaN or infinite; the networks are as they were before that minibatch, but on a GPU, which
                 nobody waits for within an update.
         """
         chosen = torch.as_tensor(batch.advantages[batch.rows]).double()

@@ -312,7 +312,7 @@ class Trainer:
         return 3 * (4 * weights + states * self.ranks.count) + 10_000_000
 
     def save_bad_batch(self, path: Path, diverged: Diverged) -> None:
-        """Write the minibatch whose loss was no number, for whoever looks for the cause."""
+        """Write the minibatch whose loss was NaN or infinite, to debug it."""
         assert self.last_batch is not None
         batch, rows = self.last_batch, diverged.rows
         arrays = {name: array for name, array in vars(batch).items() if name not in ("inputs", "full", "rows", "leads")}
