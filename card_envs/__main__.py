@@ -133,9 +133,7 @@ def compare(
     apart: Annotated[
         str, typer.Option(help="compare their play in this phase of the game, and separately in all the others")
     ] = "",
-    with_player: Annotated[str, typer.Option("--with", help="with --apart: who plays the other phases")] = (
-        "greedy"
-    ),
+    with_player: Annotated[str, typer.Option("--with", help="with --apart: who plays the other phases")] = ("greedy"),
     processes: Annotated[int, typer.Option(min=1, help="that share the work; they do not change the result")] = 1,
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="of a Ray cluster that shares the work; local: start one here")
@@ -250,7 +248,9 @@ def solve(
         Path | None, typer.Option(help="solve this one instead: JSON, as reset takes a deal; - reads standard input")
     ] = None,
     memory: Annotated[int, typer.Option(help="MiB for each deal")] = 512,
-    positions: Annotated[int | None, typer.Option(help="stop a deal after about this many, whatever the machine")] = None,
+    positions: Annotated[
+        int | None, typer.Option(help="stop a deal after about this many, whatever the machine")
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
     json_file: JsonFile = None,
 ) -> None:

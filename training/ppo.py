@@ -108,8 +108,8 @@ class Learner:
             `clipped` (share of ratios), `value_loss`; where used, `leads_loss`, `kl_slow_copy` and `imitation_loss`.
 
         Raises:
-            Diverged: a loss is NaN or infinite; the networks are as they were before that minibatch, but on a GPU, which
-                nobody waits for within an update.
+            Diverged: a loss is NaN or infinite; the networks are as they were before that minibatch, except on a GPU,
+                where nobody waits for a loss within an update.
         """
         chosen = torch.as_tensor(batch.advantages[batch.rows]).double()
         total, squares, number = self.ranks.sum(float(chosen.sum()), float((chosen**2).sum()), len(chosen))
