@@ -5,15 +5,22 @@ By NVVM where the extra `gpu` is installed; else by LLVM's own backend, which ll
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from ctypes import CDLL
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
+from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
-from tests.conftest import facts_of
+from tests.conftest import facts_of, option_sets
+from tests.ptx_as_c import built, launch
+from tests.test_gpu import played
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from card_envs.engine import ptx
@@ -32,6 +39,7 @@ def by_llvm(modules: list[str], arch: str, **options: Any) -> bytes:
     for function in whole.functions:
         if not function.is_declaration and "ptx_kernel" not in str(function).partition("{")[0]:
             function.linkage = "internal"
+            function.add_function_attribute("alwaysinline")
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
     passes.getModulePassManager().run(whole, passes)
     return bytes(machine.emit_assembly(whole), "ascii")
@@ -67,14 +75,14 @@ class LlvmAsNvvm:
 
 
 @cache
-def launches(game: Game) -> dict[str, ptx.Launch]:
+def launches_of(game: Game) -> dict[str, ptx.Launch]:
     return ptx.launches(game)
 
 
 @pytest.mark.parametrize("capability", ptx.CAPABILITIES)
 def test_a_step_needs_no_stack_no_call_and_no_double(game: Game, capability: tuple[int, int]) -> None:
     """Legality, play, deal and observation in one kernel, and nothing in it that a GPU is slow at."""
-    found = ptx.figures(ptx.compiled(launches(game)["step_or_refuse"], capability), capability)
+    found = ptx.figures(ptx.compiled(launches_of(game)["step_or_refuse"], capability), capability)
     assert found.instructions > 500 and found.loads > 20 and found.stores > 20
     assert found.local == found.calls == found.doubles == 0
     assert found.stack <= 0 and found.registers <= OCCUPANCY
@@ -84,9 +92,39 @@ def test_a_step_needs_no_stack_no_call_and_no_double(game: Game, capability: tup
 @pytest.mark.slow
 def test_all_kernels_compile(game: Game) -> None:
     """For one GPU, and as tightly; only a bot that weighs chances may count in doubles."""
-    assert len(launches(game)) == 12
-    for name, launch in launches(game).items():
-        found = ptx.figures(ptx.compiled(launch, (9, 0)), (9, 0))
+    assert len(launches_of(game)) == 12
+    for name, recorded in launches_of(game).items():
+        found = ptx.figures(ptx.compiled(recorded, (9, 0)), (9, 0))
         assert found.local == found.calls == 0, name
         assert found.doubles == 0 or facts_of(game).COUNTING, name
         assert found.stack <= 0 and found.constants < 1 << 16, name
+
+
+class RunAsC(ptx.Recorder):
+    """`GpuBatchEnv` whose kernels are the PTX of a GPU, run as C on the CPU."""
+
+    folder: ClassVar[Path]
+
+    def _run(self, kernel: Any, *arguments: Any) -> None:
+        super()._run(kernel, *arguments)
+        name = kernel.py_func.__name__
+        if name not in LIBRARIES:
+            text = ptx.compiled(next(reversed(self.launches.values())), (9, 0))
+            LIBRARIES[name] = built(text, self.folder / f"{name}.so")
+        launch(LIBRARIES[name], self.num_tables, self.num_tables, *arguments)
+
+
+LIBRARIES: dict[str, CDLL] = {}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+@pytest.mark.parametrize("skip_forced", [False, True])
+def test_ptx_run_as_c_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: Path) -> None:
+    """All fields and States of tables under all options in turn, bit by bit."""
+    RunAsC.folder = tmp_path
+    for options in option_sets(game):
+        expected = played(BatchEnv(game, 500, 3, options=options, skip_forced=skip_forced), 300)
+        found = played(RunAsC(game, 500, 3, options=options, skip_forced=skip_forced), 300)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
