@@ -91,6 +91,7 @@ class Trainer:
             network.to(self.device)
         self.learner = Learner(self.actor, self.critic, config, rules.ACTION_FIELDS, self.ranks)
         self.league = league or League(self.actor, config.past_selves, [config.seed, 2, self.ranks.rank])
+        self.league.to(self.device)
         bf16 = has_bf16(self.device) if config.bf16 is None else config.bf16
         for network in (self.actor, self.critic, self.learner.slow_copy):
             network.bf16 = bf16
