@@ -1,4 +1,4 @@
-"""`python -m card_envs`: games, survey, compare, solve, layout, bench, play, watch, export, import, new-game, check."""
+"""`python -m card_envs`: games, survey, compare, solve, bench, kernels, play, watch, export, import, new-game, …"""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from rich.markup import escape
 from rich.table import Table as Sheet
 
 from card_envs import files
+from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.options import described
 
@@ -131,12 +132,10 @@ def compare(
         str, typer.Option(help="who plays beside each of them, where a side has more seats than one")
     ] = "",
     apart: Annotated[
-        str, typer.Option(help="compare what they do in this phase of the game, and apart from it all the rest")
+        str, typer.Option(help="compare their play in this phase of the game, and separately in all the others")
     ] = "",
-    with_player: Annotated[str, typer.Option("--with", help="who decides the other part for all, with --apart")] = (
-        "greedy"
-    ),
-    processes: Annotated[int, typer.Option(min=1, help="that share the work; the result is the same")] = 1,
+    with_player: Annotated[str, typer.Option("--with", help="with --apart: who plays the other phases")] = ("greedy"),
+    processes: Annotated[int, typer.Option(min=1, help="that share the work; they do not change the result")] = 1,
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="of a Ray cluster that shares the work; local: start one here")
     ] = "",
@@ -149,7 +148,7 @@ def compare(
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
     record_pairs: Annotated[int, typer.Option(min=1, help="how many pairs of each pairing to save")] = 10,
 ) -> None:
-    """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows what is known so far."""
+    """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows the figures so far."""
     from card_envs.compare.command import Keepsakes, Work, compare_all
     from card_envs.compare.contest import Contest, taken_apart
     from card_envs.compare.solving import solver_of
@@ -192,7 +191,7 @@ def survey(
     option: Options = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Show what a game is like when one player sits in all seats: length, endings, scores, moving first.
+    """Show what a game is like with one player in all seats: length, endings, scores, first-move advantage.
 
     Ctrl-C shows what is known so far.
     """
@@ -250,11 +249,13 @@ def solve(
         Path | None, typer.Option(help="solve this one instead: JSON, as reset takes a deal; - reads standard input")
     ] = None,
     memory: Annotated[int, typer.Option(help="MiB for each deal")] = 512,
-    positions: Annotated[int | None, typer.Option(help="stop a deal after about so many: the same everywhere")] = None,
+    positions: Annotated[
+        int | None, typer.Option(help="stop a deal after about this many, whatever the machine")
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Find out which deals can be won when all cards are known; Ctrl-C shows what is known so far."""
+    """Find out which deals can be won with all cards known; Ctrl-C shows the figures so far."""
     from card_envs.compare.command import solve_many, solve_one
     from card_envs.compare.solving import SolveTask, SolvingFigures
 
@@ -340,7 +341,7 @@ def serve(
         list[str] | None, typer.Option(help="GAME/NAME=WHAT: offer this opponent as well, a folder or module:Class")
     ] = None,
     allow_deals: Annotated[
-        bool, typer.Option("--allow-deals", help="take seeds and deals: whoever sends them knows all cards")
+        bool, typer.Option("--allow-deals", help="accept seeds and custom deals; whoever sends one knows every card")
     ] = False,
     seconds: Annotated[float, typer.Option(min=0.01, help="that an opponent may think about a move")] = 2.0,
     tables: Annotated[int, typer.Option(min=1, help="kept at most")] = 10_000,
@@ -349,7 +350,7 @@ def serve(
     origin: Annotated[list[str] | None, typer.Option(help="a web page elsewhere that may ask: https://…")] = None,
     host_name: Annotated[list[str] | None, typer.Option(help="another name that this server is called by")] = None,
 ) -> None:
-    """Offer opponents and tables to programs in any language: docs/protocol.md."""
+    """Serve opponents and tables to programs in any language; see docs/protocol.md."""
     from card_envs.serve import command
     from card_envs.serve.limits import Limits
 
@@ -424,13 +425,19 @@ def bench(
     game_name: Annotated[str | None, typer.Argument(help="only this game")] = None,
     seconds: Annotated[float, typer.Option(min=0.01, help="of measuring for each figure, once all is loaded")] = 1.0,
     json_file: JsonFile = None,
+    device: Annotated[str, typer.Option(help="cpu, or a GPU: cuda, cuda:1")] = "cpu",
 ) -> None:
-    """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows what is known so far."""
-    from card_envs.bench import FIGURES, measure_all
+    """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows the figures so far."""
+    from card_envs.bench import FIGURES, gpu_rates, measure_all
     from card_envs.compare.waiting import waiting
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     files.check_output(json_file)
+    if device != "cpu":
+        by_name = {game.name: dict(gpu_rates(game, device, seconds)) for game in chosen}
+        print_by_game(f"decisions on {device}, by the clock", chosen, by_name)
+        write_json({"device": device, "games": by_name}, json_file)
+        return
     figures: dict[str, Any] = {}
     stopped = True
 
@@ -464,6 +471,39 @@ def bench(
         raise typer.Exit(130)
 
 
+def print_by_game(title: str, chosen: list[Game], figures: dict[str, dict[str, float]]) -> None:
+    """A table with a column for each game."""
+    sheet = Sheet(title=title)
+    sheet.add_column("")
+    for game in chosen:
+        sheet.add_column(game.title, justify="right")
+    for label in figures[chosen[0].name]:
+        sheet.add_row(label, *(f"{figures[game.name][label]:,.4g}" for game in chosen))
+    console.print(sheet)
+
+
+@app.command()
+def kernels(
+    game_name: GameName,
+    capability: Annotated[str, typer.Option(help="compute capability: 8.0 (A100), 9.0 (H100), 12.0, …")] = "9.0",
+    json_file: JsonFile = None,
+) -> None:
+    """Compile a game's kernels for a GPU that need not be there, and print what each costs a thread (extra `gpu`)."""
+    from card_envs.engine.ptx import Figures, tabulate
+
+    game = get_game(game_name)
+    files.check_output(json_file)
+    sheet = Sheet(title=f"{game.title} for compute capability {capability}; -1: ptxas is not installed")
+    for column in ("kernel", *Figures._fields):
+        sheet.add_column(column, justify="left" if column == "kernel" else "right")
+    found = {}
+    for name, figures in tabulate(game, capability):
+        found[name] = figures._asdict()
+        sheet.add_row(name, *(f"{figure:,}" for figure in figures))
+    console.print(sheet)
+    write_json({"game": game.name, "capability": capability, "kernels": found}, json_file)
+
+
 @app.command()
 def play(
     game_name: GameName,
@@ -495,9 +535,9 @@ def watch(
     record: RecordFile = None,
     replay: Annotated[Path | None, typer.Option(help="show the game saved in this file instead")] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
-    gif: Annotated[Path | None, typer.Option(help="write it to this file as moving pictures (extra: draw)")] = None,
+    gif: Annotated[Path | None, typer.Option(help="write it to this file as an animated GIF (extra: draw)")] = None,
 ) -> None:
-    """Watch a game between opponents, or a saved one, move by move, forth and back."""
+    """Step through a game between opponents, or a saved one, forwards and backwards."""
     from card_envs.terminal.watch import watch_game, watch_record
 
     if replay is not None:
@@ -517,7 +557,7 @@ def new_game(
         Path | None, typer.Option(help="make an installable package in this folder, in a checkout as well")
     ] = None,
 ) -> None:
-    """Make a new game, a small one that works, to change into yours."""
+    """Make a new game: a small one that works, to edit into yours."""
     from card_envs.scaffold.new_game import new_game, next_steps, plan
 
     game = plan(name, title, folder)
@@ -530,7 +570,7 @@ def new_game(
 
 @app.command()
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
-    """Say what is missing or wrong in a game, each fault with its file and line."""
+    """Check a game: what is missing or wrong, with file and line."""
     from card_envs.scaffold.check import check
 
     began = time.perf_counter()
@@ -549,6 +589,11 @@ def main() -> None:
         app()
     except (ValueError, OSError) as error:
         console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise SystemExit(2) from None
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "numba_cuda"):
+            raise
+        console.print(f"[bold red]error:[/] this needs {error.name}: pip install 'card_envs\\[gpu]'", highlight=False)
         raise SystemExit(2) from None
 
 

@@ -68,6 +68,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("game", games_under_test(), ids=lambda game: game.name)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is none."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("there is no GPU")
+
+
 def listed_values(annotation: Any) -> list[Any]:
     """The values that an option's type spells out: of its Literals, also within a union, and of `bool`."""
     if annotation is bool:

@@ -218,7 +218,8 @@ def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
     """The table that ends a run."""
     sheet = Sheet(
         title=f"{trainer.config.name}: {trainer.decisions:,} decisions in {trainer.seconds:.0f} s; "
-        f"{strength[0]['pairs']} mirrored pairs, moves drawn from its probabilities"
+        f"{strength[0]['pairs']} mirrored pairs, "
+        + ("moves drawn from its probabilities" if trainer.config.sampled else "its likeliest moves")
     )
     for column in ("against", "win share", "95 % interval", "margin an episode", "95 % interval"):
         sheet.add_column(column, justify="left" if column == "against" else "right")

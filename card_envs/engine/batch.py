@@ -50,6 +50,20 @@ MAX_DECISIONS = (1 << 63) - 1
 MAX_TABLES = 1 << 40
 
 
+def undealt(
+    game: Game, num_tables: int, seed: int, options: dict[str, Any] | None, tables: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+    """[B] States before their first deals, and [B] the keys of their streams; for the arguments see `BatchEnv`."""
+    check_game(game)
+    num_tables = whole_number(num_tables, 1, MAX_TABLES, "num_tables")
+    numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
+    if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
+        raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
+    states = np.zeros(num_tables, game.rules.STATE)
+    states[:] = game.rules.new_state(game.validated({} if options is None else options))
+    return states, table_keys(seed, numbers)
+
+
 class BatchEnv(Fixed):
     """Tables of one game, stepped together; table i depends on the seed and its number alone.
 
@@ -104,15 +118,8 @@ class BatchEnv(Fixed):
                 and shapes with [T] before: contiguous, writable, and apart from each other. A copy of this object has
                 copies of them.
         """
-        check_game(game)
-        num_tables = whole_number(num_tables, 1, MAX_TABLES, "num_tables")
         num_threads = whole_number(num_threads, 1, None, "num_threads")
-        numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
-        if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
-            raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
-        states = np.zeros(num_tables, game.rules.STATE)
-        states[:] = game.rules.new_state(game.validated({} if options is None else options))
-        keys = table_keys(seed, numbers)
+        states, keys = undealt(game, num_tables, seed, options, tables)
         one_of(obs_format, ("int8", "bits"), "obs_format")
         self._lay_out(game, states, truth(skip_forced, "skip_forced"), num_threads, obs_format == "bits", out)
         self._run(bind(kernels.reset_tables, game), self._states, keys)

@@ -88,13 +88,16 @@ def _copy(entries: Int8s, start: int, source: Int8s, length: int) -> None:
         entries[start + i] = source[i]
 
 
-if INTERPRETED:
-    spread, copy = _spread, _copy
+def _some_bits(entries: Int8s, start: int, probe: int) -> Cards:
+    bits = EMPTY
+    for k in range(64):
+        if entries[start + k] & probe != 0:
+            bits |= ONE << np.uint64(k)
+    return bits
 
-    def some_bits(entries: Int8s, start: int, probe: int) -> Cards:
-        return np.packbits(entries[start : start + 64].view(np.uint8) & probe != 0, bitorder="little").view(np.uint64)[
-            0
-        ]
+
+if INTERPRETED:
+    spread, copy, some_bits = _spread, _copy, _some_bits
 
     def set_bits(entries: Int8s, start: int, cards: Cards, probe: int) -> None:
         named = np.unpackbits(np.array([cards], np.uint64).view(np.uint8), bitorder="little")
@@ -190,12 +193,14 @@ else:
 
     @intrinsic
     def some_bits(typing: Any, entries: Any, start: Any, probe: Any) -> Any:
-        """The set of those of 64 entries, in one piece from `start` on, that have a bit of `probe`.
+        """The set of those of 64 entries from `start` on that have a bit of `probe`.
 
-        Two instructions where the processor has them.
+        Of entries that lie in one piece two instructions, where the CPU has them.
         """
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            if not isinstance(context, CPUContext) or signature.args[0].layout != "C":
+                return context.compile_internal(builder, _some_bits, signature, arguments)
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
             place, kind = _vector(builder, array, arguments[1])
             common = builder.and_(builder.load(place, align=1), _repeated(builder, arguments[2], kind))
