@@ -30,7 +30,8 @@ author = copyright = "The card_envs authors"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = [
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "strength/README.md", "training/NOTES.md",
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "strength/README.md", "benchmarks/README.md",
+    "training/NOTES.md",
     "card_envs/games/*/RULES.md", "docs/**.md", "docs/notebook.ipynb",
 ]  # fmt: skip
 exclude_patterns = [".*", "build", "dist", "runs", "card_envs/scaffold"]
@@ -64,7 +65,10 @@ SECTIONS = {
         "docs/guides/compare.md", "docs/guides/frontends.md", "docs/guides/onnx.md", "docs/notebook.ipynb",
         "CONTRIBUTING.md",
     ],
-    "Reference": ["docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "docs/serving.md"],
+    "Reference": [
+        "docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "benchmarks/README.md",
+        "docs/serving.md",
+    ],
     "Background": [
         "docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md",
     ],
