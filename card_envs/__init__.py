@@ -18,6 +18,7 @@ from card_envs.games import GAMES, get_game
 if TYPE_CHECKING:
     from card_envs.engine.batch import BatchEnv
     from card_envs.engine.legality import IllegalMove
+    from card_envs.engine.packing import Packing
     from card_envs.envs.replay import replay, verify
     from card_envs.opponents import load_opponent
     from card_envs.opponents.policy import Opponent, Policy, Turn
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Imported when first used: they bring Numba along, which `import card_envs` leaves out.
 _LAZY = {
     "BatchEnv": "card_envs.engine.batch",
+    "Packing": "card_envs.engine.packing",
     "IllegalMove": "card_envs.engine.legality",
     "load_opponent": "card_envs.opponents",
     "Opponent": "card_envs.opponents.policy",
@@ -37,8 +39,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "GAMES", "BatchEnv", "Game", "GameRecord", "IllegalMove", "Opponent", "Policy", "Turn", "get_game", "load_opponent",
-    "replay", "verify",
+    "GAMES", "BatchEnv", "Game", "GameRecord", "IllegalMove", "Opponent", "Packing", "Policy", "Turn", "get_game",
+    "load_opponent", "replay", "verify",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`python -m card_envs`: games, survey, compare, solve, layout, bench, play, watch, export, import, new-game, check."""
+"""`python -m card_envs`: games, survey, compare, solve, bench, kernels, play, watch, export, import, new-game, …"""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from rich.markup import escape
 from rich.table import Table as Sheet
 
 from card_envs import files
+from card_envs.game import Game
 from card_envs.games import GAMES, get_game
+from card_envs.options import described
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
 console = Console()
@@ -111,7 +113,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
             f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
         )
         console.print(f"  opponents: {', '.join(opponent_names(game))}")
-        for option, field in game.options.model_fields.items():
+        for option, field in described(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}", markup=False)
 
 
@@ -132,9 +134,7 @@ def compare(
     apart: Annotated[
         str, typer.Option(help="compare their play in this phase of the game, and separately in all the others")
     ] = "",
-    with_player: Annotated[str, typer.Option("--with", help="with --apart: who plays the other phases")] = (
-        "greedy"
-    ),
+    with_player: Annotated[str, typer.Option("--with", help="with --apart: who plays the other phases")] = ("greedy"),
     processes: Annotated[int, typer.Option(min=1, help="that share the work; they do not change the result")] = 1,
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="of a Ray cluster that shares the work; local: start one here")
@@ -249,7 +249,9 @@ def solve(
         Path | None, typer.Option(help="solve this one instead: JSON, as reset takes a deal; - reads standard input")
     ] = None,
     memory: Annotated[int, typer.Option(help="MiB for each deal")] = 512,
-    positions: Annotated[int | None, typer.Option(help="stop a deal after about this many, whatever the machine")] = None,
+    positions: Annotated[
+        int | None, typer.Option(help="stop a deal after about this many, whatever the machine")
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
     json_file: JsonFile = None,
 ) -> None:
@@ -423,13 +425,19 @@ def bench(
     game_name: Annotated[str | None, typer.Argument(help="only this game")] = None,
     seconds: Annotated[float, typer.Option(min=0.01, help="of measuring for each figure, once all is loaded")] = 1.0,
     json_file: JsonFile = None,
+    device: Annotated[str, typer.Option(help="cpu, or a GPU: cuda, cuda:1")] = "cpu",
 ) -> None:
     """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows the figures so far."""
-    from card_envs.bench import FIGURES, measure_all
+    from card_envs.bench import FIGURES, gpu_rates, measure_all
     from card_envs.compare.waiting import waiting
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     files.check_output(json_file)
+    if device != "cpu":
+        by_name = {game.name: dict(gpu_rates(game, device, seconds)) for game in chosen}
+        print_by_game(f"decisions on {device}, by the clock", chosen, by_name)
+        write_json({"device": device, "games": by_name}, json_file)
+        return
     figures: dict[str, Any] = {}
     stopped = True
 
@@ -461,6 +469,39 @@ def bench(
         write_json(figures, json_file)
     if stopped:
         raise typer.Exit(130)
+
+
+def print_by_game(title: str, chosen: list[Game], figures: dict[str, dict[str, float]]) -> None:
+    """A table with a column for each game."""
+    sheet = Sheet(title=title)
+    sheet.add_column("")
+    for game in chosen:
+        sheet.add_column(game.title, justify="right")
+    for label in figures[chosen[0].name]:
+        sheet.add_row(label, *(f"{figures[game.name][label]:,.4g}" for game in chosen))
+    console.print(sheet)
+
+
+@app.command()
+def kernels(
+    game_name: GameName,
+    capability: Annotated[str, typer.Option(help="compute capability: 8.0 (A100), 9.0 (H100), 12.0, …")] = "9.0",
+    json_file: JsonFile = None,
+) -> None:
+    """Compile a game's kernels for a GPU that need not be there, and print what each costs a thread (extra `gpu`)."""
+    from card_envs.engine.ptx import Figures, tabulate
+
+    game = get_game(game_name)
+    files.check_output(json_file)
+    sheet = Sheet(title=f"{game.title} for compute capability {capability}; -1: ptxas is not installed")
+    for column in ("kernel", *Figures._fields):
+        sheet.add_column(column, justify="left" if column == "kernel" else "right")
+    found = {}
+    for name, figures in tabulate(game, capability):
+        found[name] = figures._asdict()
+        sheet.add_row(name, *(f"{figure:,}" for figure in figures))
+    console.print(sheet)
+    write_json({"game": game.name, "capability": capability, "kernels": found}, json_file)
 
 
 @app.command()
@@ -548,6 +589,11 @@ def main() -> None:
         app()
     except (ValueError, OSError) as error:
         console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise SystemExit(2) from None
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "numba_cuda"):
+            raise
+        console.print(f"[bold red]error:[/] this needs {error.name}: pip install 'card_envs\\[gpu]'", highlight=False)
         raise SystemExit(2) from None
 
 

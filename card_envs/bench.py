@@ -204,6 +204,48 @@ def _seconds(code: str, cold: bool = False) -> Rate:
     return Rate(min(clocks), min(cpus))
 
 
+GPU_TABLES = (1 << 10, 1 << 16, 1 << 20)
+STEPS_BETWEEN_WAITS = 50
+
+
+def gpu_rates(game: Game, device: str, seconds: float) -> Iterator[tuple[str, float]]:
+    """Decisions a second on a GPU by the clock, as each is measured: with observation and mask, and fused playouts.
+
+    Raises:
+        ValueError: there is no such GPU.
+    """
+    import torch
+
+    from card_envs.engine.gpu import GpuBatchEnv
+
+    for num_tables in GPU_TABLES:
+        env = GpuBatchEnv(game, num_tables, device=device)
+        streams = torch.arange(num_tables, device=env.device).view(torch.uint64)
+        actions = torch.zeros(num_tables, dtype=torch.int64, device=env.device)
+
+        def steps(env: Any = env, streams: Any = streams, actions: Any = actions) -> int:
+            for _ in range(STEPS_BETWEEN_WAITS):
+                env.random_actions(streams, actions)
+                env.step(actions)
+            env.check()  # waits
+            return STEPS_BETWEEN_WAITS * env.num_tables
+
+        env.random_playout(streams, STAGES)  # some tables end sooner than others: they are out of step
+        env.look()
+        yield f"step, {num_tables:,} tables, M/s", rate(steps, seconds).clock / 1e6
+
+    def random_playout() -> int:
+        env.random_playout(streams, DECISIONS)
+        return num_tables * DECISIONS
+
+    def greedy_playout() -> int:
+        env.bot_playout("greedy", DECISIONS)
+        return num_tables * DECISIONS
+
+    yield f"random playouts, {num_tables:,} tables, M/s", rate(random_playout, seconds).clock / 1e6
+    yield f"greedy playouts, {num_tables:,} tables, M/s", rate(greedy_playout, seconds).clock / 1e6
+
+
 FIGURES = 13  # of each game
 
 

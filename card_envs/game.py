@@ -1,7 +1,7 @@
 """The contract between a game and everything else.
 
 A game is a folder: `rules.py` and `bot.py` hold plain functions on one record of a NumPy dtype, compiled by Numba;
-`view.py` translates between states and people; `options.py` holds a pydantic model. `Rules`, `Bot` and `View` list what
+`view.py` translates between states and people; `options.py` declares the options. `Rules`, `Bot` and `View` list what
 they offer, and `OptionalRules`, `OptionalBot` and `OptionalView` what they may offer besides. The loops of the engine
 name the compiled functions (`play`, `legal`, …) by the stubs at the end of this file, and `engine/compile.py` puts a
 game's own in their place.
@@ -15,12 +15,11 @@ import hashlib
 import importlib
 import json
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib.util import find_spec
 from typing import (
-    TYPE_CHECKING,
     Any,
     Concatenate,
     Literal,
@@ -36,10 +35,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.files import brief
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from card_envs.options import validated
 
 Int8s: TypeAlias = NDArray[np.int8]
 Int64s: TypeAlias = NDArray[np.int64]
@@ -403,14 +399,14 @@ class Game:
         return cast(Drawing, importlib.import_module(name)) if find_spec(name) else None
 
     @cached_property
-    def options(self) -> type[BaseModel]:
-        """The pydantic model of the game's options, `Options` in its `options.py`.
+    def options(self) -> type[Any]:
+        """The dataclass of the game's options, `Options` in its `options.py`: see `card_envs/options.py`.
 
         Every option has a default and a description. `reward` is one of them, with the value "win" among others: 1, -1
         or 0 for each seat at the end of an episode and nothing before.
         """
-        options: type[BaseModel] = importlib.import_module(f"{self.package}.options").Options
-        return options
+        declared: type[Any] = importlib.import_module(f"{self.package}.options").Options
+        return declared
 
     # What a game may leave out, with what holds then.
 
@@ -479,19 +475,8 @@ class Game:
         return np.array(reasons), np.array(scores, np.int64)
 
     def validated(self, options: dict[str, Any]) -> Any:
-        """The options as the game's model. Raises ValueError that says what is wrong and what there is."""
-        from pydantic import ValidationError
-
-        if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
-            raise ValueError(f"{self.name}: options: expected a dict of names and values, got {options!r:.80}")
-        try:
-            return self.options(**options)
-        except ValidationError as error:
-            problems = "; ".join(
-                f"{problem['loc'][0]}={brief(problem['input'])}: {problem['msg']}" for problem in error.errors()[:2]
-            )
-            known = "; ".join(f"{name}: {field.description}" for name, field in self.options.model_fields.items())
-            raise ValueError(f"{self.name}: option {problems}. The options are {known}") from None
+        """The game's `Options` with these. Raises ValueError that says what is wrong and what there is."""
+        return validated(self.options, options, self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Game, (self.name, self.title, self.package, self.version)

@@ -29,6 +29,7 @@ from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
 pytest.register_assert_rewrite("card_envs.testing.referee")
@@ -67,6 +68,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("game", games_under_test(), ids=lambda game: game.name)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is none."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("there is no GPU")
+
+
 def listed_values(annotation: Any) -> list[Any]:
     """The values that an option's type spells out: of its Literals, also within a union, and of `bool`."""
     if annotation is bool:
@@ -80,8 +90,8 @@ def listed_values(annotation: Any) -> list[Any]:
 def spelled_out_options(game: Game) -> tuple[Options, ...]:
     """Every combination of the values that the options spell out; the first one is the defaults."""
     choices = []
-    for name, field in game.options.model_fields.items():
-        others = [value for value in listed_values(field.annotation) if value != field.default]
+    for name, field in described(game.options).items():
+        others = [value for value in listed_values(field.type) if value != field.default]
         choices.append([{}, *({name: value} for value in others)])
     return tuple({key: value for part in parts for key, value in part.items()} for parts in itertools.product(*choices))
 

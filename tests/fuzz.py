@@ -34,6 +34,7 @@ from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import CARD_FILE, WEIGHTS_FILE
+from card_envs.options import described
 from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import field_bytes, play_randomly
 
@@ -154,7 +155,7 @@ def records(game: Game, rng: random.Random) -> Iterator[Attempt]:
 
 
 def options(game: Game, rng: random.Random) -> Iterator[Attempt]:
-    names = [*game.options.model_fields, "no_such", "render_mode", "illegal_move", "obs_key"]
+    names = [*described(game.options), "no_such", "render_mode", "illegal_move", "obs_key"]
     while True:
         given = {rng.choice(names): rng.choice((*JUNK, "win", "single", [13, 1])) for _ in range(rng.randrange(1, 3))}
         yield lambda given=given: CardEnv(game, **given).reset(seed=1)  # type: ignore[misc]

@@ -19,6 +19,7 @@ from card_envs.game import Game, bounds, offsets, total
 from card_envs.opponents import load_opponent
 from card_envs.opponents.network import NetworkPolicy, weight_shapes
 from card_envs.opponents.policy import Policy, turn_of_states
+from card_envs.options import described
 from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import (
     bots_moves,
@@ -66,13 +67,13 @@ def test_declared_layouts_add_up(game: Game) -> None:
 
 
 def test_options_are_validated_and_documented(game: Game) -> None:
-    assert "reward" in game.options.model_fields
+    assert "reward" in described(game.options)
     for options in option_sets(game):
         state = game.rules.new_state(game.validated(options))
         assert state.over and state.needs_deal
         assert game.view.options_of(state) == game.validated(options)
         assert game.num_deals(state) >= 1
-    for name, field in game.options.model_fields.items():
+    for name, field in described(game.options).items():
         assert field.description
         with pytest.raises(ValueError, match=name):
             game.validated({name: "nonsense"})

@@ -74,7 +74,7 @@ def each(call: Callable[[Any], Any], given: list[Any]) -> list[Callable[[], Any]
 
 def batch_doors(env: BatchEnv) -> dict[str, list[Callable[[], Any]]]:
     streams, actions = np.arange(B, dtype=np.uint64), np.zeros(B, np.int64)
-
+    steps = [0, *(number for number in NUMBERS if number is not None)]  # of which a batch without `out` has none
     wrong_actions: list[Any] = [
         actions[:-1],
         np.zeros(B + 1, np.int64),
@@ -86,7 +86,8 @@ def batch_doors(env: BatchEnv) -> dict[str, list[Callable[[], Any]]]:
         actions > 0,
     ]
     return {
-        "step": each(env.step, wrong_actions),
+        "step": each(env.step, wrong_actions) + each(lambda x: env.step(actions, x), steps),
+        "look": each(env.look, steps),
         "are_legal": each(env.are_legal, wrong_actions),
         "random_actions": each(lambda x: env.random_actions(x, actions), buffers_but((B,), np.uint64))
         + each(lambda x: env.random_actions(streams, x), buffers_but((B,), np.int64)),
@@ -142,7 +143,7 @@ def locked(array: Any) -> bool:
 
 # Without arguments that reach compiled code, or checked by other tests below.
 SAFE: dict[type, set[str]] = {
-    BatchEnv: {"look"},
+    BatchEnv: set(),
     Table: {"copy", "deal", "legal", "over", "seat", "needs_deal", "rewards"},
     Turn: {"at", "afterstates", "anew", "failure"},
     VectorSeatEnv: {"action_masks", "render", "states", "seat"},

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 # Each layer may import from itself and from those before it; a game's folder from no other game's.
 LAYERS = (
-    {"cards", "files", "game", "record"},
+    {"cards", "files", "game", "options", "record"},
     {"engine"},
     {"views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
@@ -30,8 +30,8 @@ LAYERS = (
 )
 IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
-# Modules that only commands import.
-MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command", "waiting"}
+# Modules that only commands import, and `gpu`, which nothing else does.
+MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command", "waiting", "gpu"}
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",
@@ -141,12 +141,39 @@ def test_only_commands_import_what_is_heavy() -> None:
         assert not heavy or file.stem in MAY_BE_HEAVY, f"{file}: {heavy}"
 
 
-def test_importing_the_package_is_cheap() -> None:
-    code = "import sys, json, card_envs; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+def loaded_by(code: str) -> set[str]:
+    """Names of the modules that a fresh process has loaded after this code."""
+    code += "; import sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = set(json.loads(done.stdout))
+    return set(json.loads(done.stdout))
+
+
+def test_importing_the_package_is_cheap() -> None:
+    loaded = loaded_by("import card_envs")
     assert "card_envs" in loaded
-    assert not loaded & {*HEAVY, "numba", "llvmlite", "safetensors", "pygame", "training"}
+    others = {*HEAVY, "numba", "llvmlite", "safetensors", "pydantic", "pygame", "training"}
+    assert not {name.split(".")[0] for name in loaded} & others
+
+
+PLAY = """import numpy, card_envs; from card_envs.envs.aec import CardEnv; game = card_envs.get_game({game!r}); \
+env = CardEnv(game); env.reset(seed=0); env.step(env.last()[0]["action_mask"].argmax()); env.observe("player_0"); \
+batch = card_envs.BatchEnv(game, 2); batch.step(batch.mask.argmax(axis=1))"""
+
+
+def test_playing_loads_nothing_that_it_does_not_use(game: Game) -> None:
+    """An environment with the default options, made, reset and stepped: no records, views or opponents, no pydantic."""
+    if not game.package.startswith("card_envs.games."):
+        pytest.skip("a game outside the package")
+    loaded = loaded_by(PLAY.format(game=game.name))
+    others = {*HEAVY, "safetensors", "pydantic", "pygame", "training"} - {"scipy"}  # which Numba loads where it is
+    assert not {name.split(".")[0] for name in loaded} & others
+    own = {name for name in loaded if name.startswith("card_envs.")}
+    assert {part(name) for name in own} <= {"files", "game", "options", "cards", "games", "engine", "envs"}
+    assert {name for name in own if name.startswith(f"{game.package}.")} == {
+        f"{game.package}.{module}" for module in ("options", "rules")
+    }
+    record = loaded_by(PLAY.format(game=game.name) + "; env.record()")
+    assert {"pydantic", "card_envs.record", f"{game.package}.view"} <= record
 
 
 def code_without_docstrings(file: Path) -> list[str]:

@@ -23,6 +23,7 @@ from card_envs.game import (
     total,
 )
 from card_envs.layout import rewritten, rules_page, tables
+from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 
 
@@ -45,7 +46,7 @@ def test_rules_page_lists_the_layouts(game: Game) -> None:
     """`python -m card_envs layout GAME --write` brings the page up to date."""
     page = rules_page(game).read_text()
     assert rewritten(game, page) == page
-    for option in game.options.model_fields:
+    for option in described(game.options):
         assert f"`{option}`" in page
 
 

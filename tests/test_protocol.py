@@ -14,6 +14,7 @@ import pytest
 from card_envs.engine.table import Table
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
+from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.serve.described import key_table
 from tests.conftest import bots_moves, positions, some
@@ -76,7 +77,7 @@ def test_views_have_a_version(game: Game) -> None:
 
 def test_options_are_typed(game: Game) -> None:
     options = part_of(game.view.SCHEMA["properties"]["options"], game.view.SCHEMA)
-    assert options["properties"].keys() == game.options.model_fields.keys()
+    assert options["properties"].keys() == described(game.options).keys()
     state = positions(game)[0]
     seen = game.view.view(state, int(state.seat))
     with pytest.raises(ValueError, match=r"view: options\.reward: "):

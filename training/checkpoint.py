@@ -185,7 +185,7 @@ def into_stream(rng: np.random.Generator, facts: dict[str, Any], name: str) -> N
 
 def of_module(module: torch.nn.Module) -> Arrays:
     """A module's weights."""
-    return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
+    return {name: tensor.detach().cpu().numpy() for name, tensor in module.state_dict().items()}
 
 
 def into_module(module: torch.nn.Module, arrays: Arrays, what: str) -> None:
@@ -201,7 +201,7 @@ def tensors(arrays: Arrays) -> dict[str, torch.Tensor]:
 def of_optimizer(optimizer: torch.optim.Optimizer) -> Arrays:
     """What an optimiser remembers of each parameter, by the parameter's number."""
     states: dict[int, dict[str, torch.Tensor]] = optimizer.state_dict()["state"]
-    return {f"{i}/{name}": tensor.numpy() for i, state in states.items() for name, tensor in state.items()}
+    return {f"{i}/{name}": tensor.cpu().numpy() for i, state in states.items() for name, tensor in state.items()}
 
 
 def into_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
@@ -210,7 +210,7 @@ def into_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
     like: Arrays = {}
     for i, parameter in enumerate(parameters):
         if f"{i}/step" in arrays:
-            own = parameter.detach().numpy()
+            own = parameter.detach().cpu().numpy()
             like |= {f"{i}/step": np.zeros((), np.float32), f"{i}/exp_avg": own, f"{i}/exp_avg_sq": own}
     checked(arrays, like, "optimizer")
     states: dict[int, dict[str, torch.Tensor]] = {}

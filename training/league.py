@@ -27,6 +27,10 @@ class League:
         self.rng = np.random.default_rng(seed)
         self._past = copy.deepcopy(network)
 
+    def to(self, device: torch.device) -> None:
+        """Play on this device."""
+        self._past.to(device)
+
     def offer(self, network: Actor, progress: float) -> None:
         """Keep a snapshot if one is due; `progress` is the share of the run that is done."""
         if len(self.snapshots) < min(self.size, int(progress * (self.size + 1))):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -39,13 +40,32 @@ FAINT = 0.1  # spread of the first weights of entries that are not the observati
 class Rows:
     """Observations [N, D] int8 as they are stored, and what is not zero in them, found once."""
 
-    def __init__(self, obs: Int8s, scale: NDArray[np.float32]) -> None:
+    def __init__(self, obs: Int8s, scale: NDArray[np.float32], parts: Sequence[Rows] = ()) -> None:
+        """Whose rows these are: of `parts`, one after the other, where there are any."""
         self.obs = obs
         self.scale = scale
+        self.parts = parts
 
     @cached_property
     def sparse(self) -> SparseRows:
+        if self.parts:
+            first, *others = (part.sparse for part in self.parts)
+            return first.joined(others)
         return compress(self.obs, np.arange(len(self.obs)), self.scale)
+
+    def taken(self, rows: Int64s) -> torch.Tensor:
+        """[n, D] int8, copies of some of them."""
+        return torch.from_numpy(self.obs[rows])
+
+
+class DeviceRows(NamedTuple):
+    """The same as a tensor, which first layers multiply as a whole: on a GPU that is faster than sparse rows."""
+
+    obs: torch.Tensor
+
+    def taken(self, rows: torch.Tensor | slice) -> torch.Tensor:
+        """[n, D] int8."""
+        return self.obs[rows]
 
 
 class Inputs(NamedTuple):
@@ -56,7 +76,7 @@ class Inputs(NamedTuple):
         after: what their moves change, for networks that read it.
     """
 
-    seen: Rows
+    seen: Rows | DeviceRows
     after: Afterstates | None
 
 
@@ -71,13 +91,13 @@ class Actor(nn.Module):
     reads_moves = False
     bf16 = False
 
-    def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
-        """[n, A] scores of the decisions `rows` [n], anything where illegal."""
+    def logits(self, inputs: Inputs, rows: Any) -> torch.Tensor:
+        """[n, A] scores of the decisions `rows` [n], anything where illegal; rows are as those of `inputs.seen`."""
         raise NotImplementedError
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
         """Copies of the weights, named and shaped as its policy takes them."""
-        return {name: tensor.detach().contiguous().numpy().copy() for name, tensor in self._tensors().items()}
+        return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in self._tensors().items()}
 
     def set_weights(self, weights: Weights) -> None:
         """Take over such weights. Raises ValueError where they are of other layers."""
@@ -130,19 +150,22 @@ class Network(Actor):
         # The first layer's weight stands transposed, [D, H], so that an entry's weights are adjacent.
         self.first_weight = nn.Parameter(layers[0].weight.detach().t().contiguous())
         self.first_bias = layers[0].bias
-        self._column_scale = torch.from_numpy(self.scale)[:, None]
+        self._column_scale: torch.Tensor
+        self.register_buffer("_column_scale", torch.from_numpy(self.scale)[:, None], persistent=False)
         self.rest = nn.ModuleList(layers[1:])
 
-    def forward(self, seen: Rows, rows: Int64s) -> torch.Tensor:
+    def forward(self, seen: Rows | DeviceRows, rows: Any) -> torch.Tensor:
         """[n, outputs] for some of the observations."""
         return self.through(self.first(seen, rows))
 
-    def first(self, seen: Rows, rows: Int64s) -> torch.Tensor:
+    def first(self, seen: Rows | DeviceRows, rows: Any) -> torch.Tensor:
         """[n, H] what the first layer gives, before its ReLU."""
-        if self.bf16 and len(self.first_bias) >= DENSE:
-            dense = torch.from_numpy(seen.obs[rows]).to(torch.bfloat16)  # whole numbers up to 256 are exact
-            weight = (self.first_weight * self._column_scale).to(torch.bfloat16)
-            return torch.addmm(self.first_bias.to(torch.bfloat16), padded(dense), weight)[: len(rows)]
+        if isinstance(seen, DeviceRows) or (self.bf16 and len(self.first_bias) >= DENSE):
+            kind = torch.bfloat16 if self.bf16 else torch.float32
+            dense = seen.taken(rows).to(kind)  # whole numbers up to 256 are exact in 16 bits
+            weight = (self.first_weight * self._column_scale).to(kind)
+            known = padded(dense) if self.bf16 else dense
+            return torch.addmm(self.first_bias.to(kind), known, weight)[: len(dense)]
         x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, seen.sparse, rows)  # type: ignore[no-untyped-call]
         return x
 
@@ -151,7 +174,7 @@ class Network(Actor):
         size = len(x)
         if self.bf16:
             x = padded(x)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
             for layer in self.rest:
                 assert isinstance(layer, nn.Linear)
                 x = functional.linear(torch.relu_(x), layer.weight, layer.bias)
@@ -251,7 +274,7 @@ class OwnNetwork(Actor):
 
     def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
         """See `Actor.logits`."""
-        seen = torch.from_numpy(inputs.seen.obs[rows]).float()
+        seen = inputs.seen.taken(rows).float()
         logits: torch.Tensor = self.module(seen[:, : self.size], seen[:, self.size :])
         if logits.shape != (len(rows), seen.shape[1] - self.size):
             raise ValueError(
@@ -289,8 +312,8 @@ def new_actor(game: Game, config: Config) -> Actor:
 
 
 def padded(x: torch.Tensor) -> torch.Tensor:
-    """[n, H] with rows of zeros after its own, up to one of few sizes."""
-    more = few_sizes(len(x)) - len(x)
+    """[n, H] with rows of zeros after its own, up to one of few sizes, where oneDNN multiplies."""
+    more = 0 if x.is_cuda else few_sizes(len(x)) - len(x)
     return functional.pad(x, (0, 0, 0, more)) if more else x
 
 
@@ -304,8 +327,10 @@ def few_sizes(rows: int) -> int:
     return -(-rows // step) * step
 
 
-def processor_has_bf16() -> bool:
-    """Whether 16-bit products are faster here; elsewhere they are emulated, and slower."""
+def has_bf16(device: torch.device) -> bool:
+    """Whether 16-bit products are faster there; elsewhere they are emulated, and slower."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
     ask = getattr(torch.cpu, "get_capabilities", dict)  # older versions of torch do not tell
     capabilities: dict[str, bool] = ask()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))

@@ -15,6 +15,9 @@ from torch import distributed
 PATIENCE = timedelta(minutes=10)  # for a rank that measures strength while the others wait
 
 
+CPU = torch.device("cpu")
+
+
 class RankLost(RuntimeError):
     """Another process of this run has died; what was learned since the last checkpoint is lost."""
 
@@ -27,11 +30,17 @@ class Ranks:
         count: how many there are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device = CPU) -> None:
+        """Find the others.
+
+        Args:
+            device: where the gradients are; figures and checkpoints are exchanged on the CPU.
+        """
         self.rank = int(os.environ.get("RANK", "0"))
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         if self.count > 1 and not distributed.is_initialized():
-            distributed.init_process_group("gloo", timeout=PATIENCE)
+            backend = "gloo" if device == CPU else "cpu:gloo,cuda:nccl"
+            distributed.init_process_group(backend, timeout=PATIENCE)
 
     @property
     def is_first(self) -> bool:

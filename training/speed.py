@@ -25,6 +25,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "2x256, one epoch, slow copy": {"hidden": [256, 256], "epochs": 1, "kl": 0.05},
     "2x256, one epoch, 51 value bins": {"hidden": [256, 256], "epochs": 1, "value_bins": 51},
     "2x256, one epoch, small critic": {"hidden": [256, 256], "epochs": 1, "critic_hidden": [64]},
+    "2x256, one epoch, 32 bits": {"hidden": [256, 256], "epochs": 1, "bf16": False},
     "2x256, one epoch, 16 bits": {"hidden": [256, 256], "epochs": 1, "bf16": True},
 }
 ITERATIONS = 3
@@ -65,10 +66,11 @@ def matrix_speed() -> float:
 def main(
     config: Annotated[Path, typer.Option(help="the recipe that is measured")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
+    device: Annotated[str | None, typer.Option(help="the same as device=…: cpu, cuda, cuda:1")] = None,
     together: Annotated[bool, typer.Option("--together", hidden=True)] = False,
 ) -> None:
     """Measure training: one process with parts switched, two that train one policy, two that don't know each other."""
-    base = load_config(config, overrides)
+    base = load_config(config, [*(overrides or []), *([f'device="{device}"'] if device else [])])
     if together:
         rate(base.model_dump(), announce=True)
         return
@@ -80,6 +82,8 @@ def main(
         whole = sum(parts.values())
         sheet.add_row(name, f"{found:,.0f}", *(f"{seconds / whole:.0%}" for seconds in parts.values()))
     console.print(sheet)
+    if base.device != "cpu":
+        return
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         apart = [found for found, _ in pool.map(rate, [base.model_dump()] * 2)]
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "-m", "training.speed"]

@@ -21,15 +21,18 @@ from card_envs.opponents.policy import Policy, turn_of_states
 from training import checkpoint
 from training.config import Config
 from training.gae import advantages
+from training.leads import kinds_of, spreads
 from training.league import League
-from training.network import HEAD_GAIN, Network, Rows, evaluate_in_parts, new_actor, processor_has_bf16
+from training.network import HEAD_GAIN, Network, Rows, evaluate_in_parts, has_bf16, new_actor
 from training.ppo import Batch, Diverged, Learner, LossWeights
 from training.ranks import Ranks
 from training.rollout import PAST, SCRIPTED, Rollout
 from training.run_folder import CHECKPOINT
+from training.tensors import TensorRollout, device_of
 
 # Deals of the quick measurements and of the last one: what is watched during training is not what is reported.
 QUICK_SEED, FINAL_SEED = 1, 2
+MOST_SPREADS = 8.0  # leads of more standard deviations count as so many
 LAST_LR = 0.1  # share of the learning rate that is left at the end
 # Settings that a resumed run may change: when it ends, how it is watched.
 FREE_SETTINGS = {
@@ -42,6 +45,7 @@ FREE_SETTINGS = {
     "sampled",
     "runs",
     "name",
+    "device",
 }
 
 
@@ -54,26 +58,41 @@ class Trainer:
         last_batch: of the last update; what a run that diverged leaves behind.
     """
 
-    def __init__(self, config: Config, ranks: Ranks | None = None, league: League | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        ranks: Ranks | None = None,
+        league: League | None = None,
+        in_tensors: bool | None = None,
+    ) -> None:
         """Begin a run.
 
         Args:
             config: its settings.
             ranks: the processes that share it (default: as torchrun says).
             league: who sits at the tables for past selves (default: past selves).
+            in_tensors: play and value as on a GPU (default: on a GPU).
+
+        Raises:
+            ValueError: there is no such device, or what to begin with does not fit.
         """
+        self.device = device_of(config.device)
+        self.in_tensors = self.device.type != "cpu" if in_tensors is None else in_tensors
         torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)  # the same first weights on all ranks
         self.config = config
-        self.ranks = ranks or Ranks()
+        self.ranks = ranks or Ranks(self.device)
         self.game = get_game(config.game)
         rules = self.game.rules
         self.actor = new_actor(self.game, config)
         outputs = max(1, config.value_bins)
         self.critic = Network(rules.FULL_FIELDS, config.critic_hidden or config.hidden, outputs, HEAD_GAIN["value"])
+        for network in (self.actor, self.critic):
+            network.to(self.device)
         self.learner = Learner(self.actor, self.critic, config, rules.ACTION_FIELDS, self.ranks)
         self.league = league or League(self.actor, config.past_selves, [config.seed, 2, self.ranks.rank])
-        bf16 = processor_has_bf16() if config.bf16 is None else config.bf16
+        self.league.to(self.device)
+        bf16 = has_bf16(self.device) if config.bf16 is None else config.bf16
         for network in (self.actor, self.critic, self.learner.slow_copy):
             network.bf16 = bf16
         if config.warm_start:
@@ -107,7 +126,8 @@ class Trainer:
 
     def _begin_stage(self, number: int) -> None:
         seed = [self.config.seed, 1, self.ranks.rank, number]
-        self.rollout = Rollout(self.game, self.config, self.config.options_of_stage(number), seed)
+        arguments = (self.game, self.config, self.config.options_of_stage(number), seed)
+        self.rollout = TensorRollout(*arguments, self.device) if self.in_tensors else Rollout(*arguments)
         self.stage = number
 
     @property
@@ -129,9 +149,14 @@ class Trainer:
             self._begin_stage(config.stage(progress))
         rollout = self.rollout
         self.league.offer(self.actor, progress)
-        rollout.collect(self.actor, self.league.draw())
+        trying = progress < config.leads_until
+        if trying:
+            assert isinstance(rollout, Rollout)
+            rollout.collect(self.actor, self.league.draw(), leads=True)
+        else:
+            rollout.collect(self.actor, self.league.draw())
         played = time.perf_counter()
-        batch = self.last_batch = self._batch()
+        batch = self.last_batch = self._batch(trying)
         valued = time.perf_counter()
         weights = LossWeights(
             lr=config.lr * (1 + (LAST_LR - 1) * progress),
@@ -163,21 +188,23 @@ class Trainer:
 
     def _calibration(self, batch: Batch) -> dict[str, float]:
         """How the critic's values agree with what followed (returns by GAE's lambda), in points."""
-        errors, returns = batch.advantages[batch.rows], batch.returns[batch.rows]
-        values = returns - errors
-        varied = float(values.var())
+        scale = self.config.reward_scale
+        errors, returns = (torch.as_tensor(of[batch.rows]) for of in (batch.advantages, batch.returns))
+        (spread, shared), (_, varied) = torch.stack([returns, returns - errors]).double().cov().tolist()
         return {
-            "value_error": float(np.sqrt(np.mean(errors**2)) / self.config.reward_scale),
-            "value_slope": float(np.cov(values, returns)[0, 1] / varied) if varied > 0 else float("nan"),
-            "return_spread": float(returns.std() / self.config.reward_scale),
+            "value_error": float(errors.double().square().mean().sqrt()) / scale,
+            "value_slope": shared / varied if varied > 0 else float("nan"),
+            "return_spread": spread**0.5 / scale,
         }
 
     def _values(self, full: Rows, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        return self.learner.values.decode(evaluate_in_parts(self.critic, full, rows))
+        return self.learner.values.decode(torch.from_numpy(evaluate_in_parts(self.critic, full, rows))).numpy()
 
-    def _batch(self) -> Batch:
-        """The decisions of the last rollout that are learned from, with advantages and returns."""
+    def _batch(self, trying: bool) -> Batch:
+        """The decisions of the last rollout that are learned from, with advantages, returns and what was tried."""
         config, rollout = self.config, self.rollout
+        if isinstance(rollout, TensorRollout):
+            return rollout.batch(self.critic, self.learner.values)
         full = Rows(_flat(rollout.full), self.critic.scale)
         rows = np.flatnonzero(rollout.learned)
         values = np.zeros(rollout.seat.shape, np.float32)
@@ -203,7 +230,15 @@ class Trainer:
             (values + gained).reshape(-1),
             rollout.teacher.reshape(-1),
             rows,
+            self._leads(rollout, rows) if trying else None,
         )
+
+    def _leads(self, rollout: Rollout, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """[N, A] the leads of moves in their kind's spread, so that bids and cards count alike."""
+        leads, mask = (array.reshape(-1, array.shape[-1]) for array in (rollout.leads, rollout.mask))
+        own, kinds = rollout.teacher.reshape(-1), kinds_of(self.game)
+        spread = spreads(leads[rows], own[rows], mask[rows], kinds)
+        return np.clip(leads / spread[kinds[own]][:, None], -MOST_SPREADS, MOST_SPREADS)
 
     def save_checkpoint(self, path: Path) -> None:
         """Write all that the run goes on from; every rank must call it, rank 0 writes."""
@@ -219,7 +254,7 @@ class Trainer:
             **checkpoint.under("optimizer", checkpoint.of_optimizer(self.learner.optimizer)),
         }
         for i, snapshot in enumerate(self.league.snapshots):
-            arrays |= checkpoint.under(f"past{i}", {name: tensor.numpy() for name, tensor in snapshot.items()})
+            arrays |= checkpoint.under(f"past{i}", {name: tensor.cpu().numpy() for name, tensor in snapshot.items()})
         for rank, (rank_arrays, _) in enumerate(gathered):
             arrays |= checkpoint.under(f"rank{rank}", rank_arrays)
         settings = self.config.model_dump(mode="json", exclude=FREE_SETTINGS)
@@ -274,23 +309,23 @@ class Trainer:
         """About what the run's folder will need, with three checkpoints at once."""
         actor, critic = (sum(p.numel() for p in network.parameters()) for network in (self.actor, self.critic))
         weights = actor * (self.config.past_selves + 2) + critic + 2 * (actor + critic)
-        return 3 * (4 * weights + self.rollout.env.states.nbytes * self.ranks.count) + 10_000_000
+        states = self.config.tables * self.game.rules.STATE.itemsize
+        return 3 * (4 * weights + states * self.ranks.count) + 10_000_000
 
     def save_bad_batch(self, path: Path, diverged: Diverged) -> None:
         """Write the minibatch whose loss was NaN or infinite, to debug it."""
         assert self.last_batch is not None
         batch, rows = self.last_batch, diverged.rows
-        arrays = {
-            name: array[rows] for name, array in vars(batch).items() if isinstance(array, np.ndarray) and name != "rows"
-        }
-        arrays |= {"seen": batch.inputs.seen.obs[rows], "full": batch.full.obs[rows]}
+        arrays = {name: array for name, array in vars(batch).items() if name not in ("inputs", "full", "rows", "leads")}
+        arrays |= {"seen": batch.inputs.seen.obs, "full": batch.full.obs}
+        arrays = {name: torch.as_tensor(array[rows]).cpu().numpy() for name, array in arrays.items()}
         file = io.BytesIO()
         np.savez_compressed(file, allow_pickle=False, **arrays)
         replace_file(path, file.getvalue())
 
     def save(self, folder: Path, strength: list[dict[str, Any]] | None = None) -> None:
         """Write the actor as an opponent that `load_opponent` takes."""
-        golden = turn_of_states(self.game, self.rollout.env.states[:NUM_GOLDEN_ROWS])
+        golden = turn_of_states(self.game, self.rollout.states(NUM_GOLDEN_ROWS))
         training = {
             "algorithm": "ppo",
             "processes": self.ranks.count,

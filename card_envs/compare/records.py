@@ -11,6 +11,7 @@ from card_envs.compare.contest import Contest
 from card_envs.compare.pairs import chunks, lineups
 from card_envs.engine.table import Table, play_again
 from card_envs.files import check_output_folder
+from card_envs.options import as_json
 from card_envs.record import GameRecord
 
 LOG_SIZE = 1024
@@ -62,7 +63,7 @@ def _record(contest: Contest, number: int, moves: NDArray[np.int16]) -> GameReco
     return GameRecord(
         game=game.name,
         version=game.version,
-        options=options.model_dump(mode="json", exclude_none=True),
+        options=as_json(options),
         deal=game.view.deal_text(played.packs),
         moves=played.moves,
         outcome={"over": table.over, "reason": reason, "scores": scores},

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.buffers import INT8, INT64, UINT64, Fixed, check_game, check_seats, checked, truth, whole_number
+from card_envs.engine.buffers import (
+    INT8,
+    INT64,
+    UINT64,
+    Fixed,
+    Kinds,
+    check_game,
+    check_seats,
+    checked,
+    checked_out,
+    one_of,
+    truth,
+    whole_number,
+)
 from card_envs.engine.compile import bind, bind_bot
 from card_envs.engine.legality import (
     IllegalMove,
@@ -23,7 +36,9 @@ from card_envs.engine.legality import (
     whole_numbers,
     words,
 )
+from card_envs.engine.packing import Packing
 from card_envs.engine.rng import table_keys
+from card_envs.files import brief
 from card_envs.game import Game
 
 Arguments = ParamSpec("Arguments")
@@ -35,6 +50,20 @@ MAX_DECISIONS = (1 << 63) - 1
 MAX_TABLES = 1 << 40
 
 
+def undealt(
+    game: Game, num_tables: int, seed: int, options: dict[str, Any] | None, tables: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+    """[B] States before their first deals, and [B] the keys of their streams; for the arguments see `BatchEnv`."""
+    check_game(game)
+    num_tables = whole_number(num_tables, 1, MAX_TABLES, "num_tables")
+    numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
+    if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
+        raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
+    states = np.zeros(num_tables, game.rules.STATE)
+    states[:] = game.rules.new_state(game.validated({} if options is None else options))
+    return states, table_keys(seed, numbers)
+
+
 class BatchEnv(Fixed):
     """Tables of one game, stepped together; table i depends on the seed and its number alone.
 
@@ -42,13 +71,22 @@ class BatchEnv(Fixed):
     can't be replaced. Whoever writes into `states` calls `look` next, and answers for what is written there: compiled
     code believes it.
 
+    With `out`, some of the buffers are the caller's, and have room for T steps: making the tables writes into [0], and
+    `step(actions, t)` into [t]. So a rollout is where it is to be without a copy:
+
+        out = {"obs": np.zeros((T + 1, B, D), np.int8), "mask": np.zeros((T + 1, B, A), np.int8)}
+        env = BatchEnv(game, B, out=out)
+        for t in range(T):
+            env.step(choose(env.obs[t], env.mask[t]), t + 1)
+
     Attributes:
-        obs: [B, D] int8, what the seat to move may know.
-        mask: [B, A] int8, its legal actions.
+        obs: [B, D] int8, what the seat to move may know; with `obs_format="bits"` [B, packing.obs_bytes] uint8.
+        mask: [B, A] int8, its legal actions; with `obs_format="bits"` [B, packing.mask_bytes] uint8.
         seat: [B] int8, the seat to move.
         rewards: [B, S] float32, of the last step.
         done: [B] bool, whether the last step ended an episode; the table has been dealt anew.
         states: [B] records of the game's State, hidden cards included.
+        packing: with `obs_format="bits"`: what unpacks `obs` and `mask`.
     """
 
     def __init__(
@@ -61,6 +99,8 @@ class BatchEnv(Fixed):
         tables: ArrayLike | None = None,
         skip_forced: bool = False,
         num_threads: int = 1,
+        obs_format: Literal["int8", "bits"] = "int8",
+        out: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         """Deal every table.
 
@@ -73,74 +113,114 @@ class BatchEnv(Fixed):
             skip_forced: play decisions with one legal action without asking; rewards are summed up to the next
                 decision that is asked, and a step ends at most one episode.
             num_threads: used where the batch is large enough for them to pay; results are the same.
+            obs_format: "bits": observations and masks are packed (`Packing`), for replay buffers and GPUs.
+            out: the caller's own arrays in place of some of `obs`, `mask`, `seat`, `rewards` and `done`, of their types
+                and shapes with [T] before: contiguous, writable, and apart from each other. A copy of this object has
+                copies of them.
         """
-        check_game(game)
-        num_tables = whole_number(num_tables, 1, MAX_TABLES, "num_tables")
         num_threads = whole_number(num_threads, 1, None, "num_threads")
-        numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
-        if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
-            raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
-        states = np.zeros(num_tables, game.rules.STATE)
-        states[:] = game.rules.new_state(game.validated({} if options is None else options))
-        keys = table_keys(seed, numbers)
-        self._lay_out(game, states, truth(skip_forced, "skip_forced"), num_threads)
+        states, keys = undealt(game, num_tables, seed, options, tables)
+        one_of(obs_format, ("int8", "bits"), "obs_format")
+        self._lay_out(game, states, truth(skip_forced, "skip_forced"), num_threads, obs_format == "bits", out)
         self._run(bind(kernels.reset_tables, game), self._states, keys)
-        self.look()
+        self.look(0 if out else None)
 
-    def _lay_out(self, game: Game, states: NDArray[Any], skip_forced: bool, num_threads: int) -> None:
+    def _lay_out(
+        self, game: Game, states: NDArray[Any], skip_forced: bool, num_threads: int, packed: bool, out: object
+    ) -> None:
         """Allocate all buffers. Users get views: reshaping one of them in place leaves the buffer as it is."""
         rules, num_tables = game.rules, len(states)
         self.game = game
         self.num_tables = num_tables
         self.num_threads = num_threads
         self.skip_forced = skip_forced
-        obs = np.zeros((num_tables, rules.OBS_SIZE), np.int8)
-        mask = np.zeros((num_tables, rules.NUM_ACTIONS), np.int8)
-        seat = np.zeros(num_tables, np.int8)
-        rewards = np.zeros((num_tables, rules.NUM_SEATS), np.float32)
-        done = np.zeros(num_tables, np.bool_)
-        self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # what `step` believes
+        self.packing = Packing(game) if packed else None
+        self.states = states.view()
         self._states = states
-        self._buffers = obs, mask, self._legal, seat, rewards, done
-        self.states, self.obs, self.mask, self.seat = states.view(), obs.view(), mask.view(), seat.view()
-        self.rewards, self.done = rewards.view(), done.view()
+        self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # what `step` believes
+        kinds: Kinds = {
+            "obs": ((num_tables, rules.OBS_SIZE), np.int8),
+            "mask": ((num_tables, rules.NUM_ACTIONS), np.int8),
+            "seat": ((num_tables,), np.int8),
+            "rewards": ((num_tables, rules.NUM_SEATS), np.float32),
+            "done": ((num_tables,), np.bool_),
+        }
+        if self.packing:
+            kinds["obs"] = ((num_tables, self.packing.obs_bytes), np.uint8)
+            kinds["mask"] = ((num_tables, self.packing.mask_bytes), np.uint8)
+        self._given = checked_out(out, kinds)
+        buffers = {**{name: np.zeros(*kinds[name]) for name in kinds if name not in self._given}, **self._given}
+        self.obs, self.mask, self.seat = (buffers[name].view() for name in ("obs", "mask", "seat"))
+        self.rewards, self.done = buffers["rewards"].view(), buffers["done"].view()
+        self._packed: tuple[Any, ...] = ()  # what loops that pack have to know
+        if self.packing:
+            self._packed = self.packing.for_loops
+            buffers |= {name: buffers[name].view(np.uint64) for name in ("obs", "mask")}
+        self._steps = []  # what a step writes to, for each slice of `out`
+        for t in range(len(next(iter(self._given.values()), "1"))):
+            obs, mask, seat, rewards, done = (
+                buffers[name][t] if name in self._given else buffers[name] for name in kinds
+            )
+            self._steps.append((obs, mask, self._legal, seat, rewards, done))
+        self._last: int | None = None  # which of them was written last
         self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # of tables, for each loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
         # Kept: asking `bind` takes as long as a step of a few tables.
         self._step = bind(kernels.step_legal_tables, game)
         self._draw = bind(draw_legal)
 
-    def look(self) -> None:
+    def _into(self, t: int | None) -> tuple[NDArray[Any], ...]:
+        """The buffers that are to be written."""
+        if self._given:
+            return self._steps[whole_number(t, 0, len(self._steps) - 1, "t")]
+        if t is not None:
+            raise ValueError(f"t: expected None, since there is no `out` of several steps, got {brief(t)}")
+        return self._steps[0]
+
+    def look(self, t: int | None = None) -> None:
         """Write `obs`, `mask` and `seat` anew, after `states` were set from outside or a playout.
 
+        Args:
+            t: with `out`: where to.
+
         Raises:
-            ValueError: `states` name a seat to move that there is not.
+            ValueError: `states` name a seat to move that there is not, or there is no such `t`.
         """
         check_seats(self.game, self._states)
-        obs, mask, legal, seat, _, _ = self._buffers
-        self._run(bind(kernels.look_tables, self.game), self._states, obs, mask, seat)
-        self._run(bind(kernels.note_tables), mask, legal)
+        obs, mask, legal, seat, _, _ = self._into(t)
+        if self.packing:
+            loop = bind(kernels.look_packed_tables, self.game)
+            self._run(loop, self._states, *self._packed, obs, mask, legal, seat)
+        else:
+            self._run(bind(kernels.look_tables, self.game), self._states, obs, mask, seat)
+            self._run(bind(kernels.note_tables), mask, legal)
+        self._last = t
 
-    def step(self, actions: NDArray[Any]) -> None:
+    def step(self, actions: NDArray[Any], t: int | None = None) -> None:
         """Play one action at every table and write all buffers; ended episodes are followed by the next.
 
         Args:
             actions: [B] whole numbers, each legal under `mask`.
+            t: with `out`: where to write what comes of them.
 
         Raises:
             IllegalMove: naming the first table with an action that its mask forbids; no table has moved then. After a
                 playout, `look` comes first.
+            ValueError: there is no such `t`; no table has moved then either.
         """
         actions = whole_numbers(actions, self.num_tables)
-        if self._num_ranges == 1:
-            illegal = self._step(0, self.num_tables, self._states, actions, *self._buffers, self.skip_forced)
+        buffers = self._into(t)
+        if self._num_ranges == 1 and not self._packed:
+            illegal = self._step(0, self.num_tables, self._states, actions, *buffers, self.skip_forced)
         else:  # no range may move before all are known to be legal
             # By the caller alone: that takes a fiftieth of a step, and handing it over as long again.
             illegal = bind(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
             if illegal < 0:
-                self._run(bind(kernels.step_tables, self.game), self._states, actions, *self._buffers, self.skip_forced)
+                loop: Any = bind(kernels.step_packed_tables if self._packed else kernels.step_tables, self.game)
+                self._run(loop, self._states, actions, *self._packed, *buffers, self.skip_forced)
         if illegal >= 0:
             raise self._illegal(illegal, actions)
+        self._last = t
 
     def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
         """[B] bool, which of these actions `step` would take, whatever was written into `mask`."""
@@ -230,7 +310,8 @@ class BatchEnv(Fixed):
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("game", "skip_forced", "num_threads", "rewards", "done")
-        return {"states": self._states, **{name: getattr(self, name) for name in kept}}
+        saved = {"states": self._states, **{name: getattr(self, name) for name in kept}}
+        return saved | {"packed": bool(self.packing), "out": self._given, "last": self._last}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         """Take what was unpickled. Raises ValueError where that is not what a batch of the game has."""
@@ -239,9 +320,9 @@ class BatchEnv(Fixed):
         states = checked("states", states, (np.size(states),), game.rules.STATE)
         self._lay_out(
             game, states, truth(saved["skip_forced"], "skip_forced"),
-            whole_number(saved["num_threads"], 1, None, "num_threads"),
+            whole_number(saved["num_threads"], 1, None, "num_threads"), truth(saved["packed"], "packed"), saved["out"],
         )  # fmt: skip
         for name in ("rewards", "done"):
             own = getattr(self, name)
             own[...] = checked(name, saved[name], own.shape, own.dtype, written=False)
-        self.look()
+        self.look(saved["last"])

@@ -5,6 +5,7 @@ Every error is a ValueError that says what is wrong, what would be right and wha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +42,29 @@ def checked(
         got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else brief(array)
     kind = "a contiguous, writable array" if written else "a contiguous array"
     raise ValueError(f"{name}: expected {kind} of {dtype.name} with shape {shape}, got {got}")
+
+
+Kinds = dict[str, tuple[tuple[int, ...], type[np.generic]]]  # arrays by name: shape and type
+
+
+def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
+    """A caller's arrays by name, each of its kind with one more axis before, as long for all of them: [T, …].
+
+    Raises:
+        ValueError: an unknown name, an array that compiled code may not have, or two that share memory.
+    """
+    given = known_keys(out, tuple(kinds), "out")
+    lengths = [len(array) for array in given.values() if isinstance(array, np.ndarray) and array.ndim]
+    num_steps = max((1, *lengths))
+    for name, array in given.items():
+        shape, dtype = kinds[name]
+        given[name] = checked(f"out: {name}", array, (num_steps, *shape), np.dtype(dtype))
+        if dtype is np.uint8 and given[name].ctypes.data % 8:  # bits, written in words
+            raise ValueError(f"out: {name}: expected an array that begins at a multiple of 8 bytes")
+    for one, other in itertools.combinations(given, 2):
+        if np.may_share_memory(given[one], given[other]):
+            raise ValueError(f"out: expected arrays apart from each other, but {one} and {other} share memory")
+    return given
 
 
 def checked_states(game: Game, states: Any, name: str = "states") -> NDArray[Any]:

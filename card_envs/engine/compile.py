@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
@@ -37,9 +37,10 @@ IN_RULES: frozenset[Any] = frozenset(
 IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility))
 HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
+Target: TypeAlias = Literal["cpu", "cuda"]
 
 
-def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True) -> Loop:
+def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True, target: Target = "cpu") -> Loop:
     """A loop for a game's rules, compiled at its first call or loaded from the cache.
 
     Args:
@@ -49,28 +50,31 @@ def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = 
         bot: the function of the game's `bot.py` that takes the place of `bot_move`.
         inline: compile the game's functions into the loop, which is fastest; False: call them, for a loop with so
             many of them that it would compile for minutes.
+        target: "cpu", or "cuda" for a kernel whose thread i runs the loop for table i alone: `jit.threads`.
 
     Raises:
         TypeError: the loop needs a game or a bot and got none, or a compiled helper calls a stub.
     """
-    bound: Loop = _bound(loop, game, bot, inline)
+    bound: Loop = _bound(loop, game, bot, inline, target)
     return bound
 
 
-def bind_bot(loop: Loop, game: Game, bot: str) -> Loop:
+def bind_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> Loop:
     """`bind` for a bot that somebody names. Raises ValueError where there is none of that name."""
     if not isinstance(bot, str) or bot not in BOTS:
         raise ValueError(f"bot: expected {' or '.join(BOTS)}, got {bot!r:.80}")
-    return bind(loop, game, bot)
+    return bind(loop, game, bot, target=target)
 
 
 @cache
-def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool) -> Any:
+def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu") -> Any:
     binding = _Binding(game, bot, inline)
     bound = binding.rebuilt(loop)
     how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
     bound.__name__ = bound.__qualname__ = stem + _digest(binding.parts)
+    if target == "cuda":
+        return jit.threads(bound)
     if jit.INTERPRETED:
         return bound
     compiled: Any = jit.loop(bound)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from card_envs.engine.dealing import arrange_next, deal_next, draw_world
 from card_envs.engine.legality import find_illegal, note_legal
-from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
+from card_envs.engine.packing import WORD, pack_legal, pack_row
+from card_envs.game import Int8s, Int64s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
 PAID, DEAL_DUE = 64, 128  # what `turn_table` returns besides a seat
 
@@ -87,6 +90,36 @@ def step_legal_tables(
     if illegal < 0:
         step_tables(first, last, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
     return illegal
+
+
+def step_packed_tables(
+    first: int, last: int, states: Any, actions: Any, runs: Int64s, lows: Int64s, obs_size: int, num_actions: int,
+    obs: UInt64s, mask: UInt64s, legal_bits: UInt64s, seat: Int8s, rewards: Any, done: Any, skip_forced: bool,
+) -> None:  # fmt: skip
+    """`step_tables` that packs each observation and mask while it is near: see `Packing`."""
+    room, legal_now = np.empty(obs_size + WORD, np.int8), np.empty((1, num_actions), np.int8)
+    seen = room[:obs_size].reshape((1, obs_size))
+    for i in range(first, last):
+        step_tables(
+            0, 1, states[i : i + 1], actions[i : i + 1], seen, legal_now, legal_bits[i : i + 1], seat[i : i + 1],
+            rewards[i : i + 1], done[i : i + 1], skip_forced,
+        )  # fmt: skip
+        pack_row(room, runs, lows, obs[i])
+        pack_legal(legal_bits[i], num_actions, mask[i])
+
+
+def look_packed_tables(
+    first: int, last: int, states: Any, runs: Int64s, lows: Int64s, obs_size: int, num_actions: int, obs: UInt64s,
+    mask: UInt64s, legal_bits: UInt64s, seat: Int8s,
+) -> None:  # fmt: skip
+    """`look_tables` and `note_tables` likewise."""
+    room, legal_now = np.empty(obs_size + WORD, np.int8), np.empty((1, num_actions), np.int8)
+    seen = room[:obs_size].reshape((1, obs_size))
+    for i in range(first, last):
+        look_tables(0, 1, states[i : i + 1], seen, legal_now, seat[i : i + 1])
+        note_legal(legal_now[0], legal_bits[i])
+        pack_row(room, runs, lows, obs[i])
+        pack_legal(legal_bits[i], num_actions, mask[i])
 
 
 def random_moves(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:

@@ -11,14 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from card_envs.engine.jit import INTERPRETED
 from card_envs.engine.rng import advance, below
-from card_envs.engine.sets import count, nth
+from card_envs.engine.sets import count, nth, some_bits
 from card_envs.game import Cards, Game, Int8s, Int64s, UInt64s
 
 WORD = 64
@@ -32,27 +28,6 @@ class IllegalMove(ValueError):
 def words(num_actions: int) -> int:
     """How many words hold the legal ones of so many actions."""
     return -(-num_actions // WORD)
-
-
-if INTERPRETED:
-
-    def low_bits(mask: Int8s, start: int) -> np.uint64:
-        return np.packbits(mask[start : start + WORD] & 1, bitorder="little").view(np.uint64)[0]
-
-else:
-
-    @intrinsic
-    def low_bits(context: Any, mask: Any, start: Any) -> Any:
-        """The lowest bits of 64 entries of a contiguous mask: two instructions where the processor has them."""
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            entries = ir.VectorType(ir.IntType(8), WORD)
-            pointer = builder.bitcast(builder.gep(data, [arguments[1]]), entries.as_pointer())
-            bits = builder.trunc(builder.load(pointer, align=1), ir.VectorType(ir.IntType(1), WORD))
-            return builder.bitcast(bits, ir.IntType(WORD))
-
-        return types.uint64(mask, types.int64), generate
 
 
 def word_start(word: int, num_actions: int) -> int:
@@ -70,7 +45,7 @@ def note_legal(mask: Int8s, legal: UInt64s) -> None:
         legal[0] = bits
         return
     for word in range(legal.shape[0]):
-        legal[word] = low_bits(mask, word_start(word, num_actions))
+        legal[word] = some_bits(mask, word_start(word, num_actions), 1)
 
 
 def allows(legal: UInt64s, num_actions: int, action: int) -> bool:

@@ -88,8 +88,20 @@ def _copy(entries: Int8s, start: int, source: Int8s, length: int) -> None:
         entries[start + i] = source[i]
 
 
+def _some_bits(entries: Int8s, start: int, probe: int) -> Cards:
+    bits = EMPTY
+    for k in range(64):
+        if entries[start + k] & probe != 0:
+            bits |= ONE << np.uint64(k)
+    return bits
+
+
 if INTERPRETED:
-    spread, copy = _spread, _copy
+    spread, copy, some_bits = _spread, _copy, _some_bits
+
+    def set_bits(entries: Int8s, start: int, cards: Cards, probe: int) -> None:
+        named = np.unpackbits(np.array([cards], np.uint64).view(np.uint8), bitorder="little")
+        entries[start : start + 64].view(np.uint8)[:] |= named * np.uint8(probe)
 
 else:
 
@@ -167,3 +179,45 @@ else:
             return context.get_dummy_value()
 
         return types.void(entries, types.int64, source, length), generate
+
+    def _vector(builder: Any, array: Any, start: Any) -> tuple[Any, Any]:
+        """Pointer to 64 entries of an array in one piece, and their type."""
+        kind = ir.VectorType(ir.IntType(8), 64)
+        return builder.bitcast(builder.gep(array.data, [start]), kind.as_pointer()), kind
+
+    def _repeated(builder: Any, value: Any, kind: Any) -> Any:
+        """A vector of the lowest 8 bits of a number, again and again."""
+        nothing, lanes = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), kind.count)
+        one = builder.insert_element(nothing, builder.trunc(value, kind.element), ir.Constant(lanes.element, 0))
+        return builder.shuffle_vector(one, nothing, ir.Constant(lanes, None))
+
+    @intrinsic
+    def some_bits(typing: Any, entries: Any, start: Any, probe: Any) -> Any:
+        """The set of those of 64 entries from `start` on that have a bit of `probe`.
+
+        Of entries that lie in one piece two instructions, where the CPU has them.
+        """
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            if not isinstance(context, CPUContext) or signature.args[0].layout != "C":
+                return context.compile_internal(builder, _some_bits, signature, arguments)
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            place, kind = _vector(builder, array, arguments[1])
+            common = builder.and_(builder.load(place, align=1), _repeated(builder, arguments[2], kind))
+            return builder.bitcast(builder.icmp_unsigned("!=", common, ir.Constant(kind, None)), ir.IntType(64))
+
+        return types.uint64(entries, types.int64, types.int64), generate
+
+    @intrinsic
+    def set_bits(typing: Any, entries: Any, start: Any, cards: Any, probe: Any) -> Any:
+        """Set the bits of `probe` in those of 64 entries, in one piece from `start` on, that a set names."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            place, kind = _vector(builder, array, arguments[1])
+            named = builder.neg(_entries(builder, arguments[2], 64))
+            added = builder.and_(named, _repeated(builder, arguments[3], kind))
+            builder.store(builder.or_(builder.load(place, align=1), added), place, align=1)
+            return context.get_dummy_value()
+
+        return types.void(entries, types.int64, types.uint64, types.int64), generate

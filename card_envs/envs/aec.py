@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -17,7 +17,10 @@ from card_envs.engine.legality import illegal_move
 from card_envs.engine.table import Table, play_again
 from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.game import Game, Int8s, States, bounds
-from card_envs.record import GameRecord
+from card_envs.options import as_json
+
+if TYPE_CHECKING:
+    from card_envs.record import GameRecord
 
 Observation = dict[str, NDArray[Any]]
 ObsDtype = Literal["int8", "float32"]
@@ -336,13 +339,15 @@ class CardEnv(AECEnv):
 
     def record(self) -> GameRecord:
         """The episode so far: options, packs and legal moves, from which it can be replayed."""
+        from card_envs.record import GameRecord  # brings pydantic along
+
         self._check_reset()
         begun = Table(self.game, self.game.rules.new_state(self.options))
         packs = [self.game.view.dealt_pack(states[0]) for states in self._dealt]
         return GameRecord(
             game=self.game.name,
             version=self.game.version,
-            options=self.options.model_dump(mode="json", exclude_none=True),
+            options=as_json(self.options),
             deal=self.game.view.deal_text(packs),
             moves=play_again(begun, self._actions, packs).moves,
             outcome=self.outcome(),

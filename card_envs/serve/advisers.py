@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from card_envs.game import Game
 from card_envs.opponents.policy import PolicyError
+from card_envs.options import adapter
 from card_envs.record import GameRecord
 from card_envs.serve.asking import Opponents, advice, choose, is_quick, measured
 from card_envs.serve.episode import Episode, position
@@ -39,7 +40,7 @@ class Advisers:
             "seats": game.rules.NUM_SEATS,
             "sides": list(game.sides),
             "seat_names": list(game.view.SEAT_NAMES),
-            "options": game.options.model_json_schema(),
+            "options": adapter(game.options).json_schema(),
             "opponents": self.opponents.names(game),
         }
 

@@ -12,6 +12,7 @@ from card_envs.engine.legality import is_legal
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Turn, turn_of_states
+from card_envs.options import as_json
 from card_envs.record import GameRecord
 
 
@@ -94,7 +95,7 @@ class Episode:
 
     def after(self, num_moves: int) -> Episode:
         """Another one in which only the first moves have been played."""
-        again = Episode(self.game, self.options.model_dump(exclude_none=True), self.seed, self.deal)
+        again = Episode(self.game, as_json(self.options), self.seed, self.deal)
         for action in self._actions[:num_moves]:
             again.play_action(action)
         return again
@@ -120,7 +121,7 @@ class Episode:
         return GameRecord(
             game=self.game.name,
             version=self.game.version,
-            options=self.options.model_dump(mode="json", exclude_none=True),
+            options=as_json(self.options),
             deal=self.game.view.deal_text(self.dealt),
             moves=[move.move for move in self.moves],
             outcome=self.outcome(),

@@ -15,6 +15,7 @@ from card_envs.game import Cards, Int64s, Pack, Ratio, State, States
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
 from card_envs.games.back_alley.rules import ACTION, LITTLE_BLOOPER, NUM_CARDS
+from card_envs.options import as_json
 from card_envs.views import (
     VERSION,
     Strict,
@@ -202,7 +203,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
     return {
         "version": VERSION,
         "game": GAME.name,
-        "options": options_of(state).model_dump(mode="json", exclude_none=True),
+        "options": as_json(options_of(state)),
         "seat": seat,
         "deal_number": int(state.deal_number) - int(state.over),
         "pass_outs": int(state.pass_outs),

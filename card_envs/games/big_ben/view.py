@@ -28,6 +28,7 @@ from card_envs.games.big_ben.rules import (
     STOCK_SIZE,
     UP,
 )
+from card_envs.options import as_json
 from card_envs.views import VERSION, Strict, Version, deal_keys, follows, legal_texts, read, settled, to_move
 
 CARDS = deck(ACE_LOW)
@@ -155,7 +156,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
     return {
         "version": VERSION,
         "game": GAME.name,
-        "options": options_of(state).model_dump(mode="json"),
+        "options": as_json(options_of(state)),
         "seat": seat,
         "foundations": {hour: RUNS[i][-1 - to_come[i]] for i, hour in enumerate(HOURS)},
         "piles": {

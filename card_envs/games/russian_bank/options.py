@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from card_envs.options import option, options
 
 
-class Options(BaseModel):
+@options
+class Options:
     """What `env(**options)` takes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    start: Literal["low_reserve", "high_reserve", "random", "player_0", "player_1"] = Field(
-        default="low_reserve",
-        description="who starts each game (RB-4): the lower or the higher reserve top card, a seeded coin, or always "
+    start: Literal["low_reserve", "high_reserve", "random", "player_0", "player_1"] = option(
+        "low_reserve",
+        "who starts each game (RB-4): the lower or the higher reserve top card, a seeded coin, or always "
         "the same player",
     )
-    match: bool = Field(
-        default=False, strict=True, description="False: an episode is one game; True: a match to 150 points (RB-22)"
-    )
-    reward: Literal["points", "win", "penalty"] = Field(
-        default="points",
-        description='"points": each scored game pays every seat its own points minus the opponent\'s; '
+    match: bool = option(False, "False: an episode is one game; True: a match to 150 points (RB-22)", strict=True)
+    reward: Literal["points", "win", "penalty"] = option(
+        "points",
+        '"points": each scored game pays every seat its own points minus the opponent\'s; '
         '"win": 1, -1 or 0 at the end of the episode; '
         '"penalty": every move pays the change of the opponent\'s penalty points minus the own ones (RB-21), and the '
         "win's 30, so that the sum over a game is its score",

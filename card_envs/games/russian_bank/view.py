@@ -17,6 +17,7 @@ from card_envs.game import Cards, Int8s, Int64s, Pack, Ratio, State, States
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
 from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
+from card_envs.options import as_json
 from card_envs.views import (
     VERSION,
     Strict,
@@ -222,7 +223,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
     return {
         "version": VERSION,
         "game": GAME.name,
-        "options": options_of(state).model_dump(mode="json", exclude_none=True),
+        "options": as_json(options_of(state)),
         "seat": int(seat),
         "game_number": int(state.game_number) - int(state.needs_deal),
         "scores": outcome(state)[1],

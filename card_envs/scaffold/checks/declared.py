@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import MISSING, is_dataclass
 from types import FunctionType
 from typing import Any, NamedTuple, get_args
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from card_envs import game as contract
 from card_envs.game import Count, Field, Game, Ratio, state_dtype, total
+from card_envs.options import described
 from card_envs.scaffold.checks.sources import Finding, Source, Sources, did_you_mean
 
 PARTS: dict[str, tuple[type, type]] = {  # of each module: what it offers, and what it may offer besides
@@ -186,17 +188,16 @@ def _of_view(game: Game) -> Iterator[Demand]:
 
 
 def _check_options(game: Game, source: Source) -> Iterator[Finding]:
-    from pydantic import BaseModel
-    from pydantic_core import PydanticUndefined
-
     options: Any = getattr(__import__(f"{game.package}.options", fromlist=["Options"]), "Options", None)
-    if not (isinstance(options, type) and issubclass(options, BaseModel)):
-        yield Finding(source.file, source.line_of("Options"), "Options is missing: the pydantic model of the options")
+    if not (isinstance(options, type) and is_dataclass(options)):
+        problem = "Options is missing: a class of options, decorated with card_envs.options.options"
+        yield Finding(source.file, source.line_of("Options"), problem)
         return
-    for name, field in options.model_fields.items():
-        if field.default is PydanticUndefined or not field.description:
+    declared = described(options)
+    for name, field in declared.items():
+        if field.default is MISSING or not field.description:
             yield source.finding("Options", f"option {name}: expected a default and a description")
-    reward = options.model_fields.get("reward")
-    if reward is None or "win" not in get_args(reward.annotation):
-        got = "none" if reward is None else f"{reward.annotation}"
+    reward = declared.get("reward")
+    if reward is None or "win" not in get_args(reward.type):
+        got = "none" if reward is None else f"{reward.type}"
         yield source.finding("Options", f'option reward: expected a Literal with "win" among its values, got {got}')

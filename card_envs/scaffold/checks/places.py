@@ -14,6 +14,7 @@ import card_envs
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.layout import rewritten, rules_page
+from card_envs.options import described
 from card_envs.scaffold.checks.declared import functions_of
 from card_envs.scaffold.checks.sources import Finding, Source, Sources
 from card_envs.testing.referee import Facts, Referee, RefereeModule, home_of_tests
@@ -51,7 +52,7 @@ def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
                 mend = f"python -m card_envs layout {game.name} --write"
                 yield Finding(file, number, f"the fields make this row {expected!r}; mend it by {mend}")
                 break
-    for option in game.options.model_fields:
+    for option in described(game.options):
         if f"`{option}`" not in page:
             yield Finding(file, 1, f"it does not tell of the option `{option}`")
     rules = numbered_rules(page)

@@ -2,14 +2,13 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from card_envs.options import option, options
 
 
-class Options(BaseModel):
+@options
+class Options:
     """What `env(**options)` takes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    reward: Literal["points", "win"] = Field(
-        default="points", description='"points": a trick pays its winner 1 and the other -1; "win": 1 or -1 at the end'
+    reward: Literal["points", "win"] = option(
+        "points", '"points": a trick pays its winner 1 and the other -1; "win": 1 or -1 at the end'
     )

@@ -10,6 +10,7 @@ from pydantic import Field
 from card_envs.cards import parse_pack
 from card_envs.engine.table import Table
 from card_envs.game import Cards, Pack, Ratio, State
+from card_envs.options import as_json
 from card_envs.scaffold.high_card import GAME, rules
 from card_envs.scaffold.high_card.options import Options
 from card_envs.views import (
@@ -94,7 +95,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
     return {
         "version": VERSION,
         "game": GAME.name,
-        "options": options_of(state).model_dump(mode="json"),
+        "options": as_json(options_of(state)),
         "seat": seat,
         "scores": outcome(state)[1],
         "hand": card_texts(state.hands[seat]),

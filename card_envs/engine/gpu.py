@@ -1,0 +1,310 @@
+"""Thousands of tables in the memory of a GPU: the loops of `BatchEnv`, one thread a table, on torch's CUDA tensors.
+
+Nobody has run this on a GPU yet; docs/gpu.md says what is proven without one, and how. Under CUDA's simulator
+(`NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1`) the same class runs on CPU tensors, slowly.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numba import config, cuda
+from numpy.typing import ArrayLike, NDArray
+
+from card_envs.engine import kernels
+from card_envs.engine.batch import MAX_DECISIONS, undealt
+from card_envs.engine.buffers import Fixed, checked_states, truth, whole_number
+from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.kernels import bot_playout, random_playout, step_tables
+from card_envs.engine.legality import IllegalMove, allows, draw_legal, find_legal, illegal_move, unpacked, words
+from card_envs.game import Game, Int8s, UInt64s, observe_all
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+THREADS = 128  # of a block
+
+
+def step_or_refuse(
+    first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
+    rewards: Any, done: Any, refused: Any, asked: Any, skip_forced: bool,
+) -> None:  # fmt: skip
+    """`step_tables` where the action is legal; other tables are `refused`, and stand still from then on."""
+    for i in range(first, last):
+        if refused[i] == 0 and allows(legal_bits[i], mask.shape[1], actions[i]):
+            step_tables(i, i + 1, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
+            continue
+        if refused[i] == 0:
+            refused[i] = True
+            asked[i] = actions[i]
+        done[i] = False
+        for s in range(rewards.shape[1]):
+            rewards[i, s] = 0
+
+
+def observe_own(first: int, last: int, states: Any, seat: int, full: Int8s) -> None:
+    """Write the full state of each table, seen from a seat, or from the one to move (-1)."""
+    for i in range(first, last):
+        observe_all(states[i], states[i].seat if seat < 0 else seat, full[i])
+
+
+def count_random_playout(first: int, last: int, states: Any, streams: UInt64s, decisions: int, ended: Any) -> None:
+    """`random_playout`, which returns nothing from a GPU: episodes ended are added to `ended` [B]."""
+    for i in range(first, last):
+        ended[i] += random_playout(i, i + 1, states, streams, decisions)
+
+
+def count_bot_playout(first: int, last: int, states: Any, decisions: int, ended: Any) -> None:
+    """The same with the moves of a bot."""
+    for i in range(first, last):
+        ended[i] += bot_playout(i, i + 1, states, decisions)
+
+
+class GpuBatchEnv(Fixed):
+    """`BatchEnv` on one GPU: the same tables, deals and streams for the same seed, in torch tensors.
+
+    Kernels run on torch's current stream, and nothing waits for them but what says so: `step` raises for no illegal
+    action, `check` does. Tensors are allocated once and written in place. The rows of `obs`, `mask` and `rewards` lie
+    in memory as columns: entry k of all tables side by side, so that the threads of a warp write adjacent bytes.
+
+    Attributes:
+        obs: [B, D] int8, what the seat to move may know.
+        mask: [B, A] int8, its legal actions.
+        seat: [B] int8, the seat to move.
+        rewards: [B, S] float32, of the last step.
+        done: [B] bool, whether the last step ended an episode; the table has been dealt anew.
+        device: where they are.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        num_tables: int,
+        seed: int = 0,
+        *,
+        options: dict[str, Any] | None = None,
+        tables: ArrayLike | None = None,
+        skip_forced: bool = False,
+        device: str | torch.device = "cuda",
+    ) -> None:
+        """Deal every table; for the arguments see `BatchEnv`.
+
+        Args:
+            game, num_tables, seed, options, tables, skip_forced: what to play.
+            device: a CUDA device.
+
+        Raises:
+            ValueError: an argument is wrong, or there is no such GPU, or no numba-cuda to compile for it.
+        """
+        states, keys = undealt(game, num_tables, seed, options, tables)
+        self.device = self._usable(device)
+        self.game = game
+        self.num_tables = len(states)
+        self.skip_forced = truth(skip_forced, "skip_forced")
+        rules, number = game.rules, self.num_tables
+        self._states = torch.from_numpy(states.view(np.uint8)).to(self.device)
+        self.obs, self.mask = self.columns(rules.OBS_SIZE), self.columns(rules.NUM_ACTIONS)
+        self.rewards = self.columns(rules.NUM_SEATS, torch.float32)
+        self.seat = torch.zeros(number, dtype=torch.int8, device=self.device)
+        self.done = torch.zeros(number, dtype=torch.bool, device=self.device)
+        self._legal = self.columns(words(rules.NUM_ACTIONS), torch.int64)  # the bits of uint64; what `step` believes
+        self._refused = torch.zeros_like(self.done)
+        self._asked = torch.zeros(number, dtype=torch.int64, device=self.device)
+        self._has_looked = False
+        # What kernels take, made once: each costs some 50 microseconds.
+        self._records = _array(self._states, rules.STATE)
+        self._bits = _array(self._legal, np.dtype(np.uint64))
+        self._looks = _array(self.obs), _array(self.mask), _array(self.seat)
+        self._ends = _array(self.rewards), _array(self.done), _array(self._refused), _array(self._asked)
+        self._step = bind(step_or_refuse, game, target="cuda")
+        self._draw = bind(draw_legal, target="cuda")
+        own_keys = torch.from_numpy(keys).to(self.device)
+        self._run(bind(kernels.reset_tables, game, target="cuda"), self._records, _array(own_keys))
+        self.look()
+
+    def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
+        """A new tensor [B, size] of zeros that lies in memory as `obs` does."""
+        return torch.zeros((size, self.num_tables), dtype=dtype, device=self.device).t()
+
+    @property
+    def streams(self) -> torch.Tensor:
+        """[B] int64 in the States: the bits of the keys of the episodes under way."""
+        dtype = self.game.rules.STATE
+        return self._states.view(torch.int64).view(self.num_tables, -1)[:, dtype.fields["rng"][1] // 8]
+
+    def look(self) -> None:
+        """Write `obs`, `mask` and `seat` anew, after `write_states` or a playout."""
+        obs, mask, seat = self._looks
+        self._run(bind(kernels.look_tables, self.game, target="cuda"), self._records, obs, mask, seat)
+        self._run(bind(kernels.note_tables, target="cuda"), mask, self._bits)
+        self._has_looked = True
+
+    def step(self, actions: torch.Tensor) -> None:
+        """Play one action at every table and write all buffers; ended episodes are followed by the next.
+
+        A table whose action is illegal stands still from then on, without rewards: `check` tells of it.
+
+        Args:
+            actions: [B] int64 on this device, each legal under `mask`.
+
+        Raises:
+            ValueError: `actions` is no such tensor.
+            IllegalMove: after a playout, before `look`.
+        """
+        self._check_looked()
+        obs, mask, seat = self._looks
+        self._run(
+            self._step, self._records, self._given("actions", actions, torch.int64), obs, mask, self._bits, seat,
+            *self._ends, self.skip_forced,
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Wait for the GPU, and let tables that stand still go on.
+
+        Raises:
+            IllegalMove: there are some; names the first with what was asked of it.
+        """
+        refused = self._refused.nonzero()
+        if not len(refused):
+            return
+        table = int(refused[0])
+        self._refused.zero_()
+        seat = self.read_states(table, table + 1)["seat"][0]
+        mask = unpacked(self._legal[table].cpu().numpy().view(np.uint64), self.game.rules.NUM_ACTIONS)
+        raise illegal_move(self.game, int(self._asked[table]), mask, f"seat {seat} at table {table}")
+
+    def are_legal(self, actions: torch.Tensor) -> torch.Tensor:
+        """[B] bool, which of these actions [B] int64 `step` would take, whatever was written into `mask`."""
+        allowed = torch.zeros_like(self.done)
+        given = self._given("actions", actions, torch.int64)
+        self._run(bind(find_legal, target="cuda"), self._bits, self.game.rules.NUM_ACTIONS, given, _array(allowed))
+        return allowed
+
+    def random_actions(self, streams: torch.Tensor, actions: torch.Tensor) -> None:
+        """Write a uniformly drawn legal action for each table into `actions` [B] int64; `streams` [B] uint64 move on.
+
+        Raises:
+            ValueError: they are no such tensors.
+            IllegalMove: after a playout, before `look`: no action is known to be legal.
+        """
+        self._check_looked()
+        self._run(
+            self._draw, self._bits, self.game.rules.NUM_ACTIONS, self._given("streams", streams, torch.uint64),
+            self._given("actions", actions, torch.int64),
+        )  # fmt: skip
+
+    def bot_actions(self, bot: str, actions: torch.Tensor) -> None:
+        """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B] int64."""
+        kernel = bind_bot(kernels.bot_actions, self.game, bot, "cuda")
+        self._run(kernel, self._records, self._given("actions", actions, torch.int64))
+
+    def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None:
+        """Write the full state of each table into `full` [B, FULL_SIZE] int8, best of `columns`, for critics.
+
+        Args:
+            full: written into.
+            seat: from which it is seen; None: from the one to move.
+        """
+        viewer = -1 if seat is None else whole_number(seat, 0, self.game.rules.NUM_SEATS - 1, "seat")
+        given = self._given("full", full, torch.int8, self.game.rules.FULL_SIZE)
+        self._run(bind(observe_own, self.game, target="cuda"), self._records, viewer, given)
+
+    def random_playout(self, streams: torch.Tensor, decisions: int) -> int:
+        """Play that many random moves at each table, without looking; waits, and returns how many episodes ended."""
+        given = self._given("streams", streams, torch.uint64)
+        return self._playout(bind(count_random_playout, self.game, target="cuda"), decisions, given)
+
+    def bot_playout(self, bot: str, decisions: int) -> int:
+        """The same with the moves of a scripted player."""
+        return self._playout(bind_bot(count_bot_playout, self.game, bot, "cuda"), decisions)
+
+    def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]:
+        """[n] copies of the States of the tables first <= i < last, hidden cards included; waits."""
+        size = self.game.rules.STATE.itemsize
+        last = self.num_tables if last is None else last
+        return self._states[first * size : last * size].cpu().numpy().view(self.game.rules.STATE).copy()
+
+    def write_states(self, states: NDArray[Any]) -> None:
+        """Set all tables to these States [B], which are believed, and look. Raises ValueError for another number."""
+        states = checked_states(self.game, states)
+        if len(states) != self.num_tables:
+            raise ValueError(f"states: expected {self.num_tables}, got {len(states)}")
+        self._states.copy_(torch.from_numpy(states.view(np.uint8)))
+        self.look()
+
+    def _check_looked(self) -> None:
+        if not self._has_looked:
+            raise IllegalMove(f"{self.game.name}: no move is known to be legal: call look() first")
+
+    def _playout(self, kernel: Any, decisions: int, *arguments: Any) -> int:
+        decisions = whole_number(decisions, 0, MAX_DECISIONS, "decisions")
+        self._has_looked = False
+        ended = torch.zeros_like(self._asked)
+        self._run(kernel, self._records, *arguments, decisions, _array(ended))
+        return int(ended.sum())
+
+    def _given(self, name: str, tensor: Any, dtype: torch.dtype, size: int | None = None) -> Any:
+        """A tensor of the caller's for a kernel, which checks nothing. Raises ValueError."""
+        shape = (self.num_tables,) if size is None else (self.num_tables, size)
+        fits = isinstance(tensor, torch.Tensor) and tensor.shape == shape and tensor.dtype == dtype
+        if not fits or tensor.device != self.device:
+            got = (
+                f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
+                if isinstance(tensor, torch.Tensor)
+                else (type(tensor).__name__)
+            )
+            raise ValueError(f"{name}: expected a tensor of {dtype} {shape} on {self.device}, got {got}")
+        return _array(tensor)
+
+    def _usable(self, device: str | torch.device) -> torch.device:
+        return torch.device("cpu") if SIMULATED else usable(device)
+
+    def _run(self, kernel: Any, *arguments: Any) -> None:
+        """Launch a kernel of `bind` with a thread a table, on torch's current stream."""
+        blocks = -(-self.num_tables // THREADS)
+        if SIMULATED:
+            kernel[blocks, THREADS](self.num_tables, *arguments)
+            return
+        with torch.cuda.device(self.device):
+            stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+            kernel[blocks, THREADS, stream](self.num_tables, *arguments)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("GpuBatchEnv can't be pickled: it is in the GPU's memory; `read_states` copies its tables")
+
+
+def usable(device: str | torch.device) -> torch.device:
+    """A CUDA device with its number. Raises ValueError where it can't be used, saying what is missing."""
+    found = torch.device(device)
+    if found.type != "cuda":
+        raise ValueError(f"device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got {str(device)!r}")
+    if not torch.cuda.is_available() or (found.index or 0) >= torch.cuda.device_count():
+        number = torch.cuda.device_count() if torch.cuda.is_available() else "no"
+        raise ValueError(f"device = {str(device)!r}: torch {torch.__version__} finds {number} GPU here")
+    try:
+        import numba_cuda  # noqa: F401
+    except ModuleNotFoundError:
+        raise ValueError(
+            f"device = {str(device)!r} needs numba-cuda: pip install 'card_envs[gpu]', or [gpu12] for CUDA 12"
+        ) from None
+    return torch.device("cuda", torch.cuda.current_device() if found.index is None else found.index)
+
+
+def _array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
+    """The same memory for kernels, as entries of another type where one is given."""
+    if tensor.device.type == "cpu":  # in the simulator
+        return tensor.numpy() if dtype is None else tensor.numpy().view(dtype)
+    kind = np.dtype(str(tensor.dtype).removeprefix("torch."))
+    strides = tuple(stride * tensor.element_size() for stride in tensor.stride())
+    return _device_array(tensor.data_ptr(), tuple(tensor.shape), strides, kind, dtype or kind, tensor.device.index)
+
+
+@lru_cache(4096)
+def _device_array(
+    pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], kind: np.dtype[Any], dtype: np.dtype[Any], gpu: int
+) -> Any:
+    """Numba's description of device memory, which it does not own: making one takes longer than a launch."""
+    interface = {"shape": shape, "strides": strides, "typestr": kind.str, "data": (pointer, False), "version": 3}
+    with torch.cuda.device(gpu):
+        return cuda.from_cuda_array_interface(interface, sync=False).view(dtype)

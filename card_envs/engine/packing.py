@@ -1,0 +1,199 @@
+"""Observations and masks as bits, in a sixth to two fifths of the bytes: for replay buffers, and on their way to a GPU.
+
+A packed row is a row of bits, the lowest of each byte first, and a whole number of 8 bytes, filled up with zeros.
+
+- A mask: one bit for each action.
+- An observation: the plane of the lowest bits, one for each entry, then that of the second lowest, and so on. What is
+  packed of an entry is how far it is above the lowest value of its field, and it has no bits in planes that its
+  field's range does not need. Fields and ranges stand in the game's RULES.md.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.buffers import Fixed, check_game
+from card_envs.engine.compile import bind
+from card_envs.engine.legality import WORD, own_bits, words
+from card_envs.engine.sets import set_bits, some_bits
+from card_envs.game import Field, Game, Int8s, Int64s, UInt64s, total
+
+Rows = TypeVar("Rows")  # an array or a torch tensor
+ALL = np.uint64((1 << WORD) - 1)
+
+
+class Packing(Fixed):
+    """How the observations and masks of a game are packed.
+
+    `unpack` and `unpack_mask` take arrays and torch tensors on any device, of whatever shape before the last axis, and
+    return the same kind; `pack` and `pack_mask` take arrays. All of them raise ValueError for rows of another kind.
+
+    Attributes:
+        obs_bytes: of a packed observation.
+        mask_bytes: of a packed mask.
+    """
+
+    def __init__(self, game: Game) -> None:
+        check_game(game)
+        self.game = game
+        self._obs = Planes(game.rules.OBS_FIELDS)
+        self._mask = Planes((Field("legal", game.rules.NUM_ACTIONS, 1),))
+        self.obs_bytes, self.mask_bytes = self._obs.num_bytes, self._mask.num_bytes
+
+    def unpack(self, rows: Rows) -> Rows:
+        """Observations [..., D] int8 from packed ones [..., obs_bytes] uint8."""
+        return self._obs.unpacked(rows)
+
+    def unpack_mask(self, rows: Rows) -> Rows:
+        """Masks [..., A] int8 from packed ones [..., mask_bytes] uint8."""
+        return self._mask.unpacked(rows)
+
+    def pack(self, obs: Int8s) -> NDArray[np.uint8]:
+        """Observations [..., D] int8, within the ranges of their fields, packed: [..., obs_bytes] uint8."""
+        return self._obs.packed(obs)
+
+    def pack_mask(self, mask: Int8s) -> NDArray[np.uint8]:
+        """Masks [..., A] int8 packed: [..., mask_bytes] uint8."""
+        return self._mask.packed(mask)
+
+    @property
+    def for_loops(self) -> tuple[Int64s, Int64s, int, int]:
+        """What the engine's loops have to know: runs and lows of the observation (see `pack_row`), D and A."""
+        return self._obs.runs, self._obs.lows, self._obs.size, self._mask.size
+
+
+class Planes:
+    """Where the bits of some fields lie."""
+
+    def __init__(self, fields: tuple[Field, ...]) -> None:
+        self.size = total(fields)
+        starts = [0, *accumulate(field.size for field in fields)]
+        self.lows = np.array(
+            [(start + i, field.low) for start, field in zip(starts, fields) if field.low for i in range(field.size)],
+            np.int64,
+        ).reshape(-1, 2)
+        runs: list[tuple[int, int, int]] = []
+        for plane in range(8):
+            end = -1
+            for start, field in zip(starts, fields):
+                if plane == 0 or (field.high - field.low) >> plane:
+                    for entry in range(start, start + field.size):
+                        if entry == end and runs[-1][1] < WORD:
+                            runs[-1] = (runs[-1][0], runs[-1][1] + 1, 1 << plane)
+                        else:
+                            runs.append((entry, 1, 1 << plane))
+                        end = entry + 1
+        self.runs = np.array(runs, np.int64)
+        self.num_bytes = 8 * words(int(self.runs[:, 1].sum()))
+
+    def packed(self, rows: Int8s) -> NDArray[np.uint8]:
+        rows = _checked(rows, np.ndarray, "int8", self.size)
+        found = np.zeros((*rows.shape[:-1], self.num_bytes), np.uint8)
+        flat, flat_found = rows.reshape(-1, self.size), found.reshape(-1, self.num_bytes)
+        bind(pack_rows)(0, len(flat), np.ascontiguousarray(flat), self.runs, self.lows, flat_found.view(np.uint64))
+        return found
+
+    def unpacked(self, rows: Any) -> Any:
+        if not isinstance(rows, np.ndarray) and hasattr(rows, "new_tensor"):
+            import torch
+
+            rows = _checked(rows, torch.Tensor, "torch.uint8", self.num_bytes)
+            return torch.from_numpy(self.unpacked(rows.numpy())) if rows.device.type == "cpu" else self.on_device(rows)
+        rows = _checked(rows, np.ndarray, "uint8", self.num_bytes)
+        found = np.empty((*rows.shape[:-1], self.size), np.int8)
+        flat = np.require(rows.reshape(-1, self.num_bytes), requirements="C")
+        if flat.ctypes.data % 8:
+            flat = flat.copy()
+        bind(unpack_rows)(0, len(flat), flat.view(np.uint64), self.runs, self.lows, found.reshape(-1, self.size))
+        return found
+
+    def on_device(self, rows: Any) -> Any:
+        """`unpacked` for a tensor where compiled loops can't reach it."""
+        import torch
+
+        bits = (rows.unsqueeze(-1) >> rows.new_tensor(range(8)) & 1).flatten(-2)
+        entries = rows.new_zeros((*rows.shape[:-1], self.size))
+        at = 0
+        for start, size, place in self.runs.tolist():
+            entries[..., start : start + size] |= bits[..., at : at + size] * place
+            at += size
+        for entry, low in self.lows.tolist():
+            entries[..., entry] += low % 256
+        return entries.view(torch.int8)
+
+
+def _checked(rows: Any, kind: type, dtype: str, size: int) -> Any:
+    """The rows themselves. Raises ValueError where they are of another kind."""
+    if isinstance(rows, kind) and str(rows.dtype) == dtype and tuple(rows.shape[-1:]) == (size,):
+        return rows
+    expected = f"expected {'an array' if kind is np.ndarray else 'a tensor'} of {dtype} with shape (..., {size})"
+    shape = getattr(rows, "shape", None)
+    raise ValueError(f"{expected}, got {rows!r:.80}" if shape is None else f"{expected}, got {rows.dtype} {(*shape,)}")
+
+
+# Loops
+
+
+def pack_row(entries: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> None:
+    """Pack a row.
+
+    Args:
+        entries: [D + 64] the row, which is lost, and 64 more that need not be anything.
+        runs: [R, 3] first entry, how many (at most 64), and which of their bits, in the order of packing.
+        lows: [L, 2] entries whose lowest value is not 0, and that value.
+        packed: [W] words, written.
+    """
+    for i in range(lows.shape[0]):
+        entries[lows[i, 0]] -= lows[i, 1]
+    for word in range(packed.shape[0]):
+        packed[word] = 0
+    at = 0
+    for i in range(runs.shape[0]):
+        size = runs[i, 1]
+        bits = some_bits(entries, runs[i, 0], runs[i, 2]) & (ALL >> np.uint64(WORD - size))
+        word, shift = at // WORD, at % WORD
+        packed[word] |= bits << np.uint64(shift)
+        if shift + size > WORD:
+            packed[word + 1] |= bits >> np.uint64(WORD - shift)
+        at += size
+
+
+def pack_legal(legal: UInt64s, num_actions: int, packed: UInt64s) -> None:
+    """Pack a mask, given as `note_legal` notes it, into words."""
+    for word in range(packed.shape[0]):
+        packed[word] = own_bits(legal, num_actions, word)
+
+
+def pack_rows(first: int, last: int, rows: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> None:
+    """Pack rows [N, D] into [N, W]."""
+    size = rows.shape[1]
+    entries = np.empty(size + WORD, np.int8)
+    for i in range(first, last):
+        for k in range(size):
+            entries[k] = rows[i, k]
+        pack_row(entries, runs, lows, packed[i])
+
+
+def unpack_rows(first: int, last: int, packed: UInt64s, runs: Int64s, lows: Int64s, rows: Int8s) -> None:
+    """Unpack [N, W] into rows [N, D]."""
+    size = rows.shape[1]
+    entries = np.empty(size + WORD, np.int8)
+    for i in range(first, last):
+        entries[:] = 0
+        at = 0
+        for run in range(runs.shape[0]):
+            count = runs[run, 1]
+            word, shift = at // WORD, at % WORD
+            bits = packed[i, word] >> np.uint64(shift)
+            if shift + count > WORD:
+                bits |= packed[i, word + 1] << np.uint64(WORD - shift)
+            set_bits(entries, runs[run, 0], bits & (ALL >> np.uint64(WORD - count)), runs[run, 2])
+            at += count
+        for low in range(lows.shape[0]):
+            entries[lows[low, 0]] += lows[low, 1]
+        for k in range(size):
+            rows[i, k] = entries[k]

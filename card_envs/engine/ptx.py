@@ -1,0 +1,174 @@
+"""The kernels of `GpuBatchEnv` as a GPU would get them, compiled where there is none: numba-cuda and NVVM suffice."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import torch
+from numba import cuda, typeof, types
+
+from card_envs.engine.gpu import GpuBatchEnv
+from card_envs.game import Game
+
+CAPABILITIES = ((8, 0), (9, 0), (12, 0))
+NEAR = {"param", "const", "local", "shared"}
+INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z][\w.]*)[\s;]", re.MULTILINE)
+
+
+class Launch(NamedTuple):
+    """A kernel with the types of the arguments that it is launched with."""
+
+    kernel: Any
+    arguments: tuple[Any, ...]
+
+
+class Recorder(GpuBatchEnv):
+    """`GpuBatchEnv` that launches nothing, on CPU tensors, and remembers what would have been launched.
+
+    Attributes:
+        launches: by what each kernel does.
+    """
+
+    def _usable(self, device: Any) -> torch.device:
+        self.launches: dict[str, Launch] = {}
+        return torch.device("cpu")
+
+    def _run(self, kernel: Any, *arguments: Any) -> None:
+        name = kernel.py_func.__name__.rpartition("_")[0].replace(f"_{self.game.name}_", " ").strip("_ ")
+        self.launches[name] = Launch(kernel, tuple(map(typeof, (self.num_tables, *arguments))))
+
+
+def launches(game: Game) -> dict[str, Launch]:
+    """Every kernel that `GpuBatchEnv` has for a game, by name."""
+    env = Recorder(game, 2)
+    streams = torch.zeros(2, dtype=torch.uint64)
+    actions = torch.zeros(2, dtype=torch.int64)
+    env.step(actions)
+    env.are_legal(actions)
+    env.random_actions(streams, actions)
+    for bot in ("trivial", "greedy"):
+        env.bot_actions(bot, actions)
+        env.bot_playout(bot, 1)
+    env.random_playout(streams, 1)
+    env.observe_all(env.columns(game.rules.FULL_SIZE))
+    return env.launches
+
+
+def compiled(launch: Launch, capability: tuple[int, int]) -> str:
+    """The PTX of a kernel for GPUs of a compute capability."""
+    device = type("Device", (), {"compute_capability": capability})
+    with patch("numba.cuda.dispatcher.get_current_device", device):  # what compiling asks, though it is told
+        signature = types.void(*launch.arguments)
+        ptx, _ = cuda.compile(launch.kernel.py_func, signature, cc=capability, device=False, abi="numba", opt=True)
+    return str(ptx)
+
+
+class Figures(NamedTuple):
+    """What a kernel costs, read from its PTX and, where there is ptxas, from its machine code.
+
+    Attributes:
+        instructions: in the PTX, each counted once.
+        loads, stores: among them, of memory that is neither constant nor a thread's own.
+        local: bytes of local memory a thread (spilled or indexed arrays; 0 is right).
+        constants: bytes of tables in constant memory, of 65,536.
+        calls, doubles: instructions that call, or compute in 64-bit floats.
+        registers: a thread's; -1 without ptxas.
+        stack: bytes of a thread's stack, what is spilled among them; -1 without ptxas.
+    """
+
+    instructions: int
+    loads: int
+    stores: int
+    local: int
+    constants: int
+    calls: int
+    doubles: int
+    registers: int
+    stack: int
+
+
+def figures(ptx: str, capability: tuple[int, int]) -> Figures:
+    """The figures of a kernel."""
+    names = INSTRUCTION.findall(ptx)
+    sizes = {
+        space: sum(map(int, re.findall(rf"^\s*\.{space} .*?\[(\d+)\]", ptx, re.MULTILINE)))
+        for space in ("local", "const")
+    }
+    return Figures(
+        sum(not name.startswith("bar") for name in names),
+        sum(name.startswith("ld.") and name.split(".")[1] not in NEAR for name in names),
+        sum(name.startswith("st.") and name.split(".")[1] not in NEAR for name in names),
+        sizes["local"],
+        sizes["const"],
+        sum(name.startswith("call") for name in names),
+        sum(".f64" in name for name in names),
+        *assembled(ptx, capability),
+    )
+
+
+def assembled(ptx: str, capability: tuple[int, int]) -> tuple[int, int]:
+    """A thread's registers and the bytes of its stack, as ptxas says; -1 without it."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        return -1, -1
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.ptx"
+        file.write_text(ptx)
+        arch = "sm_{}{}".format(*capability)
+        command = [ptxas, "-v", f"-arch={arch}", "-o", str(file.with_suffix(".cubin")), str(file)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    registers, stack = (re.search(rf"(?:Used )?(\d+) {what}", said) for what in ("registers", "bytes stack frame"))
+    assert registers and stack, said
+    return int(registers[1]), int(stack[1])
+
+
+def find_ptxas() -> str | None:
+    """The assembler of the CUDA toolkit, on the path or from the package nvidia-cuda-nvcc."""
+    try:
+        from nvidia import cu13
+
+        packaged = Path(cu13.__path__[0]) / "bin" / "ptxas"
+    except ImportError:
+        return shutil.which("ptxas")
+    return str(packaged) if packaged.exists() else shutil.which("ptxas")
+
+
+def check_compiler() -> None:
+    """Raises ValueError where numba-cuda or NVVM is missing."""
+    try:
+        import numba_cuda  # noqa: F401
+
+        cuda.compile(nothing, types.void(), cc=CAPABILITIES[0], device=False, abi="numba")
+    except Exception as error:  # each version has its own words for what is missing
+        first = (str(error).splitlines() or [""])[0]
+        raise ValueError(f"nothing here compiles for GPUs: pip install 'card_envs[gpu]' ({first})") from None
+
+
+def nothing() -> None:
+    """A kernel."""
+
+
+def tabulate(game: Game, text: str) -> Iterator[tuple[str, Figures]]:
+    """The figures of every kernel of a game, as they are compiled; each takes seconds.
+
+    Args:
+        game: whose.
+        text: a compute capability, such as "9.0".
+
+    Raises:
+        ValueError: it is none, or the compiler is missing.
+    """
+    major, dot, minor = text.partition(".")
+    if not (major.isdecimal() and dot and minor.isdecimal() and (8, 0) <= (int(major), int(minor)) < (100, 0)):
+        raise ValueError(f"capability: expected that of a GPU from 8.0 on, such as 9.0, got {text!r:.20}")
+    capability = int(major), int(minor)
+    check_compiler()
+    for name, launch in launches(game).items():
+        yield name, figures(compiled(launch, capability), capability)

@@ -1,0 +1,152 @@
+"""`GpuBatchEnv` beside `BatchEnv`: in CUDA's simulator, and on a GPU where there is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.rng import table_keys
+from card_envs.game import Game
+from tests.conftest import option_sets
+
+TABLES, STEPS = 5, 12
+FIELDS = ("obs", "mask", "seat", "rewards", "done")
+
+IN_THE_SIMULATOR = """
+import importlib, json, sys
+import numpy as np
+import torch
+from card_envs.engine import gpu
+from card_envs.engine.legality import IllegalMove
+
+package, options, tables, steps, skip_forced, path = json.loads(sys.argv[1])
+gpu.THREADS = 4  # two blocks, the last not full
+GAME = importlib.import_module(package).GAME
+from tests.test_gpu import played
+env = gpu.GpuBatchEnv(GAME, tables, 3, options=options, skip_forced=skip_forced)
+np.savez(path, **played(env, steps))
+
+wrong = env.mask.argmax(1)
+wrong[2] = -7
+before = env.read_states()
+env.step(wrong)
+stood = env.read_states()
+assert stood[2] == before[2] and stood[1] != before[1] and not env.rewards[2].any() and not env.done[2]
+assert env.are_legal(env.mask.argmax(1)).all() and not env.are_legal(torch.full_like(wrong, len(env.mask[0]))).any()
+env.step(env.mask.argmax(1))
+assert env.read_states()[2] == before[2]  # still, until somebody looks
+for expected in (True, False):
+    try:
+        env.check()
+    except IllegalMove as error:
+        assert expected
+        print(error)
+env.step(env.mask.argmax(1))
+assert env.read_states()[2] != before[2]
+illegal = env.mask.argmin(1)
+env.mask[:] = 1  # decides nothing
+assert not env.are_legal(illegal).any()
+env.random_playout(torch.zeros(tables, dtype=torch.uint64), 1)
+try:
+    env.step(illegal)
+except IllegalMove as error:
+    print(error)
+"""
+
+
+def played(env: Any, steps: int) -> dict[str, NDArray[Any]]:
+    """Every field and State after each of so many steps, random and greedy in turn, on NumPy arrays or tensors."""
+    is_tensor = isinstance(env.obs, torch.Tensor)
+    rules, number = env.game.rules, env.num_tables
+    streams: Any = table_keys(5, np.arange(number))
+    actions: Any = np.zeros(number, np.int64)
+    full: Any = np.zeros((number, rules.FULL_SIZE), np.int8)
+    if is_tensor:
+        streams, actions, full = (torch.from_numpy(array).to(env.device) for array in (streams, actions, full))
+    found: dict[str, list[NDArray[Any]]] = {}
+
+    def note(**arrays: Any) -> None:
+        for name, array in arrays.items():
+            copied = array.cpu().numpy() if isinstance(array, torch.Tensor) else array
+            found.setdefault(name, []).append(np.array(copied))
+
+    def note_all() -> None:
+        states = env.read_states() if is_tensor else env.states
+        note(**{name: getattr(env, name) for name in FIELDS}, **{f"state_{n}": states[n] for n in states.dtype.names})
+
+    note_all()
+    for step in range(steps):
+        if step % 2:
+            env.bot_actions("greedy", actions)
+        else:
+            env.random_actions(streams, actions)
+        env.observe_all(full)
+        note(actions=actions, full=full, streams=streams)
+        env.step(actions)
+        note_all()
+    note(ended=env.random_playout(streams, 40), of_bot=env.bot_playout("trivial", 40))
+    env.look()
+    note_all()
+    return {name: np.array(arrays) for name, arrays in found.items()}
+
+
+def simulated(code: str, *arguments: str) -> str:
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, *arguments],
+        cwd=Path(__file__).parents[1], env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("skip_forced", [False, True])
+def test_the_simulator_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: Path) -> None:
+    """All fields and States, bit by bit; and illegal actions stop their tables until `check` tells of them."""
+    options = option_sets(game)[-1] if skip_forced else {}
+    env = BatchEnv(game, TABLES, 3, options=options, skip_forced=skip_forced)
+    expected = played(env, STEPS)
+    path = tmp_path / "played.npz"
+    arguments = [game.package, options, TABLES, STEPS, skip_forced, str(path)]
+    message = simulated(IN_THE_SIMULATOR, json.dumps(arguments))
+    assert f"{game.name}: action -7 of seat" in message and "at table 2 is illegal" in message
+    assert message.endswith("no move is known to be legal: call look() first\n") and message.count("\n") == 2
+    with np.load(path) as found:
+        assert set(found) == set(expected)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+            assert found[name].dtype == array.dtype
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("skip_forced", [False, True])
+def test_a_gpu_plays_as_the_cpu(game: Game, skip_forced: bool) -> None:
+    """All fields and States of 10,000 tables, bit by bit, under all options in turn."""
+    from card_envs.engine.gpu import GpuBatchEnv
+
+    for options in option_sets(game):
+        expected = played(BatchEnv(game, 10_000, 3, options=options, skip_forced=skip_forced), 100)
+        found = played(GpuBatchEnv(game, 10_000, 3, options=options, skip_forced=skip_forced), 100)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
+    from card_envs.engine.gpu import GpuBatchEnv
+
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(ValueError, match=r"device = 'cuda': torch .* finds no GPU here"):
+        GpuBatchEnv(game, 2)
+    with pytest.raises(ValueError, match="device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got 'cpu'"):
+        GpuBatchEnv(game, 2, device="cpu")

@@ -1,0 +1,130 @@
+"""The kernels of `GpuBatchEnv` compiled for GPUs, without one.
+
+By NVVM where the extra `gpu` is installed; else by LLVM's own backend, which llvmlite has, on what numba-cuda makes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from ctypes import CDLL
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from card_envs.engine.batch import BatchEnv
+from card_envs.game import Game
+from tests.conftest import facts_of, option_sets
+from tests.ptx_as_c import built, launch
+from tests.test_gpu import played
+
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+from card_envs.engine import ptx
+
+OCCUPANCY = 128  # registers a thread, with which a multiprocessor still holds 512 threads
+
+
+def by_llvm(modules: list[str], arch: str, **options: Any) -> bytes:
+    """What NVVM does, done by LLVM: one module, in which all but the kernel is private and inlined."""
+    machine = llvm.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(
+        cpu=arch.replace("compute", "sm"), opt=3
+    )
+    whole, *others = map(llvm.parse_assembly, modules)
+    for other in others:
+        whole.link_in(other)
+    for function in whole.functions:
+        if not function.is_declaration and "ptx_kernel" not in str(function).partition("{")[0]:
+            function.linkage = "internal"
+            function.add_function_attribute("alwaysinline")
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    passes.getModulePassManager().run(whole, passes)
+    return bytes(machine.emit_assembly(whole), "ascii")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiler() -> Iterator[None]:
+    """NVVM where it is, else LLVM in its place."""
+    try:
+        ptx.check_compiler()
+    except ValueError:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("numba.cuda.cudadrv.nvvm.compile_ir", by_llvm)
+            patch.setattr("numba.cuda.cudadrv.nvrtc.get_arch_option", "compute_{}{}".format)
+            patch.setattr("numba.cuda.cudadrv.nvvm.NVVM", LlvmAsNvvm)
+            yield
+    else:
+        yield
+
+
+class LlvmAsNvvm:
+    """What numba-cuda asks of NVVM before there is anything to compile."""
+
+    data_layout = (
+        "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-v16:16:16-v32:32:32-"
+        "v64:64:64-v128:128:128-n16:32:64"
+    )
+
+    def get_ir_version(self) -> tuple[int, int, int, int]:
+        return 2, 0, 3, 1
+
+
+@cache
+def launches_of(game: Game) -> dict[str, ptx.Launch]:
+    return ptx.launches(game)
+
+
+@pytest.mark.parametrize("capability", ptx.CAPABILITIES)
+def test_a_step_needs_no_stack_no_call_and_no_double(game: Game, capability: tuple[int, int]) -> None:
+    """Legality, play, deal and observation in one kernel, and nothing in it that a GPU is slow at."""
+    found = ptx.figures(ptx.compiled(launches_of(game)["step_or_refuse"], capability), capability)
+    assert found.instructions > 500 and found.loads > 20 and found.stores > 20
+    assert found.local == found.calls == found.doubles == 0
+    assert found.stack <= 0 and found.registers <= OCCUPANCY
+    assert found.constants < 1 << 16
+
+
+@pytest.mark.slow
+def test_all_kernels_compile(game: Game) -> None:
+    """For one GPU, and as tightly; only a bot that weighs chances may count in doubles."""
+    assert len(launches_of(game)) == 12
+    for name, recorded in launches_of(game).items():
+        found = ptx.figures(ptx.compiled(recorded, (9, 0)), (9, 0))
+        assert found.local == found.calls == 0, name
+        assert found.doubles == 0 or facts_of(game).COUNTING, name
+        assert found.stack <= 0 and found.constants < 1 << 16, name
+
+
+class RunAsC(ptx.Recorder):
+    """`GpuBatchEnv` whose kernels are the PTX of a GPU, run as C on the CPU."""
+
+    folder: ClassVar[Path]
+
+    def _run(self, kernel: Any, *arguments: Any) -> None:
+        super()._run(kernel, *arguments)
+        name = kernel.py_func.__name__
+        if name not in LIBRARIES:
+            text = ptx.compiled(next(reversed(self.launches.values())), (9, 0))
+            LIBRARIES[name] = built(text, self.folder / f"{name}.so")
+        launch(LIBRARIES[name], self.num_tables, self.num_tables, *arguments)
+
+
+LIBRARIES: dict[str, CDLL] = {}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+@pytest.mark.parametrize("skip_forced", [False, True])
+def test_ptx_run_as_c_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: Path) -> None:
+    """All fields and States of tables under all options in turn, bit by bit."""
+    RunAsC.folder = tmp_path
+    for options in option_sets(game):
+        expected = played(BatchEnv(game, 500, 3, options=options, skip_forced=skip_forced), 300)
+        found = played(RunAsC(game, 500, 3, options=options, skip_forced=skip_forced), 300)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=name)

@@ -1,0 +1,323 @@
+"""Playing and valuing where everything is a tensor: what a run on a GPU does in place of `training.rollout`.
+
+The same code runs on the CPU, where tests compare it with what it stands for. On a GPU nothing waits for it but the
+end of a rollout.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from card_envs.engine import kernels
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.compile import bind
+from card_envs.engine.rng import table_keys
+from card_envs.game import Game
+from training.checkpoint import Arrays, into_stream
+from training.config import Config
+from training.episodes import Episodes
+from training.network import Actor, DeviceRows, Inputs, Network
+from training.ppo import Batch
+from training.rollout import CURRENT, PAST, SCRIPTED, seed_of_deals, sitting_at
+from training.values import Values
+
+PART = 1 << 16  # rows that a network reads at once
+
+
+def device_of(name: str) -> torch.device:
+    """The device that a setting means; of the processes of torchrun each has its own GPU. Raises ValueError."""
+    if name == "cpu":
+        return torch.device(name)
+    from card_envs.engine.gpu import usable
+
+    found = usable(f"cuda:{os.environ['LOCAL_RANK']}" if name == "cuda" and "LOCAL_RANK" in os.environ else name)
+    torch.cuda.set_device(found)
+    return found
+
+
+class Tables(Protocol):
+    """What a rollout needs of its tables: `GpuBatchEnv`, or `HostTables`."""
+
+    obs: torch.Tensor
+    mask: torch.Tensor
+    seat: torch.Tensor
+    rewards: torch.Tensor
+    done: torch.Tensor
+
+    @property
+    def streams(self) -> torch.Tensor: ...
+    def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor: ...
+    def step(self, actions: torch.Tensor) -> None: ...
+    def check(self) -> None: ...
+    def bot_actions(self, bot: str, actions: torch.Tensor) -> None: ...
+    def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None: ...
+    def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]: ...
+    def write_states(self, states: NDArray[Any]) -> None: ...
+
+
+class HostTables:
+    """`BatchEnv` as tensors of the CPU that share its memory."""
+
+    def __init__(self, env: BatchEnv) -> None:
+        self.env = env
+        self.obs, self.mask, self.seat, self.rewards, self.done = (
+            torch.from_numpy(array) for array in (env.obs, env.mask, env.seat, env.rewards, env.done)
+        )
+        self.streams = torch.from_numpy(env.states["rng"].view(np.int64))
+
+    def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
+        return torch.zeros((len(self.obs), size), dtype=dtype)
+
+    def step(self, actions: torch.Tensor) -> None:
+        self.env.step(actions.numpy())
+
+    def check(self) -> None:
+        """`step` has."""
+
+    def bot_actions(self, bot: str, actions: torch.Tensor) -> None:
+        self.env.bot_actions(bot, actions.numpy())
+
+    def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None:
+        env = self.env
+        seats = env.states["seat"].copy() if seat is None else np.full(len(full), seat, np.int8)
+        bind(kernels.observe_all_tables, env.game)(0, env.num_tables, env.states, seats, full.numpy())
+
+    def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]:
+        return self.env.states[first:last].copy()
+
+    def write_states(self, states: NDArray[Any]) -> None:
+        self.env.states[:] = states
+        self.env.look()
+
+
+class TensorRollout:
+    """Tables at play, and the last T steps of all of them, as `Rollout` has them, in tensors of one device.
+
+    Attributes:
+        seen: [T, B, D + A] int8, observation and mask side by side; full: [T, B, FULL_SIZE] int8.
+        seat, actions, log_probabilities, learned, teacher, done: [T, B].
+        rewards: [T, B, S] float32, in points.
+        sitting: [B, S] int8.
+    """
+
+    def __init__(
+        self, game: Game, config: Config, options: dict[str, Any], seed: list[int], device: torch.device
+    ) -> None:
+        """Deal all tables; for the arguments see `Rollout`."""
+        rules = game.rules
+        self.game = game
+        self.config = config
+        self.device = device
+        deals = seed_of_deals(seed)
+        self._of_env = {"options": options, "skip_forced": config.skip_forced}
+        self._deals = deals
+        if device.type == "cpu":
+            self.env: Tables = HostTables(self._host_env())
+        else:
+            from card_envs.engine.gpu import GpuBatchEnv
+
+            self.env = GpuBatchEnv(game, config.tables, deals, device=device, **self._of_env)
+        self.rng = np.random.default_rng(seed)
+        self.episodes = TensorEpisodes(self.env, table_keys(deals, np.arange(config.tables)), rules.NUM_ACTIONS)
+        shape = (config.steps, config.tables)
+        self.seen = self._zeros(*shape, rules.OBS_SIZE + rules.NUM_ACTIONS, dtype=torch.int8)
+        self.full = self._zeros(*shape, rules.FULL_SIZE, dtype=torch.int8)
+        self.seat = self._zeros(*shape, dtype=torch.int8)
+        self.actions, self.teacher = (self._zeros(*shape, dtype=torch.int64) for _ in range(2))
+        self.log_probabilities = self._zeros(*shape)
+        self.learned, self.done = (self._zeros(*shape, dtype=torch.bool) for _ in range(2))
+        self.rewards = self._zeros(*shape, rules.NUM_SEATS)
+        sitting = sitting_at(game, config)
+        self.sitting = torch.from_numpy(sitting).to(device)
+        self._num_past = int((sitting == PAST).any(axis=1).sum())  # they are the first tables
+        self._full_now = self.env.columns(rules.FULL_SIZE)
+
+    def _host_env(self) -> BatchEnv:
+        return BatchEnv(self.game, self.config.tables, self._deals, **self._of_env)
+
+    def _zeros(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        return torch.zeros(shape, dtype=dtype, device=self.device)
+
+    @torch.no_grad()
+    def collect(self, actor: Actor, past: Actor | None) -> None:
+        """Play on from where the tables are; for the arguments see `Rollout.collect`.
+
+        Raises:
+            IllegalMove: never, unless the engine or this file is wrong.
+        """
+        env, size = self.env, self.game.rules.OBS_SIZE
+        generator = torch.Generator(self.device).manual_seed(int(self.rng.integers(1 << 63)))
+        self.episodes.make_room(len(self.seen))
+        everywhere, first = slice(None), slice(self._num_past)
+        for t in range(len(self.seen)):
+            seen, actions = self.seen[t], self.actions[t]
+            seen[:, :size], seen[:, size:] = env.obs, env.mask
+            self.seat[t] = env.seat
+            env.observe_all(self._full_now)
+            self.full[t] = self._full_now
+            env.bot_actions("greedy", self.teacher[t])
+            mover = self.sitting.gather(1, env.seat.long()[:, None])[:, 0]
+            inputs = Inputs(DeviceRows(seen), None)
+            logits = actor.logits(inputs, everywhere)
+            if past is None:
+                mover = mover.masked_fill(mover == PAST, CURRENT)
+            elif self._num_past:
+                is_past = (mover[first] == PAST)[:, None]
+                logits[first] = torch.where(is_past, past.logits(inputs, first), logits[first])
+            chosen, self.log_probabilities[t] = draw(logits, seen[:, size:], generator)
+            actions.copy_(torch.where(mover == SCRIPTED, self.teacher[t], chosen))
+            self.learned[t] = mover == CURRENT
+            if self.config.skip_forced:
+                self.learned[t] &= seen[:, size:].sum(dim=1, dtype=torch.int32) > 1
+            env.step(actions)
+            self.episodes.note(actions)
+            self.rewards[t] = env.rewards
+            self.done[t] = env.done
+        env.check()
+
+    @torch.no_grad()
+    def batch(self, critic: Network, values: Values) -> Batch:
+        """The decisions of the last rollout that are learned from, with advantages and returns."""
+        full = DeviceRows(self.full.flatten(0, 1))
+        rows = self.learned.flatten().nonzero()[:, 0]
+        expected = self._zeros(*self.seat.shape)
+        for part in rows.split(PART):
+            expected.view(-1)[part] = values.decode(critic(full, part))
+        last = self._zeros(*self.rewards.shape[1:])
+        for seat in range(last.shape[1]):
+            self.env.observe_all(self._full_now, seat)
+            for tables in torch.arange(len(last), device=self.device).split(PART):
+                last[tables, seat] = values.decode(critic(DeviceRows(self._full_now), tables))
+        config, size = self.config, self.game.rules.OBS_SIZE
+        gained = advantages(
+            self.seat, self.learned, self.rewards * config.reward_scale, self.done, expected, last, config.gae_lambda
+        )
+        seen = self.seen.flatten(0, 1)
+        return Batch(
+            Inputs(DeviceRows(seen), None),
+            full,
+            seen[:, size:],
+            self.actions.flatten(),
+            self.log_probabilities.flatten(),
+            gained.flatten(),
+            (expected + gained).flatten(),
+            self.teacher.flatten(),
+            rows,
+        )
+
+    def margin_over(self, who: int) -> float:
+        """Points an episode that the current network took from PAST or SCRIPTED, or nan where none ended."""
+        tables = (self.sitting == who).any(dim=1)
+        episodes = int(self.done[:, tables].sum())
+        if not episodes:
+            return float("nan")
+        first_own = (self.sitting[tables] == CURRENT).int().argmax(dim=1)
+        paid = self.rewards[:, tables].sum(dim=0, dtype=torch.float64)
+        return float(paid.gather(1, first_own[:, None]).sum() / episodes)
+
+    def memory(self) -> tuple[Arrays, dict[str, Any]]:
+        """As that of `Rollout`: a run may go on elsewhere."""
+        return self.episodes.memory(), {"rng": self.rng.bit_generator.state}
+
+    def remember(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        """Go on from what `memory` gave. Raises ValueError where that is not of such tables."""
+        host = Episodes(self._host_env(), table_keys(self._deals, np.arange(self.config.tables)))
+        host.remember(arrays)  # by the rules: what comes out can arise in play
+        self.env.write_states(host.env.states)
+        self.episodes.remember(arrays)
+        into_stream(self.rng, facts, "rng")
+
+    def states(self, number: int) -> NDArray[Any]:
+        """States of the first tables, as they are now."""
+        return self.env.read_states(0, number)
+
+
+class TensorEpisodes:
+    """What was decided at each table since its episode began: `Episodes` on a device."""
+
+    def __init__(self, env: Tables, keys: NDArray[np.uint64], num_actions: int) -> None:
+        """Follow tables whose first episodes have just been dealt from these keys [B]."""
+        self.env = env
+        device = env.obs.device
+        self._dealt_from = torch.from_numpy(keys.view(np.int64)).to(device)
+        self._keys = env.streams.clone()
+        self._lengths = torch.zeros(len(keys), dtype=torch.int64, device=device)
+        self._moves = torch.zeros((0, len(keys)), dtype=torch.int16, device=device)  # [longest, B]
+        self._kind = np.min_scalar_type(num_actions - 1)
+
+    def make_room(self, steps: int) -> None:
+        """For so many more moves at each table; waits."""
+        missing = int(self._lengths.max()) + steps - len(self._moves)
+        if missing > 0:
+            self._moves = torch.cat([self._moves, self._moves.new_zeros((missing, self._moves.shape[1]))])
+
+    def note(self, actions: torch.Tensor) -> None:
+        """Remember what has just been played at all tables; ended episodes are forgotten."""
+        done = self.env.done
+        self._moves.scatter_(0, self._lengths[None], actions[None].short())
+        self._lengths = (self._lengths + 1).masked_fill(done, 0)
+        self._dealt_from = torch.where(done, self._keys, self._dealt_from)
+        self._keys = torch.where(done, self.env.streams, self._keys)
+
+    def memory(self) -> Arrays:
+        """See `Episodes.memory`."""
+        lengths = self._lengths.cpu()
+        longest = int(lengths.max())
+        moves = self._moves[:longest].t().cpu()
+        return {
+            "dealt_from": self._dealt_from.cpu().numpy().view(np.uint64).copy(),
+            "lengths": lengths.numpy().copy(),
+            "moves": moves[torch.arange(longest) < lengths[:, None]].numpy().astype(self._kind),
+        }
+
+    def remember(self, arrays: Arrays) -> None:
+        """Go on from episodes that `Episodes.remember` has checked, at tables that are where they led."""
+        device = self._keys.device
+        lengths = torch.from_numpy(arrays["lengths"].copy())
+        moves = torch.zeros((int(lengths.max()), len(lengths)), dtype=torch.int16).t()
+        moves[torch.arange(moves.shape[1]) < lengths[:, None]] = torch.from_numpy(arrays["moves"].astype(np.int16))
+        self._dealt_from = torch.from_numpy(arrays["dealt_from"].view(np.int64).copy()).to(device)
+        self._lengths, self._moves = lengths.to(device), moves.t().contiguous().to(device)
+        self._keys = self.env.streams.clone()
+
+
+def draw(
+    logits: torch.Tensor, mask: torch.Tensor, generator: torch.Generator | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[n] a legal action each from the softmax of logits [n, A], and [n] the logarithms of their probabilities.
+
+    The highest of logits with Gumbel noise has the softmax's distribution (Gumbel 1954).
+    """
+    illegal = mask == 0
+    log_all = logits.masked_fill(illegal, -torch.inf).log_softmax(dim=1)
+    noise = torch.empty_like(log_all).exponential_(generator=generator).log()
+    actions = (log_all - noise).masked_fill(illegal, -torch.inf).argmax(dim=1)
+    return actions, log_all.gather(1, actions[:, None])[:, 0]
+
+
+def advantages(
+    seat: torch.Tensor, learned: torch.Tensor, rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor,
+    last_values: torch.Tensor, decay: float,
+) -> torch.Tensor:  # fmt: skip
+    """`training.gae.advantages` on tensors: the same operations in the same order, all tables at once."""
+    found = torch.zeros_like(values)
+    next_value, next_advantage = last_values.clone(), torch.zeros_like(last_values)
+    paid = torch.zeros_like(last_values)  # to each seat before its next decision
+    for t in range(len(rewards) - 1, -1, -1):
+        over = done[t][:, None]  # nothing later belongs to this episode
+        next_value, next_advantage = next_value.masked_fill(over, 0), next_advantage.masked_fill(over, 0)
+        paid = paid.masked_fill(over, 0) + rewards[t]
+        mover = seat[t].long()[:, None]
+        error = (paid.gather(1, mover) + next_value.gather(1, mover))[:, 0] - values[t]
+        advantage = error + decay * next_advantage.gather(1, mover)[:, 0]
+        found[t] = advantage.masked_fill(~learned[t], 0)
+        own = torch.zeros_like(paid, dtype=torch.bool).scatter_(1, mover, learned[t][:, None])
+        next_value = torch.where(own, values[t][:, None], next_value)
+        next_advantage = torch.where(own, advantage[:, None], next_advantage)
+        paid = paid.masked_fill(own, 0)
+    return found
