@@ -21,6 +21,7 @@ from card_envs.draw import draw
 from card_envs.envs.aec import CardEnv
 from card_envs.layout import rules_page
 from card_envs.opponents import load_opponent
+from card_envs.options import described
 
 ROOT = Path(__file__).parents[1]
 SHOWN_AFTER = 60  # moves of the deal in a game's picture; fewer where it ends before
@@ -30,8 +31,8 @@ author = copyright = "The card_envs authors"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = [
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "strength/README.md", "training/NOTES.md",
-    "card_envs/games/*/RULES.md", "docs/**.md", "docs/notebook.ipynb",
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "strength/README.md", "benchmarks/README.md",
+    "training/NOTES.md", "card_envs/games/*/RULES.md", "docs/**.md", "docs/notebook.ipynb",
 ]  # fmt: skip
 exclude_patterns = [".*", "build", "dist", "runs", "card_envs/scaffold"]
 
@@ -64,7 +65,8 @@ SECTIONS = {
         "docs/guides/compare.md", "docs/guides/frontends.md", "docs/guides/onnx.md", "docs/notebook.ipynb",
         "CONTRIBUTING.md",
     ],
-    "Reference": ["docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "docs/serving.md"],
+    "Reference": ["docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "benchmarks/README.md",
+        "docs/serving.md"],
     "Background": [
         "docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md",
     ],
@@ -108,7 +110,7 @@ def facts(game: Game) -> str:
         ["actions", f"`Discrete({rules.NUM_ACTIONS})`"],
         ["observation", space],
         ["full state, for critics", f"`Box` int8, shape `({rules.FULL_SIZE},)`"],
-        ["options", ", ".join(f"`{name}={field.default!r}`" for name, field in game.options.model_fields.items())],
+        ["options", ", ".join(f"`{name}={field.default!r}`" for name, field in described(game.options).items())],
     ]
     return figures.rows(rows[0], rows[1:])
 
