@@ -18,7 +18,8 @@ import pytest
 
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
-from tests.conftest import facts_of, option_sets
+from card_envs.testing.referee import facts_of
+from tests.conftest import option_sets
 from tests.ptx_as_c import built, launch
 from tests.test_gpu import played
 

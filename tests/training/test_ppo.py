@@ -146,7 +146,7 @@ def test_copying_alone_learns_the_teachers_moves() -> None:
         batch.advantages[:] = 0
         figures = learned.update(batch, LossWeights(1e-2, 0.0, imitation=1.0))
     assert figures["imitation_loss"] < 0.2
-    assert (batch.actions == batch.teacher).mean() > 0.8
+    assert np.mean(batch.actions == batch.teacher) > 0.8
 
 
 def test_only_the_chosen_fields_are_copied() -> None:
