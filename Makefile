@@ -2,10 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: train test slow page check bench clean
+.PHONY: train test slow page check bench docs figures release-check clean
 
-train: .venv/train  ## train the quick-start policy (about five minutes), measure it, say how to load it
-	$(BIN)/python -m training.train --config configs/quickstart.toml
+train: .venv/train  ## train the quick-start policy on all cores (about five minutes), measure it, say how to load it
+	$(BIN)/python -m training.train --config configs/quickstart.toml --processes 0
 
 test: .venv/dev  ## the test suite
 	$(BIN)/python -m pytest -n 2
@@ -24,8 +24,18 @@ check: .venv/dev  ## lint and types
 bench: .venv/train  ## speed on this machine
 	$(BIN)/python -m card_envs bench
 
+docs: .venv/docs  ## the documentation site in build/docs: warnings are errors, every link is checked
+	$(BIN)/python -m sphinx -c docs -q -W --keep-going -d build/doctrees . build/docs
+	$(BIN)/python docs/links.py build/docs
+
+figures: .venv/train  ## the tables of measured figures in the documents, from strength/*.json and docs/speed.json
+	$(BIN)/python docs/figures.py
+
+release-check: .venv/dev  ## wheel and sdist, built and tested in clean environments
+	$(BIN)/python -m tests.release
+
 clean:
-	rm -rf .venv runs
+	rm -rf .venv build dist runs
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
@@ -37,4 +47,8 @@ clean:
 
 .venv/dev: .venv/train
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,serve,open_spiel,onnx,dev]'
+	touch $@
+
+.venv/docs: .venv/train
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,docs]'
 	touch $@

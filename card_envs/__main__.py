@@ -132,12 +132,10 @@ def compare(
         str, typer.Option(help="who plays beside each of them, where a side has more seats than one")
     ] = "",
     apart: Annotated[
-        str, typer.Option(help="compare what they do in this phase of the game, and apart from it all the rest")
+        str, typer.Option(help="compare their play in this phase of the game, and separately in all the others")
     ] = "",
-    with_player: Annotated[str, typer.Option("--with", help="who decides the other part for all, with --apart")] = (
-        "greedy"
-    ),
-    processes: Annotated[int, typer.Option(min=1, help="that share the work; the result is the same")] = 1,
+    with_player: Annotated[str, typer.Option("--with", help="with --apart: who plays the other phases")] = ("greedy"),
+    processes: Annotated[int, typer.Option(min=1, help="that share the work; they do not change the result")] = 1,
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="of a Ray cluster that shares the work; local: start one here")
     ] = "",
@@ -150,7 +148,7 @@ def compare(
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
     record_pairs: Annotated[int, typer.Option(min=1, help="how many pairs of each pairing to save")] = 10,
 ) -> None:
-    """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows what is known so far."""
+    """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows the figures so far."""
     from card_envs.compare.command import Keepsakes, Work, compare_all
     from card_envs.compare.contest import Contest, taken_apart
     from card_envs.compare.solving import solver_of
@@ -193,7 +191,7 @@ def survey(
     option: Options = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Show what a game is like when one player sits in all seats: length, endings, scores, moving first.
+    """Show what a game is like with one player in all seats: length, endings, scores, first-move advantage.
 
     Ctrl-C shows what is known so far.
     """
@@ -251,11 +249,13 @@ def solve(
         Path | None, typer.Option(help="solve this one instead: JSON, as reset takes a deal; - reads standard input")
     ] = None,
     memory: Annotated[int, typer.Option(help="MiB for each deal")] = 512,
-    positions: Annotated[int | None, typer.Option(help="stop a deal after about so many: the same everywhere")] = None,
+    positions: Annotated[
+        int | None, typer.Option(help="stop a deal after about this many, whatever the machine")
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Find out which deals can be won when all cards are known; Ctrl-C shows what is known so far."""
+    """Find out which deals can be won with all cards known; Ctrl-C shows the figures so far."""
     from card_envs.compare.command import solve_many, solve_one
     from card_envs.compare.solving import SolveTask, SolvingFigures
 
@@ -341,7 +341,7 @@ def serve(
         list[str] | None, typer.Option(help="GAME/NAME=WHAT: offer this opponent as well, a folder or module:Class")
     ] = None,
     allow_deals: Annotated[
-        bool, typer.Option("--allow-deals", help="take seeds and deals: whoever sends them knows all cards")
+        bool, typer.Option("--allow-deals", help="accept seeds and custom deals; whoever sends one knows every card")
     ] = False,
     seconds: Annotated[float, typer.Option(min=0.01, help="that an opponent may think about a move")] = 2.0,
     tables: Annotated[int, typer.Option(min=1, help="kept at most")] = 10_000,
@@ -350,7 +350,7 @@ def serve(
     origin: Annotated[list[str] | None, typer.Option(help="a web page elsewhere that may ask: https://…")] = None,
     host_name: Annotated[list[str] | None, typer.Option(help="another name that this server is called by")] = None,
 ) -> None:
-    """Offer opponents and tables to programs in any language: docs/protocol.md."""
+    """Serve opponents and tables to programs in any language; see docs/protocol.md."""
     from card_envs.serve import command
     from card_envs.serve.limits import Limits
 
@@ -427,7 +427,7 @@ def bench(
     json_file: JsonFile = None,
     device: Annotated[str, typer.Option(help="cpu, or a GPU: cuda, cuda:1")] = "cpu",
 ) -> None:
-    """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows what is known so far."""
+    """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows the figures so far."""
     from card_envs.bench import FIGURES, gpu_rates, measure_all
     from card_envs.compare.waiting import waiting
 
@@ -535,9 +535,9 @@ def watch(
     record: RecordFile = None,
     replay: Annotated[Path | None, typer.Option(help="show the game saved in this file instead")] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
-    gif: Annotated[Path | None, typer.Option(help="write it to this file as moving pictures (extra: draw)")] = None,
+    gif: Annotated[Path | None, typer.Option(help="write it to this file as an animated GIF (extra: draw)")] = None,
 ) -> None:
-    """Watch a game between opponents, or a saved one, move by move, forth and back."""
+    """Step through a game between opponents, or a saved one, forwards and backwards."""
     from card_envs.terminal.watch import watch_game, watch_record
 
     if replay is not None:
@@ -557,7 +557,7 @@ def new_game(
         Path | None, typer.Option(help="make an installable package in this folder, in a checkout as well")
     ] = None,
 ) -> None:
-    """Make a new game, a small one that works, to change into yours."""
+    """Make a new game: a small one that works, to edit into yours."""
     from card_envs.scaffold.new_game import new_game, next_steps, plan
 
     game = plan(name, title, folder)
@@ -570,7 +570,7 @@ def new_game(
 
 @app.command()
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
-    """Say what is missing or wrong in a game, each fault with its file and line."""
+    """Check a game: what is missing or wrong, with file and line."""
     from card_envs.scaffold.check import check
 
     began = time.perf_counter()

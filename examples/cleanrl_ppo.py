@@ -1,9 +1,11 @@
 """PPO in one file, in the style of CleanRL, on the vector environment: `python examples/cleanrl_ppo.py --game big_ben`.
 
-Needs torch. Prints the mean return of the episodes that ended, and the loss.
+Needs torch. Prints the mean return of the episodes that ended, and the loss. With `--onnx model.onnx` (extra `onnx`)
+the actor is saved as a model that `python -m card_envs import` makes an opponent of.
 """
 
 import argparse
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -11,11 +13,13 @@ import torch
 from torch import nn
 
 import card_envs
+from card_envs.opponents.onnx import module_to_onnx
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
 parser.add_argument("--steps", type=int, default=16384, help="decisions in all")
 parser.add_argument("--tables", type=int, default=64)
+parser.add_argument("--onnx", type=Path, help="write the trained actor to this file")
 args = parser.parse_args()
 ROLLOUT, EPOCHS, MINIBATCHES, GAMMA, LAMBDA, CLIP = 32, 2, 4, 1.0, 0.95, 0.2
 
@@ -82,3 +86,18 @@ for update in range(1, max(1, args.steps // (ROLLOUT * args.tables)) + 1):
             optimizer.step()
     mean = f"return {np.mean(ended[-500:]):+.2f}" if ended else "no return yet"
     print(f"update {update}: {mean}, {len(ended)} episodes, loss {loss.item():.4f}")
+
+
+class Actor(nn.Module):
+    """From observation and mask to a logit for each action; illegal ones are masked by whoever plays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = actor
+
+    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
+        return self.layers(observation)
+
+
+if args.onnx:
+    args.onnx.write_bytes(module_to_onnx(Actor(), game))

@@ -1,19 +1,24 @@
 """sb3-contrib's MaskablePPO, which finds the masks by itself: `python examples/maskable_ppo.py --game russian_bank`.
 
-Needs `pip install sb3-contrib`. Prints the trainer's own log (`ep_rew_mean`, `loss`).
+Needs `pip install sb3-contrib`. Prints the trainer's own log (`ep_rew_mean`, `loss`). With `--onnx model.onnx` (extra
+`onnx`) the policy is saved as a model that `python -m card_envs import` makes an opponent of.
 """
 
 import argparse
+from pathlib import Path
 
 import gymnasium
+import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import card_envs
+from card_envs.opponents.onnx import module_to_onnx
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
 parser.add_argument("--steps", type=int, default=1024, help="decisions in all")
+parser.add_argument("--onnx", type=Path, help="write the trained policy to this file")
 args = parser.parse_args()
 
 game = card_envs.get_game(args.game)
@@ -29,3 +34,19 @@ while not over:
     obs, reward, over, _, info = env.step(action)
     total += reward
 print(f"an episode with the likeliest moves: return {total:+.2f}")
+
+
+class Actor(torch.nn.Module):
+    """The actor of a MaskablePPO policy, from observation and mask to a logit for each action."""
+
+    def __init__(self, policy) -> None:
+        super().__init__()
+        self.policy = policy
+
+    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
+        features = self.policy.extract_features(observation, self.policy.pi_features_extractor)
+        return self.policy.action_net(self.policy.mlp_extractor.forward_actor(features))
+
+
+if args.onnx:
+    args.onnx.write_bytes(module_to_onnx(Actor(model.policy), game))

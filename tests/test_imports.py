@@ -34,7 +34,7 @@ HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", 
 MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command", "waiting", "gpu"}
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
-    "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_opponents.py", "test_readme.py",
+    "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",
     "test_trainers.py",
 }  # fmt: skip
 

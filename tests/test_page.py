@@ -235,3 +235,14 @@ def test_errors_are_shown(page: Any, game: Game, tmp_path: Path) -> None:
     assert "broken.json" in page.inner_text("#problem")
     sit_down(page, game, short_options(game))
     assert not page.is_visible("#problem")
+
+
+@pytest.mark.slow
+def test_the_openapi_page_works_offline(page: Any, address: str) -> None:
+    """Its scripts come from the server, as the fixture sees to, and it lists every request."""
+    page.goto(f"{address}/docs")
+    page.locator(".opblock").first.wait_for()
+    paths = json.load(urllib.request.urlopen(f"{address}/openapi.json"))["paths"]
+    assert page.locator(".opblock").count() == sum(map(len, paths.values()))
+    if SHOTS:
+        page.screenshot(path=str(Path(SHOTS) / "docs.png"))

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -573,3 +574,11 @@ def test_keep_alive(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert [one async for one in stream] == []
 
     asyncio.run(wait())
+
+
+def test_the_openapi_page_names_nobody_else(client: TestClient) -> None:
+    page = client.get("/docs")
+    scripts = re.findall(r"(?:src|href)=\"([^\"]+)\"", page.text)
+    assert len(scripts) >= 3 and all(script.startswith("/") for script in scripts)
+    assert all(client.get(script).status_code == 200 for script in scripts)
+    assert "default-src 'self'" in page.headers["content-security-policy"]

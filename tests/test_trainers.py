@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -102,21 +103,40 @@ EXAMPLES = (
 )
 
 
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """What a Python command said, from the checkout."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", *words], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(("example", "needs", "steps", "game_name"), EXAMPLES)
 def test_examples_train(example: str, needs: str, steps: int, game_name: str) -> None:
     """Each example runs as it stands and prints a loss that is a number."""
     pytest.importorskip(needs)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", f"examples/{example}.py", "--game", game_name, "--steps", str(steps)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = run(f"examples/{example}.py", "--game", game_name, "--steps", str(steps))
     assert done.returncode == 0, done.stderr
     losses = re.findall(r"loss\W+(-?[\d.]+(?:e[+-]?\d+)?|nan|inf)", done.stdout)
     assert losses and all(math.isfinite(float(loss)) for loss in losses), done.stdout
+
+
+@pytest.mark.parametrize("example", ["cleanrl_ppo", "maskable_ppo"])
+def test_what_an_example_trained_is_an_opponent(example: str, tmp_path: Path) -> None:
+    """As the guide says: train, `import`, `compare`."""
+    for needed in ("onnx", "onnxruntime", "onnxscript", {"maskable_ppo": "sb3_contrib"}.get(example, "torch")):
+        pytest.importorskip(needed)
+    game, folder = "big_ben", tmp_path / "mine"
+    for words in (
+        [f"examples/{example}.py", "--game", game, "--steps", "128", "--onnx", str(tmp_path / "model.onnx")],
+        ["-m", "card_envs", "import", game, str(tmp_path / "model.onnx"), str(folder)],
+        ["-m", "card_envs", "compare", game, "trivial", str(folder), "--pairs", "4", "--json", str(tmp_path / "found")],
+    ):
+        done = run(*words)
+        assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found").read_text())
+    assert [policy["name"] for policy in found["policies"]] == ["trivial", str(folder)]
+    assert found["policies"][1]["decisions"] > 0
 
 
 def test_every_trainers_example_is_run() -> None:

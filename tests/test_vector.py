@@ -13,6 +13,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from numpy.typing import NDArray
 
 from card_envs.engine.legality import IllegalMove
+from card_envs.envs.rendering import rendered
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game, Int8s
@@ -219,3 +220,17 @@ def test_rendering(game: Game) -> None:
     texts = env.render()
     assert texts is not None and len(texts) == 2 and max(map(len, texts[0].splitlines())) <= 80
     assert make(game, 2).render() is None
+
+
+def test_rgb_arrays(game: Game) -> None:
+    """A picture for each table, of what the learner's seat sees."""
+    pytest.importorskip("resvg_py", reason="the extra draw is not installed")
+    env = make(game, 2, render_mode="rgb_array")
+    env.reset(seed=[1, 2])
+    pictures = env.render()
+    assert pictures is not None and len(pictures) == 2
+    assert (pictures[0] != pictures[1]).any()
+    for picture, state in zip(pictures, env.states):
+        assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
+        view = game.view.view(state, 0)
+        np.testing.assert_array_equal(picture, rendered(game, view, "rgb_array"))

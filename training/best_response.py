@@ -1,6 +1,6 @@
 """`python -m training.best_response --against OPPONENT --config configs/back_alley.toml --decisions 50M`
 
-Trains a policy against one that stays as it is. What it wins is a lower bound on how exploitable that one is
+Trains a policy against a frozen one. What it wins is a lower bound on the frozen policy's exploitability
 (Timbers et al. 2020): a better learner would find more, a failed one proves nothing.
 """
 
@@ -30,14 +30,14 @@ def number(text: str) -> int:
 
 
 def main(
-    against: Annotated[str, typer.Option(help="who is exploited: `greedy`, or a trained opponent (name or folder)")],
+    against: Annotated[str, typer.Option(help="the frozen policy: `greedy`, or a trained opponent (name or folder)")],
     config: Annotated[Path, typer.Option(help="the recipe; its game is the opponent's")],
     decisions: Annotated[str, typer.Option(help="to learn from, such as 500k or 50M")] = "50M",
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="save the response as an opponent to this folder")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="write the figures to this file")] = None,
 ) -> None:
-    """Train a best response and report its margin, a lower bound on how exploitable the opponent is."""
+    """Train a best response to a frozen opponent; its margin is a lower bound on the opponent's exploitability."""
     settings = load_config(config, [*(overrides or []), f"decisions={number(decisions)}"])
     files.check_output(json_file)
     if out is not None:

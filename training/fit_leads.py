@@ -1,8 +1,11 @@
 """`python -m training.fit_leads GAME --out FOLDER`: a network that says what each move gains over `greedy`'s.
 
-Every legal move of a position is tried in the same few worlds, `greedy` playing on, and the network that sees what
-moves change learns by how much each beats `greedy`'s own. It then leaves that move where another promises more by a
-margin. Positions are drawn as fast as it learns from them, so each is used once and there is nothing to overfit.
+Every legal move of a position is tried, `greedy` playing on, and the network that sees what moves change learns by how
+much each beats `greedy`'s own. It then leaves that move where another promises more by a margin. The hidden cards are
+those of the deal as it was played, so what others did is believed as far as it deserves, without a model of it.
+Positions are drawn as fast as the network learns from them, so each is used once and there is nothing to overfit.
+
+Kinds of decisions whose results differ in spread (bids and cards) count alike: each in its own standard deviation.
 """
 
 from __future__ import annotations
@@ -19,46 +22,30 @@ from rich.progress import Progress
 
 from card_envs.__main__ import parse_options
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.engine import kernels
-from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
-from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s, Int64s, UInt64s
+from card_envs.game import Game, Int64s
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.afterstates import Afterstates, afterstates
-from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_network
-from card_envs.opponents.network import AfterstatePolicy, input_fields, input_scale
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.folder import NUM_GOLDEN_ROWS, VALUE_FOLDER, check_place, load_value, save_network
+from card_envs.opponents.names import MODELS
+from card_envs.opponents.network import AfterstatePolicy, Weights, input_fields, input_scale
+from card_envs.opponents.policy import name_of, turn_of_states
 from card_envs.opponents.search import TO_THE_END
-from card_envs.opponents.searching import Scratch, Trials, draw_likely_world, try_moves
-from card_envs.opponents.value import NO_NET, Net
+from card_envs.opponents.value import NO_NET, Net, checked_net
 from training.command import command, console
+from training.leads import PLAYER, kinds_of, leads_loss, leads_over
+from training.positions import TEST_SEED, Tables
 
 if TYPE_CHECKING:
     from training.network import AfterstateNetwork, Inputs
 
-PLAYER = "greedy"
-NOISE = 0.1  # share of random moves on the way to a position
 TABLES = 4096
 MINIBATCH = 512
-TEST_BATCHES, TEST_WORLDS = 2, 64
-TEST_SEED = 1 << 40  # its deals are not those that are learned from
+TEST_BATCHES = 32
 CHOICE_SEED, FINAL_SEED = 3, 2  # deals that choose the margin, and those that report the strength
 KEPT = 32  # batches of labels that may be learned from again
-MARGINS = (0.0, 0.01, 0.02, 0.05, 0.1)  # of the network's unit
-
-
-def label_tables(
-    first: int, last: int, states: NDArray[Any], keys: UInt64s, own: Int64s, live: Int8s, worlds: int, net: Net,
-    scratch: Scratch, trials: Trials,
-) -> None:  # fmt: skip
-    """Try all moves of each table in the same worlds; `live` [B, A] holds the legal moves without the own one."""
-    for i in range(first, last):
-        found = Trials(trials.sums[i], trials.squares[i], trials.worlds[i])
-        for _ in range(worlds):
-            draw_likely_world(states[i], keys[i : i + 1], scratch.states)
-            try_moves(own[i], live[i], TO_THE_END, net, scratch, found)
+MARGINS = (0.0, 0.02, 0.04, 0.1, 0.2)  # of the network's unit
+BOLD = 0.02  # the margin, in that unit, by which it leaves the own move on the way to a position
 
 
 class Labels(NamedTuple):
@@ -67,7 +54,7 @@ class Labels(NamedTuple):
     Attributes:
         inputs: what the network reads of them; what is not zero in it is found once.
         own: [B] what `greedy` plays.
-        leads: [N, R] points by which each move of `after` beats that, in N samples of worlds.
+        leads: [R] points by which each move of `after` beats that.
     """
 
     inputs: Inputs
@@ -88,69 +75,105 @@ class Labels(NamedTuple):
         return order[self.after.first[1:] - 1]
 
 
+class Source(NamedTuple):
+    """How positions come about, and how their moves are judged.
+
+    Attributes:
+        options: of the game.
+        noise: share of random moves on the way to a position.
+        stride: decisions between two positions of a table, on the mean.
+        follow: share of the tables at which the network plays on, as it is; at the others `greedy` does.
+        horizon: moves after the first that are played out at most; then `net` says what the position is worth.
+        net: a value network.
+    """
+
+    options: dict[str, Any]
+    noise: float
+    stride: int
+    follow: float
+    horizon: int
+    net: Net
+
+
 class Positions:
-    """Tables of a careless `greedy`, at any stage of their deals."""
+    """Tables of a careless player, at any stage of their deals."""
 
-    def __init__(self, game: Game, seed: int, options: dict[str, Any], stride: int) -> None:
+    def __init__(self, game: Game, seed: int, source: Source, network: AfterstateNetwork) -> None:
         self.game = game
-        self.stride = stride
-        self.env = BatchEnv(game, TABLES, seed, options=options, skip_forced=True)
-        self.rng = np.random.default_rng(seed)
-        self.streams = table_keys(seed, np.arange(TABLES))
-        self.keys = table_keys(seed + 1, np.arange(TABLES))
-        for table, moves in enumerate(self.rng.integers(0, 1000, TABLES)):  # at different stages from the start
-            bind(kernels.bot_playout, game, PLAYER)(table, table + 1, self.env.states, moves)
-        self.env.look()
-        self._play_on()
+        self.source = source
+        self.network = network
+        self.tables = Tables(game, TABLES, seed, source.noise, source.options, skip_forced=True)
 
-    def _play_on(self) -> None:
-        env = self.env
-        own, random = np.zeros((2, TABLES), np.int64)
-        env.bot_actions(PLAYER, own)
-        env.random_actions(self.streams, random)
-        env.step(np.where(self.rng.random(TABLES) < NOISE, random, own))
-
-    def draw(self, worlds: int, samples: int = 1) -> Labels:
-        """Play on for a while, and try the moves of every table in that many worlds, so many times."""
+    def _seen(self, number: int) -> tuple[Inputs, Int64s]:
+        """What the network reads of the first tables, and [B] what `greedy` plays."""
         from training.network import Inputs, Rows
 
-        for _ in range(int(self.rng.integers(1, 2 * self.stride))):
+        env, own = self.tables.env, self.tables.own()
+        seen = Rows(np.hstack([env.obs[:number], env.mask[:number]]), input_scale(input_fields(self.game.rules)))
+        return Inputs(seen, afterstates(self.game, env.states, np.arange(number), own)), own
+
+    def _play_on(self) -> None:
+        followed = round(self.source.follow * TABLES)
+        inputs, own = self._seen(followed)
+        if followed:
+            labels = Labels(inputs, own[:followed], np.zeros(0, np.float32))
+            own[:followed] = labels.after.action[labels.best(answers(self.network, labels) - BOLD)]
+        self.tables.play_on(own)
+
+    def draw(self) -> Labels:
+        """Play on for a while, and try the moves of every table."""
+        for _ in range(int(self.tables.rng.integers(1, 2 * self.source.stride))):
             self._play_on()
-        env, game = self.env, self.game
-        own = np.zeros(TABLES, np.int64)
-        env.bot_actions(PLAYER, own)
-        after = afterstates(game, env.states, np.arange(TABLES), own)
-        seen = Rows(np.hstack([env.obs, env.mask]), input_scale(input_fields(game.rules)))
-        labels = Labels(Inputs(seen, after), own, np.zeros((samples, len(after.action)), np.float32))
-        decision = after.decision()
-        for leads in labels.leads:
-            sums = tried(game, env.states, self.keys, own, env.mask, worlds).sums
-            leads[:] = (sums[decision, after.action] - sums[decision, own[decision]]) / worlds
-        return labels
+        inputs, own = self._seen(TABLES)
+        env, source = self.tables.env, self.source
+        leads = leads_over(self.game, env.states, own, env.mask, source.horizon, source.net)
+        labels = Labels(inputs, own, np.zeros(0, np.float32))
+        return labels._replace(leads=leads[labels.after.decision(), labels.after.action])
 
 
-def tried(game: Game, states: NDArray[Any], keys: UInt64s, own: Int64s, mask: Int8s, worlds: int) -> Trials:
-    """What became of all legal moves; `keys` [B] move on."""
-    live = mask.copy()
-    live[np.arange(len(own)), own] = 0
-    trials = Trials(np.zeros(mask.shape), np.zeros(mask.shape), np.zeros(mask.shape, np.int64))
-    full, layers = np.zeros(len(NO_NET.first) - 1, np.int8), np.zeros((2, 2), np.float32)
-    scratch = Scratch(np.zeros(2, states.dtype), full, layers, np.zeros(mask.shape[1]))
-    bind(label_tables, game, PLAYER)(0, len(own), states, keys, own, live, worlds, NO_NET, scratch, trials)
-    return trials
+def answers(network: AfterstateNetwork, labels: Labels) -> NDArray[np.float32]:
+    """[R] what the network thinks of the moves, in its unit."""
+    import torch
+
+    from training.network import moves_of
+
+    number = len(labels.own)
+    parts = np.array_split(np.arange(number), -(-number // MINIBATCH))
+    with torch.no_grad():
+        found = [leads_of(network, labels, rows, *moves_of(labels.after.first, rows)).numpy() for rows in parts]
+    return np.concatenate(found)
+
+
+def leads_of(network: AfterstateNetwork, labels: Labels, rows: Int64s, moves: Int64s, decision: Int64s) -> Any:
+    """[R] what the network thinks of the moves of some positions, as `moves_of` numbers them."""
+    import torch
+
+    logits = network.logits(labels.inputs, rows)
+    own = torch.from_numpy(labels.own[rows])
+    lead = logits - logits.gather(1, own[:, None])
+    return lead[torch.from_numpy(decision), torch.from_numpy(labels.after.action[moves])]
 
 
 def main(
     game_name: Annotated[str, typer.Argument(metavar="GAME", help=f"one of {', '.join(GAMES)}")],
-    out: Annotated[Path, typer.Option(help="the opponent's folder; beside it a log is written")],
+    out: Annotated[Path, typer.Option(help="the opponent's folder; a log is written beside it")],
     minutes: Annotated[float, typer.Option(min=0.0, help="of processor time for drawing and fitting")] = 5.0,
-    worlds: Annotated[int, typer.Option(min=1, help="in which the moves of a position are tried")] = 4,
-    stride: Annotated[int, typer.Option(min=1, help="decisions between two positions of a table, on the mean")] = 8,
-    reuse: Annotated[int, typer.Option(min=1, help="how often positions are learned from, on the mean")] = 1,
+    stride: Annotated[int, typer.Option(min=1, help="mean number of decisions between two positions of a table")] = 8,
+    follow: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="share of tables where the network plays on, not greedy")
+    ] = 0.0,
+    noise: Annotated[float, typer.Option(min=0.0, max=1.0, help="share of random moves on the way")] = 0.03,
+    horizon: Annotated[
+        int | None, typer.Option(min=0, help="moves played out before the value network is asked; else all")
+    ] = None,
+    reuse: Annotated[int, typer.Option(min=1, help="mean number of times that each position is learned from")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),
+    start: Annotated[
+        str | None, typer.Option(help="an opponent that such a fit left, to go on from; it gives the layers")
+    ] = None,
     clip: Annotated[
         float,
-        typer.Option(min=0.1, help="leads count up to so many standard deviations of the best rival's"),
+        typer.Option(min=0.1, help="clip leads at this many standard deviations of the best rival's"),
     ] = 8.0,
     lr: Annotated[float, typer.Option(min=0.0, help="learning rate at the start; it falls to 0")] = 2e-3,
     option: Annotated[
@@ -164,6 +187,9 @@ def main(
     options = parse_options(option)
     game.validated(options)
     check_place(out)
+    begun = None if start is None else _begun(start, game)
+    net = NO_NET if horizon is None else checked_net(game, load_value(MODELS / game.name / VALUE_FOLDER, game).net)
+    source = Source(options, noise, stride, follow, TO_THE_END if horizon is None else horizon, net)
     with console.status("compiling and dealing"):
         import torch
 
@@ -171,40 +197,58 @@ def main(
 
         torch.set_num_threads(1)
         torch.manual_seed(seed)
-        network = AfterstateNetwork(game, list(hidden), 0.0, HEAD_GAIN["policy"])
-        positions = Positions(game, seed, options, stride)
-        test = Positions(game, TEST_SEED + seed, options, stride)
-        tests = [test.draw(TEST_WORLDS, samples=2) for _ in range(TEST_BATCHES)]
-    fitting = Fitting(network, positions, tests, lr, clip)
-    drawn = fitting.fit(minutes, worlds, reuse, out.with_name(f"{out.name}.jsonl"))
-    policy = AfterstatePolicy(game, in_points(network, fitting.scale), sampled=False)
-    margin, choice = choose_margin(policy, fitting.scale, pairs, options)
+        sizes = list(hidden) if begun is None else hidden_sizes(begun.weights)
+        network = AfterstateNetwork(game, sizes, 0.0, HEAD_GAIN["policy"])
+        plain = source._replace(noise=0.0, follow=0.0)  # one move other than `greedy`'s in a deal that it plays
+        test = Positions(game, TEST_SEED + seed, plain, network)
+        tests = [test.draw() for _ in range(TEST_BATCHES)]
+        fitting = Fitting(network, Positions(game, seed, source, network), tests, lr, clip)
+        if begun is not None:
+            network.set_weights(scaled(begun.weights, 1 / fitting.unit) | {"own": np.zeros(1)})
+    drawn = fitting.fit(minutes, reuse, out.with_name(f"{out.name}.jsonl"))
+    policy = AfterstatePolicy(game, scaled(network.weights(), fitting.unit), sampled=False)
+    margin, choice = choose_margin(policy, fitting.unit, pairs, options)
     policy = AfterstatePolicy(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
     rival = load_opponent(PLAYER, game)
     result = play_pairs(game, policy, rival, pairs, FINAL_SEED, options=options)
     figures = {
         "algorithm": "leads",
         "positions": drawn,
-        "worlds": worlds,
         "stride": stride,
+        "follow": follow,
+        "horizon": horizon,
         "reuse": reuse,
         "clip": clip,
-        "noise": NOISE,
+        "noise": noise,
         "minutes": minutes,
+        "lr": lr,
+        "start": start,
         "seed": seed,
         "margin": margin,
         "choice": choice,
         **fitting.judge(),
     }
     strength = [{"against": PLAYER, "seed": FINAL_SEED, "options": options, **result.as_dict()}]
-    save_network(
-        out, policy, turn_of_states(game, positions.env.states[:NUM_GOLDEN_ROWS]), training=figures, strength=strength
-    )
+    golden = turn_of_states(game, test.tables.env.states[:NUM_GOLDEN_ROWS])
+    save_network(out, policy, golden, training=figures, strength=strength)
     console.print(f"{drawn:,} positions; {_against(result)} against {PLAYER}: {out}", highlight=False)
 
 
+def _begun(start: str, game: Game) -> AfterstatePolicy:
+    policy = load_opponent(start, game).policy
+    if not isinstance(policy, AfterstatePolicy):
+        raise ValueError(f"--start {start}: expected a network that reads what moves change, got {name_of(policy)}")
+    return policy
+
+
 class Fitting:
-    """A network and what it learns from."""
+    """A network and what it learns from.
+
+    Attributes:
+        network: gives leads in `unit`.
+        unit: points; the standard deviation of the best rival's lead, in the kind of decision where it is smallest.
+        spread: [P] that standard deviation of each kind of decision, in units.
+    """
 
     def __init__(
         self, network: AfterstateNetwork, positions: Positions, tests: list[Labels], lr: float, clip: float
@@ -213,10 +257,15 @@ class Fitting:
         self.positions = positions
         self.tests = tests
         self.lr = lr
-        # Leads beyond it count as such. Where results have long tails, as bids have, a low limit bends their means.
-        self.scale = clip * float(np.concatenate([best_rivals_lead(labels) for labels in tests]).std())
+        self.clip = clip
+        self.kinds = kinds_of(positions.game)
+        best = np.concatenate([best_rivals_lead(labels) for labels in tests])
+        kind = np.where(np.isfinite(best), self.kinds[np.concatenate([labels.own for labels in tests])], -1)
+        spreads = np.array([best[kind == k].std() for k in range(int(self.kinds.max()) + 1)], np.float32)
+        self.unit = float(spreads.min())
+        self.spread = spreads / np.float32(self.unit)
 
-    def fit(self, minutes: float, worlds: int, reuse: int, log: Path) -> int:
+    def fit(self, minutes: float, reuse: int, log: Path) -> int:
         """Learn for some minutes of processor time; returns how many positions that took."""
         import torch
 
@@ -228,7 +277,7 @@ class Fitting:
         with Progress(console=console, transient=True) as progress, log.open("w") as file:
             task = progress.add_task("", total=1.0)
             while spent < 1:
-                kept = [*kept[-KEPT + 1 :], self.positions.draw(worlds)]
+                kept = [*kept[-KEPT + 1 :], self.positions.draw()]
                 drawn += TABLES
                 for group in optimizer.param_groups:
                     group["lr"] = self.lr * (1 - spent)
@@ -247,80 +296,72 @@ class Fitting:
         return drawn
 
     def loss(self, labels: Labels, rows: Int64s) -> Any:
-        """The mean squared error of the leads of some positions, in the network's unit; own moves have none."""
+        """The mean squared error of some positions' leads, weighted, in their kind's spread; own moves have none."""
         import torch
 
         from training.network import moves_of
 
         moves, decision = moves_of(labels.after.first, rows)
-        found = self.leads(labels, rows, moves, decision)
-        wanted = torch.from_numpy(np.clip(labels.leads[0, moves] / self.scale, -1, 1))
+        spread = self.spread[self.kinds[labels.own[rows]]][decision]
+        found = leads_of(self.network, labels, rows, moves, decision)
+        # Leads beyond it count as such. Where results have long tails, as bids have, a low limit bends their means.
+        wanted = np.clip(labels.leads[moves] / (self.unit * spread), -self.clip, self.clip)
         others = labels.after.action[moves] != labels.own[rows][decision]
-        return ((found - wanted) ** 2).sum() / max(int(others.sum()), 1)
+        found = found / torch.from_numpy(spread)
+        found = found.where(torch.from_numpy(others), torch.from_numpy(wanted))
+        return leads_loss(found, torch.from_numpy(wanted)) / max(int(others.sum()), 1)
 
-    def leads(self, labels: Labels, rows: Int64s, moves: Int64s, decision: Int64s) -> Any:
-        """[R] what the network thinks of the moves of some positions, as `moves_of` numbers them."""
-        import torch
-
-        logits = self.network.logits(labels.inputs, rows)
-        own = torch.from_numpy(labels.own[rows])
-        lead = logits - logits.gather(1, own[:, None])
-        return lead[torch.from_numpy(decision), torch.from_numpy(labels.after.action[moves])]
-
-    def _answers(self, labels: Labels) -> NDArray[np.float32]:
-        import torch
-
-        from training.network import moves_of
-
-        parts = np.array_split(np.arange(TABLES), TABLES // MINIBATCH)
-        with torch.no_grad():
-            return np.concatenate(
-                [self.leads(labels, rows, *moves_of(labels.after.first, rows)).numpy() for rows in parts]
-            )
-
-    def judge(self) -> dict[str, float]:
-        """On positions of deals of their own, in points a decision.
+    def judge(self) -> dict[str, Any]:
+        """On positions of deals of their own, in points a decision, by kind of decision.
 
         Returns:
-            `explained`: the share of the variance of leads that is not chance; `gain`: what playing the best answers
-            brings; `search`: what the best moves of TEST_WORLDS worlds bring, in other worlds.
+            `error`: mean squared, of leads, as a share of what it would be without the network; most of it is chance.
+            `gain`: what playing the best answers brings. `left`: the share of decisions where that is not the own move.
         """
-        errors, variance, gains, searched = [], [], [], []
+        kinds: dict[str, list[NDArray[np.floating]]] = {}
         for labels in self.tests:
-            found = self._answers(labels) * self.scale
-            one, other = np.clip(labels.leads, -self.scale, self.scale)
-            errors.append((found - one) * (found - other))  # chance errors of the two are independent
-            variance.append(one * other)
-            gains.append(labels.leads.mean(axis=0)[labels.best(found)])
-            searched.append(labels.leads[1][labels.best(labels.leads[0])])
-        sums = [float(np.concatenate(parts).sum()) for parts in (errors, variance)]
-        return {
-            "explained": round(1 - sums[0] / sums[1], 4),
-            "gain": round(float(np.concatenate(gains).mean()), 4),
-            "search": round(float(np.concatenate(searched).mean()), 4),
-        }
+            found = answers(self.network, labels) * self.unit
+            chosen = labels.best(found)
+            one = np.add.reduceat((found - labels.leads) ** 2, labels.after.first[:-1])
+            other = np.add.reduceat(labels.leads**2, labels.after.first[:-1])
+            figures = np.stack([one, other, labels.leads[chosen], labels.after.action[chosen] != labels.own])
+            for number, name in enumerate(self.positions.game.phases or ["all"]):
+                kinds.setdefault(name, []).append(figures[:, self.kinds[labels.own] == number])
+        found_out: dict[str, Any] = {}
+        for name, parts in kinds.items():
+            error, variance, gain, left = np.concatenate(parts, axis=1).mean(axis=1)
+            found_out[name] = {
+                "error": round(float(error / variance), 4),
+                "gain": round(float(gain), 4),
+                "left": round(float(left), 4),
+            }
+        return found_out
 
 
 def best_rivals_lead(labels: Labels) -> NDArray[np.float32]:
-    """[B] the lead of the best move besides the own one, in each position."""
-    others = np.where(labels.after.action == labels.own[labels.after.decision()], -np.inf, labels.leads.mean(axis=0))
+    """[B] the lead of the best move besides the own one, in each position; -inf where there is none."""
+    others = np.where(labels.after.action == labels.own[labels.after.decision()], -np.inf, labels.leads)
     best: NDArray[np.float32] = np.maximum.reduceat(others, labels.after.first[:-1])
     return best
 
 
-def in_points(network: AfterstateNetwork, scale: float) -> dict[str, NDArray[np.float32]]:
-    """The weights of a network whose outputs are in points."""
-    weights = network.weights()
-    last = f"layer{len(network.rest)}"
-    return {**weights, **{name: scale * weights[name] for name in (f"{last}.weight", f"{last}.bias")}}
+def hidden_sizes(weights: Weights) -> list[int]:
+    """The sizes of the hidden layers of such a network."""
+    return [len(bias) for name, bias in sorted(weights.items()) if name.endswith(".bias")][:-1]
 
 
-def choose_margin(policy: AfterstatePolicy, scale: float, pairs: int, options: dict[str, Any]) -> tuple[float, Any]:
+def scaled(weights: Weights, factor: float) -> dict[str, NDArray[np.floating]]:
+    """The weights of a network whose outputs are so many times as large."""
+    last = f"layer{len(hidden_sizes(weights))}"
+    return {**weights, **{name: factor * weights[name] for name in (f"{last}.weight", f"{last}.bias")}}
+
+
+def choose_margin(policy: AfterstatePolicy, unit: float, pairs: int, options: dict[str, Any]) -> tuple[float, Any]:
     """The margin that did best in pairs of their own, and what each did."""
     game = policy.game
     results = {}
     for factor in MARGINS:
-        margin = round(factor * scale, 3)
+        margin = round(factor * unit, 3)
         bold = AfterstatePolicy(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
         rival = load_opponent(PLAYER, game)
         results[margin] = play_pairs(game, bold, rival, pairs, CHOICE_SEED, options=options)

@@ -17,23 +17,20 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from card_envs.engine import kernels
-from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
-from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, bot_move, play, standing
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_value
 from training.command import command, console
+from training.positions import PLAYER, TEST_SEED, Tables
 
 if TYPE_CHECKING:
     from training.network import Network
 
-PLAYER = "greedy"
 NOISE = 0.1  # share of random moves on the way to a position
 STRIDE = 8  # moves at most between two positions of a table
 TABLES = 8192
 MINIBATCH = 1024
-TEST_SEED = 1 << 40  # its deals are not those that are learned from
 
 
 def finish_tables(first: int, last: int, states: NDArray[Any], seats: Int8s, gained: NDArray[np.float64]) -> None:
@@ -50,25 +47,18 @@ class Positions:
     """Tables of `greedy` against itself, at any stage of their deals."""
 
     def __init__(self, game: Game, seed: int) -> None:
-        self.env = BatchEnv(game, TABLES, seed)
-        self.rng = np.random.default_rng(seed)
-        self.streams = table_keys(seed, np.arange(TABLES))
+        self.game = game
+        self.tables = Tables(game, TABLES, seed, NOISE)
         self.full = np.zeros((TABLES, game.rules.FULL_SIZE), np.int8)
         self.gained = np.zeros(TABLES)
-        for table, moves in enumerate(self.rng.integers(0, 1000, TABLES)):  # at different stages from the start
-            bind(kernels.bot_playout, game, PLAYER)(table, table + 1, self.env.states, moves)
-        self.env.look()
 
     def draw(self) -> tuple[Int8s, NDArray[np.float64]]:
         """[B, FULL_SIZE] full states, each seen from a seat, and [B] what `greedy` gains for that seat's side."""
-        env, game = self.env, self.env.game
-        own, random = np.zeros((2, TABLES), np.int64)
-        for _ in range(int(self.rng.integers(1, STRIDE + 1))):
-            env.bot_actions(PLAYER, own)
-            env.random_actions(self.streams, random)
-            env.step(np.where(self.rng.random(TABLES) < NOISE, random, own))
-        states = env.states.copy()
-        seats = self.rng.integers(0, game.rules.NUM_SEATS, TABLES).astype(np.int8)
+        tables, game = self.tables, self.game
+        for _ in range(int(tables.rng.integers(1, STRIDE + 1))):
+            tables.play_on(tables.own())
+        states = tables.env.states.copy()
+        seats = tables.rng.integers(0, game.rules.NUM_SEATS, TABLES).astype(np.int8)
         bind(kernels.observe_all_tables, game)(0, TABLES, states, seats, self.full)
         bind(finish_tables, game, PLAYER)(0, TABLES, states, seats, self.gained)
         return self.full, self.gained

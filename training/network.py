@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -39,12 +40,17 @@ FAINT = 0.1  # spread of the first weights of entries that are not the observati
 class Rows:
     """Observations [N, D] int8 as they are stored, and what is not zero in them, found once."""
 
-    def __init__(self, obs: Int8s, scale: NDArray[np.float32]) -> None:
+    def __init__(self, obs: Int8s, scale: NDArray[np.float32], parts: Sequence[Rows] = ()) -> None:
+        """Whose rows these are: of `parts`, one after the other, where there are any."""
         self.obs = obs
         self.scale = scale
+        self.parts = parts
 
     @cached_property
     def sparse(self) -> SparseRows:
+        if self.parts:
+            first, *others = (part.sparse for part in self.parts)
+            return first.joined(others)
         return compress(self.obs, np.arange(len(self.obs)), self.scale)
 
     def taken(self, rows: Int64s) -> torch.Tensor:

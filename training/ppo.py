@@ -15,6 +15,7 @@ from torch.nn import functional
 from card_envs.game import Field
 from card_envs.opponents.network import ILLEGAL
 from training.config import Config
+from training.leads import SHARPNESS, leads_loss
 from training.network import Actor, DeviceRows, Inputs, Network, Rows
 from training.ranks import Ranks
 from training.values import Values
@@ -23,7 +24,7 @@ Numbers: TypeAlias = NDArray[Any] | torch.Tensor
 
 
 class Diverged(ArithmeticError):
-    """A loss that is no number.
+    """A NaN or infinite loss.
 
     Attributes:
         rows: of the batch, in the minibatch that gave it.
@@ -44,6 +45,7 @@ class Batch:
         mask: [N, A] int8.
         actions, log_probabilities, advantages, returns: [N]; returns are scaled like the critic's values.
         teacher: [N] the moves of the player that is copied.
+        leads: [N, A] what each move would have gained, to learn from instead of `advantages`; None: those it is.
         rows: [n] the decisions that are learned from.
     """
 
@@ -56,6 +58,7 @@ class Batch:
     returns: Numbers
     teacher: Numbers
     rows: Numbers
+    leads: Numbers | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class LossWeights:
     Attributes:
         lr: Adam's learning rate.
         entropy, imitation: weights of these terms.
-        critic_alone: the actor stays as it is.
+        critic_alone: the actor is frozen.
     """
 
     lr: float
@@ -102,11 +105,11 @@ class Learner:
         Returns:
             Means over all minibatches of this rank: `entropy` (1: uniform over the legal actions), the same for each
             range of actions by what was taken (`entropy_<field>`), `kl` (approximate, from the policy that played),
-            `clipped` (share of ratios), `value_loss`; where used, `kl_slow_copy` and `imitation_loss`.
+            `clipped` (share of ratios), `value_loss`; where used, `leads_loss`, `kl_slow_copy` and `imitation_loss`.
 
         Raises:
-            Diverged: a loss is no number; the networks are as they were before that minibatch, but on a GPU, which
-                nobody waits for within an update.
+            Diverged: a loss is NaN or infinite; the networks are as they were before that minibatch, except on a GPU,
+                where nobody waits for a loss within an update.
         """
         chosen = torch.as_tensor(batch.advantages[batch.rows]).double()
         total, squares, number = self.ranks.sum(float(chosen.sum()), float((chosen**2).sum()), len(chosen))
@@ -143,7 +146,10 @@ class Learner:
         self, batch: Batch, rows: Any, advantages: torch.Tensor, weights: LossWeights, tally: Tally
     ) -> torch.Tensor:
         value_loss = loss = self.values.loss(self.critic(batch.full, rows), torch.as_tensor(batch.returns[rows]))
-        policy_loss = self._policy_loss(batch, rows, advantages, weights, tally)
+        if batch.leads is None:
+            policy_loss = self._policy_loss(batch, rows, advantages, weights, tally)
+        else:
+            policy_loss = self._leads_loss(batch, rows, tally)
         if not weights.critic_alone:
             loss = policy_loss + value_loss
         if not loss.is_cuda and not torch.isfinite(loss):
@@ -194,6 +200,23 @@ class Learner:
                 clipped=((ratio - 1).abs() > clip).float().mean(),
             )
             tally.add_by_field(self._field_of[taken], shares)
+        return loss
+
+    def _leads_loss(self, batch: Batch, rows: Any, tally: Tally) -> torch.Tensor:
+        """Of scores that tell by how much each move beats the teacher's."""
+        assert batch.leads is not None
+        own = torch.as_tensor(batch.teacher[rows])[:, None]
+        legal = torch.as_tensor(batch.mask[rows]).bool()
+        rivals = legal.scatter(1, own, False)
+        logits = self.actor.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
+        wanted = torch.as_tensor(batch.leads[rows])
+        found = ((logits - logits.gather(1, own)) / SHARPNESS).where(rivals, wanted)
+        loss = leads_loss(found, wanted) / rivals.sum().clamp_min(1)
+        with torch.no_grad():
+            policy = functional.softmax(logits, dim=1)
+            shares = torch.special.entr(policy).sum(dim=1) / rivals.sum(dim=1).add(1).log().clamp_min(1e-3)
+            tally.add(leads_loss=loss, entropy=shares.mean())
+            tally.add_by_field(self._field_of[torch.as_tensor(batch.actions[rows])], shares)
         return loss
 
 

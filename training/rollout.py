@@ -12,12 +12,13 @@ from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game
+from card_envs.game import Game, Int64s
 from card_envs.opponents.afterstates import Afterstates, afterstates, joined
 from card_envs.opponents.network import input_fields, input_scale
 from training.checkpoint import into_stream
 from training.config import Config
 from training.episodes import Episodes
+from training.leads import leads_over
 from training.network import Actor, Inputs, Rows
 
 
@@ -61,6 +62,7 @@ class Rollout:
         teacher: [T, B] what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
         sitting: [B, S] CURRENT, PAST or SCRIPTED.
+        leads: [T, B, A] float32, what each legal move would have gained: see `leads_over`; empty unless asked for.
         after: what the moves of all T * B decisions change, where the actor reads that.
     """
 
@@ -91,17 +93,20 @@ class Rollout:
         self.learned = np.zeros(shape, np.bool_)
         self.rewards = np.zeros((*shape, rules.NUM_SEATS), np.float32)
         self.done = np.zeros(shape, np.bool_)
+        self.leads = np.zeros((*shape, rules.NUM_ACTIONS if config.leads_until else 0), np.float32)
         self.sitting = sitting_at(game, config)
         self.after: Afterstates | None = None
+        self.rows: list[Rows] = [Rows(seen, input_scale(input_fields(rules))) for seen in self.seen]
         self.scale = input_scale(input_fields(rules))
         self.hint = config.hint != 0
 
-    def collect(self, actor: Actor, past: Actor | None) -> None:
+    def collect(self, actor: Actor, past: Actor | None, leads: bool = False) -> None:
         """Play on from where the tables are.
 
         Args:
             actor: the current network.
             past: who sits at PAST seats; None: the current network does.
+            leads: try all moves of every decision.
         """
         env = self.env
         all_tables = np.arange(env.num_tables)
@@ -113,13 +118,16 @@ class Rollout:
             env.observe_all(self.full[t])
             env.bot_actions("greedy", self.teacher[t])
             self.actions[t] = self.teacher[t]
-            if actor.reads_moves:
-                own = self.teacher[t] if self.hint else np.full_like(self.teacher[t], -1)
-                after.append(afterstates(self.game, env.states, all_tables, own))
-            inputs = Inputs(Rows(self.seen[t], self.scale), after[t] if after else None)
+            if leads:
+                self.leads[t] = leads_over(self.game, env.states, self.teacher[t], env.mask)
             mover = self.sitting[all_tables, env.seat]
             if past is None:
                 mover = np.where(mover == PAST, CURRENT, mover)
+            if actor.reads_moves:
+                own = self.teacher[t] if self.hint else np.full_like(self.teacher[t], -1)
+                after.append(_moves_of_networks(self.game, env.states, np.flatnonzero(mover != SCRIPTED), own))
+            self.rows[t] = Rows(self.seen[t], self.scale)
+            inputs = Inputs(self.rows[t], after[t] if after else None)
             for network, who in ((actor, CURRENT), (past, PAST)):
                 tables = np.flatnonzero(mover == who)
                 if network is not None and len(tables):
@@ -135,7 +143,7 @@ class Rollout:
 
     def inputs(self) -> Inputs:
         """What actors read of all T * B decisions."""
-        return Inputs(Rows(self.seen.reshape(-1, self.seen.shape[-1]), self.scale), self.after)
+        return Inputs(Rows(self.seen.reshape(-1, self.seen.shape[-1]), self.scale, self.rows), self.after)
 
     def _decide(self, network: Actor, inputs: Inputs, tables: NDArray[np.int64], t: int) -> None:
         with torch.no_grad():
@@ -176,6 +184,14 @@ class Rollout:
         """Go on from what `memory` gave. Raises ValueError where that is not of such tables."""
         self.episodes.remember(arrays)
         into_stream(self.rng, facts, "rng")
+
+
+def _moves_of_networks(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s) -> Afterstates:
+    """What the moves at all tables change, but at these tables alone: nobody asks what scripted players could do."""
+    found = afterstates(game, states, tables, own)
+    counts = np.zeros(len(states) + 1, np.int64)
+    counts[tables + 1] = np.diff(found.first)
+    return found._replace(first=np.cumsum(counts))
 
 
 def seed_of_deals(seed: list[int]) -> int:

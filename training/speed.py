@@ -25,6 +25,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "2x256, one epoch, slow copy": {"hidden": [256, 256], "epochs": 1, "kl": 0.05},
     "2x256, one epoch, 51 value bins": {"hidden": [256, 256], "epochs": 1, "value_bins": 51},
     "2x256, one epoch, small critic": {"hidden": [256, 256], "epochs": 1, "critic_hidden": [64]},
+    "2x256, one epoch, 32 bits": {"hidden": [256, 256], "epochs": 1, "bf16": False},
     "2x256, one epoch, 16 bits": {"hidden": [256, 256], "epochs": 1, "bf16": True},
 }
 ITERATIONS = 3

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
-from training import run_folder
+from training import launch, run_folder
 from training.command import command, complain, console
 from training.config import Config, load_config
 
@@ -28,12 +28,25 @@ def main(
     config: Annotated[Path, typer.Option(help="a TOML file of what differs from the defaults, or a name")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on from the checkpoint of the run of this name")] = False,
+    processes: Annotated[
+        int,
+        typer.Option(help="share tables and minibatches among so many, one a core; 0: all cores"),
+    ] = 1,
 ) -> int:
     """Train a policy by self-play, measure it, and save it as an opponent. Ctrl-C saves and ends.
 
-    Under `torchrun --nproc-per-node=K -m training.train …` K processes train one policy together.
+    Under `torchrun --nproc-per-node=K -m training.train …` K processes train one policy together, each with all of the
+    tables and minibatches of the settings.
     """
-    return train(load_config(config, overrides), resume)
+    settings = load_config(config, overrides)
+    if processes == 1 or "RANK" in os.environ:
+        return train(settings, resume)
+    number = launch.processes_for(settings, processes)
+    say(f"training in {number} of {launch.cores()} cores")
+    if number == 1:
+        return train(settings, resume)
+    rest = [*(overrides or []), *launch.shares(settings, number), *(["--resume"] if resume else [])]
+    return launch.launch(["--config", str(config), *rest], number)
 
 
 def train(config: Config, resume: bool) -> int:
@@ -205,7 +218,8 @@ def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
     """The table that ends a run."""
     sheet = Sheet(
         title=f"{trainer.config.name}: {trainer.decisions:,} decisions in {trainer.seconds:.0f} s; "
-        f"{strength[0]['pairs']} mirrored pairs, moves drawn from its probabilities"
+        f"{strength[0]['pairs']} mirrored pairs, "
+        + ("moves drawn from its probabilities" if trainer.config.sampled else "its likeliest moves")
     )
     for column in ("against", "win share", "95 % interval", "margin an episode", "95 % interval"):
         sheet.add_column(column, justify="left" if column == "against" else "right")

@@ -21,6 +21,7 @@ from card_envs.opponents.policy import Policy, turn_of_states
 from training import checkpoint
 from training.config import Config
 from training.gae import advantages
+from training.leads import kinds_of, spreads
 from training.league import League
 from training.network import HEAD_GAIN, Network, Rows, evaluate_in_parts, has_bf16, new_actor
 from training.ppo import Batch, Diverged, Learner, LossWeights
@@ -31,6 +32,7 @@ from training.tensors import TensorRollout, device_of
 
 # Deals of the quick measurements and of the last one: what is watched during training is not what is reported.
 QUICK_SEED, FINAL_SEED = 1, 2
+MOST_SPREADS = 8.0  # leads of more standard deviations count as so many
 LAST_LR = 0.1  # share of the learning rate that is left at the end
 # Settings that a resumed run may change: when it ends, how it is watched.
 FREE_SETTINGS = {
@@ -147,9 +149,14 @@ class Trainer:
             self._begin_stage(config.stage(progress))
         rollout = self.rollout
         self.league.offer(self.actor, progress)
-        rollout.collect(self.actor, self.league.draw())
+        trying = progress < config.leads_until
+        if trying:
+            assert isinstance(rollout, Rollout)
+            rollout.collect(self.actor, self.league.draw(), leads=True)
+        else:
+            rollout.collect(self.actor, self.league.draw())
         played = time.perf_counter()
-        batch = self.last_batch = self._batch()
+        batch = self.last_batch = self._batch(trying)
         valued = time.perf_counter()
         weights = LossWeights(
             lr=config.lr * (1 + (LAST_LR - 1) * progress),
@@ -193,8 +200,8 @@ class Trainer:
     def _values(self, full: Rows, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         return self.learner.values.decode(torch.from_numpy(evaluate_in_parts(self.critic, full, rows))).numpy()
 
-    def _batch(self) -> Batch:
-        """The decisions of the last rollout that are learned from, with advantages and returns."""
+    def _batch(self, trying: bool) -> Batch:
+        """The decisions of the last rollout that are learned from, with advantages, returns and what was tried."""
         config, rollout = self.config, self.rollout
         if isinstance(rollout, TensorRollout):
             return rollout.batch(self.critic, self.learner.values)
@@ -223,7 +230,15 @@ class Trainer:
             (values + gained).reshape(-1),
             rollout.teacher.reshape(-1),
             rows,
+            self._leads(rollout, rows) if trying else None,
         )
+
+    def _leads(self, rollout: Rollout, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """[N, A] the leads of moves in their kind's spread, so that bids and cards count alike."""
+        leads, mask = (array.reshape(-1, array.shape[-1]) for array in (rollout.leads, rollout.mask))
+        own, kinds = rollout.teacher.reshape(-1), kinds_of(self.game)
+        spread = spreads(leads[rows], own[rows], mask[rows], kinds)
+        return np.clip(leads / spread[kinds[own]][:, None], -MOST_SPREADS, MOST_SPREADS)
 
     def save_checkpoint(self, path: Path) -> None:
         """Write all that the run goes on from; every rank must call it, rank 0 writes."""
@@ -298,10 +313,10 @@ class Trainer:
         return 3 * (4 * weights + states * self.ranks.count) + 10_000_000
 
     def save_bad_batch(self, path: Path, diverged: Diverged) -> None:
-        """Write the minibatch whose loss was no number, for whoever looks for the cause."""
+        """Write the minibatch whose loss was NaN or infinite, to debug it."""
         assert self.last_batch is not None
         batch, rows = self.last_batch, diverged.rows
-        arrays = {name: array for name, array in vars(batch).items() if name not in ("inputs", "full", "rows")}
+        arrays = {name: array for name, array in vars(batch).items() if name not in ("inputs", "full", "rows", "leads")}
         arrays |= {"seen": batch.inputs.seen.obs, "full": batch.full.obs}
         arrays = {name: torch.as_tensor(array[rows]).cpu().numpy() for name, array in arrays.items()}
         file = io.BytesIO()

@@ -20,12 +20,15 @@ from card_envs.engine.dealing import deal_next
 from card_envs.engine.legality import illegal_move, whole_numbers
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs.aec import ObsDtype, observation_box, worst_reward
+from card_envs.envs.rendering import check_render_mode, rendered
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
 from card_envs.opponents.policy import moves_of, sealed, turn_of_states
 
 Indices = Int64s
+VectorRenderMode = Literal["ansi", "rgb_array"]
+VECTOR_RENDER_MODES: tuple[VectorRenderMode, ...] = ("ansi", "rgb_array")
 RESETS = (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP)
 
 
@@ -65,7 +68,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         seat: LearnersSeat = 0,
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         illegal_move: Literal["terminate", "raise"] = "terminate",
-        render_mode: Literal["ansi"] | None = None,
+        render_mode: VectorRenderMode | None = None,
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
@@ -83,7 +86,8 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
                 wrappers want it.
             illegal_move: "terminate": the episode ends with the worst score that one deal can bring (-1 with
                 `reward="win"`). "raise": `IllegalMove`, and nothing has happened.
-            render_mode: "ansi": `render` returns a text for each table.
+            render_mode: "ansi": `render` returns a text for each table. "rgb_array": a picture [H, W, 3] uint8 for
+                each (needs the extra `draw`).
             obs_dtype: "float32" for trainers that feed observations to a network as they are. Only the observation is
                 then float; the mask stays int8.
             options: of the game, see its `options.py`.
@@ -92,7 +96,8 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         if not known or autoreset_mode not in (*RESETS, *(mode.value for mode in RESETS)):
             raise ValueError(f'autoreset_mode: expected "SameStep" or "NextStep", got {autoreset_mode!r}')
         one_of(illegal_move, ("terminate", "raise"), "illegal_move")
-        one_of(render_mode, (None, "ansi"), "render_mode")
+        one_of(render_mode, (None, *VECTOR_RENDER_MODES), "render_mode")
+        check_render_mode(render_mode)
         num_envs = whole_number(num_envs, 1, None, "num_envs")
         self.game = get_game(game)
         rules = self.game.rules
@@ -102,9 +107,13 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self._tables = BatchEnv(self.game, num_envs, options=options)
         self.num_envs = num_envs
         self.illegal_move = illegal_move
-        self.render_mode = render_mode
+        self.render_mode: VectorRenderMode | None = render_mode
         self._same_step = AutoresetMode(autoreset_mode) == AutoresetMode.SAME_STEP
-        self.metadata = {"render_modes": ["ansi"], "render_fps": 1, "autoreset_mode": AutoresetMode(autoreset_mode)}
+        self.metadata = {
+            "render_modes": [*VECTOR_RENDER_MODES],
+            "render_fps": 1,
+            "autoreset_mode": AutoresetMode(autoreset_mode),
+        }
         self.single_observation_space = observation_box(self.game, obs_dtype)
         self._obs_dtype = np.dtype(obs_dtype)
         self.single_action_space = spaces.Discrete(rules.NUM_ACTIONS)
@@ -263,10 +272,10 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self._check_reset()
         return self._tables.mask != 0
 
-    def render(self) -> tuple[str, ...] | None:
-        """With "ansi": the position at each table as the learner's seat sees it."""
+    def render(self) -> tuple[Any, ...] | None:
+        """The position at each table as the learner's seat sees it, as `render_mode` says."""
         if self.render_mode is None:
             return None
         self._check_reset()
-        view = self.game.view
-        return tuple(view.picture(view.view(state, int(seat))) for state, seat in zip(self.states, self._seat))
+        views = (self.game.view.view(state, int(seat)) for state, seat in zip(self.states, self._seat))
+        return tuple(rendered(self.game, view, self.render_mode) for view in views)

@@ -63,7 +63,7 @@ class SearchResult(NamedTuple):
 
 
 class SearchPolicy:
-    """Plays the move that is best on the mean of sampled worlds, in compiled code, on all cores where tables allow."""
+    """Plays the move that is best on average over sampled worlds, in compiled code, on all cores where tables allow."""
 
     def __init__(self, game: Game, num_worlds: int, num_threads: int | None = None, guide: Guide | None = None) -> None:
         """Search with a budget.

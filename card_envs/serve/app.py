@@ -13,6 +13,7 @@ from fastapi import FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
+from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -34,7 +35,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'",
 }
-DOCS = ("/docs", "/redoc")  # pages of FastAPI, whose scripts come from elsewhere
+DOCS = "/docs"  # FastAPI's page, which has a script within it
+DOCS_POLICY = f"{HEADERS['Content-Security-Policy']}; script-src 'self' 'unsafe-inline'"
 
 Wait = Annotated[float, Query(ge=0, le=30, allow_inf_nan=False, description="seconds to wait for the seat's turn")]
 Picture = Annotated[Literal["wide", "tall"] | None, Query(description="add a drawing (SVG), for such a screen")]
@@ -61,7 +63,9 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     failures: dict[int | str, dict[str, Any]] = {
         status: {"model": messages.Failure} for status in sorted({*messages.STATUS.values(), 400})
     }
-    app = FastAPI(title="card_envs", version="1", lifespan=life, responses=failures)
+    app = FastAPIOffline(
+        redoc_url=None, favicon_url="/icon.svg", title="card_envs", version="1", lifespan=life, responses=failures
+    )
     app.add_middleware(Bounds, body=seats.limits.body)
     app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings shrink to a tenth
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
@@ -209,7 +213,7 @@ class Bounds:
             return
         headers = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
         if scope["path"].startswith(DOCS):
-            del headers[b"content-security-policy"]
+            headers[b"content-security-policy"] = DOCS_POLICY.encode()
         left = self.body
 
         async def bounded() -> Message:

@@ -79,7 +79,7 @@ def serve_http(
         timeout_keep_alive=SECONDS_TO_KEEP,
         limit_concurrency=2 * seats.limits.streams,
     )
-    tell("making ready: the first time on a machine takes minutes")
+    tell("loading; the first start on a machine compiles the games, which takes minutes")
     seats.advisers.warm_up(tell)
     gc.collect()
     gc.freeze()  # what is loaded stays; to look at it again in each collection would hold up everybody

@@ -45,7 +45,7 @@ def watch_game(
         seed: of deals and opponents; None: another game each time.
         options: of the game.
         record: where to save the moves that were played, or None.
-        delay: seconds for each move; None: the person steps, forth and back.
+        delay: seconds for each move; None: the person steps, forwards and backwards.
         console: where to print.
         gif: a file to write as pictures, instead of showing the game.
 

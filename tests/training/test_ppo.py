@@ -14,6 +14,7 @@ from card_envs.game import Field
 from card_envs.opponents.network import NetworkPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from training.config import Config
+from training.leads import SHARPNESS
 from training.network import Inputs, Network, Rows
 from training.ppo import Batch, Diverged, Learner, LossWeights
 from training.ranks import Ranks
@@ -147,6 +148,24 @@ def test_copying_alone_learns_the_teachers_moves() -> None:
         figures = learned.update(batch, LossWeights(1e-2, 0.0, imitation=1.0))
     assert figures["imitation_loss"] < 0.2
     assert np.mean(batch.actions == batch.teacher) > 0.8
+
+
+def test_leads_alone_teach_what_moves_gain() -> None:
+    learned = learner()
+    rng = np.random.default_rng(11)
+    for _ in range(60):
+        batch = bandit_batch(learned, rng)
+        context = batch.inputs.seen.obs.argmax(axis=1)
+        batch.advantages[:] = 0
+        batch.teacher[:] = 0
+        batch.leads = REWARDS[context] - REWARDS[context, :1]
+        figures = learned.update(batch, LossWeights(1e-2, 0.0))
+    assert figures["leads_loss"] < 0.01
+    with torch.no_grad():
+        logits = actor_of(learned)(batch.inputs.seen, batch.rows)
+    found = (logits - logits[:, :1]).numpy()[:, [1, 3]] / SHARPNESS
+    np.testing.assert_allclose(found, batch.leads[:, [1, 3]], atol=0.25)
+    assert (batch.actions == REWARDS[:, [0, 1, 3]].argmax(axis=1)[context].choose([0, 1, 3])).mean() > 0.95
 
 
 def test_only_the_chosen_fields_are_copied() -> None:

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from card_envs import load_opponent
 from card_envs.opponents.folder import WEIGHTS_FILE
-from training import checkpoint
+from training import checkpoint, launch
 from training.config import Config
 from training.train import app
 from training.trainer import Trainer
@@ -271,6 +271,56 @@ def test_two_processes_train_one_policy(tmp_path: Path) -> None:
     assert len(facts["ranks"]) == 2
     alone = CliRunner().invoke(app, [*arguments, "decisions=5000", "--resume"])
     assert alone.exit_code == 2 and "2 processes, now there are 1" in alone.output.replace("\n", " ")
+
+
+def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
+    """As many decisions in each update as one process has; errors and exit codes are the run's own."""
+    command = [sys.executable, "-m", "training.train", *toml(tmp_path), "--processes", "2"]
+    done = subprocess.run([*command, "decisions=4000"], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"training in 2 of {launch.cores()} cores" in done.stdout and done.stdout.count("load_opponent(") == 1
+    _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
+    assert len(facts["ranks"]) == 2
+    assert (facts["settings"]["tables"], facts["settings"]["minibatch"]) == (16, 32)  # of 32 and 64
+    wrong = subprocess.run([*command, "decisions=1", "tables=33"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and "--processes: expected a number that divides tables = 33" in wrong.stdout
+    lost = subprocess.run(
+        [*command, "--resume", "decisions=5000", "lr=0.5"], capture_output=True, text=True, check=False
+    )
+    assert lost.returncode == 2 and "the run had lr" in lost.stdout + lost.stderr
+    assert "Traceback" not in lost.stdout + lost.stderr
+
+
+def test_ctrl_c_ends_a_shared_run_as_it_ends_another(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "training.train", *toml(tmp_path), "--processes", "2", "minutes=60"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        wait_for_lines(process, tmp_path / "runs" / "tiny" / "log.jsonl", 2)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        output, _ = process.communicate(timeout=120)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130 and "saved to" in output and "Traceback" not in output, output
+    _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
+    assert facts["decisions"] > 0
+
+
+@pytest.mark.parametrize(
+    ("cores", "tables", "minibatch", "number"),
+    [(1, 512, 2048, 1), (2, 512, 2048, 2), (8, 512, 2048, 4), (2, 513, 2048, 1), (3, 1536, 2048, 2), (4, 100, 64, 1)],
+)
+def test_as_many_processes_as_pay(
+    cores: int, tables: int, minibatch: int, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "cores", lambda: cores)
+    config = Config(game="back_alley", minutes=1, tables=tables, minibatch=minibatch)
+    assert launch.processes_for(config, 0) == number
+    for wrong in (-1, 7):
+        with pytest.raises(ValueError, match="--processes: expected a number that divides"):
+            launch.processes_for(config, wrong)
 
 
 def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> None:

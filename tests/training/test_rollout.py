@@ -11,6 +11,7 @@ import torch
 
 from card_envs import get_game
 from card_envs.opponents.network import input_fields
+from card_envs.opponents.sparse import compress
 from training.config import Config
 from training.league import League
 from training.network import Actor, AfterstateNetwork, Network
@@ -53,6 +54,24 @@ def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_m
     expected = log_all.gather(1, torch.from_numpy(actions))[:, 0]
     np.testing.assert_allclose(rollout.log_probabilities.reshape(-1), expected, atol=1e-5)
     np.testing.assert_array_equal(rollout.learned, rollout.mask.sum(axis=2, dtype=int) > 1)
+
+
+def test_what_was_found_while_playing_is_not_looked_for_again() -> None:
+    rollout = played()
+    sparse, rows = rollout.inputs().seen.sparse, rollout.seen.reshape(-1, rollout.seen.shape[-1])
+    for found, expected in zip(sparse, compress(rows, np.arange(len(rows)), rollout.scale)):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_scripted_players_moves_are_not_looked_at() -> None:
+    rollout = played(sees_moves=True, network="afterstates", greedy_share=0.5)
+    assert rollout.after is not None
+    scripted = rollout.sitting[np.arange(40), rollout.seat] == SCRIPTED
+    counts = np.diff(rollout.after.first).reshape(scripted.shape)
+    assert scripted.any() and not counts[scripted].any()
+    np.testing.assert_array_equal(counts[~scripted], rollout.mask.sum(axis=2, dtype=np.int64)[~scripted])
+    actions = np.nonzero(rollout.mask[~scripted])[1]
+    np.testing.assert_array_equal(rollout.after.action, actions)
 
 
 def test_buffers_belong_together() -> None:

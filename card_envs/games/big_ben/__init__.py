@@ -1,4 +1,4 @@
-"""Big Ben: a patience for one player with two packs. Rules: RULES.md."""
+"""Big Ben: a solitaire game with two packs. Rules: RULES.md."""
 
 from card_envs.game import Game
 

@@ -1,4 +1,4 @@
-"""Russian Bank (Crapette): two players, a competitive patience. Rules: RULES.md."""
+"""Russian Bank (Crapette): two players, competitive solitaire. Rules: RULES.md."""
 
 from card_envs.game import Game
 

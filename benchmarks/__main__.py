@@ -1,0 +1,66 @@
+"""`python -m benchmarks`: all benchmarks whose libraries are here, as a table; with `--write` into README.md.
+
+The table stands there between the marks `<!-- benchmarks -->` and `<!-- /benchmarks -->`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import platform
+import sys
+from pathlib import Path
+
+from benchmarks.measuring import Row, markdown
+from card_envs.files import replace_file
+
+BENCHMARKS = {"c_reference": 1.0, "open_spiel_games": 1.0, "pettingzoo_classic": 1.0, "maskable_ppo": 4.0}  # how long
+FIRST, LAST = "<!-- benchmarks -->\n", "<!-- /benchmarks -->\n"
+PAGES = (Path(__file__).with_name("README.md"),)
+
+
+def processor() -> str:
+    """What this machine calls its processor."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def rewritten(page: str, text: str, name: str) -> str:
+    """A page with this text between the marks. Raises ValueError where they are missing."""
+    before, found, rest = page.partition(FIRST)
+    _, closed, after = rest.partition(LAST)
+    if not found or not closed:
+        raise ValueError(f"{name}: expected the lines {FIRST.strip()} and, after it, {LAST.strip()}")
+    return before + FIRST + text + LAST + after
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each of the two, about (default 5)")
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS), help="these alone")
+    parser.add_argument("--write", action="store_true", help="put the table into benchmarks/README.md")
+    arguments = parser.parse_args()
+    if not 0 < arguments.seconds < 3600:
+        parser.error(f"--seconds: expected a number above 0, got {arguments.seconds}")
+    rows: list[Row] = []
+    missing: list[str] = []
+    for name in arguments.only:
+        try:
+            for row in importlib.import_module(f"benchmarks.{name}").rows(arguments.seconds * BENCHMARKS[name]):
+                rows.append(row)
+                print(f"{row.work} / {row.other}: {row.cells()[-1]}", file=sys.stderr, flush=True)
+        except ModuleNotFoundError as error:
+            missing.append(f"{name}: needs {error.name}")
+    machine = f"one core of {processor()}, Python {platform.python_version()}"
+    text = f"On {machine}, by CPU time, in turns:\n\n{markdown(rows)}"
+    text += "".join(f"\nNot measured: {one}.\n" for one in missing)
+    print(text, end="")
+    if arguments.write:
+        for page in PAGES:
+            replace_file(page, rewritten(page.read_text(), text, str(page)))
+
+
+if __name__ == "__main__":
+    main()

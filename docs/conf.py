@@ -1,0 +1,147 @@
+"""The documentation site: `make docs`. Documents lie where they are read on their own, so its source is the checkout.
+
+The pages of games are their RULES.md, with a picture, facts and measured strength put in while the site is built.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+os.environ["PYTHONPATH"] = sys.path[1]  # of the notebook
+
+import figures
+
+from card_envs import GAMES, Game
+from card_envs.draw import draw
+from card_envs.envs.aec import CardEnv
+from card_envs.layout import rules_page
+from card_envs.opponents import load_opponent
+
+ROOT = Path(__file__).parents[1]
+SHOWN_AFTER = 60  # moves of the deal in a game's picture; fewer where it ends before
+
+project = "card_envs"
+author = copyright = "The card_envs authors"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "README"
+include_patterns = [
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "strength/README.md", "training/NOTES.md",
+    "card_envs/games/*/RULES.md", "docs/**.md", "docs/notebook.ipynb",
+]  # fmt: skip
+exclude_patterns = [".*", "build", "dist", "runs", "card_envs/scaffold"]
+
+html_theme = "furo"
+html_title = "card_envs"
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+html_favicon = "../card_envs/serve/page/icon.svg"
+html_copy_source = html_show_sourcelink = False
+
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+napoleon_use_ivar = True  # else attributes that are properties as well would be described twice
+default_role = "code"  # docstrings have `names` in single backticks
+autodoc_member_order = "bysource"
+autoclass_content = "both"  # the arguments stand in `__init__`
+autodoc_inherit_docstrings = False
+autodoc_typehints = "none"  # signatures and docstrings say it
+autodoc_default_options = {"members": True, "undoc-members": False}
+
+SECTIONS = {
+    "Games": [rules_page(game).relative_to(ROOT) for game in GAMES.values() if ROOT in rules_page(game).parents],
+    "Guides": [
+        "docs/guides/install.md", "docs/guides/your-trainer.md", "docs/guides/train.md", "docs/guides/opponents.md",
+        "docs/guides/compare.md", "docs/guides/frontends.md", "docs/guides/onnx.md", "docs/notebook.ipynb",
+        "CONTRIBUTING.md",
+    ],
+    "Reference": ["docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "docs/serving.md"],
+    "Background": [
+        "docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md",
+    ],
+}  # fmt: skip
+
+
+def contents() -> str:
+    """The table of contents, which the front page keeps out of sight."""
+    return "".join(
+        f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n"
+        + "".join(f"/{Path(name).with_suffix('')}\n" for name in names)
+        + "```\n"
+        for caption, names in SECTIONS.items()
+    )
+
+
+def picture(game: Game) -> str:
+    """A position in the middle of a deal, as the seat to move sees it."""
+    env, greedy = CardEnv(game), load_opponent("greedy", game)
+    env.reset(seed=2)
+    seen = []
+    while env.agents and env.deals == 1 and len(seen) < SHOWN_AFTER:
+        seen.append(env.view(env.agent_selection))
+        env.step(env.parse_move(greedy.advise(seen[-1])[0][0]))
+    return draw(game, seen[len(seen) // 2])
+
+
+def facts(game: Game) -> str:
+    """What readers of PettingZoo's and Gymnasium's pages look for first."""
+    rules = game.rules
+    agents = ", ".join(f"`player_{seat}`" for seat in range(rules.NUM_SEATS))
+    space = f"`Box` int8, shape `({rules.OBS_SIZE},)`, beside the mask `({rules.NUM_ACTIONS},)`"
+    module = f"{game.name}_v{game.version}"
+    teams = [[str(seat) for seat, own in enumerate(game.sides) if own == side] for side in range(game.num_sides)]
+    rows = [
+        ["import", f"`from card_envs import {module}`"],
+        ["PettingZoo (AEC)", f'`{module}.env()`, or `pettingzoo.make("aec", "{game.id}")`'],
+        ["Gymnasium", f'`gymnasium.make("{game.gymnasium_id}", opponents="greedy")`; `make_vec` for many tables'],
+        ["agents", f"{rules.NUM_SEATS}: {agents}"],
+        ["sides", " against ".join(" and ".join(team) for team in teams) if game.num_sides > 1 else "one"],
+        ["actions", f"`Discrete({rules.NUM_ACTIONS})`"],
+        ["observation", space],
+        ["full state, for critics", f"`Box` int8, shape `({rules.FULL_SIZE},)`"],
+        ["options", ", ".join(f"`{name}={field.default!r}`" for name, field in game.options.model_fields.items())],
+    ]
+    return figures.rows(rows[0], rows[1:])
+
+
+def strengths(game: Game) -> str:
+    """What was measured of its opponents."""
+    found = figures.comparison(game)
+    what = "deals" if game.is_solitaire else "mirrored pairs"
+    options = "".join(f", `{name}={value}`" for name, value in found["options"].items())
+    return (
+        f"## Strength\n\n{found['pairs']:,} {what}{options}; 95 % intervals. "
+        f"[More tables](/strength/README.md) say how they were made.\n\n{figures.strength(found)}\n"
+    )
+
+
+def complete(app: Sphinx, name: str, source: list[str]) -> None:
+    """Put into a page what it has on the site only."""
+    if name == root_doc:
+        source[0] += contents()
+    for game in GAMES.values():
+        if ROOT / f"{name}.md" == rules_page(game):
+            title, intro, rest = source[0].split("\n\n", 2)
+            shown = f"```{{raw}} html\n<figure class=table>{picture(game)}</figure>\n```"
+            source[0] = "\n\n".join([title, intro, shown, facts(game), strengths(game), rest])
+
+
+def lead_home(app: Sphinx, error: Exception | None) -> None:
+    """The folder's own page is the front page."""
+    if error is None and app.builder.name == "html":
+        page = f'<!doctype html><meta http-equiv="refresh" content="0; url={root_doc}.html"><title>card_envs</title>\n'
+        (Path(app.outdir) / "index.html").write_text(page)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", complete)
+    app.connect("build-finished", lead_home)

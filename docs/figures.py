@@ -1,0 +1,146 @@
+"""Writes the tables of measured figures into the documents: `python docs/figures.py`.
+
+Where they come from: `strength/GAME-*.json`, which `compare --json` writes, and `docs/speed.json`, which `bench --json`
+writes. A table stands between `<!-- figures: NAME -->` and `<!-- /figures -->`; what the names are, `tables` says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from card_envs import GAMES, Game
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md")
+MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- /figures -->\n)", re.S)
+FRONT_PAGE = ("random playouts, M/s", "BatchEnv.step, 1,024 tables, M/s", "AEC last + step, k/s")  # rows of `bench`
+
+Figures = dict[str, Any]
+
+
+def rows(head: list[str], body: list[list[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *body]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def spread(figure: Figures | None, scale: float = 1, form: str = ".0f", unit: str = "") -> str:
+    """A mean with its 95 % interval."""
+    if figure is None:
+        return ""
+    mean, low, high = (
+        endless if figure[key] is None else f"{scale * figure[key]:{form}}"
+        for key, endless in (("mean", "?"), ("low", "-∞"), ("high", "∞"))
+    )
+    return f"{mean} ({low} to {high}){unit}" if (low, high) != (mean, mean) else f"{mean}{unit}"
+
+
+def time(microseconds: float) -> str:
+    """What a move takes."""
+    if microseconds >= 1000 / 3:
+        return f"{microseconds / 1000:.1f} ms"
+    return f"{microseconds:.1f} µs" if microseconds >= 1 else "under 1 µs"
+
+
+def by_strength(found: Figures) -> list[Figures]:
+    """The policies of a comparison, the strongest first."""
+    key = "rating" if "rating" in found["policies"][0] else "win_share"
+    return sorted(found["policies"], key=lambda policy: -policy[key]["mean"])
+
+
+def strength(found: Figures) -> str:
+    """The policies of a comparison with all their figures."""
+    solved = "won_of_winnable" in found["policies"][0]
+    body = []
+    for policy in by_strength(found):
+        won, move = spread(policy["win_share"], 100, ".1f", " %"), time(policy["microseconds_per_move"])
+        if "rating" in policy:
+            cells = [spread(policy["rating"]), won, spread(policy["margin_per_episode"], form="+.1f")]
+        else:
+            cells = [won, spread(policy["score"], form=".1f")]
+            cells += [spread(policy["won_of_winnable"], 100, ".1f", " %")] if solved else []
+        body.append([f"`{policy['name']}`", *cells, move])
+    two_sides = "rating" in found["policies"][0]
+    head = ["rating", "won", "margin"] if two_sides else ["deals won", "score", *["of the winnable"] * solved]
+    return rows(["", *head, "a move"], body)
+
+
+def comparison(game: Game) -> Figures:
+    """The comparison of a game with the most pairs."""
+    found = [json.loads(path.read_text()) for path in sorted((ROOT / "strength").glob(f"{game.name}-*.json"))]
+    found = [figures for figures in found if "policies" in figures]
+    if not found:
+        raise SystemExit(f"strength/{game.name}-*.json: nothing there: python -m card_envs compare … --json …")
+    chosen: Figures = max(found, key=lambda figures: figures["pairs"])
+    return chosen
+
+
+def summary() -> str:
+    """All games beside each other: ratings, or deals won in a game for one."""
+    games = list(GAMES.values())
+    found = [comparison(game) for game in games]
+    head, counts = [""], ["measured on"]
+    for game, figures in zip(games, found):
+        options = ", ".join(f"`{name}={value}`" for name, value in figures["options"].items())
+        head.append(f"{game.title} ({options})" if options else game.title)
+        counts.append(f"{figures['pairs']:,} {'deals' if game.is_solitaire else 'mirrored pairs'}")
+    cells = [
+        {
+            policy["name"]: spread(policy["rating"])
+            if "rating" in policy
+            else f"won {spread(policy['win_share'], 100, '.1f', ' %')}"
+            for policy in by_strength(figures)
+        }
+        for figures in found
+    ]
+    places: dict[str, list[float]] = {}  # of each policy, from 0 for the strongest of a game to 1
+    for column in cells:
+        for place, name in enumerate(column):
+            places.setdefault(name, []).append(place / max(1, len(column) - 1))
+    names = sorted(places, key=lambda name: sum(places[name]) / len(places[name]))
+    body = [[f"`{name}`", *(column.get(name, "–") for column in cells)] for name in names]
+    return rows(head, [*body, counts])
+
+
+def speed(labels: tuple[str, ...] = ()) -> str:
+    """What `bench` measured by CPU time: these rows, or all of them with what the clock said beside it."""
+    found = json.loads((ROOT / "docs" / "speed.json").read_text())["games"]
+    games = [game for game in GAMES.values() if game.name in found]
+    form = "{cpu:.3g}" if labels else "{cpu:.3g} / {clock:.3g}"
+    body = [
+        [label, *(form.format(**found[game.name][label]) for game in games)]
+        for label in labels or tuple(found[games[0].name])
+    ]
+    return rows(["", *(game.title for game in games)], body)
+
+
+def tables() -> dict[str, str]:
+    """The tables by their names: `strength`, `speed`, `speed-all`, and each `GAME-*.json` of strength/."""
+    found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed()}
+    for path in (ROOT / "strength").glob("*.json"):
+        figures = json.loads(path.read_text())
+        if "policies" in figures:
+            found[path.name] = strength(figures)
+    return found
+
+
+def rewritten(text: str) -> str:
+    """A document with its tables as they should be. Raises KeyError for a name that is none."""
+    known = tables()
+    return MARKED.sub(lambda found: found[1] + known[found[2]] + found[3], text)
+
+
+if __name__ == "__main__":
+    check = sys.argv[1:] == ["--check"]
+    for name in DOCUMENTS:
+        page = ROOT / name
+        text = page.read_text()
+        if rewritten(text) != text:
+            if check:
+                raise SystemExit(f"{name}: its figures are not those of the JSON files: python docs/figures.py")
+            page.write_text(rewritten(text))
+            print(f"written: {name}")

@@ -1,0 +1,106 @@
+"""The documents: their code blocks run, their figures are those measured, and the front page is short."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+BLOCKS = [
+    (language, code)
+    for page in PAGES
+    for language, code in re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(), re.M | re.S)
+]
+LINES = list(dict.fromkeys(line for language, code in BLOCKS if language == "bash" for line in code.splitlines()))
+# What makes a training run short; everything else runs as it stands.
+SHORT = ["minutes=0.05", "tables=64", "steps=16", "quick_pairs=2", "final_pairs=4"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the documents' commands leave behind, so that they can run in any order."""
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "configs").symlink_to(ROOT / "configs")
+    run([sys.executable, "-m", "training.train", "--config", "configs/quickstart.toml", *SHORT], folder)
+    run([sys.executable, "-m", "card_envs", "play", "back_alley", "--record", "game.json"], folder, text="quit\n")
+    run([sys.executable, "-m", "card_envs", "export", "back_alley/ppo", "model.onnx"], folder)
+    run([sys.executable, "-m", "card_envs", "import", "back_alley", "model.onnx", "runs/imported"], folder)
+    return folder
+
+
+def run(command: list[str], folder: Path, text: str | None = None) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, input=text, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_every_block_is_known() -> None:
+    assert {language for language, _ in BLOCKS} <= {"bash", "python"}
+    assert len(BLOCKS) > 5
+
+
+@pytest.mark.parametrize("code", [code for language, code in BLOCKS if language == "python"])
+def test_python_blocks_run(code: str, folder: Path) -> None:
+    run([sys.executable, "-c", code], folder)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_commands_run(line: str, folder: Path) -> None:
+    words = shlex.split(line, comments=True)
+    if not words or words[0] in ("git", "cd", "pip"):
+        return
+    if words[0] == "make":  # what it would do, without doing it
+        assert "python" in run(["make", "-n", "-C", str(ROOT), *words[1:]], folder)
+        return
+    assert words[:2] == ["python", "-m"], f"a document shows a command that this test does not know: {line}"
+    extra: list[str] = []
+    if words[2] == "training.train":
+        extra = SHORT
+    if "compare" in words:
+        extra = ["--pairs", "10"]
+    if "solve" in words:
+        extra = ["--packs", "2"]
+    if "survey" in words:
+        extra = ["--episodes", "20"]
+    if "bench" in words:
+        extra = ["--seconds", "0.05"]
+    run([sys.executable, *words[1:], *extra], folder, text="quit\n")
+
+
+def test_the_front_page_is_short() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 120 and max(map(len, lines)) <= 120
+
+
+def test_figures_are_those_measured() -> None:
+    """`make figures` writes them."""
+    run([sys.executable, str(ROOT / "docs" / "figures.py"), "--check"], ROOT)
+
+
+def test_the_notebook_is_kept_without_outputs() -> None:
+    """The site's build runs it."""
+    cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())["cells"]
+    assert len(cells) > 5
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    faults = runpy.run_path(str(ROOT / "docs" / "links.py"))["faults"]
+    (tmp_path / "a.html").write_text('<p id=here><a href="b.html#there"><a href="#here"><a href="https://x.org/">')
+    (tmp_path / "b.html").write_text('<p id=there><img src="../c.png">')
+    assert faults(tmp_path) == ["b.html: ../c.png: no such file"]
+    (tmp_path / "b.html").write_text('<script src="https://x.org/x.js"></script>')
+    assert (
+        faults(tmp_path)
+        == ["b.html: loads https://x.org/x.js", "a.html: b.html#there: no such place on that page"][::-1]
+    )

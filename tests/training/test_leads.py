@@ -1,0 +1,117 @@
+"""What moves gain over the scripted player's: against tables that are played on step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs import load_opponent
+from card_envs.compare.pairs import play_pairs
+from card_envs.engine.batch import BatchEnv
+from card_envs.game import Int64s
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from training.config import Config
+from training.leads import kinds_of, leads_over, spreads
+from training.network import new_actor
+from training.rollout import Rollout
+from training.trainer import Trainer
+
+TABLES = 200
+
+
+def dealt() -> tuple[BatchEnv, Int64s]:
+    env = BatchEnv(HIGH_CARD, TABLES, 3)
+    return env, scripted(env)
+
+
+def scripted(env: BatchEnv) -> Int64s:
+    moves = np.zeros(TABLES, np.int64)
+    env.bot_actions("greedy", moves)
+    return moves
+
+
+def gained(action: int) -> NDArray[np.floating]:
+    """[B] points of the first seat to move, who plays `action` where that is legal, the scripted player then."""
+    env, own = dealt()
+    seat, tables = env.seat.copy(), np.arange(TABLES)
+    moves = np.where(env.mask[:, action] != 0, action, own)
+    sums, running = np.zeros(TABLES), np.ones(TABLES, np.bool_)
+    while running.any():
+        env.step(moves)
+        sums += np.where(running, env.rewards[tables, seat], 0)
+        running &= ~env.done
+        moves = scripted(env)
+    return sums
+
+
+def test_leads_are_what_playing_on_brings() -> None:
+    env, own = dealt()
+    before = env.states.copy()
+    leads = leads_over(HIGH_CARD, env.states, own, env.mask)
+    assert (env.states == before).all()
+    results = np.stack([gained(action) for action in range(HIGH_CARD.rules.NUM_ACTIONS)], axis=1)
+    # Points are zero-sum: being ahead by so many counts each of them twice.
+    expected = np.where(env.mask != 0, results - results[np.arange(TABLES), own][:, None], 0)
+    scale = leads[expected != 0] / expected[expected != 0]
+    assert len(scale) > 50 and (scale == scale[0]).all() and scale[0] > 0
+    assert (leads[expected == 0] == 0).all()
+
+
+def test_spreads_are_those_of_the_best_rival() -> None:
+    leads = np.array([[0, 2, -9], [0, 4, 1], [5, 0, -9], [0, 0, 0]], np.float32)
+    own, mask = np.array([0, 0, 1, 2]), np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1]], np.int8)
+    # Rivals' best leads: 2 and 4 where the own move is of the first kind, 5 of the second; the last has no rival.
+    np.testing.assert_array_equal(spreads(leads, own, mask, np.array([0, 1, 1])), [1.0, 1.0])
+    np.testing.assert_allclose(spreads(leads, own, mask, np.array([0, 0, 0])), [np.std([2, 4, 5])])
+
+
+def config(**more: Any) -> Config:
+    return Config(
+        **{
+            "game": HIGH_CARD.name,
+            "decisions": 150_000,
+            "tables": 256,
+            "steps": 24,
+            "hidden": [32],
+            "minibatch": 256,
+            "lr": 5e-3,
+            "reward_scale": 1,
+            "leads_until": 1.0,
+            **more,
+        }
+    )
+
+
+def test_rollouts_try_every_decision() -> None:
+    small = config(tables=8, steps=5)
+    rollout = Rollout(HIGH_CARD, small, {}, [0])
+    states = rollout.env.states.copy()
+    rollout.collect(new_actor(HIGH_CARD, small), None, leads=True)
+    np.testing.assert_array_equal(rollout.leads[0], leads_over(HIGH_CARD, states, rollout.teacher[0], rollout.mask[0]))
+    assert (rollout.leads[rollout.mask == 0] == 0).all() and (rollout.leads != 0).any()
+    assert (np.take_along_axis(rollout.leads, rollout.teacher[..., None], axis=2) == 0).all()
+    assert kinds_of(HIGH_CARD).tolist() == [0] * HIGH_CARD.rules.NUM_ACTIONS
+
+
+@pytest.mark.parametrize("more", [{}, {"network": "afterstates", "hint": 1.0}])
+def test_leads_are_learned(more: dict[str, Any]) -> None:
+    trainer = Trainer(config(**more))
+    figures = [trainer.iterate()]
+    while trainer.progress < 1:
+        figures.append(trainer.iterate())
+    assert figures[-1]["leads_loss"] < 0.8 * figures[0]["leads_loss"]
+    policy = trainer.actor.stored(HIGH_CARD)
+    policy.sampled = False
+    found = play_pairs(HIGH_CARD, policy, load_opponent("greedy", HIGH_CARD), 2000).margin_per_episode
+    assert found.low > 0.05, found
+
+
+def test_then_its_own_games_teach() -> None:
+    trainer = Trainer(config(leads_until=0.5, decisions=20_000))
+    phases = []
+    while trainer.progress < 1:
+        phases.append("leads_loss" in trainer.iterate())
+    assert phases[0] and not phases[-1] and sorted(phases, reverse=True) == phases

@@ -1,0 +1,75 @@
+"""One run in several processes on this machine, one a core, that learns just as one process would, only faster.
+
+The tables and each minibatch are divided among them, so that an update sees as many decisions as before. Torch's own
+launcher starts them. (Playing is a tenth of the time of learning, so playing ahead on another core would gain less.)
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from training.config import Config
+
+MIN_TABLES = 128  # of a process: smaller batches cost more a decision than a process gains
+LOST = 3  # exit code: as of a run that failed
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processes_for(config: Config, wanted: int) -> int:
+    """How many processes share a run.
+
+    Args:
+        config: of the run as a whole.
+        wanted: so many; 0: one for each core, as far as its tables and minibatches can be divided.
+
+    Raises:
+        ValueError: they can't be divided among so many.
+    """
+    if wanted == 0:
+        most = max(1, min(cores(), config.tables // MIN_TABLES))
+        return next(number for number in range(most, 0, -1) if _fits(config, number))
+    if wanted < 0 or not _fits(config, wanted):
+        sizes = f"tables = {config.tables} and minibatch = {config.minibatch}"
+        raise ValueError(f"--processes: expected a number that divides {sizes}, or 0 for all cores; got {wanted}")
+    return wanted
+
+
+def _fits(config: Config, number: int) -> bool:
+    return config.tables % number == 0 and config.minibatch % number == 0
+
+
+def shares(config: Config, number: int) -> list[str]:
+    """The settings of each process of so many."""
+    return [f"tables={config.tables // number}", f"minibatch={config.minibatch // number}"]
+
+
+def launch(arguments: list[str], number: int) -> int:
+    """Run `training.train` with these arguments in so many processes; returns the exit code."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # the run itself says what happened
+    os.environ["OMP_NUM_THREADS"] = "1"
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=number,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=0,
+        monitor_interval=0.1,
+    )
+    try:
+        elastic_launch(config, sys.executable)("-m", "training.train", *arguments)
+    except SignalException as signal:
+        return 128 + int(signal.sigval)
+    except ChildFailedError as error:
+        return next((failure.exitcode for failure in error.failures.values() if failure.exitcode > 0), LOST)
+    return 0

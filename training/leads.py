@@ -1,0 +1,91 @@
+"""What each legal move of a position gains over `greedy`'s, where `greedy` plays on.
+
+The hidden cards are those of the deal as it was played: what the others did is believed as far as it deserves, without
+a model of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.compile import bind
+from card_envs.game import Game, Int8s, Int64s
+from card_envs.opponents.search import TO_THE_END
+from card_envs.opponents.searching import Scratch, Trials, try_moves
+from card_envs.opponents.value import NO_NET, Net
+
+if TYPE_CHECKING:
+    import torch
+
+PLAYER = "greedy"
+SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for a lead of one standard deviation
+
+
+def try_tables(
+    first: int, last: int, states: NDArray[Any], own: Int64s, live: Int8s, horizon: int, net: Net, scratch: Scratch,
+    trials: Trials,
+) -> None:  # fmt: skip
+    """Try all moves of each table; `live` [B, A] holds the legal moves without the own one."""
+    for i in range(first, last):
+        scratch.states[0] = states[i]
+        found = Trials(trials.sums[i], trials.squares[i], trials.worlds[i])
+        try_moves(own[i], live[i], horizon, net, scratch, found)
+
+
+def leads_over(
+    game: Game, states: NDArray[Any], own: Int64s, mask: Int8s, horizon: int = TO_THE_END, net: Net = NO_NET
+) -> NDArray[np.float32]:
+    """[B, A] points that each legal move brings the mover's side beyond what the own one does; 0 where illegal.
+
+    Args:
+        game: what is played.
+        states: [B]; they stay as they are.
+        own: [B] the moves of `greedy`.
+        mask: [B, A] legal moves.
+        horizon: moves after the first that are played out at most; then `net` says what the position is worth.
+        net: a value network.
+    """
+    rows = np.arange(len(own))
+    live = mask.copy()
+    live[rows, own] = 0
+    trials = Trials(np.zeros(mask.shape), np.zeros(mask.shape), np.zeros(mask.shape, np.int64))
+    full, layers = np.zeros(len(net.first) - 1, np.int8), np.zeros((2, max(net.second.shape)), np.float32)
+    scratch = Scratch(np.zeros(2, states.dtype), full, layers, np.zeros(mask.shape[1]))
+    bind(try_tables, game, PLAYER)(0, len(own), states, own, live, horizon, net, scratch, trials)
+    return np.where(live != 0, trials.sums - trials.sums[rows, own][:, None], 0).astype(np.float32)
+
+
+def leads_loss(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """The sum of squared errors of some leads, in standard deviations.
+
+    Moves that the network itself believes far behind are told apart from each other for nothing: others count more.
+    """
+    return ((found - wanted) ** 2 / (1 + found.detach() ** 2)).sum()
+
+
+def kinds_of(game: Game) -> Int64s:
+    """[A] which of the game's kinds of decisions (`phases`) each action belongs to."""
+    kinds = np.zeros(game.rules.NUM_ACTIONS, np.int64)
+    for number, actions in enumerate(game.phases.values()):
+        kinds[actions.start : actions.stop] = number
+    return kinds
+
+
+def spreads(leads: NDArray[np.float32], own: Int64s, mask: Int8s, kinds: Int64s) -> NDArray[np.float32]:
+    """[K] the standard deviation of the best rival's lead in each kind of decision; 1 where there is none.
+
+    Args:
+        leads: [n, A].
+        own: [n] the moves of `greedy`.
+        mask: [n, A] legal moves.
+        kinds: [A] the kind of decision that an action belongs to, below K.
+    """
+    rivals = mask != 0
+    rivals[np.arange(len(own)), own] = False
+    best = np.where(rivals, leads, -np.inf).max(axis=1)
+    kind = np.where(np.isfinite(best), kinds[own], -1)
+    found = [float(best[kind == k].std()) if (kind == k).any() else 0.0 for k in range(int(kinds.max()) + 1)]
+    return np.array([spread or 1.0 for spread in found], np.float32)
