@@ -64,7 +64,9 @@ SECTIONS = {
         "docs/guides/compare.md", "docs/guides/frontends.md", "docs/guides/onnx.md", "docs/notebook.ipynb",
         "CONTRIBUTING.md",
     ],
-    "Reference": ["docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "docs/serving.md"],
+    "Reference": [
+        "docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "docs/gpu.md", "docs/serving.md",
+    ],
     "Background": [
         "docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md",
     ],
