@@ -125,7 +125,7 @@ def test_ptx_run_as_c_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: 
     """All fields and States of tables under all options in turn, bit by bit."""
     RunAsC.folder = tmp_path
     for options in option_sets(game):
-        expected = played(BatchEnv(game, 500, 3, options=options, skip_forced=skip_forced), 300)
-        found = played(RunAsC(game, 500, 3, options=options, skip_forced=skip_forced), 300)
+        expected = played(BatchEnv(game, 200, 3, options=options, skip_forced=skip_forced), 150)
+        found = played(RunAsC(game, 200, 3, options=options, skip_forced=skip_forced), 150)
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, err_msg=name)
