@@ -21,6 +21,7 @@ from card_envs.draw import draw
 from card_envs.envs.aec import CardEnv
 from card_envs.layout import rules_page
 from card_envs.opponents import load_opponent
+from card_envs.options import described
 
 ROOT = Path(__file__).parents[1]
 SHOWN_AFTER = 60  # moves of the deal in a game's picture; fewer where it ends before
@@ -30,8 +31,8 @@ author = copyright = "The card_envs authors"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = [
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "strength/README.md", "training/NOTES.md",
-    "card_envs/games/*/RULES.md", "docs/**.md", "docs/notebook.ipynb",
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "strength/README.md", "benchmarks/README.md",
+    "training/NOTES.md", "card_envs/games/*/RULES.md", "docs/**.md", "docs/notebook.ipynb",
 ]  # fmt: skip
 exclude_patterns = [".*", "build", "dist", "runs", "card_envs/scaffold"]
 
@@ -46,7 +47,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600  # a cell, also on a busy machine
 nb_merge_streams = True
 
 napoleon_use_ivar = True  # else attributes that are properties as well would be described twice
@@ -58,26 +59,35 @@ autodoc_typehints = "none"  # signatures and docstrings say it
 autodoc_default_options = {"members": True, "undoc-members": False}
 
 SECTIONS = {
-    "Games": [rules_page(game).relative_to(ROOT) for game in GAMES.values() if ROOT in rules_page(game).parents],
+    "Games": [str(rules_page(game).relative_to(ROOT)) for game in GAMES.values() if ROOT in rules_page(game).parents],
     "Guides": [
         "docs/guides/install.md", "docs/guides/your-trainer.md", "docs/guides/train.md", "docs/guides/opponents.md",
         "docs/guides/compare.md", "docs/guides/frontends.md", "docs/guides/onnx.md", "docs/notebook.ipynb",
         "CONTRIBUTING.md",
     ],
     "Reference": [
-        "docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "docs/gpu.md", "docs/serving.md",
+        "docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "benchmarks/README.md",
+        "docs/gpu.md", "docs/serving.md",
     ],
-    "Background": [
-        "docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md",
-    ],
+    "Background": ["docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md"],
 }  # fmt: skip
+
+# In the table of contents, where it is not the page's own.
+TITLES = {
+    "CONTRIBUTING.md": "Add a game, contribute",
+    "training/NOTES.md": "Training: what was tried",
+}  # else their own
 
 
 def contents() -> str:
     """The table of contents, which the front page keeps out of sight."""
+
+    def place(name: str) -> str:
+        return f"/{Path(name).with_suffix('')}"
+
     return "".join(
         f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n"
-        + "".join(f"/{Path(name).with_suffix('')}\n" for name in names)
+        + "".join(f"{TITLES[name]} <{place(name)}>\n" if name in TITLES else f"{place(name)}\n" for name in names)
         + "```\n"
         for caption, names in SECTIONS.items()
     )
@@ -110,7 +120,7 @@ def facts(game: Game) -> str:
         ["actions", f"`Discrete({rules.NUM_ACTIONS})`"],
         ["observation", space],
         ["full state, for critics", f"`Box` int8, shape `({rules.FULL_SIZE},)`"],
-        ["options", ", ".join(f"`{name}={field.default!r}`" for name, field in game.options.model_fields.items())],
+        ["options", ", ".join(f"`{name}={field.default!r}`" for name, field in described(game.options).items())],
     ]
     return figures.rows(rows[0], rows[1:])
 

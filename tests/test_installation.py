@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.release import untried
 from training.config import load_config
 
 ROOT = Path(__file__).parents[1]
@@ -69,6 +70,10 @@ def test_training_without_torch_says_what_to_do(module: str, tmp_path: Path) -> 
     words = [f"training.{module}", "--config", "quickstart", *([f"runs={tmp_path}"] if module == "train" else [])]
     said = run(tmp_path, "-c", WITHOUT, *words, path=ROOT)
     assert "training needs torch: pip install 'card_envs[train]'" in said
+
+
+def test_the_release_check_tries_every_command() -> None:
+    assert not untried()
 
 
 def oldest() -> list[str]:

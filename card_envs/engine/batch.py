@@ -72,7 +72,7 @@ class BatchEnv(Fixed):
     code believes it.
 
     With `out`, some of the buffers are the caller's, and have room for T steps: making the tables writes into [0], and
-    `step(actions, t)` into [t]. So a rollout is where it is to be without a copy:
+    `step(actions, t)` into [t]. So a rollout is where it is to be without a copy::
 
         out = {"obs": np.zeros((T + 1, B, D), np.int8), "mask": np.zeros((T + 1, B, A), np.int8)}
         env = BatchEnv(game, B, out=out)
