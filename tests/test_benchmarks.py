@@ -98,7 +98,7 @@ def test_rows_hold_rates_and_ratios() -> None:
 
 
 def test_the_table_goes_between_the_marks() -> None:
-    page = everything.PAGES[0].read_text()
+    page = everything.PAGE.read_text()
     once = everything.rewritten(page, "A table.\n", "page")
     assert everything.rewritten(once, "A table.\n", "page") == once and "A table." in once
     with pytest.raises(ValueError, match="page: expected the lines <!-- benchmarks --> and, after it"):
