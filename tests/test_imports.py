@@ -35,7 +35,7 @@ MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "comman
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",
-    "test_trainers.py",
+    "test_trainers.py", "test_benchmarks.py",
 }  # fmt: skip
 
 

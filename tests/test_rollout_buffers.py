@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def test_a_callers_mask_decides_nothing(game: Game, packed: bool) -> None:
 def test_slices_that_there_are_not(t: Any) -> None:
     env = BatchEnv(TINY, B, out=out_of(TINY))
     before, actions = field_bytes(env.states), env.mask[0].argmax(axis=1)
-    for call in (lambda: env.step(actions, t), lambda: env.look(t)):
+    calls: tuple[Callable[[], None], ...] = (lambda: env.step(actions, t), lambda: env.look(t))
+    for call in calls:
         with pytest.raises(ValueError, match=f"t: expected a whole number from 0 to {T - 1}, got"):
             call()
     assert field_bytes(env.states) == before
