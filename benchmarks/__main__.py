@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: all benchmarks whose libraries are here, as a table; with `--write` into the front page.
+"""`python -m benchmarks`: all benchmarks whose libraries are here, as a table; with `--write` into README.md beside it.
 
 The table stands there between the marks `<!-- benchmarks -->` and `<!-- /benchmarks -->`.
 """
@@ -16,7 +16,7 @@ from card_envs.files import replace_file
 
 BENCHMARKS = {"c_reference": 1.0, "open_spiel_games": 1.0, "pettingzoo_classic": 1.0, "maskable_ppo": 4.0}  # how long
 FIRST, LAST = "<!-- benchmarks -->\n", "<!-- /benchmarks -->\n"
-PAGE = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).with_name("README.md")
 
 
 def processor() -> str:
@@ -40,7 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each of the two, about (default 5)")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS), help="these alone")
-    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--write", action="store_true", help="put the table into benchmarks/README.md")
     arguments = parser.parse_args()
     if not 0 < arguments.seconds < 3600:
         parser.error(f"--seconds: expected a number above 0, got {arguments.seconds}")

@@ -80,7 +80,8 @@ REQUEST = '{"id": 1, "call": "games"}\n'
 
 def untried() -> set[str]:
     """The commands that are not in CORE."""
-    return {one.name or one.callback.__name__ for one in app.registered_commands if one.callback} - CORE.keys()
+    callbacks = [(command.name, command.callback) for command in app.registered_commands]
+    return {name or callback.__name__.replace("_", "-") for name, callback in callbacks if callback} - CORE.keys()
 
 
 def run(*words: str | Path, cwd: Path = ROOT, text: str = "", fails: bool = False) -> str:
