@@ -6,6 +6,7 @@ explain what the other seats did are drawn less often: in Back Alley search beli
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,7 @@ PLAYER = "greedy"  # who plays the worlds out
 # Standard errors by which another move must be better than the player's own. Without doubt, noise decides between
 # moves of equal worth; 1 was the best of 0, 0.5, 1, 2 in Big Ben, and 1 and 2 the best in Back Alley.
 DOUBT = 1.0
+LUCK = 0.25  # standard deviations that a mean lead may still move by, for each time the number of worlds is doubled
 LONGER = 4  # times as many worlds for the last rival, while it is in doubt
 TO_THE_END = 1 << 40  # moves: no deal is as long
 HORIZON = 60  # moves that are played out before a value network is asked
@@ -175,7 +177,7 @@ class SearchPolicy:
         """Try the moves at these tables until all is found out, or the budget is spent."""
         judge = bind(judge_stage)
         n, moves = len(tables.own), 0
-        budget = Budget(self.num_worlds, LONGER * self.num_worlds, DOUBT, horizon)
+        budget = budget_of(LONGER * self.num_worlds, horizon)
         start = time.perf_counter()
         unsettled = n
         while unsettled:
@@ -185,9 +187,15 @@ class SearchPolicy:
                 share = (time.perf_counter() - start) / self.seconds
                 if share >= 1:
                     break
-                whole = min(LONGER * self.num_worlds, int(tables.race.worlds.max() / share))
-                budget = budget._replace(worlds=max(whole // LONGER, 1), most=whole)
+                most = min(LONGER * self.num_worlds, int(tables.race.worlds.max() / share))
+                budget = budget_of(most, horizon)
         return moves
+
+
+def budget_of(most: int, horizon: int) -> Budget:
+    """The budget of a search in at most so many worlds: the more there are, the surer it must be to leave early."""
+    worlds = max(most // LONGER, 1)
+    return Budget(worlds, most, DOUBT, LUCK * math.log2(worlds), horizon)
 
 
 class Tables(NamedTuple):

@@ -33,8 +33,7 @@ from card_envs.game import (
 )
 from card_envs.opponents.value import Net, value_of
 
-# The first count of worlds after which moves are judged, and the standard deviations that count as luck.
-FIRST_LOOK, LUCK = 8, 1.5
+FIRST_LOOK = 8  # worlds after which moves are judged
 MOST_DRAWS = 12  # for a world that explains what the others did
 FRACTION = 64.0  # of a point: what a network says is rounded to it
 
@@ -48,12 +47,14 @@ class Budget(NamedTuple):
         worlds: after which one rival of the own move is left.
         most: worlds for that one, while it is in doubt.
         doubt: standard errors by which another move must be better than the own one.
+        luck: standard deviations that a mean lead is given to move by to the end.
         horizon: moves after the first that are played out at most; then a network says what the position is worth.
     """
 
     worlds: int
     most: int
     doubt: float
+    luck: float
     horizon: int
 
 
@@ -264,7 +265,9 @@ def drop_clear_cases(tried: int, live: Int8s, budget: Budget, rivals: int, leads
         if live[action]:
             lead = leads[action] / tried
             variance = max(squares[action] / tried - lead * lead, 0.0)
-            still = LUCK * np.sqrt(variance * (1 / tried - 1 / budget.most))  # how far the mean may move to the end
+            still = budget.luck * np.sqrt(
+                variance * (1 / tried - 1 / budget.most)
+            )  # how far the mean may move to the end
             wanted = budget.doubt * np.sqrt(variance / budget.most)
             if lead + still <= wanted:  # such as who has done like the own move everywhere
                 live[action] = 0
