@@ -297,7 +297,7 @@ def advise(
         advices = load_opponent(opponent, game).evaluate(view, seed)
     sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
     searched = advices[0].margin is not None
-    columns = ("expected margin", "standard error", "worlds") if searched else ("probability",)
+    columns = ("expected margin", "± standard error", "lead", "± its error", "worlds") if searched else ("probability",)
     for column in ("move", *columns):
         sheet.add_column(column, justify="left" if column == "move" else "right")
     if searched:
@@ -305,7 +305,8 @@ def advise(
     for one in advices:
         if searched:
             why = why_not(advices[0], one) if one is not advices[0] else ""
-            sheet.add_row(one.move, f"{one.margin:.2f}", f"{one.error:.2f}", str(one.worlds), why)
+            numbers = [f"{number:.2f}" for number in (one.margin, one.error, one.lead, one.lead_error)]
+            sheet.add_row(one.move, *numbers, str(one.worlds), why)
         else:
             sheet.add_row(one.move, f"{one.probability:.3f}")
     console.print(sheet)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
 from card_envs.files import brief
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Options = TypeVar("Options")
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}  # made when first used
 
 
 @dataclass_transform(frozen_default=True)
@@ -90,9 +90,10 @@ def as_json(chosen: Any) -> dict[str, Any]:
     return found
 
 
-@cache
 def adapter(declared: type[Any]) -> TypeAdapter[Any]:
     """What checks a game's `Options`, writes them as JSON, and has their schema."""
-    from pydantic import TypeAdapter
+    if declared not in _ADAPTERS:
+        from pydantic import TypeAdapter
 
-    return TypeAdapter(declared)
+        _ADAPTERS[declared] = TypeAdapter(declared)
+    return _ADAPTERS[declared]

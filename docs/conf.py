@@ -67,7 +67,7 @@ SECTIONS = {
     ],
     "Reference": [
         "docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "benchmarks/README.md",
-        "docs/serving.md",
+        "docs/gpu.md", "docs/serving.md",
     ],
     "Background": ["docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md"],
 }  # fmt: skip

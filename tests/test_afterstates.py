@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from card_envs.engine.compile import bind
 from card_envs.game import Game, legal, observe, play, reveals, total
 from card_envs.opponents.afterstates import Afterstates, afterstates, joined, move_fields, move_scale
+from card_envs.opponents.network import AfterstatePolicy
 from card_envs.opponents.policy import turn_of_states
 from tests.conftest import positions, redealt, some
 
@@ -120,3 +121,17 @@ def test_what_is_written_into_a_mask_decides_nothing(game: Game) -> None:
     expected = turn.afterstates().action
     turn.mask[:] = 1
     np.testing.assert_array_equal(turn.afterstates().action, expected)
+
+
+def test_compiled_networks_score_moves_as_the_formula_does(game: Game) -> None:
+    rng = np.random.default_rng(1)
+    shapes = AfterstatePolicy.shapes(game.rules, [24, 10])
+    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    policy = AfterstatePolicy(game, weights)
+    turn = turn_of_states(game, some(positions(game), 60, seed=3))
+    expected = policy.logits(policy.inputs(turn))
+    turn.obs[:] = turn.mask[:] = 1  # decides nothing
+    np.testing.assert_allclose(policy.logits_at(turn), expected, rtol=1e-4, atol=1e-4)
+    deep = {name: rng.normal(0, 0.3, shape) for name, shape in AfterstatePolicy.shapes(game.rules, [8, 6, 4]).items()}
+    policy = AfterstatePolicy(game, {name: weight.astype(np.float32) for name, weight in deep.items()})
+    np.testing.assert_array_equal(policy.logits_at(turn), policy.logits(policy.inputs(turn)))

@@ -27,9 +27,11 @@ from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
-from card_envs.game import Game
+from card_envs.game import Game, total
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
+from card_envs.opponents.afterstates import move_fields
+from card_envs.opponents.mover import Mover
 from card_envs.opponents.network import weight_shapes
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import PolicyError, Turn, offspring, sealed, turn_of_states
@@ -125,7 +127,23 @@ def turn_doors(turn: Turn) -> dict[str, list[Callable[[], Any]]]:
         "check": each(lambda x: turn.check(x, "me"), [np.zeros(B - 1, np.int64), None, np.zeros(B), np.full(B, 99)]),
         "worlds": each(lambda x: turn.worlds(rng, x), [0, *NUMBERS]) + each(lambda x: turn.worlds(x, 2), [Short()]),
         "bot_moves": each(turn.bot_moves, BOTS),
+        "move_scores": each(
+            lambda x: turn.move_scores(mover(), x), buffers_but((B, TINY.rules.NUM_ACTIONS), np.float32)
+        )
+        + [
+            partial(turn.move_scores, mover()._replace(**{name: wrong}), np.zeros(turn.mask.shape, np.float32))
+            for name, weights in mover()._asdict().items()
+            for wrong in buffers_but(weights.shape, np.float32)
+            if not locked(wrong)
+        ],
     }
+
+
+def mover() -> Mover:
+    """A network that scores moves, of no sense."""
+    seen, moves = TINY.rules.OBS_SIZE + TINY.rules.NUM_ACTIONS, total(move_fields(TINY.rules))
+    shapes = (seen, 6), (moves, 6), (6,), (6, 4), (4,), (4,), (2,)
+    return Mover(*(np.ones(shape, np.float32) for shape in shapes))
 
 
 def vector_doors(env: VectorSeatEnv) -> dict[str, list[Callable[[], Any]]]:

@@ -150,3 +150,20 @@ def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
         GpuBatchEnv(game, 2)
     with pytest.raises(ValueError, match="device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got 'cpu'"):
         GpuBatchEnv(game, 2, device="cpu")
+
+
+def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loops, with kernels that are not launched."""
+    from card_envs import bench
+    from card_envs.engine import gpu, ptx
+
+    monkeypatch.setattr(gpu, "GpuBatchEnv", lambda *arguments, device: ptx.Recorder(*arguments))
+    monkeypatch.setattr(bench, "GPU_TABLES", (2, 3))
+    monkeypatch.setattr(bench, "rate", lambda work, seconds: bench.Rate(1e6 * work(), 0))
+    found = dict(bench.gpu_rates(game, "cuda", 1.0))
+    assert found == {
+        "step, 2 tables, M/s": 2 * bench.STEPS_BETWEEN_WAITS,
+        "step, 3 tables, M/s": 3 * bench.STEPS_BETWEEN_WAITS,
+        "random playouts, 3 tables, M/s": 3 * bench.DECISIONS,
+        "greedy playouts, 3 tables, M/s": 3 * bench.DECISIONS,
+    }

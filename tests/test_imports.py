@@ -30,8 +30,8 @@ LAYERS = (
 )
 IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
-# Modules that only commands import, and `gpu`, which nothing else does.
-MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command", "waiting", "gpu"}
+# Modules that only commands and users import.
+MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command", "waiting", "gpu", "ptx"}
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",

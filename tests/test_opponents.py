@@ -166,6 +166,8 @@ MEANINGS: dict[str, tuple[str | None, Player]] = {
     "search:greedy-64": (None, Searching(64, GREEDY)),
     "back_alley/search:back_alley/search-8-3": ("back_alley", Searching(3, SEARCH_8)),
     "search:play=x.y:Z+ppo-5": (None, Searching(5, PHASED)),
+    "big_ben/search:100ms": ("big_ben", Searching(None, None, 100)),
+    "search:greedy-20ms": (None, Searching(None, GREEDY, 20)),
     "back_alley/bidding=back_alley/search-8+greedy": ("back_alley", Phased("bidding", SEARCH_8, GREEDY)),
     "bidding=greedy+play=x.y:Z+ppo": (None, Phased("bidding", GREEDY, PHASED)),
     "my.module:Mine": (None, UsersOwn("my.module", "Mine")),
@@ -176,6 +178,9 @@ MEANINGS: dict[str, tuple[str | None, Player]] = {
     "big_ben": (None, Shipped("big_ben")),
     "Random": (None, Shipped("Random")),
     "search-0": (None, Shipped("search-0")),
+    "search:0ms": (None, Shipped("search:0ms")),
+    "search:1s": (None, Shipped("search:1s")),
+    "search:100MS": (None, Shipped("search:100MS")),
     "search-12345678": (None, Shipped("search-12345678")),
     "bidding=greedy": (None, Shipped("bidding=greedy")),
     "bidding=greedy+": (None, Shipped("bidding=greedy+")),
@@ -301,6 +306,7 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
         "worlds",
         "bot_moves",
         "afterstates",
+        "move_scores",
     }
     assert len(turn) == 256
     worlds = turn.worlds(np.random.default_rng(0), 3)

@@ -18,7 +18,8 @@ import pytest
 
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
-from tests.conftest import facts_of, option_sets
+from card_envs.testing.referee import facts_of
+from tests.conftest import option_sets
 from tests.ptx_as_c import built, launch
 from tests.test_gpu import played
 
@@ -124,7 +125,7 @@ def test_ptx_run_as_c_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: 
     """All fields and States of tables under all options in turn, bit by bit."""
     RunAsC.folder = tmp_path
     for options in option_sets(game):
-        expected = played(BatchEnv(game, 500, 3, options=options, skip_forced=skip_forced), 300)
-        found = played(RunAsC(game, 500, 3, options=options, skip_forced=skip_forced), 300)
+        expected = played(BatchEnv(game, 200, 3, options=options, skip_forced=skip_forced), 150)
+        found = played(RunAsC(game, 200, 3, options=options, skip_forced=skip_forced), 150)
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, err_msg=name)

@@ -148,7 +148,7 @@ def test_what_can_not_be_written_into_is_refused(packed: bool) -> None:
 def test_copies_have_arrays_of_their_own(packed: bool) -> None:
     out = out_of(TINY, packed=packed)
     env = BatchEnv(TINY, B, 4, out=out, obs_format="bits" if packed else "int8", skip_forced=True)
-    legal = Packing(TINY).unpack_mask if packed else np.asarray
+    legal: Any = Packing(TINY).unpack_mask if packed else np.asarray
     env.step(legal(env.mask[0]).argmax(axis=1), 2)
     for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):
         kept = {name: array.copy() for name, array in out.items()}
@@ -240,6 +240,7 @@ def come_back(fields: tuple[Field, ...]) -> None:
 
 
 def test_rows_of_another_kind_are_refused() -> None:
+    wrong: Any
     torch = pytest.importorskip("torch")
     packing, size = Packing(TINY), TINY.rules.OBS_SIZE
     rows = np.zeros((2, packing.obs_bytes), np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from card_envs.__main__ import app
 from card_envs.compare.pairs import play_pairs
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
+from card_envs.engine.rng import GOLDEN_RATIO, hash_each
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
+from card_envs.opponents import search, searching
 from card_envs.opponents.network import weight_shapes
 from card_envs.opponents.policy import turn_of_states
 from card_envs.opponents.scripted import ScriptedPolicy
@@ -42,6 +45,52 @@ def test_moves_are_legal_and_the_same_for_any_number_of_threads(game: Game) -> N
 
 
 @pytest.mark.parametrize("guided", [False, True])
+def test_threads_that_share_the_worlds_of_a_decision_change_no_bit(
+    game: Game, guided: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "WORTH_SHARING", 0.0)
+    states = positions(game)
+    several = np.flatnonzero(turn_of_states(game, states).mask.sum(axis=1, dtype=int) > 2)[[0, -1]]
+    turn = turn_of_states(game, states[several])
+    found = [
+        SearchPolicy(game, 50, threads, guide(game) if guided else None).search(turn, np.random.default_rng(5))
+        for threads in (1, 2, 5)
+    ]
+    for other in found[1:]:
+        assert other.moves == found[0].moves and np.array_equal(other.chosen, found[0].chosen)
+        for one, same in zip(found[0].trials, other.trials):
+            np.testing.assert_array_equal(one, same)
+
+
+def test_dropped_moves_are_compared_in_the_worlds_in_which_they_were_tried(game: Game) -> None:
+    """A lead is the same whether the own move went on to more worlds or not."""
+    turn = turn_of_states(game, some(positions(game), 40, seed=2))
+    few, many = (SearchPolicy(game, worlds, 1).evaluate(turn, np.random.default_rng(9)) for worlds in (8, 64))
+    same = (few.worlds == many.worlds) & (few.worlds > 0)
+    np.testing.assert_array_equal(few.leads[same], many.leads[same])
+    own = np.eye(turn.mask.shape[1], dtype=bool)[turn.bot_moves("greedy")]
+    assert (many.leads[own & (many.worlds > 0)] == 0).all()
+    tried = many.worlds > 0
+    expected = np.repeat(many.means[own][:, None], own.shape[1], axis=1) + many.leads
+    np.testing.assert_allclose(many.means[tried], expected[tried])
+
+
+def test_a_search_within_a_time(game: Game) -> None:
+    """With time enough it is the search in all worlds; with next to none, one in the worlds of the first look."""
+    turn = turn_of_states(game, some(positions(game), 6, seed=4))
+    whole = SearchPolicy(game, 32, 1).search(turn, np.random.default_rng(1))
+    patient = SearchPolicy(game, 32, 1, seconds=1e6).search(turn, np.random.default_rng(1))
+    assert patient.moves == whole.moves and np.array_equal(patient.chosen, whole.chosen)
+    hasty = SearchPolicy(game, seconds=1e-9).search(turn, np.random.default_rng(1))
+    assert hasty.trials.worlds.max() <= searching.FIRST_LOOK
+    assert turn.mask[np.arange(len(turn)), hasty.chosen].all()
+    longer = load_opponent("search:5ms", game).policy
+    assert isinstance(longer, SearchPolicy) and longer.seconds == 0.005
+    found = longer.search(turn, np.random.default_rng(1)).trials.worlds.max()
+    assert (found > searching.FIRST_LOOK) == (whole.trials.worlds.max() > searching.FIRST_LOOK)
+
+
+@pytest.mark.parametrize("guided", [False, True])
 def test_search_knows_no_more_than_its_seat(game: Game, guided: bool) -> None:
     states = some(positions(game), 12, seed=1)
     turns = [turn_of_states(game, worlds) for worlds in (states, redealt(game, states, states["seat"], 3))]
@@ -53,19 +102,20 @@ def test_search_knows_no_more_than_its_seat(game: Game, guided: bool) -> None:
 
 @pytest.mark.parametrize("guided", [False, True])
 def test_means_are_those_of_playouts_in_the_worlds_drawn(game: Game, guided: bool) -> None:
-    """With two legal moves both see all worlds: redone here, move by move, on single tables."""
+    """With two legal moves both see all worlds before the first look: redone here, move by move, on single tables."""
     states = positions(game)
     turn = turn_of_states(game, states)
     state = states[int(np.flatnonzero(turn.mask.sum(axis=1, dtype=int) == 2)[0]) :][:1]
-    num_worlds, rng = 5, np.random.default_rng(7)
+    num_worlds, rng = search.LONGER, np.random.default_rng(7)
     turn = turn_of_states(game, state)
     adviser = guide(game) if guided else None
-    found = SearchPolicy(game, num_worlds, guide=adviser).evaluate(turn, np.random.default_rng(7))
+    found = SearchPolicy(game, 1, guide=adviser).evaluate(turn, np.random.default_rng(7))
     base = turn.worlds(rng, 1)[0, 0]
-    stream = rng.integers(0, 1 << 64, 1, np.uint64)
+    key = rng.integers(0, 1 << 64, 1, np.uint64)
     results: dict[int, list[float]] = {int(action): [] for action in np.flatnonzero(turn.mask[0])}
-    for _ in range(num_worlds):
+    for number in range(num_worlds):
         world = Table(game, base)
+        stream = hash_each(key + np.full(1, number + 1, np.uint64) * GOLDEN_RATIO)
         bind(kernels.redeal_tables, game)(0, 1, world.states, turn.seat, stream)
         for action, gained in results.items():
             table = world.copy()
@@ -79,11 +129,17 @@ def test_means_are_those_of_playouts_in_the_worlds_drawn(game: Game, guided: boo
             if adviser and not table.needs_deal:
                 value = float(adviser.value.values(observed_in_full(game, table.states, turn.seat))[0])
             gained.append(standing(table.state, int(turn.seat[0])) + value)
+    own = int(turn.bot_moves("greedy")[0])
     for action, gained in results.items():
+        leads = np.subtract(gained, results[own])
         assert found.worlds[0, action] == num_worlds
-        assert found.means[0, action] == pytest.approx(np.mean(gained), rel=1e-4, abs=1e-3)
-        error = np.std(gained, ddof=1) / np.sqrt(num_worlds)
-        assert found.errors[0, action] == pytest.approx(error, rel=1e-3, abs=1e-3)
+        for found_means, found_errors, values in (
+            (found.means, found.errors, gained),
+            (found.leads, found.lead_errors, leads),
+        ):
+            assert found_means[0, action] == pytest.approx(np.mean(values), rel=1e-4, abs=0.02)
+            error = np.std(values, ddof=1) / np.sqrt(num_worlds)
+            assert found_errors[0, action] == pytest.approx(error, rel=1e-3, abs=0.02)
 
 
 def test_moves_that_fall_behind_get_fewer_worlds(game: Game) -> None:
@@ -95,7 +151,7 @@ def test_moves_that_fall_behind_get_fewer_worlds(game: Game) -> None:
     assert (worlds > 0).sum() == num_legal
     if num_legal > 3:
         assert worlds.max() > worlds[worlds > 0].min()
-    assert worlds[policy.act(widest, np.random.default_rng(8))[0]] == worlds.max() <= 32
+    assert worlds[policy.act(widest, np.random.default_rng(8))[0]] == worlds.max() <= 32 * search.LONGER
 
 
 @pytest.mark.parametrize("game", [game for game in games_under_test() if game.is_solitaire], ids=lambda game: game.name)
@@ -104,10 +160,16 @@ def test_search_wins_more_than_the_player_that_it_asks(game: Game) -> None:
     assert result.margin_per_episode.low > 0
 
 
-@pytest.mark.parametrize("name", ["search-0", "search-", "search-1e3", "search--4"])
+@pytest.mark.parametrize("name", ["search-0", "search-", "search-1e3", "search--4", "search:0ms", "search:1s"])
 def test_what_is_no_number_of_worlds(name: str) -> None:
-    with pytest.raises(ValueError, match=r"did you mean .*search-"):
+    with pytest.raises(ValueError, match=r"did you mean .*search[-:]"):
         load_opponent(f"{HIGH_CARD.name}/{name}")
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), "1", None])
+def test_what_is_no_time(seconds: Any) -> None:
+    with pytest.raises(ValueError, match="seconds"):
+        SearchPolicy(HIGH_CARD, seconds=seconds)
 
 
 def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
@@ -119,6 +181,7 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
     advices = load_opponent("search-8", game).evaluate(view)
     assert sorted(one.move for one in advices) == sorted(env.legal_moves())
     assert all(one.margin is not None and one.error is not None and one.error >= 0 for one in advices)
+    assert all(one.lead is not None and one.lead_error is not None and one.lead_error >= 0 for one in advices)
     assert [one.probability for one in advices] == [1.0] + [0.0] * (len(advices) - 1)
     position = tmp_path / "position.json"
     position.write_text(json.dumps(view))

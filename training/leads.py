@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s
 from card_envs.opponents.search import TO_THE_END
-from card_envs.opponents.searching import Scratch, Trials, try_moves
+from card_envs.opponents.searching import Scratch, Trials, new_scratch, no_trials, try_moves
 from card_envs.opponents.value import NO_NET, Net
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def try_tables(
     """Try all moves of each table; `live` [B, A] holds the legal moves without the own one."""
     for i in range(first, last):
         scratch.states[0] = states[i]
-        found = Trials(trials.sums[i], trials.squares[i], trials.worlds[i])
+        found = Trials(trials.sums[i], trials.squares[i], trials.leads[i], trials.lead_squares[i], trials.worlds[i])
         try_moves(own[i], live[i], horizon, net, scratch, found)
 
 
@@ -48,14 +48,11 @@ def leads_over(
         horizon: moves after the first that are played out at most; then `net` says what the position is worth.
         net: a value network.
     """
-    rows = np.arange(len(own))
     live = mask.copy()
-    live[rows, own] = 0
-    trials = Trials(np.zeros(mask.shape), np.zeros(mask.shape), np.zeros(mask.shape, np.int64))
-    full, layers = np.zeros(len(net.first) - 1, np.int8), np.zeros((2, max(net.second.shape)), np.float32)
-    scratch = Scratch(np.zeros(2, states.dtype), full, layers, np.zeros(mask.shape[1]))
+    live[np.arange(len(own)), own] = 0
+    trials, scratch = no_trials(mask.shape), new_scratch(game, net)
     bind(try_tables, game, PLAYER)(0, len(own), states, own, live, horizon, net, scratch, trials)
-    return np.where(live != 0, trials.sums - trials.sums[rows, own][:, None], 0).astype(np.float32)
+    return trials.leads.astype(np.float32)
 
 
 def leads_loss(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:

@@ -63,8 +63,8 @@ class DeviceRows(NamedTuple):
 
     obs: torch.Tensor
 
-    def taken(self, rows: torch.Tensor | slice) -> torch.Tensor:
-        """[n, D] int8."""
+    def taken(self, rows: Any) -> torch.Tensor:
+        """[n, D] int8; rows [n] are a tensor, or a slice."""
         return self.obs[rows]
 
 

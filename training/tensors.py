@@ -114,7 +114,7 @@ class TensorRollout:
         self.config = config
         self.device = device
         deals = seed_of_deals(seed)
-        self._of_env = {"options": options, "skip_forced": config.skip_forced}
+        self._of_env: dict[str, Any] = {"options": options, "skip_forced": config.skip_forced}
         self._deals = deals
         if device.type == "cpu":
             self.env: Tables = HostTables(self._host_env())
@@ -186,12 +186,12 @@ class TensorRollout:
         full = DeviceRows(self.full.flatten(0, 1))
         rows = self.learned.flatten().nonzero()[:, 0]
         expected = self._zeros(*self.seat.shape)
-        for part in rows.split(PART):
+        for part in torch.split(rows, PART):
             expected.view(-1)[part] = values.decode(critic(full, part))
         last = self._zeros(*self.rewards.shape[1:])
         for seat in range(last.shape[1]):
             self.env.observe_all(self._full_now, seat)
-            for tables in torch.arange(len(last), device=self.device).split(PART):
+            for tables in torch.split(torch.arange(len(last), device=self.device), PART):
                 last[tables, seat] = values.decode(critic(DeviceRows(self._full_now), tables))
         config, size = self.config, self.game.rules.OBS_SIZE
         gained = advantages(

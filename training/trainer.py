@@ -235,7 +235,7 @@ class Trainer:
 
     def _leads(self, rollout: Rollout, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """[N, A] the leads of moves in their kind's spread, so that bids and cards count alike."""
-        leads, mask = (array.reshape(-1, array.shape[-1]) for array in (rollout.leads, rollout.mask))
+        leads, mask = rollout.leads.reshape(-1, rollout.leads.shape[-1]), _flat(rollout.mask)
         own, kinds = rollout.teacher.reshape(-1), kinds_of(self.game)
         spread = spreads(leads[rows], own[rows], mask[rows], kinds)
         return np.clip(leads / spread[kinds[own]][:, None], -MOST_SPREADS, MOST_SPREADS)

@@ -166,7 +166,7 @@ class BatchEnv(Fixed):
         self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # of tables, for each loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
         # Kept: asking `bind` takes as long as a step of a few tables.
-        self._step = bind(kernels.step_legal_tables, game)
+        self._step: Callable[..., int] = bind(kernels.step_legal_tables, game)
         self._draw = bind(draw_legal)
 
     def _into(self, t: int | None) -> tuple[NDArray[Any], ...]:
@@ -189,7 +189,7 @@ class BatchEnv(Fixed):
         check_seats(self.game, self._states)
         obs, mask, legal, seat, _, _ = self._into(t)
         if self.packing:
-            loop = bind(kernels.look_packed_tables, self.game)
+            loop: Callable[..., None] = bind(kernels.look_packed_tables, self.game)
             self._run(loop, self._states, *self._packed, obs, mask, legal, seat)
         else:
             self._run(bind(kernels.look_tables, self.game), self._states, obs, mask, seat)
@@ -216,7 +216,9 @@ class BatchEnv(Fixed):
             # By the caller alone: that takes a fiftieth of a step, and handing it over as long again.
             illegal = bind(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
             if illegal < 0:
-                loop: Any = bind(kernels.step_packed_tables if self._packed else kernels.step_tables, self.game)
+                loop: Callable[..., None] = bind(
+                    kernels.step_packed_tables if self._packed else kernels.step_tables, self.game
+                )
                 self._run(loop, self._states, actions, *self._packed, *buffers, self.skip_forced)
         if illegal >= 0:
             raise self._illegal(illegal, actions)

@@ -70,14 +70,12 @@ def bind_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> Loop:
 def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu") -> Any:
     binding = _Binding(game, bot, inline)
     bound = binding.rebuilt(loop)
-    how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "")
+    how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "") + target.removeprefix("cpu")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
     bound.__name__ = bound.__qualname__ = stem + _digest(binding.parts)
-    if target == "cuda":
-        return jit.threads(bound)
     if jit.INTERPRETED:
-        return bound
-    compiled: Any = jit.loop(bound)
+        return bound if target == "cpu" else jit.threads(bound)
+    compiled: Any = jit.loop(bound) if target == "cpu" else jit.threads(bound)
     if compiled.stats.cache_path is not None:
         _remove_outdated(Path(compiled.stats.cache_path), stem, bound.__name__)
     return compiled

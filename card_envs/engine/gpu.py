@@ -130,8 +130,8 @@ class GpuBatchEnv(Fixed):
     @property
     def streams(self) -> torch.Tensor:
         """[B] int64 in the States: the bits of the keys of the episodes under way."""
-        dtype = self.game.rules.STATE
-        return self._states.view(torch.int64).view(self.num_tables, -1)[:, dtype.fields["rng"][1] // 8]
+        offset: int = self.game.rules.STATE.fields["rng"][1]  # type: ignore[index]
+        return self._states.view(torch.int64).view(self.num_tables, -1)[:, offset // 8]
 
     def look(self) -> None:
         """Write `obs`, `mask` and `seat` anew, after `write_states` or a playout."""
@@ -267,7 +267,7 @@ class GpuBatchEnv(Fixed):
             kernel[blocks, THREADS](self.num_tables, *arguments)
             return
         with torch.cuda.device(self.device):
-            stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+            stream = _stream(torch.cuda.current_stream().cuda_stream, self.device)
             kernel[blocks, THREADS, stream](self.num_tables, *arguments)
 
     def __reduce__(self) -> Any:
@@ -289,6 +289,12 @@ def usable(device: str | torch.device) -> torch.device:
             f"device = {str(device)!r} needs numba-cuda: pip install 'card_envs[gpu]', or [gpu12] for CUDA 12"
         ) from None
     return torch.device("cuda", torch.cuda.current_device() if found.index is None else found.index)
+
+
+@lru_cache(64)
+def _stream(handle: int, device: torch.device) -> Any:
+    """Numba's name for a stream of torch's."""
+    return cuda.external_stream(handle)
 
 
 def _array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:

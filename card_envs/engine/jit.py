@@ -58,6 +58,8 @@ def threads(function: Function) -> Any:
     exec(compile(source, function.__code__.co_filename, "exec"), scope)  # the file says where the cache belongs
     kernel = cast(Any, scope["kernel"])
     kernel.__name__ = kernel.__qualname__ = function.__name__
+    if INTERPRETED:
+        return cuda.jit(kernel)
     with suppress(RuntimeError):  # there is nowhere to write
-        return cuda.jit(kernel, cache=not INTERPRETED)
-    return cuda.jit(kernel)
+        return cuda.jit(kernel, cache=True, lto=False)  # what runs is then the PTX that tests look at
+    return cuda.jit(kernel, lto=False)

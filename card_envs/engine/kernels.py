@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from card_envs.engine.dealing import arrange_next, deal_next, draw_world
-from card_envs.engine.legality import find_illegal, note_legal
-from card_envs.engine.packing import WORD, pack_legal, pack_row
+from card_envs.engine.legality import WORD, find_illegal, note_legal
+from card_envs.engine.packing import pack_legal, pack_row
 from card_envs.game import Int8s, Int64s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
 PAID, DEAL_DUE = 64, 128  # what `turn_table` returns besides a seat

@@ -126,7 +126,7 @@ class Planes:
         return entries.view(torch.int8)
 
 
-def _checked(rows: Any, kind: type, dtype: str, size: int) -> Any:
+def _checked(rows: Any, kind: Any, dtype: str, size: int) -> Any:
     """The rows themselves. Raises ValueError where they are of another kind."""
     if isinstance(rows, kind) and str(rows.dtype) == dtype and tuple(rows.shape[-1:]) == (size,):
         return rows

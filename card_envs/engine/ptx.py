@@ -41,7 +41,8 @@ class Recorder(GpuBatchEnv):
         return torch.device("cpu")
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        name = kernel.py_func.__name__.rpartition("_")[0].replace(f"_{self.game.name}_", " ").strip("_ ")
+        stem = kernel.py_func.__name__.rpartition("_")[0].removesuffix("_cuda")
+        name = stem.replace(f"_{self.game.name}_", " ").strip("_ ")
         self.launches[name] = Launch(kernel, tuple(map(typeof, (self.num_tables, *arguments))))
 
 

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from card_envs.engine.buffers import check_game, known_keys, new_seed, one_of
+from card_envs.engine.buffers import INT8, check_game, known_keys, new_seed, one_of
 from card_envs.engine.kernels import DEAL_DUE, PAID
 from card_envs.engine.legality import illegal_move
 from card_envs.engine.table import Table, play_again
@@ -255,7 +255,7 @@ class CardEnv(AECEnv):
 
     def _play(self, agent: str, action: int) -> None:
         """Play a legal action, and point to the seat to move, with its mask."""
-        table, obs = self._table, np.empty(self._obs_size, np.int8)
+        table, obs = self._table, np.empty(self._obs_size, INT8)
         self._actions.append(action)
         found = table._turn(table.states, 0, action, self._mask, obs)
         self._cumulative_rewards[agent] = 0.0

@@ -18,11 +18,12 @@ from card_envs.engine.dealing import draw_world
 from card_envs.engine.kernels import bot_actions
 from card_envs.engine.rng import MIX_1, SHIFT_32, mix
 from card_envs.engine.sets import lowest
-from card_envs.game import Field, Game, Int8s, Int64s, Rules, UInt64s, bounds, legal, observe, play, reveals
+from card_envs.game import Field, Game, Int8s, Int64s, Rules, State, UInt64s, bounds, legal, observe, play, reveals
 from card_envs.opponents.sparse import BYTE, Floats, SparseRows
 
 PLAYER = "greedy"  # whose choice is shown
 NUM_WORLDS = 6  # for moves that show a hidden card
+NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `own`: the last entries
 PART = 256  # decisions at once: buffers stay in the processor's cache
 
 
@@ -83,6 +84,36 @@ class Scratch(NamedTuple):
     key: UInt64s
 
 
+class Noted(NamedTuple):
+    """What moves change, as it is written.
+
+    Attributes:
+        actions: [R] of each move.
+        starts: [R + 1], from 0; row r has the entries starts[r] to starts[r + 1].
+        entry, value: of the rows, one after the other.
+    """
+
+    actions: Int64s
+    starts: Int64s
+    entry: NDArray[np.int32]
+    value: Floats
+
+
+def new_scratch(game: Game) -> Scratch:
+    """For one thread."""
+    rules = game.rules
+    before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
+    legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
+    worlds, key = np.zeros(2, rules.STATE), np.zeros(1, np.uint64)
+    return Scratch(worlds, before, after, agreed, legal_now, legal_after, legal_there, key)
+
+
+def room_for(moves: int, entries: int) -> Noted:
+    """Room for so many moves with at most so many entries each; memory that is never touched costs nothing."""
+    entry, value = np.empty(moves * entries, np.int32), np.empty(moves * entries, np.float32)
+    return Noted(np.zeros(moves, np.int64), np.zeros(moves + 1, np.int64), entry, value)
+
+
 def count_moves(first: int, last: int, states: NDArray[Any], tables: Int64s, mask: Int8s) -> int:
     """How many legal moves there are at some tables; `mask` [A] is scratch."""
     moves = 0
@@ -92,8 +123,8 @@ def count_moves(first: int, last: int, states: NDArray[Any], tables: Int64s, mas
 
 
 def note_moves(
-    first: int, last: int, states: NDArray[Any], tables: Int64s, own: Int64s, scale: Floats, size: int,
-    scratch: Scratch, firsts: Int64s, actions: Int64s, starts: Int64s, entry: NDArray[np.int32], value: Floats,
+    first: int, last: int, states: NDArray[Any], tables: Int64s, own: Int64s, scale: Floats, scratch: Scratch,
+    firsts: Int64s, noted: Noted,
 ) -> None:  # fmt: skip
     """Write what the legal moves at some tables change; decision 0 is at the table tables[first].
 
@@ -103,61 +134,78 @@ def note_moves(
         tables: numbers of states.
         own: [B] the moves of `greedy`.
         scale: of the entries.
-        size: of the observation.
         scratch: to work with.
-        firsts: [last - first + 1]; actions: [R]; starts: [R + 1]; entry, value: written, and large enough.
+        firsts: [last - first + 1] is written.
+        noted: is written, and large enough.
     """
-    worlds, before, after, agreed, legal_now, legal_after, legal_there, key = scratch
-    num_actions = legal_now.shape[0]
-    flags = size + 2 * num_actions
-    moves = found = 0
+    moves = 0
     for k in range(first, last):
         i = tables[k]
-        seat = states[i].seat
         firsts[k - first] = moves
-        observe(states[i], seat, before[:size])
-        legal(states[i], legal_now)
-        key[0] = sight(before)
-        worlds[0] = states[i]
-        draw_world(worlds[0], seat, key)
-        for action in range(num_actions):
-            if legal_now[action] == 0:
-                continue
-            num_worlds = NUM_WORLDS if reveals(states[i], action) else 1
-            goes_on = ends_deal = True
-            for world in range(num_worlds):
-                if world > 0:
-                    draw_world(worlds[0], seat, key)
-                worlds[1] = worlds[0]
-                play(worlds[1], action)
-                goes_on &= not worlds[1].needs_deal and worlds[1].seat == seat
-                ends_deal &= worlds[1].needs_deal
-                observe(worlds[1], seat, after[:size])
-                if world == 0:
-                    agreed[:] = after
-                    legal_after[:] = 0
-                    if goes_on:
-                        legal(worlds[1], legal_after)
-                else:
-                    agree(agreed, after, before)
-                    if goes_on:
-                        keep_legal(worlds[1], legal_after, legal_there)
-            starts[moves] = found
-            found = note_changes(before, agreed, scale, entry, value, found)
-            found = note_entry(size + action, entry, value, found)
-            if goes_on:
-                for a in range(num_actions):
-                    if legal_after[a]:
-                        found = note_entry(size + num_actions + a, entry, value, found)
-                found = note_entry(flags, entry, value, found)
-            if ends_deal:
-                found = note_entry(flags + 1, entry, value, found)
-            if action == own[i]:
-                found = note_entry(flags + 2, entry, value, found)
-            actions[moves] = action
-            moves += 1
+        moves = note_decision(states[i], own[i], scale, scratch, moves, noted)
     firsts[last - first] = moves
-    starts[moves] = found
+
+
+def note_decision(state: State, own: int, scale: Floats, scratch: Scratch, moves: int, noted: Noted) -> int:
+    """Append what the legal moves of a decision change to `moves` others; returns how many there are then.
+
+    What the seat to move sees, and its legal moves, are in `scratch.before` and `scratch.legal_now` then.
+    """
+    worlds, before, after, agreed, legal_now, legal_after, legal_there, key = scratch
+    actions, starts, entry, value = noted
+    num_actions = legal_now.shape[0]
+    size = scale.shape[0] - 2 * num_actions - NUM_FLAGS
+    flags = size + 2 * num_actions
+    seat = state.seat
+    observe(state, seat, before[:size])
+    legal(state, legal_now)
+    found = starts[moves]
+    drawn = False
+    for action in range(num_actions):
+        if legal_now[action] == 0:
+            continue
+        if reveals(state, action):
+            if not drawn:
+                key[0] = sight(before)
+                worlds[0] = state
+                drawn = True
+            num_worlds = NUM_WORLDS
+        else:  # the same in all worlds
+            num_worlds = 1
+        goes_on = ends_deal = True
+        for world in range(num_worlds):
+            if num_worlds > 1:
+                draw_world(worlds[0], seat, key)
+                worlds[1] = worlds[0]
+            else:
+                worlds[1] = state
+            play(worlds[1], action)
+            goes_on &= not worlds[1].needs_deal and worlds[1].seat == seat
+            ends_deal &= worlds[1].needs_deal
+            observe(worlds[1], seat, after[:size])
+            if world == 0:
+                copy_all(after, agreed)
+                if goes_on:
+                    legal(worlds[1], legal_after)
+            else:
+                agree(agreed, after, before)
+                if goes_on:
+                    keep_legal(worlds[1], legal_after, legal_there)
+        found = note_changes(before, agreed, scale, entry, value, found)
+        found = note_entry(size + action, entry, value, found)
+        if goes_on:
+            for a in range(num_actions):
+                if legal_after[a]:
+                    found = note_entry(size + num_actions + a, entry, value, found)
+            found = note_entry(flags, entry, value, found)
+        if ends_deal:
+            found = note_entry(flags + 1, entry, value, found)
+        if action == own:
+            found = note_entry(flags + 2, entry, value, found)
+        actions[moves] = action
+        moves += 1
+        starts[moves] = found
+    return moves
 
 
 def sight(obs: Int8s) -> np.uint64:
@@ -168,6 +216,12 @@ def sight(obs: Int8s) -> np.uint64:
         bits = (bits ^ words[w]) * MIX_1
         bits ^= bits >> SHIFT_32
     return mix(bits)
+
+
+def copy_all(source: NDArray[Any], target: NDArray[Any]) -> None:
+    """Into an array of the same size: helpers of loops can't assign to slices."""
+    for j in range(target.shape[0]):
+        target[j] = source[j]
 
 
 def agree(agreed: Int8s, after: Int8s, before: Int8s) -> None:
@@ -222,22 +276,16 @@ def afterstates(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s | 
         own = np.zeros(len(states), np.int64)
         bind_bot(bot_actions, game, PLAYER)(0, len(states), states, own)
     loop = bind(note_moves, game)
-    scale, size, num_actions = move_scale(rules), rules.OBS_SIZE, rules.NUM_ACTIONS
-    before, after, agreed = np.zeros((3, -(-size // 8) * 8), np.int8)
-    legal_now, legal_after, legal_there = np.zeros((3, num_actions), np.int8)
-    worlds, key = np.zeros(2, states.dtype), np.zeros(1, np.uint64)
-    scratch = Scratch(worlds, before, after, agreed, legal_now, legal_after, legal_there, key)
+    scale, scratch = move_scale(rules), new_scratch(game)
     parts = []
     for start in range(0, len(tables), PART):
         end = min(start + PART, len(tables))
         room = bind(count_moves, game)(start, end, states, tables, scratch.legal_now)
-        firsts, starts = np.zeros(end - start + 1, np.int64), np.zeros(room + 1, np.int64)
-        actions = np.zeros(room, np.int64)
-        entry = np.empty(room * len(scale), np.int32)  # memory that is never touched costs nothing
-        value = np.empty(room * len(scale), np.float32)
-        loop(start, end, states, tables, own, scale, size, scratch, firsts, actions, starts, entry, value)
-        found = starts[-1]
-        parts.append(Afterstates(firsts, actions, SparseRows(starts, entry[:found].copy(), value[:found].copy())))
+        firsts, noted = np.zeros(end - start + 1, np.int64), room_for(room, len(scale))
+        loop(start, end, states, tables, own, scale, scratch, firsts, noted)
+        found = noted.starts[-1]
+        rows = SparseRows(noted.starts, noted.entry[:found].copy(), noted.value[:found].copy())
+        parts.append(Afterstates(firsts, noted.actions, rows))
     return joined(parts)
 
 

@@ -5,7 +5,8 @@
            | "random"               every legal move is equally likely
            | "trivial" | "greedy"   the scripted players of the game's `bot.py`
            | "search-" N            a search in N worlds
-           | "search:" NAME "-" N   the same, guided by a policy and cut short by a value network
+           | "search:" T "ms"       the same for T milliseconds a move, on all cores
+           | "search:" NAME "-" N   guided by a policy and cut short by a value network; N may be T "ms" here, too
            | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
            | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
            | SHIPPED                a trained network that comes with the package
@@ -35,9 +36,12 @@ from card_envs.opponents.search import Guide, SearchPolicy
 MODELS = Path(__file__).parent / "models"
 LONGEST = 4096  # characters: as long as a path may be
 SEARCHING = ("search-64", "search-1024")  # shown of all numbers of worlds
+TIMED = "search:100ms"  # shown to whoever writes a time otherwise
 WORLDS = r"([1-9]\d{0,6})"
-SEARCH = re.compile(rf"search-{WORLDS}")
-GUIDED = re.compile(rf"search:(.+)-{WORLDS}")
+TIME = r"([1-9]\d{0,5})ms"
+SEARCH = re.compile(rf"search-{WORLDS}|search:{TIME}")
+GUIDED = re.compile(rf"search:(.+)-(?:{WORLDS}|{TIME})")
+NO_TIME = re.compile(r"search:\d\w*")  # and no class either
 PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
 
 
@@ -62,10 +66,17 @@ class Scripted:
 
 @dataclass(frozen=True)
 class Searching:
-    """A search in so many worlds, by itself or guided by somebody."""
+    """A search in so many worlds, or for so many milliseconds a move, by itself or guided by somebody."""
 
-    worlds: int
+    worlds: int | None
     guide: Name | None = None
+    milliseconds: int | None = None
+
+    def policy(self, game: Game, guide: Guide | None = None) -> SearchPolicy:
+        """As it was asked for."""
+        if self.milliseconds is None:
+            return SearchPolicy(game, self.worlds or 0, guide=guide)
+        return SearchPolicy(game, guide=guide, seconds=self.milliseconds / 1000)
 
 
 @dataclass(frozen=True)
@@ -138,15 +149,19 @@ def _player(text: str, short: str) -> Player:
     if short in ("trivial", "greedy"):
         return Scripted(short)
     if search := SEARCH.fullmatch(short):
-        return Searching(int(search[1]))
+        return Searching(_number(search[1]), None, _number(search[2]))
     if guided := GUIDED.fullmatch(short):
-        return Searching(int(guided[2]), parse(guided[1]))
+        return Searching(_number(guided[2]), parse(guided[1]), _number(guided[3]))
     if phased := PHASED.fullmatch(short):
         return Phased(phased[1], parse(phased[2]), parse(phased[3]))
-    if ":" in short:
+    if ":" in short and not NO_TIME.fullmatch(short):
         module, _, class_name = short.partition(":")
         return UsersOwn(module, class_name)
     return Shipped(short)
+
+
+def _number(digits: str | None) -> int | None:
+    return None if digits is None else int(digits)
 
 
 def _is_folder(text: str) -> bool:
@@ -187,8 +202,8 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     Args:
         name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote;
             `"module:Class"`: a `Policy`, made by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds
-            that one of these guides; or two of these as one player: `"bidding=ppo+greedy"` bids like `ppo` and does
-            everything else like `greedy`.
+            that one of these guides; `"search:100ms"`, `"search:POLICY-100ms"`: for 100 ms a move; or two of these as
+            one player: `"bidding=ppo+greedy"` bids like `ppo` and does everything else like `greedy`.
         game: needed for short names and classes; otherwise checked.
         sampled: a trained network draws its moves from its probabilities, unless it was made to play the likeliest;
             False: it plays the likeliest.
@@ -217,7 +232,7 @@ def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponen
         network = load_network(player.path, game, sampled)
         return Opponent(player.path.name, network.game, network)
     if isinstance(player, Searching) and player.guide:
-        return _guided(name, player.worlds, player.guide, game)
+        return _guided(name, player, player.guide, game)
     if game is None:
         if isinstance(player, Phased | UsersOwn):
             raise ValueError(f"opponent {name.text!r}: say which game it plays: load_opponent({name.text!r}, game=…)")
@@ -232,8 +247,8 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
             return RandomPolicy()
         case Scripted(bot):
             return ScriptedPolicy(bot)
-        case Searching(worlds):
-            return SearchPolicy(game, worlds)
+        case Searching():
+            return player.policy(game)
         case Phased(phase, inside, outside):
             actions = phase_actions(game, phase)
             return PhasedPolicy(actions, *(build(part, game, sampled) for part in (inside, outside)))
@@ -245,7 +260,7 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
             return load_network(MODELS / game.name / name.short, game, sampled)
 
 
-def _guided(name: Name, worlds: int, guide: Name, game: Game | None) -> Opponent:
+def _guided(name: Name, player: Searching, guide: Name, game: Game | None) -> Opponent:
     """A search that a policy guides, with the value network in its folder, or else the game's own."""
     proposer = build(guide, game, sampled=False)
     game = proposer.game
@@ -253,8 +268,7 @@ def _guided(name: Name, worlds: int, guide: Name, game: Game | None) -> Opponent
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None:
         raise ValueError(f"opponent {name.text!r}: no value network in {places[0]}: see python -m training.fit_value")
-    policy = SearchPolicy(game, worlds, guide=Guide(proposer, load_value(folder, game)))
-    return Opponent(name.short, game, policy)
+    return Opponent(name.short, game, player.policy(game, Guide(proposer, load_value(folder, game))))
 
 
 def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
@@ -276,7 +290,7 @@ def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
 
 
 def _unknown(text: str, known: list[str]) -> ValueError:
-    by_short = {name.rpartition("/")[2]: name for name in known} | {name: name for name in known}
+    by_short = {name.rpartition("/")[2]: name for name in known} | {name: name for name in [*known, TIMED]}
     near = list(dict.fromkeys(by_short[name] for name in difflib.get_close_matches(text[:200], by_short, cutoff=0.5)))
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
     return ValueError(f"unknown opponent {text!r:.200}, and no folder of that name; {hint}")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import INT8, checked
 from card_envs.game import Field, Game, Rules, bounds, total
 from card_envs.opponents.afterstates import Afterstates, move_fields
+from card_envs.opponents.mover import Mover
 from card_envs.opponents.policy import Turn, sample
 from card_envs.opponents.sparse import SparseRows, compress, sum_weights
 
@@ -166,6 +167,21 @@ class AfterstatePolicy(TrainedPolicy):
         self._moves = np.ascontiguousarray(weights["move.weight"].astype(np.float32).T)
         self._no_bias = np.zeros_like(self._bias)
         self._own = float(weights["own"][0])
+        self._mover = self._compiled() if len(self._rest) == 2 else None
+
+    def _compiled(self) -> Mover:
+        """The network as compiled code reads it."""
+        (second, second_bias), (last, last_bias) = self._rest
+        ends = np.array([last_bias[0], self._own])
+        arrays = self._first * self._scale[:, None], self._moves, self._bias, second, second_bias, last[:, 0], ends
+        return Mover(*(np.ascontiguousarray(array, np.float32) for array in arrays))
+
+    def logits_at(self, turn: Turn) -> NDArray[np.float32]:
+        if self._mover is None or turn.game != self.game:
+            return super().logits_at(turn)
+        logits = np.full((len(turn), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
+        turn.move_scores(self._mover, logits)
+        return logits
 
     @staticmethod
     def shapes(rules: Rules, hidden: list[int]) -> dict[str, tuple[int, ...]]:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.buffers import INT8, UINT64, checked, checked_states, whole_number
+from card_envs.engine.buffers import FLOAT32, INT8, UINT64, checked, checked_states, whole_number
 from card_envs.engine.compile import bind, bind_bot
 from card_envs.engine.legality import IllegalMove, illegal_move, is_legal, whole_numbers
 from card_envs.game import Game, Int8s, Int64s, legal
 from card_envs.opponents.afterstates import Afterstates, afterstates
+from card_envs.opponents.mover import Mover, move_scores
 
 Answer = TypeVar("Answer")
 
@@ -124,6 +125,11 @@ class Turn:
         """What the legal moves change, in worlds that are fixed by what each seat sees."""
         return afterstates(self.game, self.__states, np.arange(len(self)))
 
+    def move_scores(self, mover: Mover, scores: NDArray[np.float32]) -> None:
+        """Write what a network that sees what moves change makes of the legal ones into `scores` [n, A]."""
+        shape = len(self), self.game.rules.NUM_ACTIONS
+        move_scores(self.game, self.__states, mover, checked("scores", scores, shape, FLOAT32))
+
 
 @runtime_checkable
 class Policy(Protocol):
@@ -143,17 +149,21 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What moves are worth.
+    """What moves are worth; nan for those that were not tried.
 
     Attributes:
-        means: [n, A] expected points of the mover's side, nan for moves that were not tried.
+        means: [n, A] expected points of the mover's side: the mean of its own move in all worlds, plus the lead.
         errors: [n, A] their standard errors.
+        leads: [n, A] points by which a move beats the own one in the same worlds, on the mean.
+        lead_errors: [n, A] their standard errors.
         worlds: [n, A] in how many worlds each was tried.
         chosen: [n] what the policy would play; it need not be the move with the highest mean, which may be chance.
     """
 
     means: NDArray[np.float64]
     errors: NDArray[np.float64]
+    leads: NDArray[np.float64]
+    lead_errors: NDArray[np.float64]
     worlds: NDArray[np.int64]
     chosen: NDArray[np.int64]
 
@@ -176,6 +186,9 @@ class Advice(NamedTuple):
         margin: points that it is expected to bring by the end of the deal; None where the opponent doesn't say.
         error: the standard error of the margin.
         worlds: in which it was tried.
+        lead: points by which it beats the move to beat (without a guide that of `greedy`) in the same worlds.
+        lead_error: the standard error of the lead, which is smaller than that of the margin: worlds that are good for
+            one move tend to be good for another.
     """
 
     move: str
@@ -183,6 +196,8 @@ class Advice(NamedTuple):
     margin: float | None = None
     error: float | None = None
     worlds: int = 0
+    lead: float | None = None
+    lead_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -235,10 +250,11 @@ class Opponent:
             return [Advice(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
         evaluate = self.policy.evaluate
         worth = answer_of(self, turn, lambda: evaluate(turn, np.random.default_rng(seed)))
-        means, errors, worlds = worth.means[0], worth.errors[0], worth.worlds[0]
+        tried = worth.means[0], worth.errors[0], worth.worlds[0], worth.leads[0], worth.lead_errors[0]
+        means, _, worlds, *_ = tried
         best = int(worth.chosen[0])
         ranked = sorted(texts, key=lambda a: (a != best, -worlds[a], -means[a]))  # what was dropped early comes last
-        return [Advice(texts[a], float(a == best), float(means[a]), float(errors[a]), int(worlds[a])) for a in ranked]
+        return [Advice(texts[a], float(a == best), *(figures[a].item() for figures in tried)) for a in ranked]
 
 
 def answer_of(policy: Policy, turn: Turn, ask: Callable[[], Answer]) -> Answer:

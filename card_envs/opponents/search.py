@@ -1,32 +1,48 @@
 """Searching opponents: moves are tried in worlds that fit what the seat knows, played out by `greedy`.
 
 Perfect-information Monte Carlo (Ginsberg 2001), with the same worlds for all moves of a decision. Worlds that don't
-explain what the other seats did are drawn less often: in Back Alley search believes the bids that it heard.
+explain what the other seats did are drawn less often: in Back Alley search believes bids and cards.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import UINT64, check_game, checked, whole_number
 from card_envs.engine.compile import bind
-from card_envs.game import Game, Int8s, Int64s
+from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.policy import Advice, Evaluation, Policy, Turn, name_of, probabilities_of
-from card_envs.opponents.searching import Budget, Scratch, Trials, search_tables
-from card_envs.opponents.value import NO_NET, ValueNetwork, checked_net
+from card_envs.opponents.searching import (
+    Budget,
+    Floats,
+    Race,
+    Scratch,
+    Trials,
+    choose_moves,
+    enter_race,
+    judge_stage,
+    new_scratch,
+    no_trials,
+    try_stage,
+)
+from card_envs.opponents.value import NO_NET, Net, ValueNetwork, checked_net
 
 PLAYER = "greedy"  # who plays the worlds out
 # Standard errors by which another move must be better than the player's own. Without doubt, noise decides between
 # moves of equal worth; 1 was the best of 0, 0.5, 1, 2 in Big Ben, and 1 and 2 the best in Back Alley.
 DOUBT = 1.0
+LONGER = 4  # times as many worlds for the last rival, while it is in doubt
 TO_THE_END = 1 << 40  # moves: no deal is as long
 HORIZON = 60  # moves that are played out before a value network is asked
+# Threads share the tables of a turn where each has so many, else the worlds of a table once a stage takes that long.
+MANY, WORTH_SHARING = 4, 5e-4  # seconds
 LEAST_PROBABILITY = 0.01  # moves that a trained guide thinks less likely are not tried
 
 
@@ -52,27 +68,40 @@ class SearchResult(NamedTuple):
     """What a search found out.
 
     Attributes:
+        own: [n] the moves that needed no reason.
         chosen: [n] the moves.
         trials: [n, A] what became of each move.
         moves: made in all worlds.
     """
 
+    own: Int64s
     chosen: Int64s
     trials: Trials
     moves: int
 
 
 class SearchPolicy:
-    """Plays the move that is best on average over sampled worlds, in compiled code, on all cores where tables allow."""
+    """Plays the move that is best on average over sampled worlds, in compiled code, on all cores."""
 
-    def __init__(self, game: Game, num_worlds: int, num_threads: int | None = None, guide: Guide | None = None) -> None:
+    def __init__(
+        self,
+        game: Game,
+        num_worlds: int = TO_THE_END,
+        num_threads: int | None = None,
+        guide: Guide | None = None,
+        seconds: float | None = None,
+    ) -> None:
         """Search with a budget.
 
         Args:
             game: what it plays.
-            num_worlds: for the moves that stay in the running; moves that fall behind are dropped earlier.
-            num_threads: that share the tables of a turn (default: one for each core); the moves are the same.
+            num_worlds: after which only the best rival of the move to beat is left; moves that fall behind are dropped
+                earlier, and the last one gets up to four times as many while it is in doubt.
+            num_threads: that share the tables of a turn, or the worlds of a table (default: one for each core); the
+                moves are the same.
             guide: proposes moves and cuts playouts short; None: all moves, played out to the end of the deal.
+            seconds: for each decision, which has all threads to itself; fewer worlds are looked at then. How many
+                depends on the machine, so that a search that this cuts short does not repeat exactly.
         """
         check_game(game)
         self.game = game
@@ -80,6 +109,11 @@ class SearchPolicy:
         threads = (os.cpu_count() or 1) if num_threads is None else num_threads
         self.num_threads = whole_number(threads, 1, None, "num_threads")
         self.guide = guide
+        if seconds is None and num_worlds == TO_THE_END:
+            raise ValueError("search: expected a number of worlds, or seconds")
+        if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
+            raise ValueError(f"seconds: expected a number above 0, got {seconds!r:.80}")
+        self.seconds = seconds
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.search(turn, rng).chosen
@@ -90,11 +124,20 @@ class SearchPolicy:
 
     def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation:
         """What each move brings in points by the end of the deal; nan where it was not tried."""
-        chosen, (sums, squares, worlds), _ = self.search(turn, rng)
+        found = self.search(turn, rng)
+        trials, worlds = found.trials, found.trials.worlds
+        rows = np.arange(len(turn))
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.where(worlds > 0, sums / worlds, np.nan)
-            variances = np.maximum(squares / worlds - means**2, 0) * worlds / (worlds - 1)
-            return Evaluation(means, np.sqrt(variances / worlds), worlds, chosen)
+            expected = trials.sums[rows, found.own] / worlds[rows, found.own]
+            leads = np.where(worlds > 0, trials.leads / worlds, np.nan)
+            errors = standard_error(trials.sums, trials.squares, worlds)
+            lead_errors = standard_error(trials.leads, trials.lead_squares, worlds)
+        return Evaluation(expected[:, None] + leads, errors, leads, lead_errors, worlds, found.chosen)
+
+    def within(self, seconds: float) -> SearchPolicy:
+        """The same search in one thread, cut short where it would take longer for a decision."""
+        seconds = seconds if self.seconds is None else min(seconds, self.seconds)
+        return SearchPolicy(self.game, self.num_worlds, 1, self.guide, seconds)
 
     def _proposals(self, turn: Turn) -> tuple[NDArray[np.int64], Int8s]:
         """[n] the moves to beat, and [n, A] those to try, all of them legal."""
@@ -111,36 +154,111 @@ class SearchPolicy:
             raise ValueError(f"search: it plays {self.game.name}, not {turn.game.name}")
         turn = turn.anew()
         states = turn.worlds(rng, 1)[:, 0].copy()
-        n, num_actions = turn.mask.shape
+        n = len(turn)
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
-        shape = turn.mask.shape
-        trials = Trials(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64))
-        chosen = np.zeros(n, np.int64)
+        trials = no_trials(turn.mask.shape)
         own, live = self._proposals(turn)
         horizon, net = TO_THE_END, NO_NET
         if self.guide is not None:
             horizon, net = self.guide.horizon, checked_net(self.game, self.guide.value.net)
-        budget = Budget(self.num_worlds, DOUBT, horizon)
-        loop = bind(search_tables, self.game, PLAYER)
+        race = enter_race(own, live)
+        tables = Tables(states, keys, own, live, race)
+        moves = 0
+        step = n if self.seconds is None else 1
+        with Crew(self.game, self.num_threads, net) as crew:
+            for first in range(0, n, max(step, 1)):
+                part = slice(first, first + step)
+                moves += self._search(tables.at(part), Trials._make(array[part] for array in trials), horizon, crew)
+        return SearchResult(own, choose_moves(own, live, DOUBT, trials), trials, moves)
 
-        def work(first: int, last: int) -> int:
-            scratch = Scratch(
-                np.zeros(2, states.dtype),
-                np.zeros(len(net.first) - 1, np.int8),
-                np.zeros((2, max(net.second.shape)), np.float32),
-                np.zeros(num_actions),
-            )
-            return loop(first, last, states, keys, own, live, budget, net, scratch, trials, chosen)
+    def _search(self, tables: Tables, trials: Trials, horizon: int, crew: Crew) -> int:
+        """Try the moves at these tables until all is found out, or the budget is spent."""
+        judge = bind(judge_stage)
+        n, moves = len(tables.own), 0
+        budget = Budget(self.num_worlds, LONGER * self.num_worlds, DOUBT, horizon)
+        start = time.perf_counter()
+        unsettled = n
+        while unsettled:
+            moves += crew.try_stage(tables, budget, trials)
+            unsettled = judge(0, n, tables.live, budget, tables.race, trials)
+            if self.seconds is not None:
+                share = (time.perf_counter() - start) / self.seconds
+                if share >= 1:
+                    break
+                whole = min(LONGER * self.num_worlds, int(tables.race.worlds.max() / share))
+                budget = budget._replace(worlds=max(whole // LONGER, 1), most=whole)
+        return moves
 
-        threads = min(self.num_threads, n)
-        bounds = [n * i // threads for i in range(threads + 1)]
-        work(0, 0)  # compile
-        if threads == 1:
-            moves = work(0, n)
+
+class Tables(NamedTuple):
+    """What is searched.
+
+    Attributes:
+        states: [B].
+        keys: [B] of the streams of the worlds.
+        own: [B] the moves that need no reason.
+        live: [B, A] their rivals that are left.
+        race: how far it has come.
+    """
+
+    states: NDArray[Any]
+    keys: UInt64s
+    own: Int64s
+    live: Int8s
+    race: Race
+
+    def at(self, part: slice) -> Tables:
+        """Some of the tables; what is written there is written here."""
+        race = Race(*(array[part] for array in self.race))
+        return Tables(self.states[part], self.keys[part], self.own[part], self.live[part], race)
+
+
+class Crew:
+    """Threads that share stages of searches."""
+
+    def __init__(self, game: Game, num_threads: int, net: Net) -> None:
+        self.net = net
+        self.loop = bind(try_stage, game, PLAYER)
+        self.scratches = [new_scratch(game, net) for _ in range(num_threads)]
+        self.pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
+        self.last_stage = 0.0  # seconds
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool is not None:
+            self.pool.shutdown()
+
+    def try_stage(self, tables: Tables, budget: Budget, trials: Trials) -> int:
+        """Try the moves in the worlds of a stage; returns how many moves were made in all worlds."""
+        n, num_actions = tables.live.shape
+        threads = len(self.scratches)
+        start = time.perf_counter()
+        if self.pool is None or not (n >= MANY * threads or self.last_stage > WORTH_SHARING):
+            moves = self.loop(0, n, 1, *tables, budget, self.net, self.scratches[0], trials)
         else:
-            with ThreadPoolExecutor(threads) as pool:
-                moves = sum(pool.map(work, bounds[:-1], bounds[1:]))
-        return SearchResult(chosen, trials, moves)
+            parts = 1 if n >= MANY * threads else -(-threads // n)
+            found = trials if parts == 1 else no_trials((n * parts, num_actions))
+            bounds = [n * parts * k // threads for k in range(threads + 1)]
+
+            def work(first: int, last: int, scratch: Scratch) -> int:
+                return self.loop(first, last, parts, *tables, budget, self.net, scratch, found)
+
+            moves = sum(self.pool.map(work, bounds[:-1], bounds[1:], self.scratches))
+            if parts > 1:
+                for whole, shares in zip(trials, found):
+                    whole += shares.reshape(n, parts, num_actions).sum(axis=1)
+        self.last_stage = time.perf_counter() - start
+        return moves
+
+
+def standard_error(sums: Floats, squares: Floats, worlds: Int64s) -> Floats:
+    """[n, A] standard errors of means; nan for a single world, and for none."""
+    means = sums / worlds
+    variances = np.maximum(squares / worlds - means**2, 0) * worlds / (worlds - 1)
+    error: Floats = np.sqrt(variances / worlds)
+    return error
 
 
 def why_not(best: Advice, other: Advice) -> str:

@@ -1,8 +1,13 @@
-"""The loop of search: draw a world, play every move out in it, drop what falls behind, halve the rest, choose.
+"""The loop of search: draw worlds, play every move out in each, drop what falls behind, halve the rest, choose.
 
 The own move stands against all others. These lose their worse half in each of as many rounds as leave one of them
-(sequential halving: Karnin, Koren & Somekh 2013), whoever is clearly behind leaves earlier (racing: Maron & Moore
-1994), and the last one is played if it is better beyond doubt. All moves are tried in the same worlds.
+(sequential halving: Karnin, Koren & Somekh 2013), whoever would not be chosen even with luck leaves earlier (racing:
+Maron & Moore 1994), and the last one, which gets more worlds while it is in doubt, is played if it is better beyond
+doubt. All moves are tried in the same worlds, and compared by their leads over the own one there.
+
+A search goes by stages, between which moves are judged. World number w of a table has a stream of its own, and results
+are whole multiples of a 64th of a point, so that their sums are exact: whoever shares the worlds of a stage among
+threads, in whatever way, gets the same search.
 """
 
 from __future__ import annotations
@@ -13,15 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.dealing import draw_world
-from card_envs.engine.rng import uniform
-from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, observe_all, plausibility, play, standing
+from card_envs.engine.rng import derive, uniform
+from card_envs.game import (
+    Game,
+    Int8s,
+    Int64s,
+    State,
+    UInt64s,
+    bot_move,
+    observe_all,
+    plausibility,
+    play,
+    standing,
+)
 from card_envs.opponents.value import Net, value_of
 
-# The first count of worlds after which moves are judged, the standard errors that decide then, and the worlds in which
-# a move must have had the same results as another to count as the same.
-FIRST_LOOK, CLEARLY, ALIKE = 8, 3.0, 32
+# The first count of worlds after which moves are judged, and the standard deviations that count as luck.
+FIRST_LOOK, LUCK = 8, 1.5
 MOST_DRAWS = 12  # for a world that explains what the others did
-DECIDED = -1
+FRACTION = 64.0  # of a point: what a network says is rounded to it
 
 Floats = NDArray[np.float64]
 
@@ -30,12 +45,14 @@ class Budget(NamedTuple):
     """How much a search does.
 
     Attributes:
-        worlds: for the moves that stay to the end.
+        worlds: after which one rival of the own move is left.
+        most: worlds for that one, while it is in doubt.
         doubt: standard errors by which another move must be better than the own one.
         horizon: moves after the first that are played out at most; then a network says what the position is worth.
     """
 
     worlds: int
+    most: int
     doubt: float
     horizon: int
 
@@ -46,12 +63,32 @@ class Trials(NamedTuple):
     Attributes:
         sums: of the results (`standing` of the mover).
         squares: of these, summed.
+        leads: of the results over those of the own move in the same worlds, summed.
+        lead_squares: of these, summed.
         worlds: in which the move was tried.
     """
 
     sums: Floats
     squares: Floats
+    leads: Floats
+    lead_squares: Floats
     worlds: Int64s
+
+
+class Race(NamedTuple):
+    """How far the searches of B tables have come.
+
+    Attributes:
+        worlds: [B] that were tried.
+        rivals: [B] moves besides the own one that are left; 0 where nothing is left to find out.
+        rounds: [B] of halving.
+        halved: [B] how many of these are over.
+    """
+
+    worlds: Int64s
+    rivals: Int64s
+    rounds: Int64s
+    halved: Int64s
 
 
 class Scratch(NamedTuple):
@@ -59,80 +96,128 @@ class Scratch(NamedTuple):
 
     Attributes:
         states: [2] the world, and what a move makes of it.
+        stream: [1] of the world.
         full: [D] a full state, padded to a multiple of 8.
         layers: [2, widest] of the value network.
-        leads: [A] sums of squared leads over the own move.
     """
 
     states: NDArray[Any]
+    stream: UInt64s
     full: Int8s
     layers: NDArray[np.float32]
-    leads: Floats
 
 
-def search_tables(
-    first: int, last: int, states: NDArray[Any], keys: UInt64s, own: Int64s, live: Int8s, budget: Budget, net: Net,
-    scratch: Scratch, trials: Trials, chosen: Int64s,
-) -> int:  # fmt: skip
-    """Choose a move at each table, from what the seat to move knows.
+def no_trials(shape: tuple[int, ...]) -> Trials:
+    """Before anything is tried."""
+    sums, squares, leads, lead_squares = np.zeros((4, *shape))
+    return Trials(sums, squares, leads, lead_squares, np.zeros(shape, np.int64))
+
+
+def new_scratch(game: Game, net: Net) -> Scratch:
+    """For one thread."""
+    full, layers = np.zeros(len(net.first) - 1, np.int8), np.zeros((2, max(net.second.shape)), np.float32)
+    return Scratch(np.zeros(2, game.rules.STATE), np.zeros(1, np.uint64), full, layers)
+
+
+def enter_race(own: Int64s, live: Int8s) -> Race:
+    """At the start.
 
     Args:
-        first, last: which tables.
-        states: [B]; they stay as they are.
-        keys: [B] streams of the worlds; they move on.
         own: [B] the moves that need no reason.
-        live: [B, A] the moves to try, the own one among them; those that fell behind are taken out.
+        live: [B, A] the moves to try; the own one is taken out: it is tried everywhere, and never dropped.
+    """
+    live[np.arange(len(own)), own] = 0
+    rivals = live.sum(axis=1, dtype=np.int64)
+    rounds = np.array([max(1, int(number - 1).bit_length()) for number in rivals], np.int64)
+    return Race(np.zeros_like(rivals), rivals, rounds, np.zeros_like(rivals))
+
+
+def stage_end(i: int, budget: Budget, race: Race) -> int:
+    """The number of worlds after which the moves of a table are judged next."""
+    tried = race.worlds[i]
+    if race.rivals[i] == 0:
+        return tried
+    end = FIRST_LOOK
+    while end <= tried:  # 8, 16, 32 …
+        end *= 2
+    if race.halved[i] < race.rounds[i]:
+        end = min(end, -(-budget.worlds * (race.halved[i] + 1) // race.rounds[i]))
+    return max(tried, min(end, budget.most))
+
+
+def try_stage(
+    first: int, last: int, parts: int, states: NDArray[Any], keys: UInt64s, own: Int64s, live: Int8s, race: Race,
+    budget: Budget, net: Net, scratch: Scratch, trials: Trials,
+) -> int:  # fmt: skip
+    """Try the moves of tables in the worlds of the stage at hand, from what the seat to move knows.
+
+    Args:
+        first, last: which items; `parts` items in a row share the worlds of a table.
+        parts: see there.
+        states: [B]; they stay as they are.
+        keys: [B] of the streams of the worlds.
+        own: [B] the moves that need no reason.
+        live: [B, A] their rivals.
+        race: how far the tables have come.
         budget: how much is done.
         net: of positions at the horizon.
         scratch: to work with.
-        trials: [B, A] grow.
-        chosen: [B] gets the moves.
+        trials: [B * parts, A] grow.
 
     Returns:
         how many moves were made in all worlds.
     """
     moves = 0
+    for item in range(first, last):
+        i, part = item // parts, item % parts
+        begin = race.worlds[i]
+        number = stage_end(i, budget, race) - begin
+        found = Trials(
+            trials.sums[item], trials.squares[item], trials.leads[item], trials.lead_squares[item], trials.worlds[item]
+        )
+        for world in range(begin + number * part // parts, begin + number * (part + 1) // parts):
+            scratch.stream[0] = derive(keys[i], world)
+            draw_likely_world(states[i], scratch.stream, scratch.states)
+            moves += try_moves(own[i], live[i], budget.horizon, net, scratch, found)
+    return moves
+
+
+def judge_stage(first: int, last: int, live: Int8s, budget: Budget, race: Race, trials: Trials) -> int:
+    """Drop what falls behind after a stage; returns how many tables have more to find out."""
+    unsettled = 0
     for i in range(first, last):
-        found = Trials(trials.sums[i], trials.squares[i], trials.worlds[i])
-        moves += search_table(states[i], keys[i : i + 1], own[i], live[i], budget, net, scratch, found)
-        chosen[i] = best_move(own[i], live[i], budget.doubt, found, scratch.leads)
-    return moves
+        tried = stage_end(i, budget, race)
+        if tried > race.worlds[i]:
+            race.worlds[i] = tried
+            leads, squares = trials.leads[i], trials.lead_squares[i]
+            if tried >= FIRST_LOOK and tried & (tried - 1) == 0:
+                race.rivals[i] = drop_clear_cases(tried, live[i], budget, race.rivals[i], leads, squares)
+            while race.rivals[i] > 0 and race.halved[i] < race.rounds[i] and (
+                tried * race.rounds[i] >= budget.worlds * (race.halved[i] + 1)
+            ):  # fmt: skip
+                race.halved[i] += 1
+                drop_worst(live[i], race.rivals[i] // 2, leads)
+                race.rivals[i] -= race.rivals[i] // 2
+        unsettled += race.rivals[i] > 0 and tried < budget.most
+    return unsettled
 
 
-def search_table(
-    state: State, key: UInt64s, own: int, live: Int8s, budget: Budget, net: Net, scratch: Scratch, trials: Trials
-) -> int:
-    """Try the moves of one table until one rival of the own move is left, or the worlds are used up."""
-    live[own] = 0  # it is tried everywhere, and never dropped
-    scratch.leads[:] = 0
-    rivals = 0
-    for action in range(live.shape[0]):
-        rivals += live[action]
-    rounds = 1
-    while (1 << rounds) < rivals:
-        rounds += 1
-    moves = halved = 0
-    for world in range(1, budget.worlds + 1 if rivals > 0 else 0):
-        draw_likely_world(state, key, scratch.states)
-        moves += try_moves(own, live, budget.horizon, net, scratch, trials)
-        if world >= FIRST_LOOK and world & (world - 1) == 0:  # 8, 16, 32 …
-            rivals = drop_clear_cases(world, own, live, rivals, trials, scratch.leads)
-            if rivals <= 0:
-                break
-        while halved < rounds and world * rounds >= budget.worlds * (halved + 1):
-            halved += 1
-            drop_worst(live, rivals // 2, trials.sums)
-            rivals -= rivals // 2
-    return moves
+def draw_likely_world(state: State, stream: UInt64s, states: NDArray[Any]) -> None:
+    """A world into states[0]: one drawn in proportion to how well it explains what the others did.
 
-
-def draw_likely_world(state: State, key: UInt64s, states: NDArray[Any]) -> None:
-    """A world into states[0], kept the more often the better it explains what the others did."""
+    The first that is accepted with that probability, which is exact; where none is, one of all that were drawn, in
+    proportion (sampling, importance resampling: Rubin 1987). `states[1]` is scratch.
+    """
+    total = 0.0
     for _ in range(MOST_DRAWS):
-        states[0] = state
-        draw_world(states[0], state.seat, key)
-        likely = plausibility(states[0], state.seat)
-        if likely == 1 or uniform(key) < likely:
+        states[1] = state
+        draw_world(states[1], state.seat, stream)
+        likely = plausibility(states[1], state.seat)
+        total += likely
+        accepted = likely == 1 or uniform(stream) < likely
+        if accepted or uniform(stream) * total < likely:
+            states[0] = states[1]
+        if accepted:
             break
 
 
@@ -156,47 +241,55 @@ def try_moves(own: int, live: Int8s, horizon: int, net: Net, scratch: Scratch, t
         result = float(standing(state, seat))
         if not state.needs_deal:
             observe_all(state, seat, scratch.full)
-            result += value_of(scratch.full, net, scratch.layers)
+            result += np.rint(FRACTION * value_of(scratch.full, net, scratch.layers)) / FRACTION
         if turn == 0:
             own_result = result
+        lead = result - own_result
         trials.sums[action] += result
         trials.squares[action] += result * result
-        scratch.leads[action] += (result - own_result) ** 2
+        trials.leads[action] += lead
+        trials.lead_squares[action] += lead * lead
         trials.worlds[action] += 1
     return moves
 
 
-def drop_clear_cases(world: int, own: int, live: Int8s, rivals: int, trials: Trials, leads: Floats) -> int:
-    """Take out who is clearly behind or like the own move; returns the rivals left, or `DECIDED`."""
+def drop_clear_cases(tried: int, live: Int8s, budget: Budget, rivals: int, leads: Floats, squares: Floats) -> int:
+    """Take out whoever would not be chosen at the end even with luck; returns the rivals left.
+
+    Returns 0 as well where the last one, which stays among the live then, would be chosen even with bad luck.
+    """
     decided = False
+    left = rivals
     for action in range(live.shape[0]):
         if live[action]:
-            lead = trials.sums[action] - trials.sums[own]
-            clear = lead * lead >= CLEARLY * CLEARLY * (leads[action] - lead * lead / world)
-            if lead > 0:
-                decided |= clear and rivals == 1
-            elif clear and (lead < 0 or world >= ALIKE):
+            lead = leads[action] / tried
+            variance = max(squares[action] / tried - lead * lead, 0.0)
+            still = LUCK * np.sqrt(variance * (1 / tried - 1 / budget.most))  # how far the mean may move to the end
+            wanted = budget.doubt * np.sqrt(variance / budget.most)
+            if lead + still <= wanted:  # such as who has done like the own move everywhere
                 live[action] = 0
-                rivals -= 1
-    return DECIDED if decided else rivals
+                left -= 1
+            elif lead - still >= wanted:
+                decided = rivals == 1
+    return 0 if decided else left
 
 
-def drop_worst(live: Int8s, number: int, sums: Floats) -> None:
+def drop_worst(live: Int8s, number: int, leads: Floats) -> None:
     """Take out that many of the moves with the lowest sums."""
     for _ in range(number):
         worst = -1
         for action in range(live.shape[0]):
-            if live[action] and (worst < 0 or sums[action] <= sums[worst]):
+            if live[action] and (worst < 0 or leads[action] <= leads[worst]):
                 worst = action
         live[worst] = 0
 
 
-def best_move(own: int, live: Int8s, doubt: float, trials: Trials, leads: Floats) -> int:
-    """The rival that is left, if it is better beyond doubt; else the own move."""
-    best = own
-    for action in range(live.shape[0]):  # at most one, and like the own move it has been in all worlds
-        if live[action]:
-            lead = trials.sums[action] - trials.sums[own]
-            if lead > 0 and lead * lead >= doubt * doubt * (leads[action] - lead * lead / trials.worlds[action]):
-                best = action
-    return best
+def choose_moves(own: Int64s, live: Int8s, doubt: float, trials: Trials) -> Int64s:
+    """[B] the best rival that is left, if it is better beyond doubt; else the own move."""
+    leads = np.where(live != 0, trials.leads, -np.inf)
+    best = leads.argmax(axis=1)
+    rows = np.arange(len(own))
+    lead, squares, worlds = leads[rows, best], trials.lead_squares[rows, best], trials.worlds[rows, best]
+    with np.errstate(invalid="ignore"):
+        better = (lead > 0) & (lead * lead >= doubt * doubt * (squares - lead * lead / np.maximum(worlds, 1)))
+    return np.where(better, best, own)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -29,8 +28,6 @@ QUICK = (
     NetworkPolicy,
     AfterstatePolicy,
 )  # less than a millisecond a move: no thread needed
-FIRST_SHARE = 16  # a search within a time begins with this part of its worlds
-SPARE = 1.5  # positions differ: a search is begun if so many times as long would be there
 
 
 class Opponents:
@@ -113,18 +110,9 @@ def within(seconds: float, opponent: Opponent, ask: Callable[[Opponent], Answer]
     With time enough the answer is that of the whole search.
     """
     policy = opponent.policy
-    if not isinstance(policy, SearchPolicy):
-        return ask(opponent)
-    end = time.perf_counter() + seconds
-    worlds = max(1, policy.num_worlds // FIRST_SHARE)
-    while True:
-        began = time.perf_counter()
-        answer = ask(replace(opponent, policy=SearchPolicy(policy.game, worlds, 1, policy.guide)))
-        now = time.perf_counter()
-        affordable = int(worlds * (end - now) / max(now - began, 1e-6) / SPARE)
-        if worlds == policy.num_worlds or affordable < 2 * worlds:
-            return answer
-        worlds = min(policy.num_worlds, affordable)
+    if isinstance(policy, SearchPolicy):
+        opponent = replace(opponent, policy=policy.within(seconds))
+    return ask(opponent)
 
 
 @cache

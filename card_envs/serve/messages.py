@@ -175,6 +175,8 @@ class OneMove(Reply):
     margin: float | None
     error: float | None
     worlds: int
+    lead: float | None
+    lead_error: float | None
 
 
 class Advice(Reply):

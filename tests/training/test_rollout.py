@@ -14,7 +14,7 @@ from card_envs.opponents.network import input_fields
 from card_envs.opponents.sparse import compress
 from training.config import Config
 from training.league import League
-from training.network import Actor, AfterstateNetwork, Network
+from training.network import Actor, AfterstateNetwork, Network, Rows
 from training.rollout import CURRENT, PAST, SCRIPTED, Rollout, _draw_actions
 
 GAME = get_game("back_alley")
@@ -58,8 +58,9 @@ def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_m
 
 def test_what_was_found_while_playing_is_not_looked_for_again() -> None:
     rollout = played()
-    sparse, rows = rollout.inputs().seen.sparse, rollout.seen.reshape(-1, rollout.seen.shape[-1])
-    for found, expected in zip(sparse, compress(rows, np.arange(len(rows)), rollout.scale)):
+    seen, rows = rollout.inputs().seen, rollout.seen.reshape(-1, rollout.seen.shape[-1])
+    assert isinstance(seen, Rows)
+    for found, expected in zip(seen.sparse, compress(rows, np.arange(len(rows)), rollout.scale)):
         np.testing.assert_array_equal(found, expected)
 
 

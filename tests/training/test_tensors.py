@@ -56,7 +56,8 @@ def test_advantages_are_those_of_the_cpu_bit_by_bit(seats: int) -> None:
     rewards, last = (rng.standard_normal((*size, seats)).astype(np.float32) for size in (shape, shape[1:]))
     values = rng.standard_normal(shape).astype(np.float32)
     arrays = seat, learned, rewards, done, values, last
-    found = advantages(*map(torch.from_numpy, arrays), 0.95)
+    tensors: Any = *map(torch.from_numpy, arrays), 0.95
+    found = advantages(*tensors)
     np.testing.assert_array_equal(found.numpy(), gae.advantages(*arrays, 0.95))
 
 
@@ -65,7 +66,8 @@ def test_dense_first_layers_agree_with_sparse_ones() -> None:
     rollout = played()
     seen = rollout.seen.flatten(0, 1)[:512]
     sparse = Rows(seen.numpy().copy(), actor(1).scale)
-    outputs, gradients = {}, {}
+    outputs: dict[str, torch.Tensor] = {}
+    gradients: dict[str, Any] = {}
     for name, bf16, rows in (
         ("sparse", False, sparse),
         ("dense", False, DeviceRows(seen)),
@@ -81,6 +83,17 @@ def test_dense_first_layers_agree_with_sparse_ones() -> None:
     largest = gradients["sparse"].abs().max()
     assert (gradients["dense"] - gradients["sparse"]).abs().max() < 1e-5 * largest
     assert (gradients["bf16"] - gradients["sparse"]).abs().max() < 5e-2 * largest
+
+
+def test_a_forward_pass_is_one_graph() -> None:
+    """Nothing in it needs Python between two kernels, so that it can be compiled or captured as a whole."""
+    network, seen = actor(1, bf16=True), played().seen[0]
+
+    def forward(obs: torch.Tensor) -> torch.Tensor:
+        return network(DeviceRows(obs), slice(None)).log_softmax(dim=1)
+
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(forward, backend="eager", fullgraph=True)(seen), forward(seen))
 
 
 def test_draws_are_legal_and_have_their_probabilities() -> None:
@@ -127,9 +140,9 @@ def test_a_rollout_is_what_the_rules_make_of_its_actions() -> None:
     for who in (PAST, SCRIPTED):
         assert rollout.margin_over(who) == pytest.approx(plain.margin_over(who))
     for name, array in plain.episodes.memory().items():
-        found = rollout.episodes.memory()[name]
-        np.testing.assert_array_equal(found, array)
-        assert found.dtype == array.dtype
+        own = rollout.episodes.memory()[name]
+        np.testing.assert_array_equal(own, array)
+        assert own.dtype == array.dtype
 
 
 def test_a_batch_is_that_of_the_cpu() -> None:
@@ -138,14 +151,15 @@ def test_a_batch_is_that_of_the_cpu() -> None:
     rollout = trainer.rollout
     assert isinstance(rollout, TensorRollout)
     rollout.collect(trainer.actor, None)
-    found = trainer._batch()
+    found = trainer._batch(False)
     plain = Trainer(config(past_share=0.2))
     plain.rollout.collect(plain.actor, None)  # for what follows from actions alone
     other = plain.rollout
+    assert isinstance(other, Rollout)
     for name in ("seen", "full", "seat", "actions", "learned", "rewards", "done", "teacher", "log_probabilities"):
         getattr(other, name)[:] = getattr(rollout, name).numpy()
     other.env.states[:] = rollout.states(40)
-    expected = plain._batch()
+    expected = plain._batch(False)
     for name in ("mask", "actions", "log_probabilities", "teacher", "rows"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     for name in ("advantages", "returns"):
@@ -184,7 +198,7 @@ def test_a_run_resumes_exactly_in_tensors_and_goes_on_without(tmp_path: Path) ->
         assert same == in_tensors
         assert other.decisions > 0
     one.save(tmp_path / "opponent")
-    assert load_opponent(tmp_path / "opponent").policy.weights
+    assert play_pairs(GAME, load_opponent(tmp_path / "opponent"), load_opponent("greedy", GAME), 2).decisions[0] > 0
 
 
 @pytest.mark.parametrize("bins", [0, 51])

@@ -7,7 +7,17 @@ import numpy as np
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import EMPTY, ONE, count, highest, lowest
 from card_envs.game import Cards, Int64s, State
-from card_envs.games.back_alley.rules import ACES, ACTION, BLOOPERS, BOARD, NO_BID, SUIT_CARDS, playable, unseen_by
+from card_envs.games.back_alley.rules import (
+    ACES,
+    ACTION,
+    BLOOPERS,
+    BOARD,
+    NO_BID,
+    SUIT_CARDS,
+    play_card,
+    playable,
+    unseen_by,
+)
 
 
 @rule
@@ -110,6 +120,7 @@ BOARD_BIDDING = np.array(
 # that agrees. Softer ones were weaker against `greedy`, and no stronger against `ppo` and `trivial`.
 OFF_BY = np.array([1.0, 0.25, 0.05] + [0.02] * 10)
 OTHER_KIND = 0.03
+OTHER_CARD = 0.2  # the same of a card that differs from greedy's
 FIRST, FACTOR, OPPOSING, SECOND, PARTNERED, VOID = range(6)  # columns of BIDDING
 KING, QUEEN = 11, 10
 LITTLE = np.uint64(1 << 52)
@@ -161,7 +172,8 @@ def greedy(state: State) -> int:
 
 @rule
 def plausibility(state: State, seat: int) -> float:
-    """How well the hidden hands explain the bids: each bid by its distance from what `greedy` would bid."""
+    """How well the hidden hands explain what the others did: each bid by its distance from what `greedy` would bid,
+    each card by whether `greedy` would have played it."""
     mover, num_bids = state.seat, int(state.num_bids)
     bids = int(state.bids[0]), int(state.bids[1]), int(state.bids[2]), int(state.bids[3])
     for k in range(4):
@@ -182,6 +194,27 @@ def plausibility(state: State, seat: int) -> float:
                 likely *= OFF_BY[abs(bid - expected)]
         state.bids[bidder] = bid
     state.seat, state.num_bids = mover, num_bids
+    return likely * card_plausibility(state, seat) if state.num_played > 0 else likely
+
+
+@rule
+def card_plausibility(state: State, seat: int) -> float:
+    """That of the cards played. The deal is played once more from its first card, and so ends as it was."""
+    num_played = int(state.num_played)
+    for k in range(4):
+        state.hands[k] |= state.played[k]
+        state.played[k] = EMPTY
+        state.lacks[k] = EMPTY if state.trumps else BLOOPERS
+    state.tricks[0] = state.tricks[1] = state.num_played = 0
+    state.on_table = state.beats = EMPTY
+    state.broken = False
+    state.seat = state.leaders[0]
+    likely = 1.0
+    for k in range(num_played):
+        card = int(state.history[k])
+        if state.seat != seat and greedy(state) != card:
+            likely *= OTHER_CARD
+        play_card(state, card)
     return likely
 
 

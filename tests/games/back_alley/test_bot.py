@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from card_envs.engine.batch import BatchEnv
 from card_envs.games.back_alley import GAME, bot, rules
 from card_envs.opponents.policy import turn_of_states
 
 
-def test_bids_tell_about_hidden_hands() -> None:
-    """Where all bid like `greedy`, the true hands explain it fully, at every stage; hands drawn anew mostly don't."""
+def test_bids_and_cards_tell_about_hidden_hands() -> None:
+    """Where all play like `greedy`, the true hands explain it fully, at every stage; hands drawn anew mostly don't."""
     env = BatchEnv(GAME, 100, seed=5, options={"deals": "single"})
     told = []
     for _ in range(30):
@@ -38,3 +39,23 @@ def test_what_bids_say_is_a_matter_of_distance() -> None:
         state.bids[bidder] = rules.BOARD
         assert bot.plausibility(state, state.seat) == 0.03
         assert bot.plausibility(state, bidder) == 1  # who bid knows its own hand
+
+
+def test_every_card_that_greedy_would_not_have_played_tells() -> None:
+    env = BatchEnv(GAME, 200, seed=7, options={"deals": [5]})
+    env.bot_playout("greedy", 4)
+    surprises = np.zeros((len(env.states), 4), int)
+    streams = np.arange(200, dtype=np.uint64)
+    own, random = np.zeros((2, 200), np.int64)
+    env.look()
+    for _ in range(8):
+        env.bot_actions("greedy", own)
+        env.random_actions(streams, random)
+        surprises[np.arange(200), env.seat] += own != random
+        env.step(random)
+    playing = (env.states["num_played"] > 0).nonzero()[0]
+    assert len(playing) > 100
+    for i in playing:
+        for seat in range(4):
+            others = int(surprises[i].sum() - surprises[i, seat])
+            assert bot.plausibility(env.states[i], seat) == pytest.approx(bot.OTHER_CARD**others)

@@ -1,0 +1,176 @@
+"""Networks that score moves by what they change, in compiled code: a few microseconds a decision.
+
+What the position gives to the first layer is summed once for all its moves; each adds what it changes. Only weights of
+what is not zero are added up, in the first layer and in the second.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.buffers import FLOAT32, checked
+from card_envs.engine.compile import bind
+from card_envs.engine.sets import lowest
+from card_envs.game import Game, Int8s, State, bot_move
+from card_envs.opponents.afterstates import (
+    PLAYER,
+    Noted,
+    Scratch,
+    copy_all,
+    move_scale,
+    new_scratch,
+    note_decision,
+    room_for,
+)
+from card_envs.opponents.sparse import BYTE, Floats
+
+ZERO = np.float32(0)
+
+
+class Mover(NamedTuple):
+    """The weights of a network with two hidden layers.
+
+    Attributes:
+        seen: [D + A, H1] of the observation and the mask, scaled.
+        moves: [M, H1] of what a move changes.
+        first: [H1] biases.
+        second: [H1, H2].
+        second_bias: [H2].
+        last: [H2].
+        ends: [2] its bias, and what is added to the score of `greedy`'s choice.
+    """
+
+    seen: Floats
+    moves: Floats
+    first: Floats
+    second: Floats
+    second_bias: Floats
+    last: Floats
+    ends: Floats
+
+
+class MoverScratch(NamedTuple):
+    """What one thread works with.
+
+    Attributes:
+        scale: [M] of what a move changes.
+        look: at the moves.
+        noted: room for the moves of one decision.
+        base: [H1] what the position gives to the first layer.
+        one: [H1]; two: [H2] the layers.
+        active: [H1] which units of the first layer are.
+    """
+
+    scale: Floats
+    look: Scratch
+    noted: Noted
+    base: Floats
+    one: Floats
+    two: Floats
+    active: NDArray[np.int32]
+
+
+def move_scores(game: Game, states: NDArray[Any], mover: Mover, scores: Floats) -> None:
+    """Score the legal moves [B, A] of checked states with a decision due; the other entries stay as they are.
+
+    Raises ValueError where the network does not fit the game.
+    """
+    rules, scale = game.rules, move_scale(game.rules)
+    inner, outer = np.shape(mover.second) if np.ndim(mover.second) == 2 else (1, 1)
+    seen, moves = rules.OBS_SIZE + rules.NUM_ACTIONS, len(scale)
+    shapes = (seen, inner), (moves, inner), (inner,), (inner, outer), (outer,), (outer,), (2,)
+    for name, weights, shape in zip(Mover._fields, mover, shapes):
+        checked(f"network: {name}", weights, shape, FLOAT32, written=False)
+    base, one = np.zeros((2, inner), np.float32)
+    two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
+    room = room_for(rules.NUM_ACTIONS, moves)
+    scratch = MoverScratch(scale, new_scratch(game), room, base, one, two, active)
+    bind(score_tables, game, PLAYER)(0, len(states), states, mover, scratch, scores)
+
+
+def score_tables(
+    first: int, last: int, states: NDArray[Any], mover: Mover, scratch: MoverScratch, scores: Floats
+) -> None:
+    """Score the legal moves at some tables."""
+    for i in range(first, last):
+        score_moves(states[i], bot_move(states[i]), mover, scratch, scores[i])
+
+
+def score_moves(state: State, own: int, mover: Mover, scratch: MoverScratch, scores: Floats) -> None:
+    """Score the legal moves at a table; `own` is that of `greedy`."""
+    scale, look, noted, base, one, two, active = scratch
+    number = note_decision(state, own, scale, look, 0, noted)
+    copy_all(mover.first, base)
+    add_row(look.before, mover.seen, base)
+    size = mover.seen.shape[0] - look.legal_now.shape[0]
+    for move in range(number):
+        weights = mover.seen[size + noted.actions[move]]
+        for h in range(base.shape[0]):
+            base[h] += weights[h]
+    for move in range(number):
+        copy_all(base, one)
+        add_entries(noted, move, mover.moves, one)
+        value = mover.ends[0] + score(mover, one, two, active)
+        action = noted.actions[move]
+        scores[action] = value + mover.ends[1] if action == own else value
+
+
+def add_row(obs: Int8s, weights: Floats, sums: Floats) -> None:
+    """Add the weights of all entries of an observation, each times its value; eight entries at a time are skipped."""
+    words = obs.view(np.uint64)
+    for w in range(words.shape[0]):
+        word = words[w]
+        while word:
+            byte = lowest(word) >> 3
+            word &= ~(BYTE << np.uint64(8 * byte))
+            times = np.float32(obs[8 * w + byte])
+            row = weights[8 * w + byte]
+            for h in range(sums.shape[0]):
+                sums[h] += times * row[h]
+
+
+def add_entries(noted: Noted, move: int, weights: Floats, sums: Floats) -> None:
+    """Add the weights of what a move changes; four rows at a time, so that the sums are stored less often."""
+    entry, value = noted.entry, noted.value
+    k, end = noted.starts[move], noted.starts[move + 1]
+    while k + 4 <= end:
+        w0, w1, w2, w3 = weights[entry[k]], weights[entry[k + 1]], weights[entry[k + 2]], weights[entry[k + 3]]
+        v0, v1, v2, v3 = value[k], value[k + 1], value[k + 2], value[k + 3]
+        for h in range(sums.shape[0]):
+            sums[h] += (v0 * w0[h] + v1 * w1[h]) + (v2 * w2[h] + v3 * w3[h])
+        k += 4
+    while k < end:
+        w0, v0 = weights[entry[k]], value[k]
+        for h in range(sums.shape[0]):
+            sums[h] += v0 * w0[h]
+        k += 1
+
+
+def score(mover: Mover, one: Floats, two: Floats, active: NDArray[np.int32]) -> Any:
+    """What the layers after the first make of its sums."""
+    second = mover.second
+    number = 0
+    for h in range(one.shape[0]):
+        active[number] = h
+        number += one[h] > ZERO
+    copy_all(mover.second_bias, two)
+    k = 0
+    while k + 4 <= number:
+        a, b, c, d = active[k], active[k + 1], active[k + 2], active[k + 3]
+        w0, w1, w2, w3 = second[a], second[b], second[c], second[d]
+        v0, v1, v2, v3 = one[a], one[b], one[c], one[d]
+        for j in range(two.shape[0]):
+            two[j] += (v0 * w0[j] + v1 * w1[j]) + (v2 * w2[j] + v3 * w3[j])
+        k += 4
+    while k < number:
+        w0, v0 = second[active[k]], one[active[k]]
+        for j in range(two.shape[0]):
+            two[j] += v0 * w0[j]
+        k += 1
+    value = ZERO
+    for j in range(two.shape[0]):
+        value += max(two[j], ZERO) * mover.last[j]
+    return value
