@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def test_a_callers_mask_decides_nothing(game: Game, packed: bool) -> None:
 def test_slices_that_there_are_not(t: Any) -> None:
     env = BatchEnv(TINY, B, out=out_of(TINY))
     before, actions = field_bytes(env.states), env.mask[0].argmax(axis=1)
-    for call in (lambda: env.step(actions, t), lambda: env.look(t)):
+    calls: list[Callable[[], None]] = [lambda: env.step(actions, t), lambda: env.look(t)]
+    for call in calls:
         with pytest.raises(ValueError, match=f"t: expected a whole number from 0 to {T - 1}, got"):
             call()
     assert field_bytes(env.states) == before
@@ -148,7 +150,7 @@ def test_what_can_not_be_written_into_is_refused(packed: bool) -> None:
 def test_copies_have_arrays_of_their_own(packed: bool) -> None:
     out = out_of(TINY, packed=packed)
     env = BatchEnv(TINY, B, 4, out=out, obs_format="bits" if packed else "int8", skip_forced=True)
-    legal: Any = Packing(TINY).unpack_mask if packed else np.asarray
+    legal: Callable[[Any], Any] = Packing(TINY).unpack_mask if packed else np.asarray
     env.step(legal(env.mask[0]).argmax(axis=1), 2)
     for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):
         kept = {name: array.copy() for name, array in out.items()}
