@@ -1,7 +1,7 @@
 """Builds the wheel and the sdist into `dist/` and tests both in clean environments: `python -m tests.release`.
 
-- The wheel without extras, for each Python from 3.11 to 3.14 on the PATH: no torch comes along, every command works or
-  says which extra it needs.
+- The wheel without extras, for each Python from 3.11 to 3.14 on the PATH (`PYENV_VERSION=3.11.7:3.12.1` for pyenv's):
+  no torch comes along, every command works or says which extra it needs.
 - The sdist with extras, for the Python at hand: training, models in and out, pictures, the server.
 
 `--quick` leaves out what brings torch. Packages come from where pip finds them; `constraints.txt` has the versions.
@@ -137,6 +137,12 @@ def check_versions() -> None:
         print(f"not ready: pyproject.toml: {PLACEHOLDER} stands where the project's home should")
 
 
+def is_here(version: str) -> bool:
+    """Whether that Python can be started; a name on the PATH may be the shim of a version manager."""
+    command = [f"python{version}", "-c", ""]
+    return shutil.which(command[0]) is not None and subprocess.run(command, capture_output=True).returncode == 0
+
+
 def environment(python: str, what: str, folder: Path) -> Path:
     """The Python of a new environment with that installed."""
     run(python, "-m", "venv", folder / "venv")
@@ -188,7 +194,7 @@ def main(quick: Annotated[bool, typer.Option("--quick", help="without the extras
         raise SystemExit(f"tests/release.py does not try {sorted(untried())}")
     wheel, sdist = build()
     check_contents(wheel)
-    found = [version for version in PYTHONS if shutil.which(f"python{version}")]
+    found = [version for version in PYTHONS if is_here(version)]
     for version in found:
         check_core(version, wheel)
     if not quick:
