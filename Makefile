@@ -46,7 +46,7 @@ clean:
 	touch $@
 
 .venv/dev: .venv/train
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,serve,open_spiel,onnx,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,serve,open-spiel,onnx,dev]'
 	touch $@
 
 .venv/docs: .venv/train

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.open_spiel_games`: OpenSpiel's card games, in Python, beside ours (extra `open_spiel`).
+"""`python -m benchmarks.open_spiel_games`: OpenSpiel's card games, in Python, beside ours (extra `open-spiel`).
 
 Its C++ is behind a Python call for each state, move and observation; `BatchEnv` has one for all tables.
 """

@@ -14,7 +14,7 @@ from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import moves_of, turn_of_states
 from tests.conftest import positions, short_options, some
 
-pytest.importorskip("pyspiel", reason="the extra `open_spiel` is not installed")
+pytest.importorskip("pyspiel", reason="the extra `open-spiel` is not installed")
 import pyspiel
 from open_spiel.python.algorithms import ismcts, mcts
 

@@ -44,11 +44,13 @@ def main(
         check_place(out)
     figures = respond(settings, against, out)
     share, margin = figures["win_share"], figures["margin_per_episode"]
+    low, high = margin["low"], margin["high"]
+    interval = "no interval" if low is None else f"{low:+.3g} to {high:+.3g}"
     console.print(
         f"after {figures['decisions_learned']:,} decisions the response wins {share['mean']:.1%} "
         f"({share['low']:.1%} to {share['high']:.1%}) against {against}, "
-        f"by {margin['mean']:+.3g} an episode ({margin['low']:+.3g} to {margin['high']:+.3g}): "
-        f"{against} can be exploited by at least {max(margin['low'], 0):.3g}",
+        f"by {margin['mean']:+.3g} an episode ({interval}): "
+        f"{against} can be exploited by at least {max(low or 0, 0):.3g}",
         highlight=False,
         soft_wrap=True,
     )
@@ -64,9 +66,9 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     """
     from card_envs.games import get_game
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.network import NetworkPolicy, input_fields
+    from card_envs.opponents.network import TrainedPolicy
     from training.league import FixedRival
-    from training.network import HEAD_GAIN, Network
+    from training.network import new_actor, stored_actor
     from training.trainer import FINAL_SEED, Trainer
 
     game = get_game(config.game)
@@ -74,15 +76,15 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     if game.is_solitaire:
         raise ValueError(f"{game.name}: there is nobody to exploit")
     league = None
-    if isinstance(rival.policy, NetworkPolicy):
-        weights = rival.policy.weights
-        hidden = [len(weights[f"layer{i}.bias"]) for i in range(len(weights) // 2 - 1)]
-        network = Network(input_fields(game.rules), hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
-        network.set_weights(weights)
+    if isinstance(rival.policy, TrainedPolicy):
+        network = stored_actor(rival.policy)
         league = FixedRival(network)
         shares: dict[str, Any] = {"past_share": 1.0, "greedy_share": 0.0, "past_selves": 0}
-        if hidden == config.hidden:
-            shares |= {"warm_start": against, "imitation": 0.0}
+        own = new_actor(game, config)
+        if {name: weight.shape for name, weight in own.weights().items()} == {
+            name: weight.shape for name, weight in rival.policy.weights.items()
+        }:
+            shares |= {"warm_start": against, "imitation": 0.0, "leads_until": 0.0}
     elif rival.name == "greedy":
         shares = {"past_share": 0.0, "greedy_share": 1.0, "past_selves": 0}
     else:

@@ -193,7 +193,7 @@ def main(
     with console.status("compiling and dealing"):
         import torch
 
-        from training.network import HEAD_GAIN, AfterstateNetwork
+        from training.network import HEAD_GAIN, AfterstateNetwork, hidden_sizes
 
         torch.set_num_threads(1)
         torch.manual_seed(seed)
@@ -345,13 +345,10 @@ def best_rivals_lead(labels: Labels) -> NDArray[np.float32]:
     return best
 
 
-def hidden_sizes(weights: Weights) -> list[int]:
-    """The sizes of the hidden layers of such a network."""
-    return [len(bias) for name, bias in sorted(weights.items()) if name.endswith(".bias")][:-1]
-
-
 def scaled(weights: Weights, factor: float) -> dict[str, NDArray[np.floating]]:
     """The weights of a network whose outputs are so many times as large."""
+    from training.network import hidden_sizes
+
     last = f"layer{len(hidden_sizes(weights))}"
     return {**weights, **{name: factor * weights[name] for name in (f"{last}.weight", f"{last}.bias")}}
 

@@ -85,10 +85,12 @@ class Actor(nn.Module):
 
     Attributes:
         reads_moves: whether it reads `Inputs.after`.
+        hint: whether it is shown which of the moves is `greedy`'s there.
         bf16: multiply in 16 bits where it pays.
     """
 
     reads_moves = False
+    hint = False
     bf16 = False
 
     def logits(self, inputs: Inputs, rows: Any) -> torch.Tensor:
@@ -300,6 +302,25 @@ def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
     ends = np.cumsum(counts)
     moves = np.repeat(first[rows] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
     return moves, np.repeat(np.arange(len(rows)), counts)
+
+
+def hidden_sizes(weights: Weights) -> list[int]:
+    """The sizes of the hidden layers of a stored network."""
+    return [len(bias) for name, bias in sorted(weights.items()) if name.endswith(".bias")][:-1]
+
+
+def stored_actor(policy: TrainedPolicy) -> Network:
+    """A network of ours as an opponent's folder holds it. Raises ValueError for another one."""
+    game, sizes = policy.game, hidden_sizes(policy.weights)
+    actor: Network
+    if isinstance(policy, AfterstatePolicy):
+        actor = AfterstateNetwork(game, sizes, 1.0, HEAD_GAIN["policy"])
+    elif isinstance(policy, NetworkPolicy):
+        actor = Network(input_fields(game.rules), sizes, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
+    else:
+        raise ValueError(f"a network of {policy.architecture} can't be trained or sit at the tables of training")
+    actor.set_weights(policy.weights)
+    return actor
 
 
 def new_actor(game: Game, config: Config) -> Actor:

@@ -98,7 +98,6 @@ class Rollout:
         self.after: Afterstates | None = None
         self.rows: list[Rows] = [Rows(seen, input_scale(input_fields(rules))) for seen in self.seen]
         self.scale = input_scale(input_fields(rules))
-        self.hint = config.hint != 0
 
     def collect(self, actor: Actor, past: Actor | None, leads: bool = False) -> None:
         """Play on from where the tables are.
@@ -110,6 +109,9 @@ class Rollout:
         """
         env = self.env
         all_tables = np.arange(env.num_tables)
+        networks = [network for network in (actor, past) if network is not None]
+        reads_moves = any(network.reads_moves for network in networks)
+        hint = any(network.hint for network in networks)
         after = []
         for t in range(len(self.obs)):
             self.obs[t] = env.obs
@@ -123,8 +125,8 @@ class Rollout:
             mover = self.sitting[all_tables, env.seat]
             if past is None:
                 mover = np.where(mover == PAST, CURRENT, mover)
-            if actor.reads_moves:
-                own = self.teacher[t] if self.hint else np.full_like(self.teacher[t], -1)
+            if reads_moves:
+                own = self.teacher[t] if hint else np.full_like(self.teacher[t], -1)
                 after.append(_moves_of_networks(self.game, env.states, np.flatnonzero(mover != SCRIPTED), own))
             self.rows[t] = Rows(self.seen[t], self.scale)
             inputs = Inputs(self.rows[t], after[t] if after else None)

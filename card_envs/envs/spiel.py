@@ -1,4 +1,4 @@
-"""Every game in OpenSpiel (`pip install 'card_envs[open_spiel]'`), and players of either side on the other.
+"""Every game in OpenSpiel (`pip install 'card_envs[open-spiel]'`), and players of either side on the other.
 
     import card_envs.envs.spiel                                  # registers the games
     game = pyspiel.load_game("card_envs_back_alley", {"options": '{"deals": "single", "reward": "win"}'})
