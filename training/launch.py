@@ -61,6 +61,7 @@ def launch(arguments: list[str], number: int) -> int:
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=number,
+        run_id=f"card_envs-{os.getpid()}",
         rdzv_backend="c10d",
         rdzv_endpoint="localhost:0",
         max_restarts=0,
