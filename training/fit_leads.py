@@ -28,12 +28,12 @@ from card_envs.opponents import load_opponent
 from card_envs.opponents.afterstates import Afterstates, afterstates
 from card_envs.opponents.folder import NUM_GOLDEN_ROWS, VALUE_FOLDER, check_place, load_value, save_network
 from card_envs.opponents.names import MODELS
-from card_envs.opponents.network import AfterstatePolicy, Weights, input_fields, input_scale
+from card_envs.opponents.network import AfterstatePolicy, Weights, hidden_sizes, input_fields, input_scale
 from card_envs.opponents.policy import name_of, turn_of_states
 from card_envs.opponents.search import TO_THE_END
 from card_envs.opponents.value import NO_NET, Net, checked_net
 from training.command import command, console
-from training.leads import PLAYER, kinds_of, leads_loss, leads_over
+from training.leads import PLAYER, kinds_of, leads_loss, leads_over, spreads_of_best
 from training.positions import TEST_SEED, Tables
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Source(NamedTuple):
         follow: share of the tables at which the network plays on, as it is; at the others `greedy` does.
         horizon: moves after the first that are played out at most; then `net` says what the position is worth.
         net: a value network.
+        worlds: in which each move is tried: the deal as it was played and drawn ones.
     """
 
     options: dict[str, Any]
@@ -93,6 +94,7 @@ class Source(NamedTuple):
     follow: float
     horizon: int
     net: Net
+    worlds: int
 
 
 class Positions:
@@ -126,7 +128,8 @@ class Positions:
             self._play_on()
         inputs, own = self._seen(TABLES)
         env, source = self.tables.env, self.source
-        leads = leads_over(self.game, env.states, own, env.mask, source.horizon, source.net)
+        seed = int(self.tables.rng.integers(1 << 62)) if source.worlds > 1 else 0
+        leads = leads_over(self.game, env.states, own, env.mask, source.horizon, source.net, source.worlds, seed)
         labels = Labels(inputs, own, np.zeros(0, np.float32))
         return labels._replace(leads=leads[labels.after.decision(), labels.after.action])
 
@@ -166,6 +169,14 @@ def main(
     horizon: Annotated[
         int | None, typer.Option(min=0, help="moves played out before the value network is asked; else all")
     ] = None,
+    worlds: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="in which each move is tried: the deal as it was played and drawn ones, which mislead where play "
+            "tells of hidden cards",
+        ),
+    ] = 1,
     reuse: Annotated[int, typer.Option(min=1, help="mean number of times that each position is learned from")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),
     start: Annotated[
@@ -189,11 +200,11 @@ def main(
     check_place(out)
     begun = None if start is None else _begun(start, game)
     net = NO_NET if horizon is None else checked_net(game, load_value(MODELS / game.name / VALUE_FOLDER, game).net)
-    source = Source(options, noise, stride, follow, TO_THE_END if horizon is None else horizon, net)
+    source = Source(options, noise, stride, follow, TO_THE_END if horizon is None else horizon, net, worlds)
     with console.status("compiling and dealing"):
         import torch
 
-        from training.network import HEAD_GAIN, AfterstateNetwork, hidden_sizes
+        from training.network import HEAD_GAIN, AfterstateNetwork
 
         torch.set_num_threads(1)
         torch.manual_seed(seed)
@@ -217,6 +228,7 @@ def main(
         "stride": stride,
         "follow": follow,
         "horizon": horizon,
+        "worlds": worlds,
         "reuse": reuse,
         "clip": clip,
         "noise": noise,
@@ -260,8 +272,7 @@ class Fitting:
         self.clip = clip
         self.kinds = kinds_of(positions.game)
         best = np.concatenate([best_rivals_lead(labels) for labels in tests])
-        kind = np.where(np.isfinite(best), self.kinds[np.concatenate([labels.own for labels in tests])], -1)
-        spreads = np.array([best[kind == k].std() for k in range(int(self.kinds.max()) + 1)], np.float32)
+        spreads = spreads_of_best(best, np.concatenate([labels.own for labels in tests]), self.kinds)
         self.unit = float(spreads.min())
         self.spread = spreads / np.float32(self.unit)
 
@@ -347,8 +358,6 @@ def best_rivals_lead(labels: Labels) -> NDArray[np.float32]:
 
 def scaled(weights: Weights, factor: float) -> dict[str, NDArray[np.floating]]:
     """The weights of a network whose outputs are so many times as large."""
-    from training.network import hidden_sizes
-
     last = f"layer{len(hidden_sizes(weights))}"
     return {**weights, **{name: factor * weights[name] for name in (f"{last}.weight", f"{last}.bias")}}
 

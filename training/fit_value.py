@@ -22,7 +22,8 @@ from card_envs.game import Game, Int8s, bot_move, play, standing
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_value
 from training.command import command, console
-from training.positions import PLAYER, TEST_SEED, Tables
+from training.leads import PLAYER
+from training.positions import TEST_SEED, Tables
 
 if TYPE_CHECKING:
     from training.network import Network

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.compile import bind
-from card_envs.game import Game, Int8s, Int64s
+from card_envs.engine.rng import derive, table_keys
+from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.search import TO_THE_END
-from card_envs.opponents.searching import Scratch, Trials, new_scratch, no_trials, try_moves
+from card_envs.opponents.searching import Scratch, Trials, draw_likely_world, new_scratch, no_trials, try_moves
 from card_envs.opponents.value import NO_NET, Net
 
 if TYPE_CHECKING:
@@ -25,18 +26,29 @@ SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for a lead o
 
 
 def try_tables(
-    first: int, last: int, states: NDArray[Any], own: Int64s, live: Int8s, horizon: int, net: Net, scratch: Scratch,
-    trials: Trials,
+    first: int, last: int, states: NDArray[Any], keys: UInt64s, worlds: int, own: Int64s, live: Int8s, horizon: int,
+    net: Net, scratch: Scratch, trials: Trials,
 ) -> None:  # fmt: skip
-    """Try all moves of each table; `live` [B, A] holds the legal moves without the own one."""
+    """Try all moves of each table, first in the deal itself; `live` [B, A]: the legal moves without the own one."""
     for i in range(first, last):
-        scratch.states[0] = states[i]
         found = Trials(trials.sums[i], trials.squares[i], trials.leads[i], trials.lead_squares[i], trials.worlds[i])
-        try_moves(own[i], live[i], horizon, net, scratch, found)
+        for world in range(worlds):
+            scratch.states[0] = states[i]
+            if world:
+                scratch.stream[0] = derive(keys[i], world)
+                draw_likely_world(states[i], scratch.stream, scratch.states)
+            try_moves(own[i], live[i], horizon, net, scratch, found)
 
 
 def leads_over(
-    game: Game, states: NDArray[Any], own: Int64s, mask: Int8s, horizon: int = TO_THE_END, net: Net = NO_NET
+    game: Game,
+    states: NDArray[Any],
+    own: Int64s,
+    mask: Int8s,
+    horizon: int = TO_THE_END,
+    net: Net = NO_NET,
+    worlds: int = 1,
+    seed: int = 0,
 ) -> NDArray[np.float32]:
     """[B, A] points that each legal move brings the mover's side beyond what the own one does; 0 where illegal.
 
@@ -47,12 +59,15 @@ def leads_over(
         mask: [B, A] legal moves.
         horizon: moves after the first that are played out at most; then `net` says what the position is worth.
         net: a value network.
+        worlds: in which moves are tried, the deal itself among them; the mean counts.
+        seed: of the worlds that are drawn.
     """
     live = mask.copy()
     live[np.arange(len(own)), own] = 0
     trials, scratch = no_trials(mask.shape), new_scratch(game, net)
-    bind(try_tables, game, PLAYER)(0, len(own), states, own, live, horizon, net, scratch, trials)
-    return trials.leads.astype(np.float32)
+    keys = table_keys(seed, np.arange(len(own)))
+    bind(try_tables, game, PLAYER)(0, len(own), states, keys, worlds, own, live, horizon, net, scratch, trials)
+    return (trials.leads / worlds).astype(np.float32)
 
 
 def leads_loss(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
@@ -82,7 +97,11 @@ def spreads(leads: NDArray[np.float32], own: Int64s, mask: Int8s, kinds: Int64s)
     """
     rivals = mask != 0
     rivals[np.arange(len(own)), own] = False
-    best = np.where(rivals, leads, -np.inf).max(axis=1)
+    return spreads_of_best(np.where(rivals, leads, -np.inf).max(axis=1), own, kinds)
+
+
+def spreads_of_best(best: NDArray[np.float32], own: Int64s, kinds: Int64s) -> NDArray[np.float32]:
+    """The same from the best rivals' leads [n] themselves, -inf where there is no rival."""
     kind = np.where(np.isfinite(best), kinds[own], -1)
     found = [float(best[kind == k].std()) if (kind == k).any() else 0.0 for k in range(int(kinds.max()) + 1)]
     return np.array([spread or 1.0 for spread in found], np.float32)

@@ -23,6 +23,7 @@ from card_envs.opponents.network import (
     NetworkPolicy,
     TrainedPolicy,
     Weights,
+    hidden_sizes,
     input_fields,
     input_scale,
 )
@@ -302,11 +303,6 @@ def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
     ends = np.cumsum(counts)
     moves = np.repeat(first[rows] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
     return moves, np.repeat(np.arange(len(rows)), counts)
-
-
-def hidden_sizes(weights: Weights) -> list[int]:
-    """The sizes of the hidden layers of a stored network."""
-    return [len(bias) for name, bias in sorted(weights.items()) if name.endswith(".bias")][:-1]
 
 
 def stored_actor(policy: TrainedPolicy) -> Network:

@@ -11,8 +11,8 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int64s
+from training.leads import PLAYER
 
-PLAYER = "greedy"
 TEST_SEED = 1 << 40  # its deals are not those that are learned from
 
 

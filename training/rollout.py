@@ -96,8 +96,8 @@ class Rollout:
         self.leads = np.zeros((*shape, rules.NUM_ACTIONS if config.leads_until else 0), np.float32)
         self.sitting = sitting_at(game, config)
         self.after: Afterstates | None = None
-        self.rows: list[Rows] = [Rows(seen, input_scale(input_fields(rules))) for seen in self.seen]
         self.scale = input_scale(input_fields(rules))
+        self.rows: list[Rows] = [Rows(seen, self.scale) for seen in self.seen]
 
     def collect(self, actor: Actor, past: Actor | None, leads: bool = False) -> None:
         """Play on from where the tables are.

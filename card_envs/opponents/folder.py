@@ -27,6 +27,7 @@ from card_envs.opponents.network import (
     Architecture,
     TrainedPolicy,
     Weights,
+    hidden_sizes,
     weight_shapes,
 )
 from card_envs.opponents.onnx import OnnxPolicy
@@ -155,13 +156,12 @@ def _save(
         raise ValueError(f"{folder}: not saved: {number} golden rows; expected 1 to {MAX_GOLDEN_ROWS}")
     tensors = {**half, **{f"{GOLDEN}{name}": rows for name, rows in golden.items()}}
     data = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
-    layers = sum(name.endswith(".bias") for name in half)
     card = Card(
         game=game.name,
         version=game.version,
         layout=layout_digest(game.rules, kind == "value"),
         kind=kind,
-        hidden=[len(half[f"layer{i}.bias"]) for i in range(layers - 1)],
+        hidden=hidden_sizes(half),
         weights_sha256=hashlib.sha256(data).hexdigest(),
         model_sha256=hashlib.sha256(model).hexdigest() if model else "",
         **about,

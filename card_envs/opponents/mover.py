@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.buffers import FLOAT32, checked
 from card_envs.engine.compile import bind
-from card_envs.engine.sets import lowest
-from card_envs.game import Game, Int8s, State, bot_move
+from card_envs.game import Game, State, bot_move
 from card_envs.opponents.afterstates import (
     PLAYER,
     Noted,
@@ -25,7 +24,7 @@ from card_envs.opponents.afterstates import (
     note_decision,
     room_for,
 )
-from card_envs.opponents.sparse import BYTE, Floats
+from card_envs.opponents.sparse import Floats, add_row
 
 ZERO = np.float32(0)
 
@@ -116,20 +115,6 @@ def score_moves(state: State, own: int, mover: Mover, scratch: MoverScratch, sco
         value = mover.ends[0] + score(mover, one, two, active)
         action = noted.actions[move]
         scores[action] = value + mover.ends[1] if action == own else value
-
-
-def add_row(obs: Int8s, weights: Floats, sums: Floats) -> None:
-    """Add the weights of all entries of an observation, each times its value; eight entries at a time are skipped."""
-    words = obs.view(np.uint64)
-    for w in range(words.shape[0]):
-        word = words[w]
-        while word:
-            byte = lowest(word) >> 3
-            word &= ~(BYTE << np.uint64(8 * byte))
-            times = np.float32(obs[8 * w + byte])
-            row = weights[8 * w + byte]
-            for h in range(sums.shape[0]):
-                sums[h] += times * row[h]
 
 
 def add_entries(noted: Noted, move: int, weights: Floats, sums: Floats) -> None:

@@ -249,11 +249,17 @@ def check_ends(name: str, ends: NDArray[Any], number: int, last: int) -> None:
 
 def layers_of(weights: Weights) -> Layers:
     """Weights [inputs, outputs] and biases of the layers of a perceptron."""
-    number = sum(name.endswith(".bias") for name in weights)
+    number = len(hidden_sizes(weights)) + 1
     return [
         (weights[f"layer{i}.weight"].astype(np.float32).T, weights[f"layer{i}.bias"].astype(np.float32))
         for i in range(number)
     ]
+
+
+def hidden_sizes(weights: Weights) -> list[int]:
+    """The sizes of the hidden layers of stored weights."""
+    layers = sum(name.endswith(".bias") for name in weights)
+    return [len(weights[f"layer{i}.bias"]) for i in range(layers - 1)]
 
 
 def through(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import FLOAT32, checked
-from card_envs.engine.sets import lowest
 from card_envs.game import Game, Int8s
 from card_envs.opponents.network import Weights, input_scale, weight_shapes
+from card_envs.opponents.sparse import add_row
 
 HIDDEN_LAYERS = 2
-BYTE = np.uint64(0xFF)
 ZERO = np.float32(0)
 
 
@@ -58,15 +57,7 @@ def value_of(full: Int8s, net: Net, layers: NDArray[np.float32]) -> float:
     one, two = layers[0], layers[1]
     for h in range(size):
         one[h] = net.first[full.shape[0], h]
-    words = full.view(np.uint64)
-    for w in range(words.shape[0]):
-        word = words[w]
-        while word:
-            byte = lowest(word) >> 3
-            word &= ~(BYTE << np.uint64(8 * byte))
-            scale = np.float32(full[8 * w + byte])
-            for h in range(size):
-                one[h] += scale * net.first[8 * w + byte, h]
+    add_row(full, net.first, one[:size])
     for k in range(width):
         two[k] = net.second[size, k]
     for h in range(size):

@@ -60,6 +60,19 @@ def test_leads_are_what_playing_on_brings() -> None:
     assert (leads[expected == 0] == 0).all()
 
 
+def test_drawn_worlds_take_chance_out_of_leads() -> None:
+    env, own = dealt()
+    one = leads_over(HIGH_CARD, env.states, own, env.mask)
+    many = leads_over(HIGH_CARD, env.states, own, env.mask, worlds=256, seed=1)
+    np.testing.assert_array_equal(many, leads_over(HIGH_CARD, env.states, own, env.mask, worlds=256, seed=1))
+    others = env.mask != 0
+    others[np.arange(TABLES), own] = False
+    assert (many[~others] == 0).all()
+    chance = (one - many)[others]
+    assert abs(chance.mean()) < 4 * chance.std() / np.sqrt(len(chance))
+    assert many[others].std() < one[others].std()
+
+
 def test_spreads_are_those_of_the_best_rival() -> None:
     leads = np.array([[0, 2, -9], [0, 4, 1], [5, 0, -9], [0, 0, 0]], np.float32)
     own, mask = np.array([0, 0, 1, 2]), np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1]], np.int8)

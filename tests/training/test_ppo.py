@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from card_envs import load_opponent
-from card_envs.compare.pairs import play_pairs
 from card_envs.game import Field
-from card_envs.opponents.network import NetworkPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.training.conftest import check_high_card
 from training.config import Config
 from training.leads import SHARPNESS
 from training.network import Inputs, Network, Rows
@@ -225,10 +223,4 @@ def test_high_card_is_learned() -> None:
     while trainer.progress < 1:
         trainer.iterate()
     assert len(trainer.league.snapshots) > 10
-    policy = NetworkPolicy(HIGH_CARD, trainer.actor.weights(), sampled=False)
-    against = {
-        rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin_per_episode
-        for rival in ("random", "greedy")
-    }
-    assert against["random"].low > 0.32
-    assert against["greedy"].low > 0.05
+    check_high_card(trainer)

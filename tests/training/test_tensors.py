@@ -13,6 +13,7 @@ from card_envs import get_game, load_opponent
 from card_envs.compare.pairs import play_pairs
 from card_envs.opponents.network import NetworkPolicy, input_fields
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.training.conftest import check_high_card
 from training import gae
 from training.config import Config
 from training.network import DeviceRows, Network, Rows
@@ -212,13 +213,7 @@ def test_high_card_is_learned_in_tensors(bins: int) -> None:
     while trainer.progress < 1:
         entry = trainer.iterate()
     assert np.isfinite([entry["value_error"], entry["value_slope"], entry["kl"]]).all()
-    policy = NetworkPolicy(HIGH_CARD, trainer.actor.weights(), sampled=False)
-    against = {
-        rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin_per_episode
-        for rival in ("random", "greedy")
-    }
-    assert against["random"].low > 0.32
-    assert against["greedy"].low > 0.05
+    check_high_card(trainer)
 
 
 def test_without_a_gpu_training_there_is_refused() -> None:
