@@ -248,6 +248,12 @@ class OptionalBot(Protocol):
         the state, and leaves it as it was.
         """
 
+    def swap_hidden(self, state: State, seat: int, stream: Stream) -> None:
+        """Exchange two cards that a seat can't see, or none: a step of the Markov chain that improves a world.
+
+        From any world it leads to another as likely as back, and never to one that is impossible. Default: none.
+        """
+
 
 class View(Protocol):
     """What a `view.py` offers: names, text, JSON. Nothing here is compiled."""
@@ -433,6 +439,12 @@ class Game:
         return phases
 
     @property
+    def ladder(self) -> dict[str, str]:
+        """Opponents' names that stand for others, such as `strong`, from `bot.py`; empty where there are none."""
+        ladder: dict[str, str] = getattr(self.bot, "LADDER", {})
+        return ladder
+
+    @property
     def counts(self) -> tuple[Count, ...]:
         """What the game's `tally` counts."""
         counts: tuple[Count, ...] = getattr(self.rules, "COUNTS", ())
@@ -509,6 +521,7 @@ reveals = _stub(OptionalRules.reveals)
 trivial = _stub(Bot.trivial)
 greedy = _stub(Bot.greedy)
 plausibility = _stub(OptionalBot.plausibility)
+swap_hidden = _stub(OptionalBot.swap_hidden)
 
 
 def bot_move(state: State) -> int:

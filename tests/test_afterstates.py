@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.engine.compile import bind
-from card_envs.game import Game, legal, observe, play, reveals, total
-from card_envs.opponents.afterstates import Afterstates, afterstates, joined, move_fields, move_scale
-from card_envs.opponents.network import AfterstatePolicy
+from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
+from card_envs.opponents.afterstates import MOST_SETTLING, Afterstates, afterstates, joined, move_fields, move_scale
+from card_envs.opponents.network import AfterstatePolicy, SettledPolicy
 from card_envs.opponents.policy import turn_of_states
 from tests.conftest import positions, redealt, some
 
@@ -56,6 +56,43 @@ def played(game: Game, states: NDArray[Any], after: Afterstates) -> NDArray[np.f
     return np.hstack([changes, moves, mask, flags[:, :2], own[:, None], flags[:, 2:]]).astype(np.float32)
 
 
+def play_on(
+    first: int, last: int, states: Any, actions: Any, seats: Any, obs: Any, reveals_first: Any
+) -> None:  # fmt: skip
+    """Play an action at each table, then `greedy` until it would show a card: what the action's seat sees then."""
+    for i in range(first, last):
+        reveals_first[i] = reveals(states[i], actions[i])
+        play(states[i], actions[i])
+        for _ in range(MOST_SETTLING):
+            if states[i].needs_deal or states[i].seat != seats[i] or reveals(states[i], bot_move(states[i])):
+                break
+            play(states[i], bot_move(states[i]))
+        observe(states[i], seats[i], obs[i])
+
+
+def test_settled_moves_lead_where_greedy_would(game: Game) -> None:
+    states = some(positions(game), 300, seed=8)
+    turn = turn_of_states(game, states)
+    decision, action = np.nonzero(turn.mask)
+    obs, shows = np.zeros((len(action), game.rules.OBS_SIZE), np.int8), np.zeros(len(action), np.bool_)
+    bind(play_on, game, "greedy")(0, len(action), states[decision], action, turn.seat[decision], obs, shows)
+    own = np.flatnonzero(action == turn.bot_moves("greedy")[decision])
+    alike = (obs == obs[own][decision]).all(axis=1) & ~shows & ~shows[own][decision]
+    alike[own] = False
+    after, plain = turn.afterstates(settled=True), turn.afterstates()
+    np.testing.assert_array_equal(
+        np.stack([decision_of(after), after.action]), np.stack([decision[~alike], action[~alike]])
+    )
+    found, certain = dense(game, after), ~shows[~alike]
+    changes = (obs.astype(np.float32) - turn.obs[decision]) * move_scale(game.rules)[: game.rules.OBS_SIZE]
+    np.testing.assert_array_equal(found[certain, : game.rules.OBS_SIZE], changes[~alike][certain])
+    names = found[:, game.rules.OBS_SIZE :][:, : game.rules.NUM_ACTIONS]
+    assert (names.sum(axis=1) == ~certain).all()
+    np.testing.assert_array_equal(found[~certain], dense(game, plain)[~alike][~certain])
+    if game.name in ("big_ben", "russian_bank"):
+        assert alike.mean() > 0.1
+
+
 def test_moves_change_what_they_say(game: Game) -> None:
     states = some(positions(game), 300)
     after = turn_of_states(game, states).afterstates()
@@ -86,23 +123,25 @@ def test_moves_that_reveal_nothing_say_so(game: Game) -> None:
     assert not differ[worlds[0][:, -1] == 0].any()
 
 
-def test_hidden_cards_leak_into_nothing(game: Game) -> None:
+@pytest.mark.parametrize("settled", [False, True])
+def test_hidden_cards_leak_into_nothing(game: Game, settled: bool) -> None:
     states = some(positions(game), 300, seed=3)
-    one = turn_of_states(game, states).afterstates()
-    other = turn_of_states(game, redealt(game, states, states["seat"].copy(), 5)).afterstates()
-    again = turn_of_states(game, states.copy()).afterstates()
+    one = turn_of_states(game, states).afterstates(settled)
+    other = turn_of_states(game, redealt(game, states, states["seat"].copy(), 5)).afterstates(settled)
+    again = turn_of_states(game, states.copy()).afterstates(settled)
     for parts in zip(*((x.first, x.action, *x.rows) for x in (one, other, again))):
         np.testing.assert_array_equal(parts[0], parts[1])
         np.testing.assert_array_equal(parts[0], parts[2])
 
 
-def test_some_tables_are_rows_of_all(game: Game) -> None:
+@pytest.mark.parametrize("settled", [False, True])
+def test_some_tables_are_rows_of_all(game: Game, settled: bool) -> None:
     states = some(positions(game), 40, seed=4)
     tables = np.array([7, 3, 3, 39])
-    everything = afterstates(game, states, np.arange(40))
+    everything = afterstates(game, states, np.arange(40), settled=settled)
     rows = dense(game, everything)
-    parts = [afterstates(game, states, np.array([table])) for table in tables]
-    for found in (afterstates(game, states, tables), joined(parts)):
+    parts = [afterstates(game, states, np.array([table]), settled=settled) for table in tables]
+    for found in (afterstates(game, states, tables, settled=settled), joined(parts)):
         expected = [rows[everything.first[table] : everything.first[table + 1]] for table in tables]
         np.testing.assert_array_equal(dense(game, found), np.concatenate(expected))
     assert len(joined([]).action) == len(afterstates(game, states, np.zeros(0, np.int64)).action) == 0
@@ -123,15 +162,16 @@ def test_what_is_written_into_a_mask_decides_nothing(game: Game) -> None:
     np.testing.assert_array_equal(turn.afterstates().action, expected)
 
 
-def test_compiled_networks_score_moves_as_the_formula_does(game: Game) -> None:
+@pytest.mark.parametrize("kind", [AfterstatePolicy, SettledPolicy])
+def test_compiled_networks_score_moves_as_the_formula_does(game: Game, kind: type[AfterstatePolicy]) -> None:
     rng = np.random.default_rng(1)
-    shapes = AfterstatePolicy.shapes(game.rules, [24, 10])
+    shapes = kind.shapes(game.rules, [24, 10])
     weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
-    policy = AfterstatePolicy(game, weights)
+    policy = kind(game, weights)
     turn = turn_of_states(game, some(positions(game), 60, seed=3))
     expected = policy.logits(policy.inputs(turn))
     turn.obs[:] = turn.mask[:] = 1  # decides nothing
     np.testing.assert_allclose(policy.logits_at(turn), expected, rtol=1e-4, atol=1e-4)
-    deep = {name: rng.normal(0, 0.3, shape) for name, shape in AfterstatePolicy.shapes(game.rules, [8, 6, 4]).items()}
-    policy = AfterstatePolicy(game, {name: weight.astype(np.float32) for name, weight in deep.items()})
+    deep = {name: rng.normal(0, 0.3, shape) for name, shape in kind.shapes(game.rules, [8, 6, 4]).items()}
+    policy = kind(game, {name: weight.astype(np.float32) for name, weight in deep.items()})
     np.testing.assert_array_equal(policy.logits_at(turn), policy.logits(policy.inputs(turn)))

@@ -21,10 +21,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, bounds
+from card_envs.game import Game, bounds, swap_hidden
 from tests.conftest import (
     differing_fields,
     mixed_batch,
@@ -188,10 +190,28 @@ def hidden(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray
     return observed_in_full(game, states, seats)[:, game.rules.OBS_SIZE :]
 
 
-def test_every_world_explains_the_moves_played(game: Game) -> None:
+def swap_often(first: int, last: int, states: Any, seats: Any, stream: Any, steps: int) -> None:
+    for i in range(first, last):
+        for _ in range(steps):
+            swap_hidden(states[i], seats[i], stream)
+
+
+def world_of(game: Game, tables: MidDeal, seed: int, steps: int) -> NDArray[Any]:
+    """A world of each table, drawn anew, then changed by steps of the Markov chain: distributed alike, for a step leads
+    from any world to another as likely as back."""
+    worlds = redealt(game, tables.states, tables.seats, seed)
+    before = worlds.copy()
+    bind(swap_often, game)(0, len(worlds), worlds, tables.seats, np.array([seed], np.uint64), steps)
+    changed = (hidden(game, worlds, tables.seats) != hidden(game, before, tables.seats)).any(axis=1)
+    assert changed.mean() > 0.9 if steps and hasattr(game.bot, "swap_hidden") else not changed.any()
+    return worlds
+
+
+@pytest.mark.parametrize("steps", [0, 30])
+def test_every_world_explains_the_moves_played(game: Game, steps: int) -> None:
     """From a world's pack the same moves are legal, and lead to that world."""
     tables = mid_deal(game)
-    worlds = redealt(game, tables.states, tables.seats, seed=133)
+    worlds = world_of(game, tables, 133, steps)
     again, log_ways = replay(game, tables, packs_of(game, worlds))
     impossible = np.flatnonzero(np.isinf(log_ways))
     assert not len(impossible), f"table {impossible[0]}: a move that was played is illegal in the world drawn"
@@ -215,10 +235,11 @@ def largest_deviate(sums: NDArray[Any], squares: NDArray[Any]) -> tuple[float, t
     return float(deviates[place]), tuple(int(index) for index in place)
 
 
-def test_worlds_are_distributed_like_real_deals(game: Game) -> None:
+@pytest.mark.parametrize("steps", [0, 30])
+def test_worlds_are_distributed_like_real_deals(game: Game, steps: int) -> None:
     """Every place of a hidden card, together with everything that the seat sees, and every two places together."""
     tables = mid_deal(game)
-    worlds = redealt(game, tables.states, tables.seats, seed=134)
+    worlds = world_of(game, tables, 134, steps)
     log_ways = replay(game, tables, packs_of(game, worlds))[1]
     weight = (1 / (1 + np.exp(log_ways - tables.log_ways))).astype(np.float32)
     real, drawn = (hidden(game, states, tables.seats).astype(np.float32) for states in (tables.states, worlds))

@@ -70,15 +70,16 @@ class Config(BaseModel):
 
     network: str = Field(
         default="flat",
-        pattern=r"^(flat|afterstates|[\w.]+:\w+)$",
+        pattern=r"^(flat|afterstates|settled|[\w.]+:\w+)$",
         description="what the actor is: a perceptron from observation to all moves (flat), one that scores each legal "
-        "move by what it would change (afterstates), or module:Class, a torch module of your own",
+        "move by what it would change (afterstates), the same by where `greedy` would lead after it before anything "
+        "hidden shows (settled: games of many moves a turn), or module:Class, a torch module of your own",
     )
     hint: float = Field(
         default=0.0,
         ge=0,
         le=100,
-        description="what the score of `greedy`'s move begins with; 0: the actor is not shown it (afterstates only)",
+        description="what the score of `greedy`'s move begins with (afterstates and settled only); 0: nothing is added",
     )
     hidden: list[Width] = Field(
         default=[256, 256], min_length=1, max_length=16, description="widths of the actor's layers"
@@ -149,6 +150,11 @@ class Config(BaseModel):
         default=0.5, gt=0, description="limit of a gradient's norm, for actor and critic apart"
     )
 
+    @property
+    def reads_moves(self) -> bool:
+        """Whether the actor reads what moves change."""
+        return self.network in ("afterstates", "settled")
+
     @field_validator("game")
     @classmethod
     def _known_game(cls, name: str) -> str:
@@ -162,10 +168,10 @@ class Config(BaseModel):
             raise ValueError("value_bins = 1: expected 0 for a number, or several")
         if self.past_share + self.greedy_share > 1:
             raise ValueError("past_share and greedy_share: expected at most 1 together")
-        if self.hint and self.network != "afterstates":
-            raise ValueError(f"hint = {self.hint}: only network = 'afterstates' reads it")
-        if self.network == "afterstates" and self.device != "cpu":
-            raise ValueError("network = 'afterstates': learned on the CPU only (device = 'cpu')")
+        if self.hint and not self.reads_moves:
+            raise ValueError(f"hint = {self.hint}: only network = 'afterstates' and 'settled' read it")
+        if self.reads_moves and self.device != "cpu":
+            raise ValueError(f"network = {self.network!r}: learned on the CPU only (device = 'cpu')")
         if self.leads_until and self.device != "cpu":
             raise ValueError(f"leads_until = {self.leads_until}: moves are tried on the CPU alone: device = 'cpu'")
         untils = [stage.until for stage in self.stages]

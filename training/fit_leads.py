@@ -28,7 +28,14 @@ from card_envs.opponents import load_opponent
 from card_envs.opponents.afterstates import Afterstates, afterstates
 from card_envs.opponents.folder import NUM_GOLDEN_ROWS, VALUE_FOLDER, check_place, load_value, save_network
 from card_envs.opponents.names import MODELS
-from card_envs.opponents.network import AfterstatePolicy, Weights, hidden_sizes, input_fields, input_scale
+from card_envs.opponents.network import (
+    AfterstatePolicy,
+    SettledPolicy,
+    Weights,
+    hidden_sizes,
+    input_fields,
+    input_scale,
+)
 from card_envs.opponents.policy import name_of, turn_of_states
 from card_envs.opponents.search import TO_THE_END
 from card_envs.opponents.value import NO_NET, Net, checked_net
@@ -112,7 +119,7 @@ class Positions:
 
         env, own = self.tables.env, self.tables.own()
         seen = Rows(np.hstack([env.obs[:number], env.mask[:number]]), input_scale(input_fields(self.game.rules)))
-        return Inputs(seen, afterstates(self.game, env.states, np.arange(number), own)), own
+        return Inputs(seen, afterstates(self.game, env.states, np.arange(number), own, self.network.settled)), own
 
     def _play_on(self) -> None:
         followed = round(self.source.follow * TABLES)
@@ -129,9 +136,12 @@ class Positions:
         inputs, own = self._seen(TABLES)
         env, source = self.tables.env, self.source
         seed = int(self.tables.rng.integers(1 << 62)) if source.worlds > 1 else 0
-        leads = leads_over(self.game, env.states, own, env.mask, source.horizon, source.net, source.worlds, seed)
         labels = Labels(inputs, own, np.zeros(0, np.float32))
-        return labels._replace(leads=leads[labels.after.decision(), labels.after.action])
+        at = labels.after.decision(), labels.after.action
+        shown = np.zeros_like(env.mask)
+        shown[at] = 1
+        leads = leads_over(self.game, env.states, own, shown, source.horizon, source.net, source.worlds, seed)
+        return labels._replace(leads=leads[at])
 
 
 def answers(network: AfterstateNetwork, labels: Labels) -> NDArray[np.float32]:
@@ -179,8 +189,12 @@ def main(
     ] = 1,
     reuse: Annotated[int, typer.Option(min=1, help="mean number of times that each position is learned from")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),
+    settled: Annotated[
+        bool, typer.Option("--settled", help="show moves by where `greedy` would lead from them: see SettledPolicy")
+    ] = False,
     start: Annotated[
-        str | None, typer.Option(help="an opponent that such a fit left, to go on from; it gives the layers")
+        str | None,
+        typer.Option(help="an opponent that such a fit left, to go on from; it gives the kind and the layers"),
     ] = None,
     clip: Annotated[
         float,
@@ -209,7 +223,8 @@ def main(
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         sizes = list(hidden) if begun is None else hidden_sizes(begun.weights)
-        network = AfterstateNetwork(game, sizes, 0.0, HEAD_GAIN["policy"])
+        kind = (SettledPolicy if settled else AfterstatePolicy) if begun is None else type(begun)
+        network = AfterstateNetwork(game, sizes, 0.0, HEAD_GAIN["policy"], kind.settled)
         plain = source._replace(noise=0.0, follow=0.0)  # one move other than `greedy`'s in a deal that it plays
         test = Positions(game, TEST_SEED + seed, plain, network)
         tests = [test.draw() for _ in range(TEST_BATCHES)]
@@ -217,9 +232,9 @@ def main(
         if begun is not None:
             network.set_weights(scaled(begun.weights, 1 / fitting.unit) | {"own": np.zeros(1)})
     drawn = fitting.fit(minutes, reuse, out.with_name(f"{out.name}.jsonl"))
-    policy = AfterstatePolicy(game, scaled(network.weights(), fitting.unit), sampled=False)
+    policy = kind(game, scaled(network.weights(), fitting.unit), sampled=False)
     margin, choice = choose_margin(policy, fitting.unit, pairs, options)
-    policy = AfterstatePolicy(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
+    policy = kind(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
     rival = load_opponent(PLAYER, game)
     result = play_pairs(game, policy, rival, pairs, FINAL_SEED, options=options)
     figures = {
@@ -368,7 +383,7 @@ def choose_margin(policy: AfterstatePolicy, unit: float, pairs: int, options: di
     results = {}
     for factor in MARGINS:
         margin = round(factor * unit, 3)
-        bold = AfterstatePolicy(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
+        bold = type(policy)(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
         rival = load_opponent(PLAYER, game)
         results[margin] = play_pairs(game, bold, rival, pairs, CHOICE_SEED, options=options)
         console.print(f"margin {margin:g}: {_against(results[margin])} against {PLAYER}", highlight=False)

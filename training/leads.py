@@ -36,7 +36,7 @@ def try_tables(
             scratch.states[0] = states[i]
             if world:
                 scratch.stream[0] = derive(keys[i], world)
-                draw_likely_world(states[i], scratch.stream, scratch.states)
+                draw_likely_world(states[i], 0, scratch.stream, scratch.states)
             try_moves(own[i], live[i], horizon, net, scratch, found)
 
 

@@ -21,6 +21,7 @@ from card_envs.opponents.network import (
     AfterstatePolicy,
     LogitsPolicy,
     NetworkPolicy,
+    SettledPolicy,
     TrainedPolicy,
     Weights,
     hidden_sizes,
@@ -86,11 +87,13 @@ class Actor(nn.Module):
 
     Attributes:
         reads_moves: whether it reads `Inputs.after`.
+        settled: whether it reads there where moves settle; all networks at a table must read alike.
         hint: whether it is shown which of the moves is `greedy`'s there.
         bf16: multiply in 16 bits where it pays.
     """
 
     reads_moves = False
+    settled = False
     hint = False
     bf16 = False
 
@@ -200,11 +203,11 @@ class Network(Actor):
 
 
 class AfterstateNetwork(Network):
-    """Scores each legal move from the observation and what the move changes: see `AfterstatePolicy`."""
+    """Scores moves from the observation and what each changes: see `AfterstatePolicy` and `SettledPolicy`."""
 
     reads_moves = True
 
-    def __init__(self, game: Game, hidden: list[int], hint: float, head_gain: float) -> None:
+    def __init__(self, game: Game, hidden: list[int], hint: float, head_gain: float, settled: bool = False) -> None:
         """A move's first layer gives what the observation's would give after the move.
 
         Args:
@@ -212,9 +215,11 @@ class AfterstateNetwork(Network):
             hidden: sizes of the hidden layers, at least one.
             hint: what the score of the scripted player's move begins with; 0: the network is not shown that move.
             head_gain: gain of the last layer's weights.
+            settled: read where moves settle: see `SettledPolicy`.
         """
         rules = game.rules
         super().__init__(input_fields(rules), hidden, 1, head_gain)
+        self.settled = settled
         self.num_actions = rules.NUM_ACTIONS
         self.hint = hint != 0
         size = rules.OBS_SIZE
@@ -244,7 +249,7 @@ class AfterstateNetwork(Network):
         return logits.index_put((at, torch.from_numpy(after.action[moves])), scores)
 
     def stored(self, game: Game) -> TrainedPolicy:
-        return AfterstatePolicy(game, self.weights())
+        return (SettledPolicy if self.settled else AfterstatePolicy)(game, self.weights())
 
     def _tensors(self) -> dict[str, torch.Tensor]:
         return super()._tensors() | {"move.weight": self.move_weight.t(), "own": self.own}
@@ -310,7 +315,7 @@ def stored_actor(policy: TrainedPolicy) -> Network:
     game, sizes = policy.game, hidden_sizes(policy.weights)
     actor: Network
     if isinstance(policy, AfterstatePolicy):
-        actor = AfterstateNetwork(game, sizes, 1.0, HEAD_GAIN["policy"])
+        actor = AfterstateNetwork(game, sizes, 1.0, HEAD_GAIN["policy"], policy.settled)
     elif isinstance(policy, NetworkPolicy):
         actor = Network(input_fields(game.rules), sizes, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
     else:
@@ -323,8 +328,8 @@ def new_actor(game: Game, config: Config) -> Actor:
     """The network that a run begins with. Raises ValueError where the user's own is none."""
     if ":" in config.network:
         return OwnNetwork(game, config.network)
-    if config.network == "afterstates":
-        return AfterstateNetwork(game, config.hidden, config.hint, HEAD_GAIN["policy"])
+    if config.reads_moves:
+        return AfterstateNetwork(game, config.hidden, config.hint, HEAD_GAIN["policy"], config.network == "settled")
     return Network(input_fields(game.rules), config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
 
 

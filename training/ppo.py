@@ -207,8 +207,8 @@ class Learner:
         assert batch.leads is not None
         own = torch.as_tensor(batch.teacher[rows])[:, None]
         legal = torch.as_tensor(batch.mask[rows]).bool()
-        rivals = legal.scatter(1, own, False)
         logits = self.actor.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
+        rivals = (logits.detach() > float(ILLEGAL)).scatter(1, own, False)  # without moves that it does not tell apart
         wanted = torch.as_tensor(batch.leads[rows])
         found = ((logits - logits.gather(1, own)) / SHARPNESS).where(rivals, wanted)
         loss = leads_loss(found, wanted) / rivals.sum().clamp_min(1)

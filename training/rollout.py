@@ -111,7 +111,12 @@ class Rollout:
         all_tables = np.arange(env.num_tables)
         networks = [network for network in (actor, past) if network is not None]
         reads_moves = any(network.reads_moves for network in networks)
-        hint = any(network.hint for network in networks)
+        settled = any(network.settled for network in networks)
+        if any(network.reads_moves and network.settled != settled for network in networks):
+            raise ValueError(
+                "networks that read where moves settle can't sit at tables with those that read moves alone"
+            )
+        hint = settled or any(network.hint for network in networks)
         after = []
         for t in range(len(self.obs)):
             self.obs[t] = env.obs
@@ -127,7 +132,8 @@ class Rollout:
                 mover = np.where(mover == PAST, CURRENT, mover)
             if reads_moves:
                 own = self.teacher[t] if hint else np.full_like(self.teacher[t], -1)
-                after.append(_moves_of_networks(self.game, env.states, np.flatnonzero(mover != SCRIPTED), own))
+                tables = np.flatnonzero(mover != SCRIPTED)
+                after.append(_moves_of_networks(self.game, env.states, tables, own, settled))
             self.rows[t] = Rows(self.seen[t], self.scale)
             inputs = Inputs(self.rows[t], after[t] if after else None)
             for network, who in ((actor, CURRENT), (past, PAST)):
@@ -188,9 +194,9 @@ class Rollout:
         into_stream(self.rng, facts, "rng")
 
 
-def _moves_of_networks(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s) -> Afterstates:
+def _moves_of_networks(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s, settled: bool) -> Afterstates:
     """What the moves at all tables change, but at these tables alone: nobody asks what scripted players could do."""
-    found = afterstates(game, states, tables, own)
+    found = afterstates(game, states, tables, own, settled)
     counts = np.zeros(len(states) + 1, np.int64)
     counts[tables + 1] = np.diff(found.first)
     return found._replace(first=np.cumsum(counts))

@@ -34,7 +34,7 @@ IN_RULES: frozenset[Any] = frozenset(
         contract.observe_all, contract.redeal_hidden, contract.standing, contract.tally, contract.reveals,
     )
 )  # fmt: skip
-IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility))
+IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility, contract.swap_hidden))
 HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
 Target: TypeAlias = Literal["cpu", "cuda"]

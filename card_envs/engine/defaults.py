@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from card_envs.engine.jit import rule
-from card_envs.game import Counts, State
+from card_envs.game import Counts, State, Stream
 
 
 @rule
 def plausibility(state: State, seat: int) -> float:
     """Every world explains equally well what the others did."""
     return 1.0
+
+
+@rule
+def swap_hidden(state: State, seat: int, stream: Stream) -> None:
+    """No two cards are exchanged."""
 
 
 @rule

@@ -4,6 +4,10 @@ A move is shown by the entries of the mover's observation that it changes, by wh
 what `greedy` would play. It is played in a world whose hidden cards are drawn anew, from a stream that is fixed by what
 the seat sees: nothing leaks, and the same sight gives the same input. Where a move shows a hidden card, it is played
 in several worlds, and entries on which they differ are left as they were: no drawn card passes for a fact.
+
+Settled, a move is shown by where `greedy` would lead from it before anything hidden shows or another seat is to move.
+Moves from where it gets to the same sight as by its own are left out, and the others are not told apart by their names:
+most orders of moves come to the same in games of many moves a turn, and what counts is where they come to.
 """
 
 from __future__ import annotations
@@ -18,17 +22,32 @@ from card_envs.engine.dealing import draw_world
 from card_envs.engine.kernels import bot_actions
 from card_envs.engine.rng import MIX_1, SHIFT_32, mix
 from card_envs.engine.sets import lowest
-from card_envs.game import Field, Game, Int8s, Int64s, Rules, State, UInt64s, bounds, legal, observe, play, reveals
+from card_envs.game import (
+    Field,
+    Game,
+    Int8s,
+    Int64s,
+    Rules,
+    State,
+    UInt64s,
+    bot_move,
+    bounds,
+    legal,
+    observe,
+    play,
+    reveals,
+)
 from card_envs.opponents.sparse import BYTE, Floats, SparseRows
 
 PLAYER = "greedy"  # whose choice is shown
 NUM_WORLDS = 6  # for moves that show a hidden card
+MOST_SETTLING = 64  # moves of `greedy` until a position counts as settled
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `own`: the last entries
 PART = 256  # decisions at once: buffers stay in the processor's cache
 
 
 class Afterstates(NamedTuple):
-    """The legal moves of n decisions, those of a decision in the order of their actions.
+    """The legal moves of n decisions, those of a decision in the order of their actions; settled, some are left out.
 
     Attributes:
         first: [n + 1]; decision i has the moves first[i] to first[i + 1].
@@ -123,8 +142,8 @@ def count_moves(first: int, last: int, states: NDArray[Any], tables: Int64s, mas
 
 
 def note_moves(
-    first: int, last: int, states: NDArray[Any], tables: Int64s, own: Int64s, scale: Floats, scratch: Scratch,
-    firsts: Int64s, noted: Noted,
+    first: int, last: int, states: NDArray[Any], tables: Int64s, own: Int64s, settled: bool, scale: Floats,
+    scratch: Scratch, firsts: Int64s, noted: Noted,
 ) -> None:  # fmt: skip
     """Write what the legal moves at some tables change; decision 0 is at the table tables[first].
 
@@ -133,6 +152,7 @@ def note_moves(
         states: [B]; they stay as they are.
         tables: numbers of states.
         own: [B] the moves of `greedy`.
+        settled: whether they are shown so.
         scale: of the entries.
         scratch: to work with.
         firsts: [last - first + 1] is written.
@@ -142,11 +162,13 @@ def note_moves(
     for k in range(first, last):
         i = tables[k]
         firsts[k - first] = moves
-        moves = note_decision(states[i], own[i], scale, scratch, moves, noted)
+        moves = note_decision(states[i], own[i], settled, scale, scratch, moves, noted)
     firsts[last - first] = moves
 
 
-def note_decision(state: State, own: int, scale: Floats, scratch: Scratch, moves: int, noted: Noted) -> int:
+def note_decision(
+    state: State, own: int, settled: bool, scale: Floats, scratch: Scratch, moves: int, noted: Noted
+) -> int:
     """Append what the legal moves of a decision change to `moves` others; returns how many there are then.
 
     What the seat to move sees, and its legal moves, are in `scratch.before` and `scratch.legal_now` then.
@@ -161,6 +183,14 @@ def note_decision(state: State, own: int, scale: Floats, scratch: Scratch, moves
     legal(state, legal_now)
     found = starts[moves]
     drawn = False
+    settled_own = settled and own >= 0 and not reveals(state, own)
+    own_sight = np.uint64(0)
+    if settled_own:
+        worlds[1] = state
+        play(worlds[1], own)
+        settle(worlds[1], seat)
+        observe(worlds[1], seat, after[:size])
+        own_sight = sight(after)
     for action in range(num_actions):
         if legal_now[action] == 0:
             continue
@@ -180,6 +210,8 @@ def note_decision(state: State, own: int, scale: Floats, scratch: Scratch, moves
             else:
                 worlds[1] = state
             play(worlds[1], action)
+            if settled and num_worlds == 1:
+                settle(worlds[1], seat)
             goes_on &= not worlds[1].needs_deal and worlds[1].seat == seat
             ends_deal &= worlds[1].needs_deal
             observe(worlds[1], seat, after[:size])
@@ -191,8 +223,11 @@ def note_decision(state: State, own: int, scale: Floats, scratch: Scratch, moves
                 agree(agreed, after, before)
                 if goes_on:
                     keep_legal(worlds[1], legal_after, legal_there)
+        if settled_own and action != own and num_worlds == 1 and sight(agreed) == own_sight:
+            continue
         found = note_changes(before, agreed, scale, entry, value, found)
-        found = note_entry(size + action, entry, value, found)
+        if not settled or num_worlds > 1:
+            found = note_entry(size + action, entry, value, found)
         if goes_on:
             for a in range(num_actions):
                 if legal_after[a]:
@@ -206,6 +241,17 @@ def note_decision(state: State, own: int, scale: Floats, scratch: Scratch, moves
         moves += 1
         starts[moves] = found
     return moves
+
+
+def settle(state: State, seat: int) -> None:
+    """Let `greedy` play on for a seat until it would show a hidden card."""
+    for _ in range(MOST_SETTLING):
+        if state.needs_deal or state.seat != seat:
+            return
+        action = bot_move(state)
+        if reveals(state, action):
+            return
+        play(state, action)
 
 
 def sight(obs: Int8s) -> np.uint64:
@@ -262,7 +308,9 @@ def note_entry(number: int, entry: NDArray[np.int32], value: Floats, found: int)
     return found + 1
 
 
-def afterstates(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s | None = None) -> Afterstates:
+def afterstates(
+    game: Game, states: NDArray[Any], tables: Int64s, own: Int64s | None = None, settled: bool = False
+) -> Afterstates:
     """What the legal moves at some tables change.
 
     Args:
@@ -270,22 +318,24 @@ def afterstates(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s | 
         states: [B] checked states with a decision due.
         tables: [n] which of them.
         own: [B] what `greedy` plays there, where that is known.
+        settled: show moves by where `greedy` would lead from them.
     """
     rules = game.rules
     if own is None:
         own = np.zeros(len(states), np.int64)
         bind_bot(bot_actions, game, PLAYER)(0, len(states), states, own)
-    loop = bind(note_moves, game)
+    loop = bind(note_moves, game, PLAYER)
     scale, scratch = move_scale(rules), new_scratch(game)
     parts = []
     for start in range(0, len(tables), PART):
         end = min(start + PART, len(tables))
         room = bind(count_moves, game)(start, end, states, tables, scratch.legal_now)
         firsts, noted = np.zeros(end - start + 1, np.int64), room_for(room, len(scale))
-        loop(start, end, states, tables, own, scale, scratch, firsts, noted)
-        found = noted.starts[-1]
-        rows = SparseRows(noted.starts, noted.entry[:found].copy(), noted.value[:found].copy())
-        parts.append(Afterstates(firsts, noted.actions, rows))
+        loop(start, end, states, tables, own, settled, scale, scratch, firsts, noted)
+        moves = firsts[-1]
+        found = noted.starts[moves]
+        rows = SparseRows(noted.starts[: moves + 1], noted.entry[:found].copy(), noted.value[:found].copy())
+        parts.append(Afterstates(firsts, noted.actions[:moves], rows))
     return joined(parts)
 
 

@@ -72,8 +72,8 @@ class MoverScratch(NamedTuple):
     active: NDArray[np.int32]
 
 
-def move_scores(game: Game, states: NDArray[Any], mover: Mover, scores: Floats) -> None:
-    """Score the legal moves [B, A] of checked states with a decision due; the other entries stay as they are.
+def move_scores(game: Game, states: NDArray[Any], mover: Mover, scores: Floats, settled: bool = False) -> None:
+    """Score the moves [B, A] that `afterstates` shows of checked states; the other entries stay as they are.
 
     Raises ValueError where the network does not fit the game.
     """
@@ -87,28 +87,31 @@ def move_scores(game: Game, states: NDArray[Any], mover: Mover, scores: Floats) 
     two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
     room = room_for(rules.NUM_ACTIONS, moves)
     scratch = MoverScratch(scale, new_scratch(game), room, base, one, two, active)
-    bind(score_tables, game, PLAYER)(0, len(states), states, mover, scratch, scores)
+    bind(score_tables, game, PLAYER)(0, len(states), states, mover, settled, scratch, scores)
 
 
 def score_tables(
-    first: int, last: int, states: NDArray[Any], mover: Mover, scratch: MoverScratch, scores: Floats
+    first: int, last: int, states: NDArray[Any], mover: Mover, settled: bool, scratch: MoverScratch, scores: Floats
 ) -> None:
-    """Score the legal moves at some tables."""
+    """Score the moves at some tables."""
     for i in range(first, last):
-        score_moves(states[i], bot_move(states[i]), mover, scratch, scores[i])
+        score_moves(states[i], bot_move(states[i]), mover, settled, scratch, scores[i])
 
 
-def score_moves(state: State, own: int, mover: Mover, scratch: MoverScratch, scores: Floats) -> None:
-    """Score the legal moves at a table; `own` is that of `greedy`."""
+def score_moves(
+    state: State, own: int, mover: Mover, settled: bool, scratch: MoverScratch, scores: Floats
+) -> None:  # fmt: skip
+    """Score the moves at a table; `own` is that of `greedy`."""
     scale, look, noted, base, one, two, active = scratch
-    number = note_decision(state, own, scale, look, 0, noted)
+    number = note_decision(state, own, settled, scale, look, 0, noted)
     copy_all(mover.first, base)
     add_row(look.before, mover.seen, base)
     size = mover.seen.shape[0] - look.legal_now.shape[0]
-    for move in range(number):
-        weights = mover.seen[size + noted.actions[move]]
-        for h in range(base.shape[0]):
-            base[h] += weights[h]
+    for action in range(look.legal_now.shape[0]):
+        if look.legal_now[action]:
+            weights = mover.seen[size + action]
+            for h in range(base.shape[0]):
+                base[h] += weights[h]
     for move in range(number):
         copy_all(base, one)
         add_entries(noted, move, mover.moves, one)

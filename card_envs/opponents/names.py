@@ -9,7 +9,8 @@
            | "search:" NAME "-" N   guided by a policy and cut short by a value network; N may be T "ms" here, too
            | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
            | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
-           | SHIPPED                a trained network that comes with the package
+           | SHIPPED                a trained network that comes with the package, or a rung of the game's ladder:
+                                    "strong" and "champion" stand for one of the above
 
 The first line of PLAYER that fits holds. The NAME before "+" has no "+" of its own.
 """
@@ -98,7 +99,7 @@ class UsersOwn:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A folder of that name among the models of the package; any other word ends up here, too."""
+    """A folder of that name among the models of the package, or a rung; any other word ends up here, too."""
 
     name: str
 
@@ -193,7 +194,7 @@ def opponent_names(game: Game) -> list[str]:
     folders = [path.name for path in (MODELS / game.name).glob("*") if path.is_dir()]
     shipped = sorted(name for name in folders if name != VALUE_FOLDER)
     guided = [f"search:{name}-64" for name in ("greedy", *shipped)] if VALUE_FOLDER in folders else []
-    return ["random", "trivial", "greedy", *SEARCHING, *guided, *shipped]
+    return ["random", "trivial", "greedy", *SEARCHING, *guided, *shipped, *game.ladder]
 
 
 def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
@@ -257,6 +258,8 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
         case _:
             if name.short not in opponent_names(game):
                 raise _unknown(name.text, [f"{game.name}/{short}" for short in opponent_names(game)])
+            if name.short in game.ladder:
+                return build(parse(game.ladder[name.short]), game, sampled).policy
             return load_network(MODELS / game.name / name.short, game, sampled)
 
 

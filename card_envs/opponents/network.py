@@ -19,7 +19,7 @@ from card_envs.opponents.sparse import SparseRows, compress, sum_weights
 Weights = Mapping[str, NDArray[np.floating]]
 Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases
 Inputs: TypeAlias = dict[str, NDArray[Any]]
-Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "onnx"]
+Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "settled", "onnx"]
 ILLEGAL = np.float32(-1e9)
 
 
@@ -101,9 +101,13 @@ class TrainedPolicy(LogitsPolicy):
         if not self.reads_moves:
             return {"obs": turn.obs, "mask": turn.mask}
         turn = turn.anew()  # what was written into it must not meet what its moves change
-        after = turn.afterstates()
+        after = self.afterstates(turn)
         moves = {"first": after.first, "action": after.action, **after.rows._asdict()}
         return {"obs": turn.obs, "mask": turn.mask, **moves}
+
+    def afterstates(self, turn: Turn) -> Afterstates:
+        """What the moves change, where it reads that."""
+        return turn.afterstates()
 
     def check_inputs(self, inputs: Inputs) -> None:
         """Raises ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
@@ -149,7 +153,8 @@ class NetworkPolicy(TrainedPolicy):
 class AfterstatePolicy(TrainedPolicy):
     """A multi-layer perceptron with ReLU that scores each legal move from the observation and what the move changes."""
 
-    architecture = "afterstates"
+    architecture: ClassVar[Architecture] = "afterstates"
+    settled: ClassVar[bool] = False
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         """Take weights named and shaped as in `shapes`, in float16 or float32.
@@ -180,7 +185,7 @@ class AfterstatePolicy(TrainedPolicy):
         if self._mover is None or turn.game != self.game:
             return super().logits_at(turn)
         logits = np.full((len(turn), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
-        turn.move_scores(self._mover, logits)
+        turn.move_scores(self._mover, logits, self.settled)
         return logits
 
     @staticmethod
@@ -191,6 +196,9 @@ class AfterstatePolicy(TrainedPolicy):
     @property
     def reads_moves(self) -> bool:
         return True
+
+    def afterstates(self, turn: Turn) -> Afterstates:
+        return turn.afterstates(self.settled)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         seen = np.concatenate([inputs["obs"], inputs["mask"]], axis=1)
@@ -205,8 +213,18 @@ class AfterstatePolicy(TrainedPolicy):
         return logits
 
 
+class SettledPolicy(AfterstatePolicy):
+    """The same from where `greedy` would lead after each move; it never plays another way to where that leads anyway.
+
+    For games of many moves a turn, whose order seldom matters.
+    """
+
+    architecture = "settled"
+    settled = True
+
+
 ARCHITECTURES: dict[Architecture, type[TrainedPolicy]] = {
-    kind.architecture: kind for kind in (NetworkPolicy, AfterstatePolicy)
+    kind.architecture: kind for kind in (NetworkPolicy, AfterstatePolicy, SettledPolicy)
 }
 
 

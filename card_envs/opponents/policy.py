@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.buffers import FLOAT32, INT8, UINT64, checked, checked_states, whole_number
+from card_envs.engine.buffers import FLOAT32, INT8, UINT64, checked, checked_states, truth, whole_number
 from card_envs.engine.compile import bind, bind_bot
 from card_envs.engine.legality import IllegalMove, illegal_move, is_legal, whole_numbers
 from card_envs.game import Game, Int8s, Int64s, legal
@@ -121,14 +121,15 @@ class Turn:
         bind_bot(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
         return actions
 
-    def afterstates(self) -> Afterstates:
-        """What the legal moves change, in worlds that are fixed by what each seat sees."""
-        return afterstates(self.game, self.__states, np.arange(len(self)))
+    def afterstates(self, settled: bool = False) -> Afterstates:
+        """What the legal moves change, in worlds that are fixed by what each seat sees, or where they settle."""
+        return afterstates(self.game, self.__states, np.arange(len(self)), settled=truth(settled, "settled"))
 
-    def move_scores(self, mover: Mover, scores: NDArray[np.float32]) -> None:
-        """Write what a network that sees what moves change makes of the legal ones into `scores` [n, A]."""
+    def move_scores(self, mover: Mover, scores: NDArray[np.float32], settled: bool = False) -> None:
+        """Write what a network that sees what moves change makes of them into `scores` [n, A]."""
         shape = len(self), self.game.rules.NUM_ACTIONS
-        move_scores(self.game, self.__states, mover, checked("scores", scores, shape, FLOAT32))
+        scores = checked("scores", scores, shape, FLOAT32)
+        move_scores(self.game, self.__states, mover, scores, truth(settled, "settled"))
 
 
 @runtime_checkable

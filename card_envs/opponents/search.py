@@ -45,6 +45,10 @@ TO_THE_END = 1 << 40  # moves: no deal is as long
 HORIZON = 60  # moves that are played out before a value network is asked
 # Threads share the tables of a turn where each has so many, else the worlds of a table once a stage takes that long.
 MANY, WORTH_SHARING = 4, 5e-4  # seconds
+# Steps of the Markov chain that a world is improved by, where the game has one: half as many as there are worlds, which
+# takes about as long as playing the moves out; beyond the most, worlds hardly get better.
+MOST_SWAPS = 512
+SWAPS_IN_A_SECOND = 2e6  # the square of what a timed search does in a second: half its worlds, again
 LEAST_PROBABILITY = 0.01  # moves that a trained guide thinks less likely are not tried
 
 
@@ -116,6 +120,8 @@ class SearchPolicy:
         if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
             raise ValueError(f"seconds: expected a number above 0, got {seconds!r:.80}")
         self.seconds = seconds
+        swaps = num_worlds // 2 if seconds is None else int(math.sqrt(SWAPS_IN_A_SECOND * seconds))
+        self.swaps = min(swaps, MOST_SWAPS) if hasattr(game.bot, "swap_hidden") else 0
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.search(turn, rng).chosen
@@ -177,7 +183,7 @@ class SearchPolicy:
         """Try the moves at these tables until all is found out, or the budget is spent."""
         judge = bind(judge_stage)
         n, moves = len(tables.own), 0
-        budget = budget_of(LONGER * self.num_worlds, horizon)
+        budget = budget_of(LONGER * self.num_worlds, horizon, self.swaps)
         start = time.perf_counter()
         unsettled = n
         while unsettled:
@@ -188,14 +194,14 @@ class SearchPolicy:
                 if share >= 1:
                     break
                 most = min(LONGER * self.num_worlds, int(tables.race.worlds.max() / share))
-                budget = budget_of(most, horizon)
+                budget = budget_of(most, horizon, self.swaps)
         return moves
 
 
-def budget_of(most: int, horizon: int) -> Budget:
+def budget_of(most: int, horizon: int, swaps: int) -> Budget:
     """The budget of a search in at most so many worlds: the more there are, the surer it must be to leave early."""
     worlds = max(most // LONGER, 1)
-    return Budget(worlds, most, DOUBT, LUCK * math.log2(worlds), horizon)
+    return Budget(worlds, most, DOUBT, LUCK * math.log2(worlds), horizon, swaps)
 
 
 class Tables(NamedTuple):

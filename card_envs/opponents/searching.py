@@ -30,6 +30,7 @@ from card_envs.game import (
     plausibility,
     play,
     standing,
+    swap_hidden,
 )
 from card_envs.opponents.value import Net, value_of
 
@@ -49,6 +50,7 @@ class Budget(NamedTuple):
         doubt: standard errors by which another move must be better than the own one.
         luck: standard deviations that a mean lead is given to move by to the end.
         horizon: moves after the first that are played out at most; then a network says what the position is worth.
+        swaps: steps of a Markov chain that make a world explain better what the others did.
     """
 
     worlds: int
@@ -56,6 +58,7 @@ class Budget(NamedTuple):
     doubt: float
     luck: float
     horizon: int
+    swaps: int
 
 
 class Trials(NamedTuple):
@@ -178,7 +181,7 @@ def try_stage(
         )
         for world in range(begin + number * part // parts, begin + number * (part + 1) // parts):
             scratch.stream[0] = derive(keys[i], world)
-            draw_likely_world(states[i], scratch.stream, scratch.states)
+            draw_likely_world(states[i], budget.swaps, scratch.stream, scratch.states)
             moves += try_moves(own[i], live[i], budget.horizon, net, scratch, found)
     return moves
 
@@ -203,13 +206,14 @@ def judge_stage(first: int, last: int, live: Int8s, budget: Budget, race: Race, 
     return unsettled
 
 
-def draw_likely_world(state: State, stream: UInt64s, states: NDArray[Any]) -> None:
+def draw_likely_world(state: State, swaps: int, stream: UInt64s, states: NDArray[Any]) -> None:
     """A world into states[0]: one drawn in proportion to how well it explains what the others did.
 
     The first that is accepted with that probability, which is exact; where none is, one of all that were drawn, in
-    proportion (sampling, importance resampling: Rubin 1987). `states[1]` is scratch.
+    proportion (sampling, importance resampling: Rubin 1987), and so many steps of a Markov chain from there (Metropolis
+    et al. 1953). `states[1]` is scratch.
     """
-    total = 0.0
+    total = kept = 0.0
     for _ in range(MOST_DRAWS):
         states[1] = state
         draw_world(states[1], state.seat, stream)
@@ -218,8 +222,16 @@ def draw_likely_world(state: State, stream: UInt64s, states: NDArray[Any]) -> No
         accepted = likely == 1 or uniform(stream) < likely
         if accepted or uniform(stream) * total < likely:
             states[0] = states[1]
+            kept = likely
         if accepted:
-            break
+            return
+    for _ in range(swaps):
+        states[1] = states[0]
+        swap_hidden(states[1], state.seat, stream)
+        likely = plausibility(states[1], state.seat)
+        if likely >= kept or uniform(stream) * kept < likely:
+            states[0] = states[1]
+            kept = likely
 
 
 def try_moves(own: int, live: Int8s, horizon: int, net: Net, scratch: Scratch, trials: Trials) -> int:

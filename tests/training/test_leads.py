@@ -109,7 +109,7 @@ def test_rollouts_try_every_decision() -> None:
     assert kinds_of(HIGH_CARD).tolist() == [0] * HIGH_CARD.rules.NUM_ACTIONS
 
 
-@pytest.mark.parametrize("more", [{}, {"network": "afterstates", "hint": 1.0}])
+@pytest.mark.parametrize("more", [{}, *({"network": name, "hint": 1.0} for name in ("afterstates", "settled"))])
 def test_leads_are_learned(more: dict[str, Any]) -> None:
     trainer = Trainer(config(**more))
     figures = [trainer.iterate()]

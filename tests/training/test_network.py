@@ -104,9 +104,9 @@ def test_weights_can_be_taken_over() -> None:
         Network(input_fields(rules), [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
 
 
-@pytest.mark.parametrize("hint", [0.0, 3.0])
-def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: float) -> None:
-    network = AfterstateNetwork(game, [16, 8], hint, 1.0)
+@pytest.mark.parametrize(("hint", "settled"), [(0.0, False), (3.0, False), (3.0, True)])
+def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: float, settled: bool) -> None:
+    network = AfterstateNetwork(game, [16, 8], hint, 1.0, settled)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
@@ -115,9 +115,8 @@ def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: floa
     turn = turn_of_states(game, some(positions(game), 60))
     own = None if hint else np.full(60, -1)
     states = some(positions(game), 60)
-    inputs = Inputs(
-        Rows(np.hstack([turn.obs, turn.mask]), network.scale), afterstates(game, states, np.arange(60), own)
-    )
+    after = afterstates(game, states, np.arange(60), own, settled)
+    inputs = Inputs(Rows(np.hstack([turn.obs, turn.mask]), network.scale), after)
     rows = np.array([3, 59, 3, 0])
     with torch.no_grad():
         everything, some_of_it = (network.logits(inputs, chosen).numpy() for chosen in (np.arange(60), rows))

@@ -21,10 +21,10 @@ GAME = get_game("back_alley")
 OPTIONS = {"deals": "single"}
 
 
-def actor(seed: int, sees_moves: bool = False) -> Actor:
+def actor(seed: int, sees_moves: bool = False, settled: bool = False) -> Actor:
     torch.manual_seed(seed)
     if sees_moves:
-        return AfterstateNetwork(GAME, [16], 2.0, 3.0)
+        return AfterstateNetwork(GAME, [16], 2.0, 3.0, settled)
     return Network(input_fields(GAME.rules), [16], GAME.rules.NUM_ACTIONS, 3.0)
 
 
@@ -73,6 +73,25 @@ def test_scripted_players_moves_are_not_looked_at() -> None:
     np.testing.assert_array_equal(counts[~scripted], rollout.mask.sum(axis=2, dtype=np.int64)[~scripted])
     actions = np.nonzero(rollout.mask[~scripted])[1]
     np.testing.assert_array_equal(rollout.after.action, actions)
+
+
+def test_moves_that_lead_where_greedys_leads_are_never_played() -> None:
+    game = get_game("big_ben")
+    config = Config(game=game.name, minutes=1, network="settled", hint=2.0, tables=40, steps=60)
+    torch.manual_seed(1)
+    rollout = Rollout(game, config, {}, [0])
+    rollout.collect(AfterstateNetwork(game, [16], 2.0, 3.0, settled=True), None)
+    assert rollout.after is not None
+    shown = np.zeros((rollout.actions.size, game.rules.NUM_ACTIONS), np.bool_)
+    shown[rollout.after.decision(), rollout.after.action] = True
+    assert shown[np.arange(len(shown)), rollout.actions.ravel()].all()
+    assert shown.sum() < 0.9 * rollout.mask.sum()
+
+
+def test_networks_at_a_table_read_alike() -> None:
+    rollout = dealt(network="afterstates", past_share=0.5)
+    with pytest.raises(ValueError, match="where moves settle can't sit at tables"):
+        rollout.collect(actor(1, sees_moves=True), actor(2, sees_moves=True, settled=True))
 
 
 def test_buffers_belong_together() -> None:

@@ -73,18 +73,20 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
         assert result.exit_code == 2 and said.lower() in result.output.replace("\n", " ").lower(), result.output
 
 
-def test_leads_are_fitted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "flags"), [("afterstates", []), ("settled", ["--settled", "--worlds", "2"])])
+def test_leads_are_fitted(tmp_path: Path, kind: str, flags: list[str]) -> None:
     words = [HIGH_CARD.name, "--out", str(tmp_path / "mine"), "--minutes", "0.01", "--pairs", "4", "--hidden", "8", "8"]
-    result = CliRunner().invoke(fit_leads.app, [*words, "--follow", "0.5", "--reuse", "2"])
+    result = CliRunner().invoke(fit_leads.app, [*words, "--follow", "0.5", "--reuse", "2", *flags])
     assert result.exit_code == 0, result.output
     card = load_card(tmp_path / "mine")
-    assert (card.architecture, card.sampled, card.hidden) == ("afterstates", False, [8, 8])
+    assert (card.architecture, card.sampled, card.hidden) == (kind, False, [8, 8])
     assert card.training["positions"] > 0 and 0 < card.training["all"]["error"] < 2
     assert (tmp_path / "mine.jsonl").read_text().count("gain") > 0
     more = [*words[:2], str(tmp_path / "more"), "--minutes", "0.01", "--pairs", "4", "--start", str(tmp_path / "mine")]
     result = CliRunner().invoke(fit_leads.app, more)
     assert result.exit_code == 0, result.output
-    assert load_card(tmp_path / "more").hidden == [8, 8]
+    card = load_card(tmp_path / "more")
+    assert (card.architecture, card.hidden) == (kind, [8, 8])
     unlike = CliRunner().invoke(fit_leads.app, [*more[:2], str(tmp_path / "third"), "--start", "greedy"])
     assert unlike.exit_code == 2 and "reads what moves change" in unlike.output.replace("\n", " ")
     no_value = CliRunner().invoke(fit_leads.app, [*words[:2], str(tmp_path / "fourth"), "--horizon", "3"])

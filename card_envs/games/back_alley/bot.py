@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.sets import EMPTY, ONE, count, highest, lowest
-from card_envs.game import Cards, Int64s, State
+from card_envs.engine.rng import advance, below
+from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest, nth
+from card_envs.game import Cards, Int64s, State, Stream
 from card_envs.games.back_alley.rules import (
     ACES,
     ACTION,
@@ -16,6 +17,7 @@ from card_envs.games.back_alley.rules import (
     SUIT_CARDS,
     play_card,
     playable,
+    rewrite_pack,
     unseen_by,
 )
 
@@ -120,7 +122,7 @@ BOARD_BIDDING = np.array(
 # that agrees. Softer ones were weaker against `greedy`, and no stronger against `ppo` and `trivial`.
 OFF_BY = np.array([1.0, 0.25, 0.05] + [0.02] * 10)
 OTHER_KIND = 0.03
-OTHER_CARD = 0.2  # the same of a card that differs from greedy's
+OTHER_CARD = 0.1  # the same of a card that differs from greedy's
 FIRST, FACTOR, OPPOSING, SECOND, PARTNERED, VOID = range(6)  # columns of BIDDING
 KING, QUEEN = 11, 10
 LITTLE = np.uint64(1 << 52)
@@ -216,6 +218,28 @@ def card_plausibility(state: State, seat: int) -> float:
             likely *= OTHER_CARD
         play_card(state, card)
     return likely
+
+
+@rule
+def swap_hidden(state: State, seat: int, stream: Stream) -> None:
+    """Any hidden card of a hand for any other that the seat can't see, where nobody lacks what it would get."""
+    unseen = unseen_by(state, seat)
+    first, second, third = (int(seat) + 1) & 3, (int(seat) + 2) & 3, (int(seat) + 3) & 3
+    held = state.hands[first] | state.hands[second] | state.hands[third]
+    if held == EMPTY or count(unseen) == 1:
+        return
+    one = bit(nth(held, below(advance(stream), count(held))))
+    other = bit(nth(unseen & ~one, below(advance(stream), count(unseen) - 1)))
+    giver = first if state.hands[first] & one else second if state.hands[second] & one else third
+    if other & state.lacks[giver] or other & state.hands[giver]:
+        return
+    if other & held:
+        taker = first if state.hands[first] & other else second if state.hands[second] & other else third
+        if one & state.lacks[taker]:
+            return
+        state.hands[taker] ^= one | other
+    state.hands[giver] ^= one | other
+    rewrite_pack(state)
 
 
 @rule

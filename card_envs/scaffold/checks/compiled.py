@@ -33,6 +33,7 @@ from card_envs.game import (
     redeal_hidden,
     reveals,
     standing,
+    swap_hidden,
     tally,
     trivial,
 )
@@ -56,7 +57,7 @@ def all_rules() -> None:
     """Never called: what `bind` calls it changes with any of a game's rules."""
     for _ in (
         deal, arrange, legal, play, random_move, observe, observe_all, redeal_hidden, standing, tally, trivial, greedy,
-        plausibility, reveals,
+        plausibility, swap_hidden, reveals,
     ):  # fmt: skip
         pass
 
