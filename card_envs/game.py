@@ -213,6 +213,7 @@ class OptionalRules(Protocol):
 
     SIDES: tuple[int, ...]  # by seat, from 0: equal ones win and lose together; default: everybody plays alone
     COUNTS: tuple[Count, ...]  # what `tally` counts; default: nothing
+    ALL_SEE_ALIKE: bool  # whether every seat knows the same cards at any time; default: in games of one seat
 
     def tally(self, state: State, seat: int, counts: Counts) -> None:
         """Add what a deal that has just ended was like for a seat to the `int64` entries of COUNTS.
@@ -437,6 +438,12 @@ class Game:
         """Kinds of decisions by the actions that are legal there; empty where there is only one kind."""
         phases: dict[str, range] = getattr(self.view, "PHASES", {})
         return phases
+
+    @property
+    def all_see_alike(self) -> bool:
+        """Whether every seat knows the same cards, so that all moves that reveal nothing can be foreseen."""
+        alike: bool = getattr(self.rules, "ALL_SEE_ALIKE", self.rules.NUM_SEATS == 1)
+        return alike
 
     @property
     def ladder(self) -> dict[str, str]:

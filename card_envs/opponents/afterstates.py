@@ -5,9 +5,10 @@ what `greedy` would play. It is played in a world whose hidden cards are drawn a
 the seat sees: nothing leaks, and the same sight gives the same input. Where a move shows a hidden card, it is played
 in several worlds, and entries on which they differ are left as they were: no drawn card passes for a fact.
 
-Settled, a move is shown by where `greedy` would lead from it before anything hidden shows or another seat is to move.
-Moves from where it gets to the same sight as by its own are left out, and the others are not told apart by their names:
-most orders of moves come to the same in games of many moves a turn, and what counts is where they come to.
+Settled, a move is shown by where `greedy` would lead from it before anything hidden shows: by the seat's own moves, and
+by those of others where all see alike (who sees other cards may play by them, which would give them away). Moves that
+lead to the same sight as its own are left out, and the others are not told apart by their names: in games of many moves
+a turn most orders of moves come to the same, and what counts is what they come to.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from card_envs.opponents.sparse import BYTE, Floats, SparseRows
 PLAYER = "greedy"  # whose choice is shown
 NUM_WORLDS = 6  # for moves that show a hidden card
 MOST_SETTLING = 64  # moves of `greedy` until a position counts as settled
+AS_PLAYED, SETTLED_BY_SEAT, SETTLED_BY_ALL = range(3)  # how far moves are followed
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `own`: the last entries
 PART = 256  # decisions at once: buffers stay in the processor's cache
 
@@ -142,7 +144,7 @@ def count_moves(first: int, last: int, states: NDArray[Any], tables: Int64s, mas
 
 
 def note_moves(
-    first: int, last: int, states: NDArray[Any], tables: Int64s, own: Int64s, settled: bool, scale: Floats,
+    first: int, last: int, states: NDArray[Any], tables: Int64s, own: Int64s, how_far: int, scale: Floats,
     scratch: Scratch, firsts: Int64s, noted: Noted,
 ) -> None:  # fmt: skip
     """Write what the legal moves at some tables change; decision 0 is at the table tables[first].
@@ -152,7 +154,7 @@ def note_moves(
         states: [B]; they stay as they are.
         tables: numbers of states.
         own: [B] the moves of `greedy`.
-        settled: whether they are shown so.
+        how_far: they are followed.
         scale: of the entries.
         scratch: to work with.
         firsts: [last - first + 1] is written.
@@ -162,12 +164,12 @@ def note_moves(
     for k in range(first, last):
         i = tables[k]
         firsts[k - first] = moves
-        moves = note_decision(states[i], own[i], settled, scale, scratch, moves, noted)
+        moves = note_decision(states[i], own[i], how_far, scale, scratch, moves, noted)
     firsts[last - first] = moves
 
 
 def note_decision(
-    state: State, own: int, settled: bool, scale: Floats, scratch: Scratch, moves: int, noted: Noted
+    state: State, own: int, how_far: int, scale: Floats, scratch: Scratch, moves: int, noted: Noted
 ) -> int:
     """Append what the legal moves of a decision change to `moves` others; returns how many there are then.
 
@@ -183,12 +185,12 @@ def note_decision(
     legal(state, legal_now)
     found = starts[moves]
     drawn = False
-    settled_own = settled and own >= 0 and not reveals(state, own)
+    settled_own = how_far > AS_PLAYED and own >= 0 and not reveals(state, own)
     own_sight = np.uint64(0)
     if settled_own:
         worlds[1] = state
         play(worlds[1], own)
-        settle(worlds[1], seat)
+        settle(worlds[1], seat, how_far)
         observe(worlds[1], seat, after[:size])
         own_sight = sight(after)
     for action in range(num_actions):
@@ -210,8 +212,8 @@ def note_decision(
             else:
                 worlds[1] = state
             play(worlds[1], action)
-            if settled and num_worlds == 1:
-                settle(worlds[1], seat)
+            if how_far > AS_PLAYED and num_worlds == 1:
+                settle(worlds[1], seat, how_far)
             goes_on &= not worlds[1].needs_deal and worlds[1].seat == seat
             ends_deal &= worlds[1].needs_deal
             observe(worlds[1], seat, after[:size])
@@ -226,7 +228,7 @@ def note_decision(
         if settled_own and action != own and num_worlds == 1 and sight(agreed) == own_sight:
             continue
         found = note_changes(before, agreed, scale, entry, value, found)
-        if not settled or num_worlds > 1:
+        if how_far == AS_PLAYED or num_worlds > 1:
             found = note_entry(size + action, entry, value, found)
         if goes_on:
             for a in range(num_actions):
@@ -243,10 +245,10 @@ def note_decision(
     return moves
 
 
-def settle(state: State, seat: int) -> None:
-    """Let `greedy` play on for a seat until it would show a hidden card."""
+def settle(state: State, seat: int, how_far: int) -> None:
+    """Let `greedy` play on for a seat, or for all of them, until it would show a hidden card."""
     for _ in range(MOST_SETTLING):
-        if state.needs_deal or state.seat != seat:
+        if state.needs_deal or (state.seat != seat and how_far == SETTLED_BY_SEAT):
             return
         action = bot_move(state)
         if reveals(state, action):
@@ -320,7 +322,7 @@ def afterstates(
         own: [B] what `greedy` plays there, where that is known.
         settled: show moves by where `greedy` would lead from them.
     """
-    rules = game.rules
+    rules, how_far = game.rules, settling(game, settled)
     if own is None:
         own = np.zeros(len(states), np.int64)
         bind_bot(bot_actions, game, PLAYER)(0, len(states), states, own)
@@ -331,12 +333,19 @@ def afterstates(
         end = min(start + PART, len(tables))
         room = bind(count_moves, game)(start, end, states, tables, scratch.legal_now)
         firsts, noted = np.zeros(end - start + 1, np.int64), room_for(room, len(scale))
-        loop(start, end, states, tables, own, settled, scale, scratch, firsts, noted)
+        loop(start, end, states, tables, own, how_far, scale, scratch, firsts, noted)
         moves = firsts[-1]
         found = noted.starts[moves]
         rows = SparseRows(noted.starts[: moves + 1], noted.entry[:found].copy(), noted.value[:found].copy())
         parts.append(Afterstates(firsts, noted.actions[:moves], rows))
     return joined(parts)
+
+
+def settling(game: Game, settled: bool) -> int:
+    """How far the moves of a game are followed."""
+    if not settled:
+        return AS_PLAYED
+    return SETTLED_BY_ALL if game.all_see_alike else SETTLED_BY_SEAT
 
 
 def joined(parts: list[Afterstates]) -> Afterstates:

@@ -23,6 +23,7 @@ from card_envs.opponents.afterstates import (
     new_scratch,
     note_decision,
     room_for,
+    settling,
 )
 from card_envs.opponents.sparse import Floats, add_row
 
@@ -87,23 +88,23 @@ def move_scores(game: Game, states: NDArray[Any], mover: Mover, scores: Floats, 
     two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
     room = room_for(rules.NUM_ACTIONS, moves)
     scratch = MoverScratch(scale, new_scratch(game), room, base, one, two, active)
-    bind(score_tables, game, PLAYER)(0, len(states), states, mover, settled, scratch, scores)
+    bind(score_tables, game, PLAYER)(0, len(states), states, mover, settling(game, settled), scratch, scores)
 
 
 def score_tables(
-    first: int, last: int, states: NDArray[Any], mover: Mover, settled: bool, scratch: MoverScratch, scores: Floats
+    first: int, last: int, states: NDArray[Any], mover: Mover, how_far: int, scratch: MoverScratch, scores: Floats
 ) -> None:
     """Score the moves at some tables."""
     for i in range(first, last):
-        score_moves(states[i], bot_move(states[i]), mover, settled, scratch, scores[i])
+        score_moves(states[i], bot_move(states[i]), mover, how_far, scratch, scores[i])
 
 
 def score_moves(
-    state: State, own: int, mover: Mover, settled: bool, scratch: MoverScratch, scores: Floats
+    state: State, own: int, mover: Mover, how_far: int, scratch: MoverScratch, scores: Floats
 ) -> None:  # fmt: skip
     """Score the moves at a table; `own` is that of `greedy`."""
     scale, look, noted, base, one, two, active = scratch
-    number = note_decision(state, own, settled, scale, look, 0, noted)
+    number = note_decision(state, own, how_far, scale, look, 0, noted)
     copy_all(mover.first, base)
     add_row(look.before, mover.seen, base)
     size = mover.seen.shape[0] - look.legal_now.shape[0]

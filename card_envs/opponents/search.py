@@ -120,8 +120,8 @@ class SearchPolicy:
         if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
             raise ValueError(f"seconds: expected a number above 0, got {seconds!r:.80}")
         self.seconds = seconds
-        swaps = num_worlds // 2 if seconds is None else int(math.sqrt(SWAPS_IN_A_SECOND * seconds))
-        self.swaps = min(swaps, MOST_SWAPS) if hasattr(game.bot, "swap_hidden") else 0
+        timed = MOST_SWAPS if seconds is None else int(math.sqrt(SWAPS_IN_A_SECOND * seconds))
+        self.swaps = min(num_worlds // 2, timed, MOST_SWAPS) if hasattr(game.bot, "swap_hidden") else 0
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.search(turn, rng).chosen

@@ -25,6 +25,7 @@ Moves: TypeAlias = np.uint64  # a set of the actions below ACTION.house_to_house
 Pairs: TypeAlias = np.uint64  # a set of house-to-house moves, as 8 * house + house
 
 NUM_SEATS = 2
+ALL_SEE_ALIKE = True  # no seat looks at a card that lies face down
 NUM_CARDS = 52
 NUM_BOTH = 2 * NUM_CARDS
 PACK_SIZE = NUM_BOTH + 1  # both packs, and who starts or -1 where the option decides

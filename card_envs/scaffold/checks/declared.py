@@ -133,6 +133,8 @@ def _of_rules(game: Game) -> Iterator[Demand]:
     counts = game.counts
     fits = all(isinstance(count, Count) for count in counts) and len({count.name for count in counts}) == len(counts)
     yield Demand("COUNTS", fits, f"COUNTS: expected Counts with different names, got {counts}")
+    alike = game.all_see_alike
+    yield Demand("ALL_SEE_ALIKE", isinstance(alike, bool), f"ALL_SEE_ALIKE: expected True or False, got {alike!r}")
     has_tally = hasattr(rules, "tally")
     yield Demand("tally", has_tally or not counts, "tally(state, seat, counts) is missing: COUNTS says what it counts")
     yield Demand("tally", bool(counts) or not has_tally, "COUNTS is missing: what does tally count?")
