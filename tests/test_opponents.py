@@ -34,6 +34,7 @@ from card_envs.opponents.folder import (
     save_value,
 )
 from card_envs.opponents.names import (
+    MODELS,
     Folder,
     Name,
     Phased,
@@ -55,8 +56,8 @@ from card_envs.opponents.network import (
     weight_shapes,
 )
 from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
-from card_envs.opponents.value import value_of
-from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.opponents.search import SearchPolicy
+from card_envs.opponents.value import ValueNetwork, value_of
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
 Weights = dict[str, NDArray[np.float32]]
@@ -703,13 +704,21 @@ def test_value_networks_are_checked_as_policies_are(game: Game, tmp_path: Path) 
         load_value(folder, game)
 
 
+def value_of_guide(name: str, game: Game) -> ValueNetwork | None:
+    policy = load_opponent(name, game).policy
+    assert isinstance(policy, SearchPolicy) and policy.guide is not None
+    return policy.guide.value
+
+
 def test_a_search_guided_by_a_trained_policy(game: Game, tmp_path: Path) -> None:
     """The value network beside the policy is taken; the search plays no move that the policy thinks impossible."""
     folder = saved(game, tmp_path / "mine")
-    if game is HIGH_CARD:
-        with pytest.raises(ValueError, match=r"no value network in .*mine/value"):
-            load_opponent(f"search:{folder}-3", game)
-    saved_value(game, folder / VALUE_FOLDER)
+    shipped = (MODELS / game.name / VALUE_FOLDER).is_dir()
+    assert (value_of_guide(f"search:{folder}-3", game) is not None) == shipped
+    own = load_value(saved_value(game, folder / VALUE_FOLDER), game)
+    taken = value_of_guide(f"search:{folder}-3", game)
+    assert taken is not None
+    np.testing.assert_array_equal(taken.net.first, own.net.first)
     search = load_opponent(f"{game.name}/search:{folder}-3")
     turn = turn_of_states(game, some(positions(game), 20))
     probabilities = load_network(folder, game, sampled=False).probabilities(turn)

@@ -6,7 +6,7 @@
            | "trivial" | "greedy"   the scripted players of the game's `bot.py`
            | "search-" N            a search in N worlds
            | "search:" T "ms"       the same for T milliseconds a move, on all cores
-           | "search:" NAME "-" N   guided by a policy and cut short by a value network; N may be T "ms" here, too
+           | "search:" NAME "-" N   guided by a policy, cut short by a value network if there is one; T "ms" for N
            | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
            | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
            | SHIPPED                a trained network that comes with the package, or a rung of the game's ladder:
@@ -193,7 +193,8 @@ def opponent_names(game: Game) -> list[str]:
     """The opponents of a game that come with the package."""
     folders = [path.name for path in (MODELS / game.name).glob("*") if path.is_dir()]
     shipped = sorted(name for name in folders if name != VALUE_FOLDER)
-    guided = [f"search:{name}-64" for name in ("greedy", *shipped)] if VALUE_FOLDER in folders else []
+    guides = ["greedy", *shipped] if VALUE_FOLDER in folders else shipped
+    guided = [f"search:{name}-64" for name in guides]
     return ["random", "trivial", "greedy", *SEARCHING, *guided, *shipped, *game.ladder]
 
 
@@ -264,14 +265,12 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
 
 
 def _guided(name: Name, player: Searching, guide: Name, game: Game | None) -> Opponent:
-    """A search that a policy guides, with the value network in its folder, or else the game's own."""
+    """A search that a policy guides, with the value network in its folder, else the game's own, else none."""
     proposer = build(guide, game, sampled=False)
     game = proposer.game
     places = [Path(guide.text) / VALUE_FOLDER, MODELS / game.name / VALUE_FOLDER]
-    folder = next((place for place in places if place.is_dir()), None)
-    if folder is None:
-        raise ValueError(f"opponent {name.text!r}: no value network in {places[0]}: see python -m training.fit_value")
-    return Opponent(name.short, game, player.policy(game, Guide(proposer, load_value(folder, game))))
+    value = next((load_value(place, game) for place in places if place.is_dir()), None)
+    return Opponent(name.short, game, player.policy(game, Guide(proposer, value)))
 
 
 def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:

@@ -58,12 +58,12 @@ class Guide:
 
     Attributes:
         policy: its likeliest move is the one to beat; of a trained one, moves that it hardly ever plays are not tried.
-        value: what positions are worth.
+        value: what positions are worth; None: deals are played out to the end.
         horizon: moves that are played out before `value` is asked.
     """
 
     policy: Policy
-    value: ValueNetwork
+    value: ValueNetwork | None = None
     horizon: int = HORIZON
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class SearchPolicy:
                 earlier, and the last one gets up to four times as many while it is in doubt.
             num_threads: that share the tables of a turn, or the worlds of a table (default: one for each core); the
                 moves are the same.
-            guide: proposes moves and cuts playouts short; None: all moves, played out to the end of the deal.
+            guide: proposes moves and may cut playouts short; None: all moves, played out to the end of the deal.
             seconds: for each decision, which has all threads to itself; fewer worlds are looked at then. How many
                 depends on the machine, so that a search that this cuts short does not repeat exactly.
         """
@@ -167,7 +167,7 @@ class SearchPolicy:
         trials = no_trials(turn.mask.shape)
         own, live = self._proposals(turn)
         horizon, net = TO_THE_END, NO_NET
-        if self.guide is not None:
+        if self.guide is not None and self.guide.value is not None:
             horizon, net = self.guide.horizon, checked_net(self.game, self.guide.value.net)
         race = enter_race(own, live)
         tables = Tables(states, keys, own, live, race)
