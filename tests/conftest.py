@@ -190,7 +190,12 @@ def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
 
 def quick_opponents(game: Game) -> list[str]:
     """The game's opponents but for those that search; these have tests of their own."""
-    return [name for name in opponent_names(game) if not name.startswith("search")]
+    return [name for name in opponent_names(game) if "search" not in game.ladder.get(name, name)]
+
+
+def is_timed(game: Game, name: str) -> bool:
+    """Whether an opponent takes its time, so that it does not repeat exactly."""
+    return game.ladder.get(name, name).endswith("ms")
 
 
 def some(states: NDArray[Any], number: int, seed: int = 0) -> NDArray[Any]:

@@ -704,6 +704,19 @@ def test_value_networks_are_checked_as_policies_are(game: Game, tmp_path: Path) 
         load_value(folder, game)
 
 
+def test_rungs_of_the_ladder_are_what_they_stand_for(game: Game) -> None:
+    for rung, name in game.ladder.items():
+        assert rung in opponent_names(game)
+        found, expected = load_opponent(f"{game.name}/{rung}"), load_opponent(name, game)
+        assert (found.name, type(found.policy)) == (rung, type(expected.policy))
+    turn = turn_of_states(game, some(positions(game), 6, seed=2))
+    if "strong" in game.ladder:
+        moves = [
+            load_opponent(name, game).act(turn, np.random.default_rng(3)) for name in ("strong", game.ladder["strong"])
+        ]
+        np.testing.assert_array_equal(moves[0], moves[1])
+
+
 def value_of_guide(name: str, game: Game) -> ValueNetwork | None:
     policy = load_opponent(name, game).policy
     assert isinstance(policy, SearchPolicy) and policy.guide is not None

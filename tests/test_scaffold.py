@@ -308,6 +308,13 @@ FAULTS = {
         "redeal_hidden: it changed what seat 0 sees: hand",
         "def redeal_hidden(",
     ),
+    "ladder": Fault(
+        "bot.py",
+        "\n\n@rule\ndef trivial",
+        "\n\nLADDER = [1]\n\n\n@rule\ndef trivial",
+        "LADDER: expected names of opponents by what they are called, got [1]",
+        "LADDER = [1]",
+    ),
     "same world": Fault(
         "rules.py",
         "state.hands[other] = draw(unseen,",

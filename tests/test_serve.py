@@ -32,7 +32,7 @@ from card_envs.serve.messages import MoveRequest, Problem, TableRequest
 from card_envs.serve.seats import Seats
 from card_envs.serve.stdio import answer, serve_stdio
 from card_envs.serve.tables import Tables
-from tests.conftest import redealt, short_options
+from tests.conftest import is_timed, redealt, short_options
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
@@ -251,6 +251,8 @@ def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -
             episode.play(move)
     assert episodes[0].view(seat) == episodes[1].view(seat)
     for name in opponent_names(game):
+        if is_timed(game, name):
+            continue
         opponent = load_opponent(name, game)
         one, other = (choose(opponent, episode, 7, 60.0)() for episode in episodes)
         assert one == other, name

@@ -21,6 +21,9 @@ from card_envs.games.back_alley.rules import (
     unseen_by,
 )
 
+# The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
+LADDER = {"strong": "bidding=small+search-64", "champion": "bidding=small+search:100ms"}
+
 
 @rule
 def lowest_card(state: State, cards: Cards) -> int:

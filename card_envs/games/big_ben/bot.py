@@ -23,6 +23,9 @@ from card_envs.games.big_ben.rules import (
     waste_top,
 )
 
+# The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
+LADDER = {"strong": "search-64", "champion": "search:100ms"}
+
 
 @rule
 def piles_with(state: State, cards: Cards) -> int:

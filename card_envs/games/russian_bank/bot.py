@@ -23,6 +23,10 @@ FIRST_MOVES = np.uint64((1 << ACTION.reserve_to_house) - 1)  # to foundations, a
 HOUSE_LOADS = np.uint64(0xFFFF << ACTION.house_to_reserve)
 
 
+# The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
+LADDER = {"strong": "search:small-64", "champion": "search:small-100ms"}
+
+
 @rule
 def trivial(state: State) -> int:
     """The fixed yardstick of RULES.md: its list is the order of the first actions."""

@@ -43,7 +43,8 @@ def check_declarations(game: Game, sources: Sources) -> Iterator[Finding]:
             yield finding
     yield from _check_options(game, sources.files["options"])
     if not missing:
-        for source, demands in ((sources.files["rules"], _of_rules(game)), (sources.files["view"], _of_view(game))):
+        for name, demands in (("rules", _of_rules(game)), ("bot", _of_bot(game)), ("view", _of_view(game))):
+            source = sources.files[name]
             for demand in demands:
                 if not demand.met:
                     yield source.finding(demand.name, demand.text)
@@ -167,6 +168,12 @@ def _of_state(rules: Any) -> Demand:
     fits = getattr(rules.STATE, "type", None) is np.record and not wrong
     made = "STATE: expected state_dtype(NUM_SEATS, [fields of the game])"
     return Demand("STATE", fits, f"{made}; {', '.join(wrong)} differ" if wrong else made)
+
+
+def _of_bot(game: Game) -> Iterator[Demand]:
+    ladder: Any = game.ladder
+    fits = isinstance(ladder, dict) and all(isinstance(name, str) for rung in ladder.items() for name in rung)
+    yield Demand("LADDER", fits, f"LADDER: expected names of opponents by what they are called, got {ladder!r:.80}")
 
 
 def _of_view(game: Game) -> Iterator[Demand]:
