@@ -112,7 +112,8 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
             f"[bold]{game.name}[/] ({game.title}): {rules.NUM_SEATS} seats, {rules.NUM_ACTIONS} actions, "
             f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
         )
-        console.print(f"  opponents: {', '.join(opponent_names(game))}")
+        known = (f"{name} ({game.ladder[name]})" if name in game.ladder else name for name in opponent_names(game))
+        console.print(f"  opponents: {', '.join(known)}", highlight=False)
         for option, field in described(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}", markup=False)
 

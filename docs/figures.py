@@ -69,34 +69,31 @@ def strength(found: Figures) -> str:
     return rows(["", *head, "a move"], body)
 
 
-def comparison(game: Game) -> Figures:
-    """The comparison of a game with the most pairs."""
-    found = [json.loads(path.read_text()) for path in sorted((ROOT / "strength").glob(f"{game.name}-*.json"))]
-    found = [figures for figures in found if "policies" in figures]
-    if not found:
-        raise SystemExit(f"strength/{game.name}-*.json: nothing there: python -m card_envs compare … --json …")
-    chosen: Figures = max(found, key=lambda figures: figures["pairs"])
-    return chosen
+def comparison(game: Game, name: str) -> Figures:
+    """A comparison of a game's players: strength/GAME-NAME.json."""
+    figures: Figures = json.loads((ROOT / "strength" / f"{game.name}-{name}.json").read_text())
+    return figures
+
+
+def result(policy: Figures) -> str:
+    """Its rating, or the deals it won."""
+    if "rating" in policy:
+        return spread(policy["rating"])
+    return f"won {spread(policy['win_share'], 100, '.1f', ' %')}"
 
 
 def summary() -> str:
-    """All games beside each other: ratings, or deals won in a game for one."""
+    """All games beside each other: ratings, or deals won in a game for one; champions were measured apart."""
     games = list(GAMES.values())
-    found = [comparison(game) for game in games]
-    head, counts = [""], ["measured on"]
-    for game, figures in zip(games, found):
-        options = ", ".join(f"`{name}={value}`" for name, value in figures["options"].items())
+    head, counts, cells = [""], ["measured on"], []
+    for game in games:
+        found, best = comparison(game, "ladder"), comparison(game, "champion")
+        options = ", ".join(f"`{name}={value}`" for name, value in found["options"].items())
         head.append(f"{game.title} ({options})" if options else game.title)
-        counts.append(f"{figures['pairs']:,} {'deals' if game.is_solitaire else 'mirrored pairs'}")
-    cells = [
-        {
-            policy["name"]: spread(policy["rating"])
-            if "rating" in policy
-            else f"won {spread(policy['win_share'], 100, '.1f', ' %')}"
-            for policy in by_strength(figures)
-        }
-        for figures in found
-    ]
+        unit = "deals" if game.is_solitaire else "mirrored pairs"
+        counts.append(f"{found['pairs']:,} {unit} (`champion`: {best['pairs']:,})")
+        champions = {policy["name"]: result(policy) for policy in best["policies"] if policy["name"] == "champion"}
+        cells.append(champions | {policy["name"]: result(policy) for policy in by_strength(found)})
     places: dict[str, list[float]] = {}  # of each policy, from 0 for the strongest of a game to 1
     for column in cells:
         for place, name in enumerate(column):

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from card_envs.engine.compile import bind
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
-from card_envs.opponents.afterstates import MOST_SETTLING, Afterstates, afterstates, joined, move_fields, move_scale
+from card_envs.opponents.afterstates import (
+    CARDS_AHEAD,
+    MOST_AHEAD,
+    MOST_SETTLING,
+    WORLDS_AHEAD,
+    Afterstates,
+    afterstates,
+    joined,
+    move_fields,
+    move_scale,
+)
 from card_envs.opponents.network import AfterstatePolicy, SettledPolicy
 from card_envs.opponents.policy import turn_of_states
 from tests.conftest import positions, redealt, some
@@ -57,7 +67,7 @@ def played(game: Game, states: NDArray[Any], after: Afterstates) -> NDArray[np.f
 
 
 def play_on(
-    first: int, last: int, states: Any, actions: Any, seats: Any, by_all: bool, obs: Any, shows: Any
+    first: int, last: int, states: Any, actions: Any, seats: Any, by_all: bool, obs: Any, shows: Any, ends: Any
 ) -> None:  # fmt: skip
     """Play an action at each table, then `greedy` until it would show a card: what the action's seat sees then."""
     for i in range(first, last):
@@ -70,30 +80,68 @@ def play_on(
                 break
             play(states[i], bot_move(states[i]))
         observe(states[i], seats[i], obs[i])
+        ends[i] = states[i].needs_deal
+
+
+def play_far(first: int, last: int, states: Any, actions: Any, seats: Any, by_all: bool, obs: Any) -> None:
+    """Play an action at each table, then `greedy` until one hidden card more than CARDS_AHEAD would show."""
+    for i in range(first, last):
+        action, shown = actions[i], 0
+        for _ in range(MOST_AHEAD):
+            shown += reveals(states[i], action) or not (by_all or states[i].seat == seats[i])
+            if shown == CARDS_AHEAD + 1:
+                break
+            play(states[i], action)
+            if states[i].needs_deal:
+                break
+            action = bot_move(states[i])
+        observe(states[i], seats[i], obs[i])
 
 
 def test_settled_moves_lead_where_greedy_would(game: Game) -> None:
     states = some(positions(game), 300, seed=8)
     turn = turn_of_states(game, states)
     decision, action = np.nonzero(turn.mask)
-    by_all = game.name in ("big_ben", "russian_bank")
-    obs, shows = np.zeros((len(action), game.rules.OBS_SIZE), np.int8), np.zeros(len(action), np.bool_)
-    bind(play_on, game, "greedy")(0, len(action), states[decision], action, turn.seat[decision], by_all, obs, shows)
-    own = np.flatnonzero(action == turn.bot_moves("greedy")[decision])
-    alike = (obs == obs[own][decision]).all(axis=1) & ~shows & ~shows[own][decision]
-    alike[own] = False
-    after, plain = turn.afterstates(settled=True), turn.afterstates()
-    np.testing.assert_array_equal(
-        np.stack([decision_of(after), after.action]), np.stack([decision[~alike], action[~alike]])
-    )
-    found, certain = dense(game, after), ~shows[~alike]
-    changes = (obs.astype(np.float32) - turn.obs[decision]) * move_scale(game.rules)[: game.rules.OBS_SIZE]
-    np.testing.assert_array_equal(found[certain, : game.rules.OBS_SIZE], changes[~alike][certain])
-    names = found[:, game.rules.OBS_SIZE :][:, : game.rules.NUM_ACTIONS]
-    assert (names.sum(axis=1) == ~certain).all()
-    np.testing.assert_array_equal(found[~certain], dense(game, plain)[~alike][~certain])
+    by_all, size = game.all_see_alike, game.rules.OBS_SIZE
+    obs, (shows, ends) = np.zeros((len(action), size), np.int8), np.zeros((2, len(action)), np.bool_)
+    seats = turn.seat[decision]
+    loop = bind(play_on, game, "greedy")
+    loop(0, len(action), states[decision], action, seats, by_all, obs, shows, ends)
+    others = action != turn.bot_moves("greedy")[decision]
+    alike = np.zeros(len(action), np.bool_)
+    reached = set()
+    for row in np.lexsort((action, others, decision)):  # the own move before all others
+        place = (decision[row], obs[row].tobytes())
+        alike[row] = place in reached and not shows[row]
+        if not shows[row]:
+            reached.add(place)
+    after = turn.afterstates(settled=True)
+    left, action = decision[~alike], action[~alike]
+    np.testing.assert_array_equal(np.stack([decision_of(after), after.action]), np.stack([left, action]))
+    found = dense(game, after)
+    names = found[:, size:][:, : game.rules.NUM_ACTIONS]
+    assert (names.sum(axis=1) == shows[~alike]).all()
     if by_all:
         assert alike.mean() > 0.1
+
+    # What it leads to: as in the mean of other drawn worlds, and exactly so where these agree.
+    worlds = []
+    for seed in range(40):
+        seen = np.zeros((len(action), size), np.int8)
+        drawn = redealt(game, states, states["seat"].copy(), seed)[left]
+        bind(play_far, game, "greedy")(0, len(action), drawn, action, seats[~alike], by_all, seen)
+        worlds.append((seen.astype(np.float32) - turn.obs[left]) * move_scale(game.rules)[:size])
+    mean, spread, width = np.mean(worlds, axis=0), np.std(worlds, axis=0), np.ptp(worlds, axis=0)
+    agreed = np.isclose(found[:, :size], mean, atol=1e-6)[width == 0]
+    assert agreed.mean() > 0.98  # 40 worlds don't show what is rare
+    open_ones = (spread > 0.4 * width) & (width > 0)
+    off = (found[:, :size] - mean) / np.where(open_ones, spread, np.inf)
+    off = (off**2).sum(axis=1)[open_ones.any(axis=1)] / open_ones.sum(axis=1)[open_ones.any(axis=1)]
+    assert np.median(off) == pytest.approx(1 / WORLDS_AHEAD + 1 / 40, rel=0.3)
+    # Where the deal is over before a hidden card shows, nothing is drawn.
+    over = ends[~alike] & ~shows[~alike]
+    certain = (obs.astype(np.float32) - turn.obs[decision]) * move_scale(game.rules)[:size]
+    np.testing.assert_array_equal(found[over, :size], certain[~alike][over])
 
 
 def test_moves_change_what_they_say(game: Game) -> None:

@@ -5,10 +5,12 @@ what `greedy` would play. It is played in a world whose hidden cards are drawn a
 the seat sees: nothing leaks, and the same sight gives the same input. Where a move shows a hidden card, it is played
 in several worlds, and entries on which they differ are left as they were: no drawn card passes for a fact.
 
-Settled, a move is shown by where `greedy` would lead from it before anything hidden shows: by the seat's own moves, and
-by those of others where all see alike (who sees other cards may play by them, which would give them away). Moves that
-lead to the same sight as its own are left out, and the others are not told apart by their names: in games of many moves
-a turn most orders of moves come to the same, and what counts is what they come to.
+Settled, a move is shown by where `greedy` would lead from it: by the seat's own moves, and by those of others where all
+see alike (who sees other cards may play by them, which would give them away). Of moves that lead to the same sight
+before anything hidden shows, its own or else the first stands for all, and they are not told apart by their names: in
+games of many moves a turn most orders of moves come to the same, and what counts is what they come to. Then `greedy`
+plays on for all in some drawn worlds until a few hidden cards have shown there, and the means of what is seen then are
+the input.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ from card_envs.opponents.sparse import BYTE, Floats, SparseRows
 
 PLAYER = "greedy"  # whose choice is shown
 NUM_WORLDS = 6  # for moves that show a hidden card
-MOST_SETTLING = 64  # moves of `greedy` until a position counts as settled
+WORLDS_AHEAD, CARDS_AHEAD = 6, 6  # drawn worlds that settled moves lead to, and hidden cards that show there
+MOST_SETTLING, MOST_AHEAD = 64, 512  # moves of `greedy` until a position counts as settled, and in drawn worlds
 AS_PLAYED, SETTLED_BY_SEAT, SETTLED_BY_ALL = range(3)  # how far moves are followed
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `own`: the last entries
 PART = 256  # decisions at once: buffers stay in the processor's cache
@@ -72,7 +75,7 @@ def move_fields(rules: Rules) -> tuple[Field, ...]:
     return (
         *rules.OBS_FIELDS,
         Field("action", num_actions, 1, meaning="the move itself"),
-        Field("legal_after", num_actions, 1, meaning="the seat's legal moves after it, where it is to move again"),
+        Field("legal_after", num_actions, 1, meaning="as played: the legal moves after it, if the seat is to move"),
         Field("goes_on", 1, 1, meaning="the seat is to move again"),
         Field("ends_deal", 1, 1, meaning="the deal ends"),
         Field("own", 1, 1, meaning="`greedy` would play it"),
@@ -89,10 +92,12 @@ class Scratch(NamedTuple):
     """What the loop works with; observations are padded to a multiple of 8.
 
     Attributes:
-        worlds: [2] a world, and what a move makes of it.
+        worlds: [2 + WORLDS_AHEAD] a world, what a move makes of it, and the drawn ones that settled moves lead to.
         before, after, agreed: [D] observations.
         legal_now, legal_after, legal_there: [A].
         key: [1] the stream of the worlds.
+        sums: [D] of observations.
+        reached: [A] the sights that moves led to.
     """
 
     worlds: NDArray[Any]
@@ -103,6 +108,8 @@ class Scratch(NamedTuple):
     legal_after: Int8s
     legal_there: Int8s
     key: UInt64s
+    sums: NDArray[np.int16]
+    reached: UInt64s
 
 
 class Noted(NamedTuple):
@@ -125,8 +132,9 @@ def new_scratch(game: Game) -> Scratch:
     rules = game.rules
     before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
     legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
-    worlds, key = np.zeros(2, rules.STATE), np.zeros(1, np.uint64)
-    return Scratch(worlds, before, after, agreed, legal_now, legal_after, legal_there, key)
+    worlds, key, sums = np.zeros(2 + WORLDS_AHEAD, rules.STATE), np.zeros(1, np.uint64), np.zeros(len(before), np.int16)
+    reached = np.zeros(rules.NUM_ACTIONS, np.uint64)
+    return Scratch(worlds, before, after, agreed, legal_now, legal_after, legal_there, key, sums, reached)
 
 
 def room_for(moves: int, entries: int) -> Noted:
@@ -175,7 +183,7 @@ def note_decision(
 
     What the seat to move sees, and its legal moves, are in `scratch.before` and `scratch.legal_now` then.
     """
-    worlds, before, after, agreed, legal_now, legal_after, legal_there, key = scratch
+    before, after, legal_now, legal_after = scratch.before, scratch.after, scratch.legal_now, scratch.legal_after
     actions, starts, entry, value = noted
     num_actions = legal_now.shape[0]
     size = scale.shape[0] - 2 * num_actions - NUM_FLAGS
@@ -183,57 +191,47 @@ def note_decision(
     seat = state.seat
     observe(state, seat, before[:size])
     legal(state, legal_now)
+    scratch.key[0] = sight(before)
+    scratch.worlds[0] = state
     found = starts[moves]
-    drawn = False
-    settled_own = how_far > AS_PLAYED and own >= 0 and not reveals(state, own)
-    own_sight = np.uint64(0)
-    if settled_own:
-        worlds[1] = state
-        play(worlds[1], own)
-        settle(worlds[1], seat, how_far)
-        observe(worlds[1], seat, after[:size])
-        own_sight = sight(after)
+    places = 0
+    if how_far > AS_PLAYED:
+        for k in range(WORLDS_AHEAD):
+            draw_world(scratch.worlds[0], seat, scratch.key)
+            scratch.worlds[2 + k] = scratch.worlds[0]
+        if own >= 0 and not reveals(state, own):
+            scratch.reached[0] = settle_move(state, own, how_far, size, scratch)
+            places = 1
     for action in range(num_actions):
         if legal_now[action] == 0:
             continue
-        if reveals(state, action):
-            if not drawn:
-                key[0] = sight(before)
-                worlds[0] = state
-                drawn = True
-            num_worlds = NUM_WORLDS
-        else:  # the same in all worlds
-            num_worlds = 1
-        goes_on = ends_deal = True
-        for world in range(num_worlds):
-            if num_worlds > 1:
-                draw_world(worlds[0], seat, key)
-                worlds[1] = worlds[0]
+        shows = reveals(state, action)
+        if how_far == AS_PLAYED:
+            goes_on, ends_deal = play_move(state, action, NUM_WORLDS if shows else 1, size, scratch)
+            found = note_changes(before, scratch.agreed, scale, entry, value, found)
+        else:
+            if not shows:
+                place = settle_move(state, action, how_far, size, scratch)
+                if action != own:
+                    if (scratch.reached[:places] == place).any():
+                        continue
+                    scratch.reached[places] = place
+                    places += 1
+            position = state if shows else scratch.worlds[1]
+            goes_on = not position.needs_deal and position.seat == seat
+            ends_deal = position.needs_deal
+            if ends_deal:
+                found = note_changes(before, after, scale, entry, value, found)
             else:
-                worlds[1] = state
-            play(worlds[1], action)
-            if how_far > AS_PLAYED and num_worlds == 1:
-                settle(worlds[1], seat, how_far)
-            goes_on &= not worlds[1].needs_deal and worlds[1].seat == seat
-            ends_deal &= worlds[1].needs_deal
-            observe(worlds[1], seat, after[:size])
-            if world == 0:
-                copy_all(after, agreed)
-                if goes_on:
-                    legal(worlds[1], legal_after)
-            else:
-                agree(agreed, after, before)
-                if goes_on:
-                    keep_legal(worlds[1], legal_after, legal_there)
-        if settled_own and action != own and num_worlds == 1 and sight(agreed) == own_sight:
-            continue
-        found = note_changes(before, agreed, scale, entry, value, found)
-        if how_far == AS_PLAYED or num_worlds > 1:
+                look_ahead(action, seat, how_far, size, scratch)
+                found = note_means(before, scratch.sums, scale, entry, value, found)
+        if how_far == AS_PLAYED or shows or found == starts[moves]:  # no row is empty
             found = note_entry(size + action, entry, value, found)
         if goes_on:
-            for a in range(num_actions):
-                if legal_after[a]:
-                    found = note_entry(size + num_actions + a, entry, value, found)
+            if how_far == AS_PLAYED:
+                for a in range(num_actions):
+                    if legal_after[a]:
+                        found = note_entry(size + num_actions + a, entry, value, found)
             found = note_entry(flags, entry, value, found)
         if ends_deal:
             found = note_entry(flags + 1, entry, value, found)
@@ -245,10 +243,81 @@ def note_decision(
     return moves
 
 
+def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Scratch) -> tuple[bool, bool]:
+    """Play a move in so many worlds drawn in worlds[0], or in the state itself; what they agree on is in `scratch`.
+
+    Returns whether the seat is to move again in all of them, and whether the deal ends in all.
+    """
+    worlds, before, after, agreed, _, legal_after, legal_there, key, _, _ = scratch
+    seat = state.seat
+    goes_on = ends_deal = True
+    for world in range(num_worlds):
+        if num_worlds > 1:
+            draw_world(worlds[0], seat, key)
+            worlds[1] = worlds[0]
+        else:
+            worlds[1] = state
+        play(worlds[1], action)
+        goes_on &= not worlds[1].needs_deal and worlds[1].seat == seat
+        ends_deal &= worlds[1].needs_deal
+        observe(worlds[1], seat, after[:size])
+        if world == 0:
+            copy_all(after, agreed)
+            if goes_on:
+                legal(worlds[1], legal_after)
+        else:
+            agree(agreed, after, before)
+            if goes_on:
+                keep_legal(worlds[1], legal_after, legal_there)
+    return goes_on, ends_deal
+
+
+def settle_move(state: State, action: int, how_far: int, size: int, scratch: Scratch) -> np.uint64:
+    """Play a move that shows nothing and let it settle, in scratch.worlds[1]; returns the sight of that."""
+    seat = state.seat
+    scratch.worlds[1] = state
+    play(scratch.worlds[1], action)
+    settle(scratch.worlds[1], seat, how_far)
+    observe(scratch.worlds[1], seat, scratch.after[:size])
+    return sight(scratch.after)
+
+
+def look_ahead(action: int, seat: int, how_far: int, size: int, scratch: Scratch) -> None:
+    """Sum up in scratch.sums what a seat sees some hidden cards after a move, in the drawn worlds."""
+    worlds, after, sums = scratch.worlds, scratch.after, scratch.sums
+    for j in range(sums.shape[0]):
+        sums[j] = 0
+    for k in range(WORLDS_AHEAD):
+        worlds[1] = worlds[2 + k]
+        follow(worlds[1], action, seat, how_far)
+        observe(worlds[1], seat, after[:size])
+        for j in range(sums.shape[0]):
+            sums[j] += after[j]
+
+
+def follow(state: State, action: int, seat: int, how_far: int) -> None:
+    """Play a move, and `greedy` on for all seats until so many hidden cards have shown, as every move of others does
+    whose cards a seat does not see."""
+    shown = 0
+    for _ in range(MOST_AHEAD):
+        shown += reveals(state, action) or (state.seat != seat and how_far == SETTLED_BY_SEAT)
+        if shown > CARDS_AHEAD:
+            return
+        play(state, action)
+        if state.needs_deal:
+            return
+        action = bot_move(state)
+
+
+def is_followed(state: State, seat: int, how_far: int) -> bool:
+    """Whether `greedy` moves on, as moves of a seat settle."""
+    return not state.needs_deal and (state.seat == seat or how_far == SETTLED_BY_ALL)
+
+
 def settle(state: State, seat: int, how_far: int) -> None:
     """Let `greedy` play on for a seat, or for all of them, until it would show a hidden card."""
     for _ in range(MOST_SETTLING):
-        if state.needs_deal or (state.seat != seat and how_far == SETTLED_BY_SEAT):
+        if not is_followed(state, seat, how_far):
             return
         action = bot_move(state)
         if reveals(state, action):
@@ -299,6 +368,19 @@ def note_changes(
             j = 8 * w + byte
             entry[found] = j
             value[found] = np.float32(int(after[j]) - int(before[j])) * scale[j]
+            found += 1
+    return found
+
+
+def note_means(
+    before: Int8s, sums: NDArray[np.int16], scale: Floats, entry: NDArray[np.int32], value: Floats, found: int
+) -> int:
+    """Append the entries whose mean over the worlds ahead differs; returns how many there are then."""
+    for j in range(before.shape[0]):
+        change = sums[j] - WORLDS_AHEAD * before[j]
+        if change:
+            entry[found] = j
+            value[found] = np.float32(change) / np.float32(WORLDS_AHEAD) * scale[j]
             found += 1
     return found
 

@@ -5,7 +5,8 @@ A model reads named inputs and gives `probabilities` [n, A] float32:
 - `observation` [n, D] float32: what the seat to move may know, as the environments give it, unscaled;
 - `action_mask` [n, A] float32: 1 where legal;
 - for models that score moves by what they change, the R legal moves of all n decisions: `moves` [R, M] float32, the
-  entries of `move_fields`, unscaled; `decision` [R] and `action` [R] int64: which decision and action each belongs to.
+  entries of `move_fields`, unscaled; `decision` [R] and `action` [R] int64: which decision and action each belongs to;
+  for those that read where moves settle, `settled_moves` [R, M] instead, of the moves that are told apart.
 
 A model from elsewhere may give `logits` [n, A] instead; illegal actions are then masked here.
 """
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from card_envs.files import brief
 from card_envs.game import Game, Rules, total
-from card_envs.opponents.afterstates import move_fields, move_scale
+from card_envs.opponents.afterstates import WORLDS_AHEAD, Afterstates, move_fields, move_scale
 from card_envs.opponents.network import (
     ILLEGAL,
     AfterstatePolicy,
@@ -36,6 +37,7 @@ from card_envs.opponents.network import (
     input_scale,
     layers_of,
 )
+from card_envs.opponents.policy import Turn
 from card_envs.opponents.torch_policy import device_of
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ OPSET, IR_VERSION = 18, 9  # what programs of the last years read
 ENDLESS = {"Loop", "Scan"}  # operators that may run for ever
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
 FLOATS, WHOLE = "tensor(float)", "tensor(int64)"
+MOVES = ("moves", "settled_moves")
+SETTLED = 1
 
 
 class OnnxPolicy(TrainedPolicy):
@@ -68,8 +72,8 @@ class OnnxPolicy(TrainedPolicy):
         self._session = _session(model)
         given = {entry.name: (entry.type, list(entry.shape)) for entry in self._session.get_inputs()}
         wanted = wanted_inputs(game.rules)
-        needed = {"observation"} | ({"moves", "decision", "action"} & set(given))
-        if not needed <= set(given) <= set(wanted) or len(needed) not in (1, 4):
+        of_moves = set(given) & (set(MOVES) | {"decision", "action"})
+        if not {"observation"} <= set(given) <= set(wanted) or len(of_moves) not in (0, 3) or set(MOVES) <= of_moves:
             raise ValueError(f"ONNX model: inputs {', '.join(given)}: expected {', '.join(wanted)}, or the first ones")
         for name, (kind, shape) in given.items():
             _check_entry("input", name, kind, shape, *wanted[name])
@@ -83,7 +87,10 @@ class OnnxPolicy(TrainedPolicy):
 
     @property
     def reads_moves(self) -> bool:
-        return "moves" in self._reads
+        return any(name in self._reads for name in MOVES)
+
+    def afterstates(self, turn: Turn) -> Afterstates:
+        return turn.afterstates(MOVES[SETTLED] in self._reads)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         """See `TrainedPolicy.logits`. Raises ValueError where the model fails or gives no numbers."""
@@ -149,7 +156,7 @@ def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
     return {
         "observation": (FLOATS, [None, rules.OBS_SIZE]),
         "action_mask": (FLOATS, [None, rules.NUM_ACTIONS]),
-        "moves": (FLOATS, [None, total(move_fields(rules))]),
+        **dict.fromkeys(MOVES, (FLOATS, [None, total(move_fields(rules))])),
         "decision": (WHOLE, [None]),
         "action": (WHOLE, [None]),
     }
@@ -167,12 +174,13 @@ def _check_entry(what: str, name: str, kind: str, shape: list[Any], wanted: str,
 
 
 def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
-    """`moves`, `decision` and `action`, from what `AfterstatePolicy.inputs` gives."""
+    """The inputs of the moves, by both names, from what `AfterstatePolicy.inputs` gives."""
     after = afterstates_in(inputs)
     starts, entry, value = after.rows
     moves = np.zeros((len(after.action), total(move_fields(rules))), np.float32)
-    moves[np.repeat(np.arange(len(moves)), np.diff(starts)), entry] = np.rint(value / move_scale(rules)[entry])
-    return {"moves": moves, "decision": after.decision(), "action": after.action}
+    unscaled = np.rint(WORLDS_AHEAD * value / move_scale(rules)[entry]) / WORLDS_AHEAD
+    moves[np.repeat(np.arange(len(moves)), np.diff(starts)), entry] = unscaled
+    return {**dict.fromkeys(MOVES, moves), "decision": after.decision(), "action": after.action}
 
 
 # The way out
@@ -200,16 +208,17 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     x = graph.node("MatMul", seen, graph.constant(first * input_scale(input_fields(rules))[:, None]))
     x = graph.node("Add", x, graph.constant(bias))
     if isinstance(policy, AfterstatePolicy):
-        names += ["moves", "decision", "action"]
+        shown = MOVES[policy.settled]
+        names += [shown, "decision", "action"]
         weight = policy.weights["move.weight"].astype(np.float32).T * move_scale(rules)[:, None]
-        change = graph.node("MatMul", "moves", graph.constant(weight))
+        change = graph.node("MatMul", shown, graph.constant(weight))
         x = graph.node("Add", graph.node("Gather", x, "decision", axis=0), change)
     for weight, bias in rest:
         x = graph.node("Add", graph.node("MatMul", graph.node("Relu", x), graph.constant(weight)), graph.constant(bias))
     legal = graph.node("Greater", "action_mask", graph.constant(np.zeros((), np.float32)))
     low = graph.constant(np.full((), ILLEGAL, np.float32))
     if isinstance(policy, AfterstatePolicy):
-        own = graph.node("Gather", "moves", graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
+        own = graph.node("Gather", shown, graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
         x = graph.node("Add", x, graph.node("Mul", own, graph.constant(policy.weights["own"].astype(np.float32))))
         scores = graph.node("Squeeze", x, graph.constant(np.array([1])))
         axis = graph.constant(np.array([1]))
