@@ -213,7 +213,7 @@ def note_decision(
             if not shows:
                 place = settle_move(state, action, how_far, size, scratch)
                 if action != own:
-                    if (scratch.reached[:places] == place).any():
+                    if is_among(place, scratch.reached, places):
                         continue
                     scratch.reached[places] = place
                     places += 1
@@ -307,6 +307,14 @@ def follow(state: State, action: int, seat: int, how_far: int) -> None:
         if state.needs_deal:
             return
         action = bot_move(state)
+
+
+def is_among(one: np.uint64, found: UInt64s, number: int) -> bool:
+    """Whether it is one of the first so many."""
+    alike = 0
+    for k in range(number):
+        alike += found[k] == one
+    return alike > 0
 
 
 def is_followed(state: State, seat: int, how_far: int) -> bool:
