@@ -127,7 +127,7 @@ def facts(game: Game) -> str:
 
 def strengths(game: Game) -> str:
     """What was measured of its opponents."""
-    found = figures.comparison(game)
+    found = figures.comparison(game, "ladder")
     what = "deals" if game.is_solitaire else "mirrored pairs"
     options = "".join(f", `{name}={value}`" for name, value in found["options"].items())
     return (

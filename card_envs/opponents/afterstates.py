@@ -98,6 +98,7 @@ class Scratch(NamedTuple):
         key: [1] the stream of the worlds.
         sums: [D] of observations.
         reached: [A] the sights that moves led to.
+        apart: [A] which moves are told apart.
     """
 
     worlds: NDArray[Any]
@@ -110,6 +111,7 @@ class Scratch(NamedTuple):
     key: UInt64s
     sums: NDArray[np.int16]
     reached: UInt64s
+    apart: Int8s
 
 
 class Noted(NamedTuple):
@@ -133,8 +135,8 @@ def new_scratch(game: Game) -> Scratch:
     before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
     legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
     worlds, key, sums = np.zeros(2 + WORLDS_AHEAD, rules.STATE), np.zeros(1, np.uint64), np.zeros(len(before), np.int16)
-    reached = np.zeros(rules.NUM_ACTIONS, np.uint64)
-    return Scratch(worlds, before, after, agreed, legal_now, legal_after, legal_there, key, sums, reached)
+    reached, apart = np.zeros(rules.NUM_ACTIONS, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
+    return Scratch(worlds, before, after, agreed, legal_now, legal_after, legal_there, key, sums, reached, apart)
 
 
 def room_for(moves: int, entries: int) -> Noted:
@@ -194,16 +196,15 @@ def note_decision(
     scratch.key[0] = sight(before)
     scratch.worlds[0] = state
     found = starts[moves]
-    places = 0
+    number = 0  # of settled moves that are told apart; where only one is left, there is nothing to tell
     if how_far > AS_PLAYED:
+        number = tell_apart(state, own, how_far, size, scratch)
+    if number > 1:
         for k in range(WORLDS_AHEAD):
             draw_world(scratch.worlds[0], seat, scratch.key)
             scratch.worlds[2 + k] = scratch.worlds[0]
-        if own >= 0 and not reveals(state, own):
-            scratch.reached[0] = settle_move(state, own, how_far, size, scratch)
-            places = 1
     for action in range(num_actions):
-        if legal_now[action] == 0:
+        if legal_now[action] == 0 or (how_far > AS_PLAYED and scratch.apart[action] == 0):
             continue
         shows = reveals(state, action)
         if how_far == AS_PLAYED:
@@ -211,21 +212,16 @@ def note_decision(
             found = note_changes(before, scratch.agreed, scale, entry, value, found)
         else:
             if not shows:
-                place = settle_move(state, action, how_far, size, scratch)
-                if action != own:
-                    if is_among(place, scratch.reached, places):
-                        continue
-                    scratch.reached[places] = place
-                    places += 1
+                settle_move(state, action, how_far, size, scratch)
             position = state if shows else scratch.worlds[1]
             goes_on = not position.needs_deal and position.seat == seat
             ends_deal = position.needs_deal
             if ends_deal:
                 found = note_changes(before, after, scale, entry, value, found)
-            else:
+            elif number > 1:
                 look_ahead(action, seat, how_far, size, scratch)
                 found = note_means(before, scratch.sums, scale, entry, value, found)
-        if how_far == AS_PLAYED or shows or found == starts[moves]:  # no row is empty
+        if how_far == AS_PLAYED or shows:
             found = note_entry(size + action, entry, value, found)
         if goes_on:
             if how_far == AS_PLAYED:
@@ -237,6 +233,8 @@ def note_decision(
             found = note_entry(flags + 1, entry, value, found)
         if action == own:
             found = note_entry(flags + 2, entry, value, found)
+        if found == starts[moves]:  # no row is empty
+            found = note_entry(size + action, entry, value, found)
         actions[moves] = action
         moves += 1
         starts[moves] = found
@@ -248,7 +246,7 @@ def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Sc
 
     Returns whether the seat is to move again in all of them, and whether the deal ends in all.
     """
-    worlds, before, after, agreed, _, legal_after, legal_there, key, _, _ = scratch
+    worlds, before, after, agreed, _, legal_after, legal_there, key, _, _, _ = scratch
     seat = state.seat
     goes_on = ends_deal = True
     for world in range(num_worlds):
@@ -270,6 +268,30 @@ def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Sc
             if goes_on:
                 keep_legal(worlds[1], legal_after, legal_there)
     return goes_on, ends_deal
+
+
+def tell_apart(state: State, own: int, how_far: int, size: int, scratch: Scratch) -> int:
+    """Mark in scratch.apart the moves that stand for all that lead to the same sight; returns how many these are."""
+    apart, reached = scratch.apart, scratch.reached
+    number = 0
+    for turn in range(apart.shape[0] + 1):  # the own move before all others
+        action = turn - 1 if turn else own
+        if turn and action == own:
+            continue
+        if turn:
+            apart[action] = 0
+        if action < 0 or scratch.legal_now[action] == 0:
+            continue
+        alike = 0
+        reached[number] = 0  # no sight, as far as that can be: what shows a card is like nothing
+        if not reveals(state, action):
+            reached[number] = settle_move(state, action, how_far, size, scratch)
+            for k in range(number):
+                alike += reached[k] == reached[number]
+        if alike == 0:
+            apart[action] = 1
+            number += 1
+    return number
 
 
 def settle_move(state: State, action: int, how_far: int, size: int, scratch: Scratch) -> np.uint64:
@@ -307,14 +329,6 @@ def follow(state: State, action: int, seat: int, how_far: int) -> None:
         if state.needs_deal:
             return
         action = bot_move(state)
-
-
-def is_among(one: np.uint64, found: UInt64s, number: int) -> bool:
-    """Whether it is one of the first so many."""
-    alike = 0
-    for k in range(number):
-        alike += found[k] == one
-    return alike > 0
 
 
 def is_followed(state: State, seat: int, how_far: int) -> bool:
