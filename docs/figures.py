@@ -85,22 +85,24 @@ def result(policy: Figures) -> str:
 def summary() -> str:
     """All games beside each other: ratings, or deals won in a game for one; champions were measured apart."""
     games = list(GAMES.values())
-    head, counts, cells = [""], ["measured on"], []
+    head, counts, champions, cells = [""], ["measured on"], ["`champion` on"], []
     for game in games:
         found, best = comparison(game, "ladder"), comparison(game, "champion")
         options = ", ".join(f"`{name}={value}`" for name, value in found["options"].items())
         head.append(f"{game.title} ({options})" if options else game.title)
         unit = "deals" if game.is_solitaire else "mirrored pairs"
-        counts.append(f"{found['pairs']:,} {unit} (`champion`: {best['pairs']:,})")
-        champions = {policy["name"]: result(policy) for policy in best["policies"] if policy["name"] == "champion"}
-        cells.append(champions | {policy["name"]: result(policy) for policy in by_strength(found)})
+        counts.append(f"{found['pairs']:,} {unit}")
+        champions.append(f"{best['pairs']:,}")
+        spelled = ("champion", game.ladder["champion"])
+        champion = next(result(policy) for policy in best["policies"] if policy["name"] in spelled)
+        cells.append({"champion": champion} | {policy["name"]: result(policy) for policy in by_strength(found)})
     places: dict[str, list[float]] = {}  # of each policy, from 0 for the strongest of a game to 1
     for column in cells:
         for place, name in enumerate(column):
             places.setdefault(name, []).append(place / max(1, len(column) - 1))
     names = sorted(places, key=lambda name: sum(places[name]) / len(places[name]))
     body = [[f"`{name}`", *(column.get(name, "–") for column in cells)] for name in names]
-    return rows(head, [*body, counts])
+    return rows(head, [*body, counts, champions])
 
 
 def speed(labels: tuple[str, ...] = ()) -> str:
