@@ -72,8 +72,8 @@ class Config(BaseModel):
         default="flat",
         pattern=r"^(flat|afterstates|settled|[\w.]+:\w+)$",
         description="what the actor is: a perceptron from observation to all moves (flat), one that scores each legal "
-        "move by what it would change (afterstates), the same by where `greedy` would lead after it before anything "
-        "hidden shows (settled: games of many moves a turn), or module:Class, a torch module of your own",
+        "move by what it would change (afterstates), the same by what `greedy` would make of it in a few drawn worlds "
+        "(settled: games of many moves a turn), or module:Class, a torch module of your own",
     )
     hint: float = Field(
         default=0.0,

@@ -214,9 +214,10 @@ class AfterstatePolicy(TrainedPolicy):
 
 
 class SettledPolicy(AfterstatePolicy):
-    """The same from where `greedy` would lead after each move; it never plays another way to where that leads anyway.
+    """The same from what `greedy` would make of each move in a few drawn worlds.
 
-    For games of many moves a turn, whose order seldom matters.
+    Of moves that come to the same before a hidden card shows, it plays the one that stands for all. For games of many
+    moves a turn, whose order seldom matters.
     """
 
     architecture = "settled"
