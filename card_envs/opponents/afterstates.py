@@ -298,8 +298,7 @@ def settle_move(state: State, action: int, how_far: int, size: int, scratch: Scr
     """Play a move that shows nothing and let it settle, in scratch.worlds[1]; returns the sight of that."""
     seat = state.seat
     scratch.worlds[1] = state
-    play(scratch.worlds[1], action)
-    settle(scratch.worlds[1], seat, how_far)
+    follow(scratch.worlds[1], action, seat, how_far, 0, 1 + MOST_SETTLING)
     observe(scratch.worlds[1], seat, scratch.after[:size])
     return sight(scratch.after)
 
@@ -311,40 +310,24 @@ def look_ahead(action: int, seat: int, how_far: int, size: int, scratch: Scratch
         sums[j] = 0
     for k in range(WORLDS_AHEAD):
         worlds[1] = worlds[2 + k]
-        follow(worlds[1], action, seat, how_far)
+        follow(worlds[1], action, seat, how_far, CARDS_AHEAD, MOST_AHEAD)
         observe(worlds[1], seat, after[:size])
         for j in range(sums.shape[0]):
             sums[j] += after[j]
 
 
-def follow(state: State, action: int, seat: int, how_far: int) -> None:
-    """Play a move, and `greedy` on for all seats until so many hidden cards have shown, as every move of others does
-    whose cards a seat does not see."""
+def follow(state: State, action: int, seat: int, how_far: int, cards: int, most: int) -> None:
+    """Play a move, and `greedy` on for all seats until one more hidden card than `cards` would show, as by every move
+    of others whose cards a seat does not see; at most so many moves."""
     shown = 0
-    for _ in range(MOST_AHEAD):
+    for _ in range(most):
         shown += reveals(state, action) or (state.seat != seat and how_far == SETTLED_BY_SEAT)
-        if shown > CARDS_AHEAD:
+        if shown > cards:
             return
         play(state, action)
         if state.needs_deal:
             return
         action = bot_move(state)
-
-
-def is_followed(state: State, seat: int, how_far: int) -> bool:
-    """Whether `greedy` moves on, as moves of a seat settle."""
-    return not state.needs_deal and (state.seat == seat or how_far == SETTLED_BY_ALL)
-
-
-def settle(state: State, seat: int, how_far: int) -> None:
-    """Let `greedy` play on for a seat, or for all of them, until it would show a hidden card."""
-    for _ in range(MOST_SETTLING):
-        if not is_followed(state, seat, how_far):
-            return
-        action = bot_move(state)
-        if reveals(state, action):
-            return
-        play(state, action)
 
 
 def sight(obs: Int8s) -> np.uint64:
