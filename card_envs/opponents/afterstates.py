@@ -47,6 +47,7 @@ NUM_WORLDS = 6  # for moves that show a hidden card
 WORLDS_AHEAD, CARDS_AHEAD = 6, 6  # drawn worlds that settled moves lead to, and hidden cards that show there
 MOST_SETTLING, MOST_AHEAD = 64, 512  # moves of `greedy` until a position counts as settled, and in drawn worlds
 AS_PLAYED, SETTLED_BY_SEAT, SETTLED_BY_ALL = range(3)  # how far moves are followed
+TOLD_APART, GOES_ON, ENDS_DEAL = 1, 2, 4  # what is known of a settled move
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `own`: the last entries
 PART = 256  # decisions at once: buffers stay in the processor's cache
 
@@ -98,7 +99,7 @@ class Scratch(NamedTuple):
         key: [1] the stream of the worlds.
         sums: [D] of observations.
         reached: [A] the sights that moves led to.
-        apart: [A] which moves are told apart.
+        apart: [A] TOLD_APART, and GOES_ON or ENDS_DEAL where it settles so; 0: another move stands for it.
     """
 
     worlds: NDArray[Any]
@@ -211,12 +212,9 @@ def note_decision(
             goes_on, ends_deal = play_move(state, action, NUM_WORLDS if shows else 1, size, scratch)
             found = note_changes(before, scratch.agreed, scale, entry, value, found)
         else:
-            if not shows:
-                settle_move(state, action, how_far, size, scratch)
-            position = state if shows else scratch.worlds[1]
-            goes_on = not position.needs_deal and position.seat == seat
-            ends_deal = position.needs_deal
+            goes_on, ends_deal = scratch.apart[action] & GOES_ON != 0, scratch.apart[action] & ENDS_DEAL != 0
             if ends_deal:
+                settle_move(state, action, how_far, size, scratch)
                 found = note_changes(before, after, scale, entry, value, found)
             elif number > 1:
                 look_ahead(action, seat, how_far, size, scratch)
@@ -272,7 +270,7 @@ def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Sc
 
 def tell_apart(state: State, own: int, how_far: int, size: int, scratch: Scratch) -> int:
     """Mark in scratch.apart the moves that stand for all that lead to the same sight; returns how many these are."""
-    apart, reached = scratch.apart, scratch.reached
+    apart, reached, settled = scratch.apart, scratch.reached, scratch.worlds[1]
     number = 0
     for turn in range(apart.shape[0] + 1):  # the own move before all others
         action = turn - 1 if turn else own
@@ -282,14 +280,18 @@ def tell_apart(state: State, own: int, how_far: int, size: int, scratch: Scratch
             apart[action] = 0
         if action < 0 or scratch.legal_now[action] == 0:
             continue
-        alike = 0
+        mark, alike = TOLD_APART | GOES_ON, 0
         reached[number] = 0  # no sight, as far as that can be: what shows a card is like nothing
         if not reveals(state, action):
             reached[number] = settle_move(state, action, how_far, size, scratch)
             for k in range(number):
                 alike += reached[k] == reached[number]
+            if settled.needs_deal:
+                mark = TOLD_APART | ENDS_DEAL
+            elif settled.seat != state.seat:
+                mark = TOLD_APART
         if alike == 0:
-            apart[action] = 1
+            apart[action] = mark
             number += 1
     return number
 
