@@ -195,6 +195,29 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
     assert greedy.exit_code == 0 and "probability" in greedy.output
 
 
+def test_rollouts_of_the_scripted_player_are_its_search(game: Game) -> None:
+    turn = turn_of_states(game, some(positions(game), 20, seed=3))
+    own = SearchPolicy(game, 10).search(turn, np.random.default_rng(1))
+    played = SearchPolicy(game, 10, guide=Guide(ScriptedPolicy("greedy"), plays_on=True))
+    found = played.search(turn, np.random.default_rng(1))
+    assert found.moves == own.moves and np.array_equal(found.chosen, own.chosen)
+    for one, same in zip(own.trials, found.trials):
+        np.testing.assert_array_equal(one, same)
+
+
+def test_rollouts_of_who_plays_by_chance_repeat(game: Game) -> None:
+    turn = turn_of_states(game, some(positions(game), 6, seed=4))
+    policy = load_opponent("rollout:random-3", game).policy
+    one, same = (policy.act(turn, np.random.default_rng(2)) for _ in range(2))
+    assert np.array_equal(one, same)
+    assert turn.mask[np.arange(len(turn)), one].all()
+
+
+def test_who_plays_on_asks_no_value_network(game: Game) -> None:
+    with pytest.raises(ValueError, match="no value network"):
+        Guide(ScriptedPolicy("greedy"), guide(game).value, plays_on=True)
+
+
 def test_search_plays_where_every_move_is_forced(game: Game) -> None:
     turn = turn_of_states(game, positions(game))
     turn = turn.at(np.flatnonzero(turn.mask.sum(axis=1, dtype=int) == 1)[:50])

@@ -36,11 +36,11 @@ from card_envs.opponents.network import (
     input_fields,
     input_scale,
 )
-from card_envs.opponents.policy import name_of, turn_of_states
+from card_envs.opponents.policy import Policy, name_of, turn_of_states
 from card_envs.opponents.search import TO_THE_END
 from card_envs.opponents.value import NO_NET, Net, checked_net
 from training.command import command, console
-from training.leads import PLAYER, kinds_of, leads_loss, leads_over, spreads_of_best
+from training.leads import PLAYER, kinds_of, leads_led, leads_loss, leads_over, spreads_of_best
 from training.positions import TEST_SEED, Tables
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 TABLES = 4096
 MINIBATCH = 512
-TEST_BATCHES = 32
+TEST_BATCHES, LED_TEST_BATCHES = 32, 4
 CHOICE_SEED, FINAL_SEED = 3, 2  # deals that choose the margin, and those that report the strength
 KEPT = 32  # batches of labels that may be learned from again
 MARGINS = (0.0, 0.02, 0.04, 0.1, 0.2)  # of the network's unit
@@ -89,10 +89,11 @@ class Source(NamedTuple):
         options: of the game.
         noise: share of random moves on the way to a position.
         stride: decisions between two positions of a table, on the mean.
-        follow: share of the tables at which the network plays on, as it is; at the others `greedy` does.
+        follow: share of the tables at which the leader, else the network as it is, plays on; at the others `greedy`.
         horizon: moves after the first that are played out at most; then `net` says what the position is worth.
         net: a value network.
         worlds: in which each move is tried: the deal as it was played and drawn ones.
+        leader: who plays the moves out, in the deal as it was played; None: `greedy`.
     """
 
     options: dict[str, Any]
@@ -102,6 +103,7 @@ class Source(NamedTuple):
     horizon: int
     net: Net
     worlds: int
+    leader: Policy | None = None
 
 
 class Positions:
@@ -122,7 +124,12 @@ class Positions:
         return Inputs(seen, afterstates(self.game, env.states, np.arange(number), own, self.network.settled)), own
 
     def _play_on(self) -> None:
-        followed = round(self.source.follow * TABLES)
+        followed, leader = round(self.source.follow * TABLES), self.source.leader
+        if leader is not None:
+            own = self.tables.own()
+            own[:followed] = leader.act(turn_of_states(self.game, self.tables.env.states[:followed]), self.tables.rng)
+            self.tables.play_on(own)
+            return
         inputs, own = self._seen(followed)
         if followed:
             labels = Labels(inputs, own[:followed], np.zeros(0, np.float32))
@@ -140,7 +147,10 @@ class Positions:
         at = labels.after.decision(), labels.after.action
         shown = np.zeros_like(env.mask)
         shown[at] = 1
-        leads = leads_over(self.game, env.states, own, shown, source.horizon, source.net, source.worlds, seed)
+        if source.leader is not None:
+            leads = leads_led(self.game, env.states, own, shown, source.leader, self.tables.rng)
+        else:
+            leads = leads_over(self.game, env.states, own, shown, source.horizon, source.net, source.worlds, seed)
         return labels._replace(leads=leads[at])
 
 
@@ -187,6 +197,10 @@ def main(
             "tells of hidden cards",
         ),
     ] = 1,
+    led: Annotated[
+        str | None,
+        typer.Option(help="the opponent that plays moves out, in the deal as it was played: a further step, as slow"),
+    ] = None,
     reuse: Annotated[int, typer.Option(min=1, help="mean number of times that each position is learned from")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),
     settled: Annotated[
@@ -214,7 +228,10 @@ def main(
     check_place(out)
     begun = None if start is None else _begun(start, game)
     net = NO_NET if horizon is None else checked_net(game, load_value(MODELS / game.name / VALUE_FOLDER, game).net)
-    source = Source(options, noise, stride, follow, TO_THE_END if horizon is None else horizon, net, worlds)
+    leader = None if led is None else load_opponent(led, game, sampled=False)
+    if leader is not None and (worlds > 1 or horizon is not None):
+        raise ValueError(f"--led {led}: moves are played out to the end, in one world: no --worlds, no --horizon")
+    source = Source(options, noise, stride, follow, TO_THE_END if horizon is None else horizon, net, worlds, leader)
     with console.status("compiling and dealing"):
         import torch
 
@@ -225,9 +242,10 @@ def main(
         sizes = list(hidden) if begun is None else hidden_sizes(begun.weights)
         kind = (SettledPolicy if settled else AfterstatePolicy) if begun is None else type(begun)
         network = AfterstateNetwork(game, sizes, 0.0, HEAD_GAIN["policy"], kind.settled)
-        plain = source._replace(noise=0.0, follow=0.0)  # one move other than `greedy`'s in a deal that it plays
+        # One move other than those of who plays the deal.
+        plain = source._replace(noise=0.0, follow=0.0 if leader is None else 1.0)
         test = Positions(game, TEST_SEED + seed, plain, network)
-        tests = [test.draw() for _ in range(TEST_BATCHES)]
+        tests = [test.draw() for _ in range(TEST_BATCHES if leader is None else LED_TEST_BATCHES)]
         fitting = Fitting(network, Positions(game, seed, source, network), tests, lr, clip)
         if begun is not None:
             network.set_weights(scaled(begun.weights, 1 / fitting.unit) | {"own": np.zeros(1)})
@@ -244,6 +262,7 @@ def main(
         "follow": follow,
         "horizon": horizon,
         "worlds": worlds,
+        "led": led,
         "reuse": reuse,
         "clip": clip,
         "noise": noise,

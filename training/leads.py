@@ -1,4 +1,4 @@
-"""What each legal move of a position gains over `greedy`'s, where `greedy` plays on.
+"""What each legal move of a position gains over `greedy`'s, where `greedy` or another player plays on.
 
 The hidden cards are those of the deal as it was played: what the others did is believed as far as it deserves, without
 a model of it.
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from card_envs.engine.compile import bind
 from card_envs.engine.rng import derive, table_keys
 from card_envs.game import Game, Int8s, Int64s, UInt64s
+from card_envs.opponents.policy import Policy
+from card_envs.opponents.rollouts import played_out
 from card_envs.opponents.search import TO_THE_END
 from card_envs.opponents.searching import Scratch, Trials, draw_likely_world, new_scratch, no_trials, try_moves
 from card_envs.opponents.value import NO_NET, Net
@@ -68,6 +70,26 @@ def leads_over(
     keys = table_keys(seed, np.arange(len(own)))
     bind(try_tables, game, PLAYER)(0, len(own), states, keys, worlds, own, live, horizon, net, scratch, trials)
     return (trials.leads / worlds).astype(np.float32)
+
+
+def leads_led(
+    game: Game, states: NDArray[Any], own: Int64s, shown: Int8s, leader: Policy, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """The same in the deal as it was played, with another player than `greedy` in all seats after the move.
+
+    Args:
+        game: what is played.
+        states: [B]; they stay as they are.
+        own: [B] the moves of `greedy`.
+        shown: [B, A] the moves to try, the own ones among them.
+        leader: who plays on.
+        rng: for that player.
+    """
+    choices = np.flatnonzero(shown.sum(axis=1) > 1)
+    reached = np.zeros(shown.shape)
+    reached[choices], _ = played_out(game, states[choices], shown[choices], leader, rng)
+    leads = reached - np.take_along_axis(reached, own[:, None], axis=1)
+    return np.where(shown, leads, 0).astype(np.float32)
 
 
 def leads_loss(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:

@@ -7,6 +7,7 @@
            | "search-" N            a search in N worlds
            | "search:" T "ms"       the same for T milliseconds a move, on all cores
            | "search:" NAME "-" N   guided by a policy, cut short by a value network if there is one; T "ms" for N
+           | "rollout:" NAME "-" N  the same, but the policy plays the deals out, to the end; T "ms" for N
            | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
            | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
            | SHIPPED                a trained network that comes with the package, or a rung of the game's ladder:
@@ -41,7 +42,7 @@ TIMED = "search:100ms"  # shown to whoever writes a time otherwise
 WORLDS = r"([1-9]\d{0,6})"
 TIME = r"([1-9]\d{0,5})ms"
 SEARCH = re.compile(rf"search-{WORLDS}|search:{TIME}")
-GUIDED = re.compile(rf"search:(.+)-(?:{WORLDS}|{TIME})")
+GUIDED = re.compile(rf"(search|rollout):(.+)-(?:{WORLDS}|{TIME})")
 NO_TIME = re.compile(r"search:\d\w*")  # and no class either
 PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
 
@@ -67,11 +68,18 @@ class Scripted:
 
 @dataclass(frozen=True)
 class Searching:
-    """A search in so many worlds, or for so many milliseconds a move, by itself or guided by somebody."""
+    """A search in so many worlds, or for so many milliseconds a move, by itself or guided by somebody.
+
+    Attributes:
+        worlds, milliseconds: one of them.
+        guide: who guides it.
+        plays_on: whether the guide plays the deals out.
+    """
 
     worlds: int | None
     guide: Name | None = None
     milliseconds: int | None = None
+    plays_on: bool = False
 
     def policy(self, game: Game, guide: Guide | None = None) -> SearchPolicy:
         """As it was asked for."""
@@ -152,7 +160,7 @@ def _player(text: str, short: str) -> Player:
     if search := SEARCH.fullmatch(short):
         return Searching(_number(search[1]), None, _number(search[2]))
     if guided := GUIDED.fullmatch(short):
-        return Searching(_number(guided[2]), parse(guided[1]), _number(guided[3]))
+        return Searching(_number(guided[3]), parse(guided[2]), _number(guided[4]), guided[1] == "rollout")
     if phased := PHASED.fullmatch(short):
         return Phased(phased[1], parse(phased[2]), parse(phased[3]))
     if ":" in short and not NO_TIME.fullmatch(short):
@@ -204,8 +212,9 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     Args:
         name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote;
             `"module:Class"`: a `Policy`, made by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds
-            that one of these guides; `"search:100ms"`, `"search:POLICY-100ms"`: for 100 ms a move; or two of these as
-            one player: `"bidding=ppo+greedy"` bids like `ppo` and does everything else like `greedy`.
+            that one of these guides; `"search:100ms"`, `"search:POLICY-100ms"`: for 100 ms a move;
+            `"rollout:POLICY-N"`: the same, but the policy plays the deals out; or two of these as one player:
+            `"bidding=ppo+greedy"` bids like `ppo` and does everything else like `greedy`.
         game: needed for short names and classes; otherwise checked.
         sampled: a trained network draws its moves from its probabilities, unless it was made to play the likeliest;
             False: it plays the likeliest.
@@ -268,6 +277,8 @@ def _guided(name: Name, player: Searching, guide: Name, game: Game | None) -> Op
     """A search that a policy guides, with the value network in its folder, else the game's own, else none."""
     proposer = build(guide, game, sampled=False)
     game = proposer.game
+    if player.plays_on:
+        return Opponent(name.short, game, player.policy(game, Guide(proposer, plays_on=True)))
     places = [Path(guide.text) / VALUE_FOLDER, MODELS / game.name / VALUE_FOLDER]
     value = next((load_value(place, game) for place in places if place.is_dir()), None)
     return Opponent(name.short, game, player.policy(game, Guide(proposer, value)))

@@ -20,6 +20,7 @@ from card_envs.engine.buffers import UINT64, check_game, checked, whole_number
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.policy import Advice, Evaluation, Policy, Turn, name_of, probabilities_of
+from card_envs.opponents.rollouts import Rollouts
 from card_envs.opponents.searching import (
     Budget,
     Floats,
@@ -60,14 +61,18 @@ class Guide:
         policy: its likeliest move is the one to beat; of a trained one, moves that it hardly ever plays are not tried.
         value: what positions are worth; None: deals are played out to the end.
         horizon: moves that are played out before `value` is asked.
+        plays_on: whether `policy` plays the deals out, not `greedy`: to the end, so without a `value`.
     """
 
     policy: Policy
     value: ValueNetwork | None = None
     horizon: int = HORIZON
+    plays_on: bool = False
 
     def __post_init__(self) -> None:
         whole_number(self.horizon, 0, TO_THE_END, "horizon")
+        if self.plays_on and self.value is not None:
+            raise ValueError("guide: who plays on plays to the end: no value network")
 
 
 class SearchResult(NamedTuple):
@@ -105,9 +110,11 @@ class SearchPolicy:
                 earlier, and the last one gets up to four times as many while it is in doubt.
             num_threads: that share the tables of a turn, or the worlds of a table (default: one for each core); the
                 moves are the same.
-            guide: proposes moves and may cut playouts short; None: all moves, played out to the end of the deal.
+            guide: proposes moves and may cut playouts short, or plays them out (in one thread); None: all moves, played
+                out to the end of the deal.
             seconds: for each decision, which has all threads to itself; fewer worlds are looked at then. How many
-                depends on the machine, so that a search that this cuts short does not repeat exactly.
+                depends on the machine, so that a search that this cuts short does not repeat exactly. What has begun
+                is ended, which matters where a guide plays on: its first eight worlds may take longer.
         """
         check_game(game)
         self.game = game
@@ -153,7 +160,8 @@ class SearchPolicy:
             return turn.bot_moves(PLAYER), turn.mask
         probabilities = probabilities_of(self.guide.policy, turn.anew())  # it may write into what it gets
         certain = probabilities.max(axis=1, keepdims=True) == 1  # such as scripted players, who rank no other moves
-        likely = turn.mask * (certain | (probabilities >= LEAST_PROBABILITY))
+        least = 0 if self.guide.plays_on else LEAST_PROBABILITY
+        likely = turn.mask * (certain | (probabilities > least))
         return turn.check(probabilities.argmax(axis=1), f"guide {name_of(self.guide.policy)}"), likely
 
     def search(self, turn: Turn, rng: np.random.Generator) -> SearchResult:
@@ -173,13 +181,18 @@ class SearchPolicy:
         tables = Tables(states, keys, own, live, race)
         moves = 0
         step = n if self.seconds is None else 1
-        with Crew(self.game, self.num_threads, net) as crew:
+        with self._crew(net, keys) as crew:
             for first in range(0, n, max(step, 1)):
                 part = slice(first, first + step)
                 moves += self._search(tables.at(part), Trials._make(array[part] for array in trials), horizon, crew)
         return SearchResult(own, choose_moves(own, live, DOUBT, trials), trials, moves)
 
-    def _search(self, tables: Tables, trials: Trials, horizon: int, crew: Crew) -> int:
+    def _crew(self, net: Net, keys: UInt64s) -> Crew | Rollouts:
+        if self.guide is not None and self.guide.plays_on:
+            return Rollouts(self.game, self.guide.policy, keys)
+        return Crew(self.game, self.num_threads, net)
+
+    def _search(self, tables: Tables, trials: Trials, horizon: int, crew: Crew | Rollouts) -> int:
         """Try the moves at these tables until all is found out, or the budget is spent."""
         judge = bind(judge_stage)
         n, moves = len(tables.own), 0

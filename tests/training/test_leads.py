@@ -12,9 +12,10 @@ from card_envs import load_opponent
 from card_envs.compare.pairs import play_pairs
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Int64s
+from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from training.config import Config
-from training.leads import kinds_of, leads_over, spreads
+from training.leads import kinds_of, leads_led, leads_over, spreads
 from training.network import new_actor
 from training.rollout import Rollout
 from training.trainer import Trainer
@@ -58,6 +59,13 @@ def test_leads_are_what_playing_on_brings() -> None:
     scale = leads[expected != 0] / expected[expected != 0]
     assert len(scale) > 50 and (scale == scale[0]).all() and scale[0] > 0
     assert (leads[expected == 0] == 0).all()
+
+
+def test_whoever_plays_on_as_greedy_does_finds_the_same_leads() -> None:
+    env, own = dealt()
+    led = leads_led(HIGH_CARD, env.states, own, env.mask, ScriptedPolicy("greedy"), np.random.default_rng(0))
+    np.testing.assert_array_equal(led, leads_over(HIGH_CARD, env.states, own, env.mask))
+    assert (led != 0).any()
 
 
 def test_drawn_worlds_take_chance_out_of_leads() -> None:

@@ -87,6 +87,12 @@ def test_leads_are_fitted(tmp_path: Path, kind: str, flags: list[str]) -> None:
     assert result.exit_code == 0, result.output
     card = load_card(tmp_path / "more")
     assert (card.architecture, card.hidden) == (kind, [8, 8])
+    led = [*more[:2], str(tmp_path / "led"), *more[3:], "--led", str(tmp_path / "more"), "--follow", "1"]
+    result = CliRunner().invoke(fit_leads.app, led)
+    assert result.exit_code == 0, result.output
+    assert load_card(tmp_path / "led").training["led"] == str(tmp_path / "more")
+    worlds = CliRunner().invoke(fit_leads.app, [*more[:2], str(tmp_path / "third"), "--led", "greedy", "--worlds", "2"])
+    assert worlds.exit_code == 2 and "one world" in worlds.output.replace("\n", " ")
     unlike = CliRunner().invoke(fit_leads.app, [*more[:2], str(tmp_path / "third"), "--start", "greedy"])
     assert unlike.exit_code == 2 and "reads what moves change" in unlike.output.replace("\n", " ")
     no_value = CliRunner().invoke(fit_leads.app, [*words[:2], str(tmp_path / "fourth"), "--horizon", "3"])

@@ -1,0 +1,121 @@
+"""Moves played out by a policy, many at once: a search whose guide plays on instead of `greedy`.
+
+A player that tries every move and plays on as it would is better than itself (policy improvement by rollouts: Tesauro &
+Galperin 1996). A network takes a hundred times as long for a playout as `greedy`, so that few worlds must do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.compile import bind
+from card_envs.engine.rng import derive
+from card_envs.game import Game, Int8s, Int64s, UInt64s, play, standing
+from card_envs.opponents.policy import Policy, moves_of, turn_of_states
+from card_envs.opponents.searching import Budget, Floats, Race, Trials, draw_likely_world, stage_end
+
+if TYPE_CHECKING:
+    from card_envs.opponents.search import Tables
+
+PLAYER = "greedy"  # by whose lights worlds are likely
+PART = 4096  # worlds at once
+
+
+def play_at(first: int, last: int, states: NDArray[Any], tables: Int64s, actions: Int64s) -> None:
+    """Play one action at each of some tables."""
+    for k in range(first, last):
+        play(states[tables[k]], actions[k])
+
+
+def note_standings(first: int, last: int, states: NDArray[Any], seats: Int8s, results: Floats) -> None:
+    """Write the points that the deal has brought so far to these seats [B]."""
+    for i in range(first, last):
+        results[i] = standing(states[i], seats[i])
+
+
+def count_worlds(first: int, last: int, budget: Budget, race: Race, numbers: Int64s) -> None:
+    """Write in how many worlds the moves of each table are tried in the stage at hand."""
+    for i in range(first, last):
+        numbers[i] = stage_end(i, budget, race) - race.worlds[i]
+
+
+def draw_worlds(
+    first: int, last: int, tables: Int64s, numbers: Int64s, states: NDArray[Any], keys: UInt64s, swaps: int,
+    stream: UInt64s, scratch: NDArray[Any], worlds: NDArray[Any],
+) -> None:  # fmt: skip
+    """Draw the worlds with these numbers of some tables, the same that a search tries moves in."""
+    for k in range(first, last):
+        stream[0] = derive(keys[tables[k]], numbers[k])
+        draw_likely_world(states[tables[k]], swaps, stream, scratch)
+        worlds[k] = scratch[0]
+
+
+def played_out(
+    game: Game, states: NDArray[Any], tried: Int8s, player: Policy, rng: np.random.Generator
+) -> tuple[Floats, int]:
+    """What moves bring to the mover where a policy plays on in all seats until the deal ends.
+
+    Args:
+        game: what is played.
+        states: [n]; they stay as they are.
+        tried: [n, A] which moves.
+        player: the policy.
+        rng: for it.
+
+    Returns:
+        [n, A] points of the mover's side, 0 for other moves, and how many moves were made in all.
+    """
+    table, action = np.nonzero(tried)
+    left, seats, results = states[table], states["seat"][table].copy(), np.zeros(len(table))
+    bind(play_at, game)(0, len(table), left, np.arange(len(table)), action)
+    moves = len(table)
+    while len(alive := np.flatnonzero(left["needs_deal"] == 0)):
+        turn = turn_of_states(game, left[alive])
+        bind(play_at, game)(0, len(alive), left, alive, moves_of(player, turn, rng))
+        moves += len(alive)
+    bind(note_standings, game)(0, len(left), left, seats, results)
+    reached = np.zeros(tried.shape)
+    reached[table, action] = results
+    return reached, moves
+
+
+class Rollouts:
+    """Tries moves as `Crew` does, but for who plays them out."""
+
+    def __init__(self, game: Game, player: Policy, seed: UInt64s) -> None:
+        self.game = game
+        self.player = player
+        self.rng = np.random.default_rng(seed)
+
+    def __enter__(self) -> Rollouts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def try_stage(self, tables: Tables, budget: Budget, trials: Trials) -> int:
+        """Try the moves in the worlds of a stage; returns how many moves were made in all worlds."""
+        numbers = np.zeros(len(tables.own), np.int64)
+        bind(count_worlds)(0, len(numbers), budget, tables.race, numbers)
+        table = np.repeat(np.arange(len(numbers)), numbers)
+        world = np.arange(len(table)) - np.repeat(np.cumsum(numbers) - numbers - tables.race.worlds, numbers)
+        return sum(
+            self._try_worlds(tables, table[start : start + PART], world[start : start + PART], budget.swaps, trials)
+            for start in range(0, len(table), PART)
+        )
+
+    def _try_worlds(self, tables: Tables, table: Int64s, world: Int64s, swaps: int, trials: Trials) -> int:
+        states, scratch = np.zeros(len(table), self.game.rules.STATE), np.zeros(2, self.game.rules.STATE)
+        bind(draw_worlds, self.game, PLAYER)(
+            0, len(table), table, world, tables.states, tables.keys, swaps, np.zeros(1, np.uint64), scratch, states
+        )
+        own, tried = tables.own[table], tables.live[table]
+        tried[np.arange(len(table)), own] = 1
+        results, moves = played_out(self.game, states, tried, self.player, self.rng)
+        leads = np.where(tried, results - np.take_along_axis(results, own[:, None], axis=1), 0)
+        for whole, found in zip(trials, (results, results**2, leads, leads**2, tried)):
+            np.add.at(whole, table, found)
+        return moves
