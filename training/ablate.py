@@ -1,6 +1,6 @@
 """Which parts of a recipe earn their place: each is switched alone, with the same budget and seeds.
 
-`python -m training.ablate --config configs/back_alley.toml --variants configs/ablation/back_alley.json minutes=2`
+`python -m training.ablate --config configs/ppo/back_alley.toml --variants configs/ablation/back_alley.json minutes=2`
 """
 
 from __future__ import annotations

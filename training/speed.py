@@ -1,4 +1,4 @@
-"""`python -m training.speed --config configs/back_alley.toml`: decisions learned a second, and what each part costs."""
+"""`python -m training.speed --config configs/ppo/back_alley.toml`: decisions a second, and what each part costs."""
 
 from __future__ import annotations
 
