@@ -132,6 +132,13 @@ class Config(BaseModel):
         description="share of the run at its beginning in which the actor learns from what every legal move would have "
         "gained, had `greedy` played the deal to its end; then from its own games alone (PPO)",
     )
+    leads_worlds: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description="in which each move is tried then: the deal as it was played and drawn ones, which mislead where "
+        "play tells of hidden cards",
+    )
     imitation_fields: list[str] = Field(
         default=[], description="copy only moves of these ranges of actions, such as bids (default: all)"
     )

@@ -199,7 +199,7 @@ def main(
     ] = 1,
     led: Annotated[
         str | None,
-        typer.Option(help="the opponent that plays moves out, in the deal as it was played: a further step, as slow"),
+        typer.Option(help="an opponent that plays moves out instead of greedy, in the deal as it was played; slow"),
     ] = None,
     reuse: Annotated[int, typer.Option(min=1, help="mean number of times that each position is learned from")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),

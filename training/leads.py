@@ -33,6 +33,11 @@ def try_tables(
 ) -> None:  # fmt: skip
     """Try all moves of each table, first in the deal itself; `live` [B, A]: the legal moves without the own one."""
     for i in range(first, last):
+        rivals = 0
+        for action in range(live.shape[1]):
+            rivals += live[i, action]
+        if rivals == 0:
+            continue
         found = Trials(trials.sums[i], trials.squares[i], trials.leads[i], trials.lead_squares[i], trials.worlds[i])
         for world in range(worlds):
             scratch.states[0] = states[i]
@@ -52,13 +57,13 @@ def leads_over(
     worlds: int = 1,
     seed: int = 0,
 ) -> NDArray[np.float32]:
-    """[B, A] points that each legal move brings the mover's side beyond what the own one does; 0 where illegal.
+    """[B, A] points that each move brings the mover's side beyond what the own one does; 0 for others.
 
     Args:
         game: what is played.
         states: [B]; they stay as they are.
         own: [B] the moves of `greedy`.
-        mask: [B, A] legal moves.
+        mask: [B, A] which legal moves to try.
         horizon: moves after the first that are played out at most; then `net` says what the position is worth.
         net: a value network.
         worlds: in which moves are tried, the deal itself among them; the mean counts.

@@ -62,7 +62,8 @@ class Rollout:
         teacher: [T, B] what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
         sitting: [B, S] CURRENT, PAST or SCRIPTED.
-        leads: [T, B, A] float32, what each legal move would have gained: see `leads_over`; empty unless asked for.
+        leads: [T, B, A] float32, what moves of the current network would have gained: see `leads_over`; empty unless
+            asked for.
         after: what the moves of all T * B decisions change, where the actor reads that.
     """
 
@@ -81,6 +82,7 @@ class Rollout:
         self.env = BatchEnv(game, config.tables, deals, options=options, skip_forced=config.skip_forced)
         self.episodes = Episodes(self.env, table_keys(deals, np.arange(config.tables)))
         self.learns_forced = not config.skip_forced
+        self.leads_worlds = config.leads_worlds
         self.rng = np.random.default_rng(seed)
         shape = (config.steps, config.tables)
         self.seen = np.zeros((*shape, rules.OBS_SIZE + rules.NUM_ACTIONS), np.int8)
@@ -125,8 +127,6 @@ class Rollout:
             env.observe_all(self.full[t])
             env.bot_actions("greedy", self.teacher[t])
             self.actions[t] = self.teacher[t]
-            if leads:
-                self.leads[t] = leads_over(self.game, env.states, self.teacher[t], env.mask)
             mover = self.sitting[all_tables, env.seat]
             if past is None:
                 mover = np.where(mover == PAST, CURRENT, mover)
@@ -134,6 +134,8 @@ class Rollout:
                 own = self.teacher[t] if hint else np.full_like(self.teacher[t], -1)
                 tables = np.flatnonzero(mover != SCRIPTED)
                 after.append(_moves_of_networks(self.game, env.states, tables, own, settled))
+            if leads:
+                self.leads[t] = self._leads(mover == CURRENT, after[t] if settled else None, t)
             self.rows[t] = Rows(self.seen[t], self.scale)
             inputs = Inputs(self.rows[t], after[t] if after else None)
             for network, who in ((actor, CURRENT), (past, PAST)):
@@ -148,6 +150,17 @@ class Rollout:
             self.rewards[t] = env.rewards
             self.done[t] = env.done
         self.after = joined(after) if after else None
+
+    def _leads(self, asked: NDArray[np.bool_], after: Afterstates | None, t: int) -> NDArray[np.float32]:
+        """[B, A] the leads of all moves at the tables that are asked, or of those that are told apart there."""
+        tried = np.where(asked[:, None], self.mask[t], np.int8(0))
+        if after is not None:
+            told = np.zeros_like(tried)
+            told[after.decision(), after.action] = 1
+            tried &= told
+        worlds = self.leads_worlds
+        seed = int(self.rng.integers(1 << 62)) if worlds > 1 else 0
+        return leads_over(self.game, self.env.states, self.teacher[t], tried, worlds=worlds, seed=seed)
 
     def inputs(self) -> Inputs:
         """What actors read of all T * B decisions."""

@@ -107,13 +107,33 @@ def config(**more: Any) -> Config:
 
 
 def test_rollouts_try_every_decision() -> None:
-    small = config(tables=8, steps=5)
+    small = config(tables=8, steps=5, greedy_share=0.25)
     rollout = Rollout(HIGH_CARD, small, {}, [0])
     states = rollout.env.states.copy()
     rollout.collect(new_actor(HIGH_CARD, small), None, leads=True)
-    np.testing.assert_array_equal(rollout.leads[0], leads_over(HIGH_CARD, states, rollout.teacher[0], rollout.mask[0]))
+    mask = np.where(rollout.learned[0][:, None], rollout.mask[0], np.int8(0))  # not where `greedy` decides
+    assert 0 < rollout.learned[0].sum() < 8
+    np.testing.assert_array_equal(rollout.leads[0], leads_over(HIGH_CARD, states, rollout.teacher[0], mask))
     assert (rollout.leads[rollout.mask == 0] == 0).all() and (rollout.leads != 0).any()
     assert (np.take_along_axis(rollout.leads, rollout.teacher[..., None], axis=2) == 0).all()
+
+
+def test_rollouts_try_what_is_told_apart_in_several_worlds() -> None:
+    found = []
+    for worlds in (1, 16, 16):
+        small = config(tables=64, steps=5, network="settled", leads_worlds=worlds)
+        rollout = Rollout(HIGH_CARD, small, {}, [0])
+        rollout.collect(new_actor(HIGH_CARD, small), None, leads=True)
+        assert rollout.after is not None
+        told = np.zeros((5 * 64, rollout.mask.shape[-1]), np.bool_)
+        told[rollout.after.decision(), rollout.after.action] = True
+        assert (rollout.leads.reshape(told.shape)[~told] == 0).all() and (rollout.leads != 0).any()
+        found.append(rollout.leads[0])
+    assert found[1][found[1] != 0].std() < found[0][found[0] != 0].std()
+    np.testing.assert_array_equal(found[1], found[2])
+
+
+def test_a_game_without_phases_has_one_kind_of_decision() -> None:
     assert kinds_of(HIGH_CARD).tolist() == [0] * HIGH_CARD.rules.NUM_ACTIONS
 
 
