@@ -6,7 +6,7 @@ Galperin 1996). A network takes a hundred times as long for a playout as `greedy
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,7 @@ from card_envs.engine.compile import bind
 from card_envs.engine.rng import derive
 from card_envs.game import Game, Int8s, Int64s, UInt64s, play, standing
 from card_envs.opponents.policy import Policy, moves_of, turn_of_states
-from card_envs.opponents.searching import Budget, Floats, Race, Trials, draw_likely_world, stage_end
-
-if TYPE_CHECKING:
-    from card_envs.opponents.search import Tables
+from card_envs.opponents.searching import Budget, Floats, Race, Tables, Trials, draw_likely_world, stage_end
 
 PLAYER = "greedy"  # by whose lights worlds are likely
 PART = 4096  # worlds at once

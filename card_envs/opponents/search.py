@@ -11,7 +11,7 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from card_envs.opponents.rollouts import Rollouts
 from card_envs.opponents.searching import (
     Budget,
     Floats,
-    Race,
     Scratch,
+    Tables,
     Trials,
     choose_moves,
     enter_race,
@@ -215,29 +215,6 @@ def budget_of(most: int, horizon: int, swaps: int) -> Budget:
     """The budget of a search in at most so many worlds: the more there are, the surer it must be to leave early."""
     worlds = max(most // LONGER, 1)
     return Budget(worlds, most, DOUBT, LUCK * math.log2(worlds), horizon, swaps)
-
-
-class Tables(NamedTuple):
-    """What is searched.
-
-    Attributes:
-        states: [B].
-        keys: [B] of the streams of the worlds.
-        own: [B] the moves that need no reason.
-        live: [B, A] their rivals that are left.
-        race: how far it has come.
-    """
-
-    states: NDArray[Any]
-    keys: UInt64s
-    own: Int64s
-    live: Int8s
-    race: Race
-
-    def at(self, part: slice) -> Tables:
-        """Some of the tables; what is written there is written here."""
-        race = Race(*(array[part] for array in self.race))
-        return Tables(self.states[part], self.keys[part], self.own[part], self.live[part], race)
 
 
 class Crew:

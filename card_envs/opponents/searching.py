@@ -95,6 +95,29 @@ class Race(NamedTuple):
     halved: Int64s
 
 
+class Tables(NamedTuple):
+    """What is searched.
+
+    Attributes:
+        states: [B].
+        keys: [B] of the streams of the worlds.
+        own: [B] the moves that need no reason.
+        live: [B, A] their rivals that are left.
+        race: how far it has come.
+    """
+
+    states: NDArray[Any]
+    keys: UInt64s
+    own: Int64s
+    live: Int8s
+    race: Race
+
+    def at(self, part: slice) -> Tables:
+        """Some of the tables; what is written there is written here."""
+        race = Race(*(array[part] for array in self.race))
+        return Tables(self.states[part], self.keys[part], self.own[part], self.live[part], race)
+
+
 class Scratch(NamedTuple):
     """What one thread works with.
 
