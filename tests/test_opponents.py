@@ -152,6 +152,8 @@ def test_a_class_of_the_users_own(game: Game) -> None:
         ("tests.test_opponents:Missing", game, "Missing"),
         ("tests.no_such_module:Stubborn", game, "no_such_module"),
         ("tests.test_opponents:Speechless", game, "act"),
+        ("search:greedy", game, "expected search:POLICY-N"),
+        ("rollout:greedy-0", game, "expected rollout:POLICY-N"),
     ):
         with pytest.raises(ValueError, match=said):
             load_opponent(name, given)

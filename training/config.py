@@ -136,8 +136,8 @@ class Config(BaseModel):
         default=1,
         ge=1,
         le=1000,
-        description="in which each move is tried then: the deal as it was played and drawn ones, which mislead where "
-        "play tells of hidden cards",
+        description="worlds in which each move is then tried: the deal as it was played and drawn ones, which mislead "
+        "where play tells of hidden cards",
     )
     imitation_fields: list[str] = Field(
         default=[], description="copy only moves of these ranges of actions, such as bids (default: all)"

@@ -42,7 +42,8 @@ TIMED = "search:100ms"  # shown to whoever writes a time otherwise
 WORLDS = r"([1-9]\d{0,6})"
 TIME = r"([1-9]\d{0,5})ms"
 SEARCH = re.compile(rf"search-{WORLDS}|search:{TIME}")
-GUIDED = re.compile(rf"(search|rollout):(.+)-(?:{WORLDS}|{TIME})")
+KINDS = ("search", "rollout")  # of searches with a policy
+GUIDED = re.compile(rf"({'|'.join(KINDS)}):(.+)-(?:{WORLDS}|{TIME})")
 NO_TIME = re.compile(r"search:\d\w*")  # and no class either
 PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
 
@@ -288,6 +289,10 @@ def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
     try:
         kind = getattr(importlib.import_module(module), class_name)
     except (Exception, SystemExit) as error:  # whatever the module may do
+        if module in KINDS and isinstance(error, ModuleNotFoundError):
+            raise ValueError(
+                f"opponent {text!r:.80}: expected {module}:POLICY-N with 1 to 9999999 worlds, or {module}:POLICY-100ms"
+            ) from None
         raise ValueError(f"opponent {text!r:.80}: {type(error).__name__}: {error}") from error
     if not isinstance(kind, type):
         raise ValueError(f"opponent {text!r:.80}: expected a class, got {kind!r:.80}")
