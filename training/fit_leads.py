@@ -144,14 +144,12 @@ class Positions:
         env, source = self.tables.env, self.source
         seed = int(self.tables.rng.integers(1 << 62)) if source.worlds > 1 else 0
         labels = Labels(inputs, own, np.zeros(0, np.float32))
-        at = labels.after.decision(), labels.after.action
-        shown = np.zeros_like(env.mask)
-        shown[at] = 1
+        shown = labels.after.shown(env.mask.shape[1])
         if source.leader is not None:
             leads = leads_led(self.game, env.states, own, shown, source.leader, self.tables.rng)
         else:
             leads = leads_over(self.game, env.states, own, shown, source.horizon, source.net, source.worlds, seed)
-        return labels._replace(leads=leads[at])
+        return labels._replace(leads=leads[labels.after.decision(), labels.after.action])
 
 
 def answers(network: AfterstateNetwork, labels: Labels) -> NDArray[np.float32]:

@@ -155,9 +155,7 @@ class Rollout:
         """[B, A] the leads of all moves at the tables that are asked, or of those that are told apart there."""
         tried = np.where(asked[:, None], self.mask[t], np.int8(0))
         if after is not None:
-            told = np.zeros_like(tried)
-            told[after.decision(), after.action] = 1
-            tried &= told
+            tried &= after.shown(tried.shape[1])
         worlds = self.leads_worlds
         seed = int(self.rng.integers(1 << 62)) if worlds > 1 else 0
         return leads_over(self.game, self.env.states, self.teacher[t], tried, worlds=worlds, seed=seed)

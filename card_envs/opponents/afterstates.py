@@ -69,6 +69,12 @@ class Afterstates(NamedTuple):
         """[R] which decision each move belongs to."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
+    def shown(self, num_actions: int) -> Int8s:
+        """[n, num_actions] 1 for each of the moves."""
+        shown = np.zeros((len(self.first) - 1, num_actions), np.int8)
+        shown[self.decision(), self.action] = 1
+        return shown
+
 
 def move_fields(rules: Rules) -> tuple[Field, ...]:
     """The entries that show a move: changes of the observation's entries, then what is not in it."""

@@ -275,14 +275,15 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
 
 
 def _guided(name: Name, player: Searching, guide: Name, game: Game | None) -> Opponent:
-    """A search that a policy guides, with the value network in its folder, else the game's own, else none."""
+    """A search that a policy guides, with the value network in its folder, else the game's own, else none.
+
+    Who plays on has none.
+    """
     proposer = build(guide, game, sampled=False)
     game = proposer.game
-    if player.plays_on:
-        return Opponent(name.short, game, player.policy(game, Guide(proposer, plays_on=True)))
-    places = [Path(guide.text) / VALUE_FOLDER, MODELS / game.name / VALUE_FOLDER]
+    places = [] if player.plays_on else [Path(guide.text) / VALUE_FOLDER, MODELS / game.name / VALUE_FOLDER]
     value = next((load_value(place, game) for place in places if place.is_dir()), None)
-    return Opponent(name.short, game, player.policy(game, Guide(proposer, value)))
+    return Opponent(name.short, game, player.policy(game, Guide(proposer, value, plays_on=player.plays_on)))
 
 
 def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:

@@ -160,9 +160,9 @@ class SearchPolicy:
             return turn.bot_moves(PLAYER), turn.mask
         probabilities = probabilities_of(self.guide.policy, turn.anew())  # it may write into what it gets
         certain = probabilities.max(axis=1, keepdims=True) == 1  # such as scripted players, who rank no other moves
-        least = 0 if self.guide.plays_on else LEAST_PROBABILITY
-        likely = turn.mask * (certain | (probabilities > least))
-        return turn.check(probabilities.argmax(axis=1), f"guide {name_of(self.guide.policy)}"), likely
+        likely = probabilities > 0 if self.guide.plays_on else probabilities >= LEAST_PROBABILITY
+        own = turn.check(probabilities.argmax(axis=1), f"guide {name_of(self.guide.policy)}")
+        return own, turn.mask * (certain | likely)
 
     def search(self, turn: Turn, rng: np.random.Generator) -> SearchResult:
         """Try the moves at all tables. Raises ValueError or IllegalMove where the guide is of no use."""
