@@ -25,6 +25,7 @@ from card_envs.engine.dealing import draw_world
 from card_envs.engine.kernels import bot_actions
 from card_envs.engine.rng import MIX_1, SHIFT_32, mix
 from card_envs.engine.sets import lowest
+from card_envs.engine.sums import Floats
 from card_envs.game import (
     Field,
     Game,
@@ -40,7 +41,7 @@ from card_envs.game import (
     play,
     reveals,
 )
-from card_envs.opponents.sparse import BYTE, Floats, SparseRows
+from card_envs.opponents.sparse import BYTE, SparseRows
 
 PLAYER = "greedy"  # whose choice is shown
 NUM_WORLDS = 6  # for moves that show a hidden card

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.buffers import FLOAT32, checked
 from card_envs.engine.compile import bind
+from card_envs.engine.sums import Floats, add_rows
 from card_envs.game import Game, State, bot_move
 from card_envs.opponents.afterstates import (
     PLAYER,
@@ -25,7 +26,7 @@ from card_envs.opponents.afterstates import (
     room_for,
     settling,
 )
-from card_envs.opponents.sparse import Floats, add_row
+from card_envs.opponents.sparse import add_row
 
 ZERO = np.float32(0)
 
@@ -115,51 +116,23 @@ def score_moves(
                 base[h] += weights[h]
     for move in range(number):
         copy_all(base, one)
-        add_entries(noted, move, mover.moves, one)
+        add_rows(mover.moves, noted.entry, noted.value, noted.starts[move], noted.starts[move + 1], one)
         value = mover.ends[0] + score(mover, one, two, active)
         action = noted.actions[move]
         scores[action] = value + mover.ends[1] if action == own else value
 
 
-def add_entries(noted: Noted, move: int, weights: Floats, sums: Floats) -> None:
-    """Add the weights of what a move changes; four rows at a time, so that the sums are stored less often."""
-    entry, value = noted.entry, noted.value
-    k, end = noted.starts[move], noted.starts[move + 1]
-    while k + 4 <= end:
-        w0, w1, w2, w3 = weights[entry[k]], weights[entry[k + 1]], weights[entry[k + 2]], weights[entry[k + 3]]
-        v0, v1, v2, v3 = value[k], value[k + 1], value[k + 2], value[k + 3]
-        for h in range(sums.shape[0]):
-            sums[h] += (v0 * w0[h] + v1 * w1[h]) + (v2 * w2[h] + v3 * w3[h])
-        k += 4
-    while k < end:
-        w0, v0 = weights[entry[k]], value[k]
-        for h in range(sums.shape[0]):
-            sums[h] += v0 * w0[h]
-        k += 1
-
-
 def score(mover: Mover, one: Floats, two: Floats, active: NDArray[np.int32]) -> Any:
-    """What the layers after the first make of its sums."""
-    second = mover.second
+    """What the layers after the first make of its sums, which are lost."""
     number = 0
     for h in range(one.shape[0]):
+        value = one[h]
         active[number] = h
-        number += one[h] > ZERO
+        one[number] = value
+        number += value > ZERO
     copy_all(mover.second_bias, two)
-    k = 0
-    while k + 4 <= number:
-        a, b, c, d = active[k], active[k + 1], active[k + 2], active[k + 3]
-        w0, w1, w2, w3 = second[a], second[b], second[c], second[d]
-        v0, v1, v2, v3 = one[a], one[b], one[c], one[d]
-        for j in range(two.shape[0]):
-            two[j] += (v0 * w0[j] + v1 * w1[j]) + (v2 * w2[j] + v3 * w3[j])
-        k += 4
-    while k < number:
-        w0, v0 = second[active[k]], one[active[k]]
-        for j in range(two.shape[0]):
-            two[j] += v0 * w0[j]
-        k += 1
-    value = ZERO
+    add_rows(mover.second, active, one, 0, number, two)
+    total = ZERO
     for j in range(two.shape[0]):
-        value += max(two[j], ZERO) * mover.last[j]
-    return value
+        total += max(two[j], ZERO) * mover.last[j]
+    return total

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from card_envs.engine.compile import bind
 from card_envs.engine.sets import lowest
+from card_envs.engine.sums import Floats, add_rows
 from card_envs.game import Int8s, Int64s
 
-Floats = NDArray[np.float32]
 BYTE = np.uint64(0xFF)
 
 
@@ -82,26 +82,12 @@ def _compress(obs: Any, rows: Any, scale: Any) -> Any:
 
 
 def _sum_weights(starts: Any, entry: Any, value: Any, rows: Any, weight: Any, bias: Any, out: Any) -> None:
-    """out = rows @ weight + bias; four weight rows at a time keep `out` in registers longer."""
-    width = weight.shape[1]
+    """out = rows @ weight + bias."""
     for i in range(len(out)):
         row = out[i]
-        for h in range(width):
+        for h in range(len(row)):
             row[h] = bias[h]
-        k = starts[rows[i]]
-        end = starts[rows[i] + 1]
-        while k + 4 <= end:
-            w0, w1, w2, w3 = weight[entry[k]], weight[entry[k + 1]], weight[entry[k + 2]], weight[entry[k + 3]]
-            v0, v1, v2, v3 = value[k], value[k + 1], value[k + 2], value[k + 3]
-            for h in range(width):
-                row[h] += (v0 * w0[h] + v1 * w1[h]) + (v2 * w2[h] + v3 * w3[h])
-            k += 4
-        while k < end:
-            w0 = weight[entry[k]]
-            v0 = value[k]
-            for h in range(width):
-                row[h] += v0 * w0[h]
-            k += 1
+        add_rows(weight, entry, value, starts[rows[i]], starts[rows[i] + 1], row)
 
 
 def compress(obs: Int8s, rows: Int64s, scale: Floats) -> SparseRows:
