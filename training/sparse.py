@@ -8,20 +8,40 @@ import numpy as np
 import torch
 
 from card_envs.engine.compile import bind
+from card_envs.engine.sums import add_rows
 from card_envs.game import Int64s
 from card_envs.opponents.sparse import SparseRows, sum_weights
 
+AT_ONCE = 512  # rows, whose gradients stay in the processor's cache while they are read again and again
 
-def _scatter_gradient(starts: Any, entry: Any, value: Any, rows: Any, gradient: Any, out: Any) -> None:
-    """out += rows.T @ gradient."""
-    width = gradient.shape[1]
-    for i in range(len(gradient)):
-        row = gradient[i]
-        for k in range(starts[rows[i]], starts[rows[i] + 1]):
-            target = out[entry[k]]
-            v = value[k]
-            for h in range(width):
-                target[h] += v * row[h]
+
+def _gather_gradient(starts: Any, entry: Any, value: Any, rows: Any, gradient: Any, out: Any) -> None:
+    """out += rows.T @ gradient: some rows at a time are turned into columns, whose sums then stay in registers."""
+    number = 0
+    for first in range(0, len(rows), AT_ONCE):
+        part = 0
+        for i in range(first, min(first + AT_ONCE, len(rows))):
+            part += starts[rows[i] + 1] - starts[rows[i]]
+        number = max(number, part)
+    row_of, times = np.empty(number, np.int32), np.empty(number, np.float32)
+    ends = np.empty(len(out) + 1, np.int64)
+    for first in range(0, len(rows), AT_ONCE):
+        last = min(first + AT_ONCE, len(rows))
+        ends[:] = 0
+        for i in range(first, last):
+            for k in range(starts[rows[i]], starts[rows[i] + 1]):
+                ends[entry[k] + 1] += 1
+        for j in range(len(out)):
+            ends[j + 1] += ends[j]  # where column j begins, until its entries are placed
+        for i in range(first, last):
+            for k in range(starts[rows[i]], starts[rows[i] + 1]):
+                place = ends[entry[k]]
+                row_of[place], times[place] = i, value[k]
+                ends[entry[k]] = place + 1
+        begin = 0
+        for j in range(len(out)):
+            add_rows(gradient, row_of, times, begin, ends[j], out[j])
+            begin = ends[j]
 
 
 class SparseLinear(torch.autograd.Function):
@@ -38,5 +58,5 @@ class SparseLinear(torch.autograd.Function):
         gradient = gradients[0].contiguous()
         out = np.zeros(ctx.shape, np.float32)
         starts, entry, value = ctx.sparse
-        bind(_scatter_gradient)(starts, entry, value, ctx.rows, gradient.numpy(), out)
+        bind(_gather_gradient)(starts, entry, value, ctx.rows, gradient.numpy(), out)
         return torch.from_numpy(out), gradient.sum(0), None, None

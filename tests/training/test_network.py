@@ -29,17 +29,20 @@ def sparse_rows(size: int, seed: int = 0) -> Int8s:
     return obs
 
 
-@pytest.mark.parametrize("size", [1, 7, 8, 64, 67])
-def test_sparse_layer_equals_the_dense_one(size: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "number", "width"), [(1, 60, 12), (7, 60, 12), (8, 1, 64), (64, 1024, 16), (67, 1100, 84)]
+)
+def test_sparse_layer_equals_the_dense_one(size: int, number: int, width: int) -> None:
+    """Also where there are more rows than are summed up at once."""
     obs = sparse_rows(size)
-    rows = np.random.default_rng(1).integers(0, len(obs), 60)
+    rows = np.random.default_rng(1).integers(0, len(obs), number)
     scale = np.linspace(0.01, 1, size, dtype=np.float32)
     torch.manual_seed(0)
-    weight, bias = torch.randn(size, 12, requires_grad=True), torch.randn(12, requires_grad=True)
+    weight, bias = torch.randn(size, width, requires_grad=True), torch.randn(width, requires_grad=True)
     dense = torch.from_numpy(obs[rows].astype(np.float32) * scale) @ weight + bias
     sparse = SparseLinear.apply(weight, bias, Rows(obs, scale).sparse, rows)  # type: ignore[no-untyped-call]
     torch.testing.assert_close(sparse, dense, rtol=1e-4, atol=1e-3)
-    towards = torch.randn(60, 12)
+    towards = torch.randn(number, width)
     expected = torch.autograd.grad(dense, (weight, bias), towards)
     found = torch.autograd.grad(sparse, (weight, bias), towards)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
