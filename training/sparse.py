@@ -17,13 +17,6 @@ AT_ONCE = 512  # rows, whose gradients stay in the processor's cache while they 
 
 def _gather_gradient(starts: Any, entry: Any, value: Any, rows: Any, gradient: Any, out: Any) -> None:
     """out += rows.T @ gradient: some rows at a time are turned into columns, whose sums then stay in registers."""
-    number = 0
-    for first in range(0, len(rows), AT_ONCE):
-        part = 0
-        for i in range(first, min(first + AT_ONCE, len(rows))):
-            part += starts[rows[i] + 1] - starts[rows[i]]
-        number = max(number, part)
-    row_of, times = np.empty(number, np.int32), np.empty(number, np.float32)
     ends = np.empty(len(out) + 1, np.int64)
     for first in range(0, len(rows), AT_ONCE):
         last = min(first + AT_ONCE, len(rows))
@@ -33,6 +26,7 @@ def _gather_gradient(starts: Any, entry: Any, value: Any, rows: Any, gradient: A
                 ends[entry[k] + 1] += 1
         for j in range(len(out)):
             ends[j + 1] += ends[j]  # where column j begins, until its entries are placed
+        row_of, times = np.empty(ends[-1], np.int32), np.empty(ends[-1], np.float32)
         for i in range(first, last):
             for k in range(starts[rows[i]], starts[rows[i] + 1]):
                 place = ends[entry[k]]

@@ -56,6 +56,7 @@ def _add_tile(
 if INTERPRETED:
     add_tile = _add_tile
 else:
+    KINDS = [types.float32, types.int32, types.float32, types.float32]
 
     @intrinsic(prefer_literal=True)
     def add_tile(  # type: ignore[no-untyped-def]
@@ -65,16 +66,13 @@ else:
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             arrays = [array for array in signature.args if isinstance(array, types.Array)]
-            plain = any(array.layout != "C" for array in arrays) or any(
-                array.dtype != kind
-                for array, kind in zip(arrays, (types.float32, types.int32, types.float32, types.float32))
-            )
-            if plain or not isinstance(context, CPUContext) or checks_bounds():
+            whole = all(array.layout == "C" for array in arrays) and [array.dtype for array in arrays] == KINDS
+            if not whole or not isinstance(context, CPUContext) or checks_bounds():
                 return context.compile_internal(builder, _add_tile, signature, arguments)
             number = signature.args[-1].literal_value
             kind = ir.VectorType(ir.FloatType(), number)
             table, rows, times, target = (
-                context.make_array(kind_of)(context, builder, arguments[i]) for kind_of, i in zip(arrays, (0, 1, 2, 5))
+                context.make_array(array)(context, builder, arguments[i]) for array, i in zip(arrays, (0, 1, 2, 5))
             )
             begin, end, start = (context.cast(builder, arguments[i], signature.args[i], types.intp) for i in (3, 4, 6))
             place = builder.bitcast(builder.gep(target.data, [start]), kind.as_pointer())
@@ -85,9 +83,8 @@ else:
                 row = builder.sext(builder.load(builder.gep(rows.data, [k])), ir.IntType(64))
                 origin = builder.gep(table.data, [builder.add(builder.mul(row, width), start)])
                 weight = builder.load(builder.bitcast(origin, kind.as_pointer()), align=4)
-                one = builder.insert_element(
-                    nothing, builder.load(builder.gep(times.data, [k])), ir.Constant(lanes.element, 0)
-                )
+                factor = builder.load(builder.gep(times.data, [k]))
+                one = builder.insert_element(nothing, factor, ir.Constant(lanes.element, 0))
                 each = builder.shuffle_vector(one, nothing, ir.Constant(lanes, None))
                 builder.store(builder.fadd(builder.load(total), builder.fmul(each, weight)), total)
             builder.store(builder.load(total), place, align=4)

@@ -113,6 +113,7 @@ class Rollouts:
         tried[np.arange(len(table)), own] = 1
         results, moves = played_out(self.game, states, tried, self.player, self.rng)
         leads = np.where(tried, results - np.take_along_axis(results, own[:, None], axis=1), 0)
-        for whole, found in zip(trials, (results, results**2, leads, leads**2, tried)):
+        more: list[NDArray[Any]] = [results, results**2, leads, leads**2, tried]
+        for whole, found in zip(trials, more):
             np.add.at(whole, table, found)
         return moves
