@@ -38,9 +38,7 @@ def add_rows(weights: Floats, entry: NDArray[np.int32], value: Floats, first: in
     while column + NARROW <= width:
         add_tile(weights, entry, value, first, last, sums, column, NARROW)
         column += NARROW
-    for h in range(column, width):
-        for k in range(first, last):
-            sums[h] += value[k] * weights[entry[k], h]
+    _add_tile(weights, entry, value, first, last, sums, column, width - column)
 
 
 def _add_tile(
