@@ -67,29 +67,26 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     from card_envs.games import get_game
     from card_envs.opponents import load_opponent
     from card_envs.opponents.network import TrainedPolicy
-    from training.league import FixedRival
-    from training.network import new_actor, stored_actor
+    from training.network import new_actor
     from training.trainer import FINAL_SEED, Trainer
 
     game = get_game(config.game)
     rival = load_opponent(against, game)
     if game.is_solitaire:
         raise ValueError(f"{game.name}: there is nobody to exploit")
-    league = None
+    shares: dict[str, Any] = {"greedy_share": 0.0, "past_selves": 0, "rivals": []}
     if isinstance(rival.policy, TrainedPolicy):
-        network = stored_actor(rival.policy)
-        league = FixedRival(network)
-        shares: dict[str, Any] = {"past_share": 1.0, "greedy_share": 0.0, "past_selves": 0}
+        shares |= {"past_share": 1.0, "rivals": [against], "rivals_share": 1.0}
         own = new_actor(game, config)
         if {name: weight.shape for name, weight in own.weights().items()} == {
             name: weight.shape for name, weight in rival.policy.weights.items()
         }:
             shares |= {"warm_start": against, "imitation": 0.0, "leads_until": 0.0}
     elif rival.name == "greedy":
-        shares = {"past_share": 0.0, "greedy_share": 1.0, "past_selves": 0}
+        shares |= {"past_share": 0.0, "greedy_share": 1.0}
     else:
         raise ValueError(f"against {against!r}: expected greedy or a trained opponent")
-    trainer = Trainer(Config(**{**config.model_dump(), "minutes": None, **shares}), league=league)
+    trainer = Trainer(Config(**{**config.model_dump(), "minutes": None, **shares}))
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(f"against {against}", total=1.0)
         while trainer.progress < 1:

@@ -105,6 +105,12 @@ class Config(BaseModel):
     )
     past_share: float = Field(default=0.2, ge=0, le=1, description="share of tables with a past self on one side")
     past_selves: int = Field(default=30, ge=0, le=1000, description="past selves that are kept, evenly over the run")
+    rivals: list[str] = Field(
+        default=[], description="trained opponents, by name or folder, who sit at the tables of past selves, too"
+    )
+    rivals_share: float = Field(
+        default=0.5, ge=0, le=1, description="how often one of them sits there where there are past selves as well"
+    )
     greedy_share: float = Field(default=0.1, ge=0, le=1, description="share of tables with `greedy` on one side")
 
     lr: float = Field(
@@ -185,6 +191,10 @@ class Config(BaseModel):
         if untils != sorted(set(untils)):
             raise ValueError(f"stages: expected rising ends, got {untils}")
         game = get_game(self.game)
+        if self.rivals and (game.is_solitaire or not (self.past_share and self.rivals_share)):
+            raise ValueError(
+                "rivals would sit at no table: expected a game for several, past_share and rivals_share above 0"
+            )
         for number in range(len(self.stages) + 1):
             game.validated(self.options_of_stage(number))
         fields = [field.name for field in game.rules.ACTION_FIELDS]

@@ -248,6 +248,11 @@ class AfterstateNetwork(Network):
         logits = torch.full((len(rows), self.num_actions), float(ILLEGAL))
         return logits.index_put((at, torch.from_numpy(after.action[moves])), scores)
 
+    def check_hint(self) -> None:
+        """Raises ValueError where the weights count on the scripted player's move, and training would not show it."""
+        if not self.hint and (self.own.any() or (not self.settled and self.move_weight[-1].any())):
+            raise ValueError("its network is shown greedy's move: expected a hint above 0")
+
     def stored(self, game: Game) -> TrainedPolicy:
         return (SettledPolicy if self.settled else AfterstatePolicy)(game, self.weights())
 

@@ -22,8 +22,8 @@ from training import checkpoint
 from training.config import Config
 from training.gae import advantages
 from training.leads import kinds_of, spreads
-from training.league import League
-from training.network import HEAD_GAIN, Network, Rows, evaluate_in_parts, has_bf16, new_actor
+from training.league import League, rivals_of
+from training.network import HEAD_GAIN, AfterstateNetwork, Network, Rows, evaluate_in_parts, has_bf16, new_actor
 from training.ppo import Batch, Diverged, Learner, LossWeights
 from training.ranks import Ranks
 from training.rollout import PAST, SCRIPTED, Rollout
@@ -62,7 +62,6 @@ class Trainer:
         self,
         config: Config,
         ranks: Ranks | None = None,
-        league: League | None = None,
         in_tensors: bool | None = None,
     ) -> None:
         """Begin a run.
@@ -70,11 +69,10 @@ class Trainer:
         Args:
             config: its settings.
             ranks: the processes that share it (default: as torchrun says).
-            league: who sits at the tables for past selves (default: past selves).
             in_tensors: play and value as on a GPU (default: on a GPU).
 
         Raises:
-            ValueError: there is no such device, or what to begin with does not fit.
+            ValueError: there is no such device, or what to begin with or a rival does not fit.
         """
         self.device = device_of(config.device)
         self.in_tensors = self.device.type != "cpu" if in_tensors is None else in_tensors
@@ -90,10 +88,12 @@ class Trainer:
         for network in (self.actor, self.critic):
             network.to(self.device)
         self.learner = Learner(self.actor, self.critic, config, rules.ACTION_FIELDS, self.ranks)
-        self.league = league or League(self.actor, config.past_selves, [config.seed, 2, self.ranks.rank])
+        rivals = rivals_of(self.game, config.rivals, self.actor, self.in_tensors)
+        seed = [config.seed, 2, self.ranks.rank]
+        self.league = League(self.actor, config.past_selves, seed, rivals, config.rivals_share)
         self.league.to(self.device)
         bf16 = has_bf16(self.device) if config.bf16 is None else config.bf16
-        for network in (self.actor, self.critic, self.learner.slow_copy):
+        for network in (self.actor, self.critic, self.learner.slow_copy, *rivals):
             network.bf16 = bf16
         if config.warm_start:
             self._begin_with(config.warm_start)
@@ -109,12 +109,14 @@ class Trainer:
             if path.is_file():
                 arrays, _ = checkpoint.read(path)
                 self._take_networks(arrays)
-                return
-            first = load_opponent(name, self.game).policy
-            if not isinstance(first, TrainedPolicy):
-                raise ValueError("expected the folder of a run, or a trained opponent")
-            self.actor.set_weights(first.weights)
-            self.learner.slow_copy.load_state_dict(self.actor.state_dict())
+            else:
+                first = load_opponent(name, self.game).policy
+                if not isinstance(first, TrainedPolicy):
+                    raise ValueError("expected the folder of a run, or a trained opponent")
+                self.actor.set_weights(first.weights)
+                self.learner.slow_copy.load_state_dict(self.actor.state_dict())
+            if isinstance(self.actor, AfterstateNetwork):
+                self.actor.check_hint()
         except ValueError as error:
             raise ValueError(f"warm_start = {name!r}: {error}") from None
 
@@ -276,9 +278,10 @@ class Trainer:
         """
         arrays, facts = checkpoint.read(path)
         settings = self.config.model_dump(mode="json", exclude=FREE_SETTINGS)
-        changed = [key for key in settings if settings[key] != facts["settings"].get(key)]
+        before = {key: field.default for key, field in Config.model_fields.items()} | facts["settings"]
+        changed = [key for key in settings if settings[key] != before[key]]
         if changed:
-            was = ", ".join(f"{key} = {facts['settings'].get(key)!r}" for key in changed)
+            was = ", ".join(f"{key} = {before[key]!r}" for key in changed)
             raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
         if len(facts["ranks"]) != self.ranks.count:
             raise ValueError(f"{path}: the run had {len(facts['ranks'])} processes, now there are {self.ranks.count}")

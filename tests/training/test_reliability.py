@@ -122,6 +122,7 @@ def test_a_warm_start_from_something_else_is_refused(tmp_path: Path) -> None:
         (tmp_path / "opponent", MOVES, r"layer1\.bias has the shape"),
         ("greedy", {}, "expected the folder of a run, or a trained opponent"),
         (tmp_path / "nothing", {}, "nothing"),
+        ("small", {**MOVES, "hint": 0.0, "hidden": [128, 64]}, "expected a hint above 0"),
     ):
         with pytest.raises(ValueError, match=said):
             Trainer(Config(**{**SETTINGS, **settings, "warm_start": str(name)}))

@@ -13,7 +13,7 @@ from card_envs import get_game
 from card_envs.opponents.network import input_fields
 from card_envs.opponents.sparse import compress
 from training.config import Config
-from training.league import League
+from training.league import League, rivals_of
 from training.network import Actor, AfterstateNetwork, Network, Rows
 from training.rollout import CURRENT, PAST, SCRIPTED, Rollout, _draw_actions
 
@@ -211,3 +211,31 @@ def test_league_spaces_its_snapshots_evenly_and_keeps_them_unchanged() -> None:
     drawn = {past.first_bias.mean().item() for _ in range(100) if isinstance(past := league.draw(), Network)}
     assert drawn == {0.0, 1.0, 2.0, 3.0}
     assert network.first_bias.mean().item() == 4.0
+
+
+def test_league_draws_rivals_alone_at_first_then_as_often_as_asked() -> None:
+    network, rivals = actor(1), [actor(2), actor(3)]
+    league = League(network, 4, [0], rivals, rivals_share=0.75)
+    first = [league.draw() for _ in range(100)]
+    assert all(any(drawn is rival for drawn in first) for rival in rivals)
+    assert all(drawn in rivals for drawn in first)
+    league.offer(network, 0.5)
+    drawn = [league.draw() for _ in range(1000)]
+    assert 0.7 < sum(one in rivals for one in drawn) / 1000 < 0.8
+
+
+@pytest.mark.parametrize(
+    ("name", "in_tensors", "said"),
+    [
+        ("ppos", False, "rivals: 'ppos': unknown opponent"),
+        ("greedy", False, "rivals: 'greedy': expected a trained opponent"),
+        ("small", False, "rivals: 'small': of its network and this one, one reads where moves settle"),
+        ("small", True, "rivals: 'small': its network sees what moves do"),
+    ],
+)
+def test_rivals_must_be_able_to_sit_at_the_tables(name: str, in_tensors: bool, said: str) -> None:
+    game = get_game("russian_bank")
+    network = AfterstateNetwork(game, [16], 2.0, 3.0)
+    with pytest.raises(ValueError, match=said):
+        rivals_of(game, [name], network, in_tensors)
+    assert len(rivals_of(game, ["ppo", "ppo"], network, in_tensors)) == 2

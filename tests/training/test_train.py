@@ -103,10 +103,12 @@ def test_a_folder_that_cannot_be_written_fails_before_training(tmp_path: Path, b
         ("lrr=1", "did you mean lr"),
         ("lr=2", "expected less than or equal to 1"),
         ("game=chess", "unknown game 'chess'"),
+        ("rivals_share=0.0 rivals=['small']", "rivals would sit at no table"),
+        ("game=big_ben options={} rivals=['small']", "rivals would sit at no table"),
     ],
 )
 def test_wrong_settings_end_in_one_line(tmp_path: Path, extra: str, said: str) -> None:
-    result = CliRunner().invoke(app, arguments(tmp_path, extra))
+    result = CliRunner().invoke(app, arguments(tmp_path, *extra.split()))
     assert result.exit_code == 2
     assert said in result.output and "Traceback" not in result.output
     assert not list(tmp_path.iterdir())
