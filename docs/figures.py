@@ -75,15 +75,36 @@ def comparison(game: Game, name: str) -> Figures:
     return figures
 
 
-def result(policy: Figures) -> str:
-    """Its rating, or the deals it won."""
+def over_greedy(found: Figures, name: str) -> Figures:
+    """What a policy won of `greedy` in an episode. Raises ValueError where the two did not meet."""
+    if name == "greedy":
+        return dict.fromkeys(("mean", "low", "high"), 0.0)
+    for pairing in found["pairings"]:
+        margin: Figures = pairing["margin_per_episode"]
+        if (pairing["second"], pairing["first"]) == ("greedy", name):
+            return margin
+        if (pairing["first"], pairing["second"]) == ("greedy", name):
+            mean, low, high = (None if margin[key] is None else -margin[key] for key in ("mean", "low", "high"))
+            return {"mean": mean, "low": high, "high": low}
+    raise ValueError(f"{name} did not play greedy")
+
+
+def result(found: Figures, policy: Figures) -> str:
+    """Its points over `greedy`, or the deals it won."""
     if "rating" in policy:
-        return spread(policy["rating"])
+        return spread(over_greedy(found, policy["name"]), form="+.1f") if policy["name"] != "greedy" else "0"
     return f"won {spread(policy['win_share'], 100, '.1f', ' %')}"
 
 
+def by_points(found: Figures) -> list[Figures]:
+    """The policies of a comparison in the order of `result`."""
+    if "rating" not in found["policies"][0]:
+        return by_strength(found)
+    return sorted(found["policies"], key=lambda policy: -over_greedy(found, policy["name"])["mean"])
+
+
 def summary() -> str:
-    """All games beside each other: ratings, or deals won in a game for one; champions were measured apart."""
+    """All games beside each other: points over `greedy`, or deals won in a game for one; champions apart."""
     games = list(GAMES.values())
     head, counts, champions, cells = [""], ["measured on"], ["`champion` on"], []
     for game in games:
@@ -94,8 +115,8 @@ def summary() -> str:
         counts.append(f"{found['pairs']:,} {unit}")
         champions.append(f"{best['pairs']:,}")
         spelled = ("champion", game.ladder["champion"])
-        champion = next(result(policy) for policy in best["policies"] if policy["name"] in spelled)
-        cells.append({"champion": champion} | {policy["name"]: result(policy) for policy in by_strength(found)})
+        champion = next(result(best, policy) for policy in best["policies"] if policy["name"] in spelled)
+        cells.append({"champion": champion} | {one["name"]: result(found, one) for one in by_points(found)})
     places: dict[str, list[float]] = {}  # of each policy, from 0 for the strongest of a game to 1
     for column in cells:
         for place, name in enumerate(column):
