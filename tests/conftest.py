@@ -190,7 +190,8 @@ def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
 
 def quick_opponents(game: Game) -> list[str]:
     """The game's opponents but for those that search; these have tests of their own."""
-    return [name for name in opponent_names(game) if "search" not in game.ladder.get(name, name)]
+    plain = ((name, game.ladder.get(name, name)) for name in opponent_names(game))
+    return [name for name, meant in plain if "search" not in meant and "plan" not in meant]
 
 
 def is_timed(game: Game, name: str) -> bool:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from card_envs.engine.compile import bind
 from card_envs.engine.rng import derive, table_keys
 from card_envs.game import Game, Int8s, Int64s, UInt64s
+from card_envs.opponents.lines import Lines, single_moves
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.rollouts import played_out
 from card_envs.opponents.search import TO_THE_END
-from card_envs.opponents.searching import Scratch, Trials, draw_likely_world, new_scratch, no_trials, try_moves
+from card_envs.opponents.searching import Scratch, Trials, draw_likely_world, new_scratch, no_trials, try_lines
 from card_envs.opponents.value import NO_NET, Net
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for a lead o
 
 
 def try_tables(
-    first: int, last: int, states: NDArray[Any], keys: UInt64s, worlds: int, own: Int64s, live: Int8s, horizon: int,
-    net: Net, scratch: Scratch, trials: Trials,
+    first: int, last: int, states: NDArray[Any], keys: UInt64s, worlds: int, lines: Lines, own: Int64s, live: Int8s,
+    horizon: int, net: Net, scratch: Scratch, trials: Trials,
 ) -> None:  # fmt: skip
     """Try all moves of each table, first in the deal itself; `live` [B, A]: the legal moves without the own one."""
     for i in range(first, last):
@@ -44,7 +45,7 @@ def try_tables(
             if world:
                 scratch.stream[0] = derive(keys[i], world)
                 draw_likely_world(states[i], 0, scratch.stream, scratch.states)
-            try_moves(own[i], live[i], horizon, net, scratch, found)
+            try_lines(lines, own[i], live[i], horizon, net, scratch, found)
 
 
 def leads_over(
@@ -73,7 +74,9 @@ def leads_over(
     live[np.arange(len(own)), own] = 0
     trials, scratch = no_trials(mask.shape), new_scratch(game, net)
     keys = table_keys(seed, np.arange(len(own)))
-    bind(try_tables, game, PLAYER)(0, len(own), states, keys, worlds, own, live, horizon, net, scratch, trials)
+    bind(try_tables, game, PLAYER)(
+        0, len(own), states, keys, worlds, single_moves(mask.shape[1]), own, live, horizon, net, scratch, trials
+    )
     return (trials.leads / worlds).astype(np.float32)
 
 

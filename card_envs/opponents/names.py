@@ -8,6 +8,8 @@
            | "search:" T "ms"       the same for T milliseconds a move, on all cores
            | "search:" NAME "-" N   guided by a policy, cut short by a value network if there is one; T "ms" for N
            | "rollout:" NAME "-" N  the same, but the policy plays the deals out, to the end; T "ms" for N
+           | "plan-" N | "plan:" T "ms" | "plan:" NAME "-" N
+                                    as a search, but lines of moves are compared, up to where something hidden shows
            | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
            | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
            | SHIPPED                a trained network that comes with the package, or a rung of the game's ladder:
@@ -37,14 +39,14 @@ from card_envs.opponents.search import Guide, SearchPolicy
 
 MODELS = Path(__file__).parent / "models"
 LONGEST = 4096  # characters: as long as a path may be
-SEARCHING = ("search-64", "search-1024")  # shown of all numbers of worlds
+SEARCHING = ("search-64", "search-1024", "plan-64")  # shown of all numbers of worlds
 TIMED = "search:100ms"  # shown to whoever writes a time otherwise
 WORLDS = r"([1-9]\d{0,6})"
 TIME = r"([1-9]\d{0,5})ms"
-SEARCH = re.compile(rf"search-{WORLDS}|search:{TIME}")
-KINDS = ("search", "rollout")  # of searches with a policy
+SEARCH = re.compile(rf"(search|plan)(?:-{WORLDS}|:{TIME})")
+KINDS = ("search", "rollout", "plan")  # of searches with a policy
 GUIDED = re.compile(rf"({'|'.join(KINDS)}):(.+)-(?:{WORLDS}|{TIME})")
-NO_TIME = re.compile(r"search:\d\w*")  # and no class either
+NO_TIME = re.compile(r"(search|plan):\d\w*")  # and no class either
 PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
 
 
@@ -75,18 +77,20 @@ class Searching:
         worlds, milliseconds: one of them.
         guide: who guides it.
         plays_on: whether the guide plays the deals out.
+        plans: whether it compares lines of moves.
     """
 
     worlds: int | None
     guide: Name | None = None
     milliseconds: int | None = None
     plays_on: bool = False
+    plans: bool = False
 
     def policy(self, game: Game, guide: Guide | None = None) -> SearchPolicy:
         """As it was asked for."""
         if self.milliseconds is None:
-            return SearchPolicy(game, self.worlds or 0, guide=guide)
-        return SearchPolicy(game, guide=guide, seconds=self.milliseconds / 1000)
+            return SearchPolicy(game, self.worlds or 0, guide=guide, plans=self.plans)
+        return SearchPolicy(game, guide=guide, seconds=self.milliseconds / 1000, plans=self.plans)
 
 
 @dataclass(frozen=True)
@@ -159,9 +163,10 @@ def _player(text: str, short: str) -> Player:
     if short in ("trivial", "greedy"):
         return Scripted(short)
     if search := SEARCH.fullmatch(short):
-        return Searching(_number(search[1]), None, _number(search[2]))
+        return Searching(_number(search[2]), None, _number(search[3]), plans=search[1] == "plan")
     if guided := GUIDED.fullmatch(short):
-        return Searching(_number(guided[3]), parse(guided[2]), _number(guided[4]), guided[1] == "rollout")
+        kind = guided[1]
+        return Searching(_number(guided[3]), parse(guided[2]), _number(guided[4]), kind == "rollout", kind == "plan")
     if phased := PHASED.fullmatch(short):
         return Phased(phased[1], parse(phased[2]), parse(phased[3]))
     if ":" in short and not NO_TIME.fullmatch(short):

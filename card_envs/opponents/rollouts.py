@@ -109,7 +109,7 @@ class Rollouts:
         bind(draw_worlds, self.game, PLAYER)(
             0, len(table), table, world, tables.states, tables.keys, swaps, np.zeros(1, np.uint64), scratch, states
         )
-        own, tried = tables.own[table], tables.live[table]
+        own, tried = tables.own[table], tables.live[table]  # lines of one move, with the number of that
         tried[np.arange(len(table)), own] = 1
         results, moves = played_out(self.game, states, tried, self.player, self.rng)
         leads = np.where(tried, results - np.take_along_axis(results, own[:, None], axis=1), 0)

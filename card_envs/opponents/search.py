@@ -2,32 +2,46 @@
 
 Perfect-information Monte Carlo (Ginsberg 2001), with the same worlds for all moves of a decision. Worlds that don't
 explain what the other seats did are drawn less often: in Back Alley search believes bids and cards.
+
+A search that plans compares lines of moves instead, up to where something hidden shows or others move, and plays the
+best one to its end without another look: on the way nothing new becomes known.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import UINT64, check_game, checked, whole_number
+from card_envs.engine.buffers import UINT64, check_game, checked, truth, whole_number
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s, UInt64s
-from card_envs.opponents.policy import Advice, Evaluation, Policy, Turn, name_of, probabilities_of
-from card_envs.opponents.rollouts import Rollouts
+from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach, single_moves
+from card_envs.opponents.policy import (
+    Advice,
+    Evaluation,
+    Policy,
+    Turn,
+    name_of,
+    probabilities_of,
+    turn_of_states,
+)
+from card_envs.opponents.rollouts import Rollouts, play_at
 from card_envs.opponents.searching import (
+    FIRST_LOOK,
     Budget,
     Floats,
     Scratch,
     Tables,
     Trials,
-    choose_moves,
+    choose_lines,
     enter_race,
     judge_stage,
     new_scratch,
@@ -51,6 +65,11 @@ MANY, WORTH_SHARING = 4, 5e-4  # seconds
 MOST_SWAPS = 512
 SWAPS_IN_A_SECOND = 2e6  # the square of what a timed search does in a second: half its worlds, again
 LEAST_PROBABILITY = 0.01  # moves that a trained guide thinks less likely are not tried
+# Lines that a plan chooses from: so many for each world of the budget, at most so many. A search that has a time spends
+# up to a quarter of it on its first look at them.
+LINES_PER_WORLD, MOST_LINES = 8, 8192
+FIRST_SHARE, SECONDS_A_LINE = 0.25, 5e-5  # for a playout, until it is known how long they take
+REMEMBERED = 1 << 16  # positions on the way of plans; all are forgotten when there are more
 
 
 @dataclass(frozen=True)
@@ -80,15 +99,22 @@ class SearchResult(NamedTuple):
 
     Attributes:
         own: [n] the moves that needed no reason.
-        chosen: [n] the moves.
-        trials: [n, A] what became of each move.
+        expected: [n] points that the own line brings on the mean.
+        lines: [n, L] the moves to make, one after the other; NO_MOVE where a line has ended.
+        trials: [n, A] what became of each move, or of the best line that begins with it.
         moves: made in all worlds.
     """
 
     own: Int64s
-    chosen: Int64s
+    expected: Floats
+    lines: NDArray[np.int16]
     trials: Trials
     moves: int
+
+    @property
+    def chosen(self) -> Int64s:
+        """[n] the moves to make now."""
+        return self.lines[:, 0].astype(np.int64)
 
 
 class SearchPolicy:
@@ -101,6 +127,7 @@ class SearchPolicy:
         num_threads: int | None = None,
         guide: Guide | None = None,
         seconds: float | None = None,
+        plans: bool = False,
     ) -> None:
         """Search with a budget.
 
@@ -115,6 +142,7 @@ class SearchPolicy:
             seconds: for each decision, which has all threads to itself; fewer worlds are looked at then. How many
                 depends on the machine, so that a search that this cuts short does not repeat exactly. What has begun
                 is ended, which matters where a guide plays on: its first eight worlds may take longer.
+            plans: whether lines of moves are compared up to where something hidden shows, instead of moves.
         """
         check_game(game)
         self.game = game
@@ -127,11 +155,23 @@ class SearchPolicy:
         if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
             raise ValueError(f"seconds: expected a number above 0, got {seconds!r:.80}")
         self.seconds = seconds
+        self.plans = truth(plans, "plans")
+        if plans and guide is not None and guide.plays_on:
+            raise ValueError("guide: who plays on can't make plans")
+        self.remembered: dict[bytes, int] = {}  # the next moves of plans, by what the seat sees there
+        self.seconds_a_line = SECONDS_A_LINE
         timed = MOST_SWAPS if seconds is None else int(math.sqrt(SWAPS_IN_A_SECOND * seconds))
         self.swaps = min(num_worlds // 2, timed, MOST_SWAPS) if hasattr(game.bot, "swap_hidden") else 0
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.search(turn, rng).chosen
+        if not self.plans:
+            return self.search(turn, rng).chosen
+        turn = turn.anew()
+        moves = np.array([self.remembered.get(sight_of(*seen), NO_MOVE) for seen in zip(turn.obs, turn.mask)], np.int64)
+        new = moves == NO_MOVE
+        if new.any():
+            moves[new] = self.search(turn.at(new), rng).chosen
+        return moves
 
     def probabilities(self, turn: Turn) -> NDArray[np.float32]:
         chosen = self.act(turn, np.random.default_rng(0))
@@ -141,18 +181,16 @@ class SearchPolicy:
         """What each move brings in points by the end of the deal; nan where it was not tried."""
         found = self.search(turn, rng)
         trials, worlds = found.trials, found.trials.worlds
-        rows = np.arange(len(turn))
         with np.errstate(invalid="ignore", divide="ignore"):
-            expected = trials.sums[rows, found.own] / worlds[rows, found.own]
             leads = np.where(worlds > 0, trials.leads / worlds, np.nan)
             errors = standard_error(trials.sums, trials.squares, worlds)
             lead_errors = standard_error(trials.leads, trials.lead_squares, worlds)
-        return Evaluation(expected[:, None] + leads, errors, leads, lead_errors, worlds, found.chosen)
+        return Evaluation(found.expected[:, None] + leads, errors, leads, lead_errors, worlds, found.chosen)
 
     def within(self, seconds: float) -> SearchPolicy:
         """The same search in one thread, cut short where it would take longer for a decision."""
         seconds = seconds if self.seconds is None else min(seconds, self.seconds)
-        return SearchPolicy(self.game, self.num_worlds, 1, self.guide, seconds)
+        return SearchPolicy(self.game, self.num_worlds, 1, self.guide, seconds, self.plans)
 
     def _proposals(self, turn: Turn) -> tuple[NDArray[np.int64], Int8s]:
         """[n] the moves to beat, and [n, A] those to try, all of them legal."""
@@ -172,20 +210,58 @@ class SearchPolicy:
         states = turn.worlds(rng, 1)[:, 0].copy()
         n = len(turn)
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
-        trials = no_trials(turn.mask.shape)
-        own, live = self._proposals(turn)
+        own, tried = self._proposals(turn)
         horizon, net = TO_THE_END, NO_NET
         if self.guide is not None and self.guide.value is not None:
             horizon, net = self.guide.horizon, checked_net(self.game, self.guide.value.net)
-        race = enter_race(own, live)
-        tables = Tables(states, keys, own, live, race)
+        step = 1 if self.seconds is not None else MANY * self.num_threads if self.plans else max(n, 1)
+        expected, trials = np.zeros(n), no_trials(turn.mask.shape)
+        lines = np.full((n, LONGEST if self.plans else 1), NO_MOVE, np.int16)
         moves = 0
-        step = n if self.seconds is None else 1
         with self._crew(net, keys) as crew:
-            for first in range(0, n, max(step, 1)):
+            for first in range(0, n, step):
                 part = slice(first, first + step)
-                moves += self._search(tables.at(part), Trials._make(array[part] for array in trials), horizon, crew)
-        return SearchResult(own, choose_moves(own, live, DOUBT, trials), trials, moves)
+                tables = self._tables(states[part], keys[part], own[part], tried[part])
+                found = no_trials(tables.live.shape)
+                moves += self._search(tables, found, horizon, crew)
+                rows, best = np.arange(len(tables.own)), choose_lines(tables.own, tables.live, DOUBT, found)
+                lines[part] = tables.lines[rows, best]
+                with np.errstate(invalid="ignore"):  # a move without rivals is not tried
+                    expected[part] = found.sums[rows, tables.own] / found.worlds[rows, tables.own]
+                gather_by_move(tables.lines[:, :, 0], found, Trials._make(array[part] for array in trials))
+        if self.plans:
+            self._remember(states, lines)
+        return SearchResult(own, expected, lines, trials, moves)
+
+    def _tables(self, states: NDArray[Any], keys: UInt64s, own: Int64s, tried: Int8s) -> Tables:
+        """What is searched, before anything is tried: lines of one move, or plans."""
+        n, num_actions = tried.shape
+        if not self.plans:
+            lines = np.tile(single_moves(num_actions), (n, 1, 1))
+            return Tables(states, keys, lines, own, tried, enter_race(own, tried))
+        wanted = LINES_PER_WORLD * self.num_worlds
+        if self.seconds is not None:
+            wanted = min(wanted, int(FIRST_SHARE * self.seconds / (FIRST_LOOK * self.seconds_a_line)))
+        most = max(min(wanted, MOST_LINES), 2 * num_actions)
+        lines, live = np.empty((n, most, LONGEST), np.int16), np.zeros((n, most), np.int8)
+        bind(find_lines, self.game, PLAYER)(
+            0, n, states, own, tried, self.guide is None, new_reach(self.game, most), lines, live
+        )
+        first = np.zeros(n, np.int64)
+        return Tables(states, keys, lines, first, live, enter_race(first, live))
+
+    def _remember(self, states: NDArray[Any], lines: NDArray[np.int16]) -> None:
+        """Note what comes next wherever lines lead; `states` are played on."""
+        if len(self.remembered) > REMEMBERED:
+            self.remembered.clear()
+        for step in range(1, lines.shape[1]):
+            going = np.flatnonzero(lines[:, step] != NO_MOVE)
+            if not len(going):
+                return
+            bind(play_at, self.game)(0, len(going), states, going, lines[going, step - 1].astype(np.int64))
+            turn = turn_of_states(self.game, states[going])
+            for obs, mask, move in zip(turn.obs, turn.mask, lines[going, step].tolist()):
+                self.remembered[sight_of(obs, mask)] = move
 
     def _crew(self, net: Net, keys: UInt64s) -> Crew | Rollouts:
         if self.guide is not None and self.guide.plays_on:
@@ -193,7 +269,7 @@ class SearchPolicy:
         return Crew(self.game, self.num_threads, net)
 
     def _search(self, tables: Tables, trials: Trials, horizon: int, crew: Crew | Rollouts) -> int:
-        """Try the moves at these tables until all is found out, or the budget is spent."""
+        """Try the lines at these tables until all is found out, or the budget is spent."""
         judge = bind(judge_stage)
         n, moves = len(tables.own), 0
         budget = budget_of(LONGER * self.num_worlds, horizon, self.swaps)
@@ -203,6 +279,7 @@ class SearchPolicy:
             moves += crew.try_stage(tables, budget, trials)
             unsettled = judge(0, n, tables.live, budget, tables.race, trials)
             if self.seconds is not None:
+                self.seconds_a_line = (time.perf_counter() - start) / max(1, int(trials.worlds.sum()))
                 share = (time.perf_counter() - start) / self.seconds
                 if share >= 1:
                     break
@@ -235,15 +312,15 @@ class Crew:
             self.pool.shutdown()
 
     def try_stage(self, tables: Tables, budget: Budget, trials: Trials) -> int:
-        """Try the moves in the worlds of a stage; returns how many moves were made in all worlds."""
-        n, num_actions = tables.live.shape
+        """Try the lines in the worlds of a stage; returns how many moves were made in all worlds."""
+        n, num_lines = tables.live.shape
         threads = len(self.scratches)
         start = time.perf_counter()
         if self.pool is None or not (n >= MANY * threads or self.last_stage > WORTH_SHARING):
             moves = self.loop(0, n, 1, *tables, budget, self.net, self.scratches[0], trials)
         else:
             parts = 1 if n >= MANY * threads else -(-threads // n)
-            found = trials if parts == 1 else no_trials((n * parts, num_actions))
+            found = trials if parts == 1 else no_trials((n * parts, num_lines))
             bounds = [n * parts * k // threads for k in range(threads + 1)]
 
             def work(first: int, last: int, scratch: Scratch) -> int:
@@ -252,9 +329,30 @@ class Crew:
             moves = sum(self.pool.map(work, bounds[:-1], bounds[1:], self.scratches))
             if parts > 1:
                 for whole, shares in zip(trials, found):
-                    whole += shares.reshape(n, parts, num_actions).sum(axis=1)
+                    whole += shares.reshape(n, parts, num_lines).sum(axis=1)
         self.last_stage = time.perf_counter() - start
         return moves
+
+
+def gather_by_move(first_moves: NDArray[np.int16], found: Trials, trials: Trials) -> None:
+    """Write what became of each move: that of the line which begins with it and got furthest, or has the best lead.
+
+    Args:
+        first_moves: [n, C] what lines begin with.
+        found: [n, C] what became of lines.
+        trials: [n, A] is written.
+    """
+    with np.errstate(invalid="ignore"):
+        leads = np.where(found.worlds > 0, found.leads / found.worlds, -np.inf)
+    for i, order in enumerate(np.lexsort((leads, found.worlds))):  # the best one last, which overwrites the others
+        order = order[found.worlds[i, order] > 0]
+        for whole, lines in zip(trials, found):
+            whole[i, first_moves[i, order]] = lines[i, order]
+
+
+def sight_of(obs: Int8s, mask: Int8s) -> bytes:
+    """What a seat sees, in few bytes."""
+    return hashlib.blake2b(obs.tobytes() + mask.tobytes(), digest_size=16).digest()
 
 
 def standard_error(sums: Floats, squares: Floats, worlds: Int64s) -> Floats:
@@ -269,7 +367,7 @@ def why_not(best: Advice, other: Advice) -> str:
     """Why a search does not play a move, in words; empty where its margin says it."""
     assert best.margin is not None and other.margin is not None
     if other.worlds == 0:
-        return "not tried, for its guide finds it unlikely"
+        return "not tried: its guide finds it unlikely, or it comes to the same as another"
     if other.worlds < best.worlds:
         return f"dropped after {other.worlds} of {best.worlds} worlds: no better"
     if (other.margin, other.error) == (best.margin, best.error):

@@ -1,11 +1,13 @@
-"""The loop of search: draw worlds, play every move out in each, drop what falls behind, halve the rest, choose.
+"""The loop of search: draw worlds, play every line out in each, drop what falls behind, choose.
 
-The own move stands against all others. These lose their worse half in each of as many rounds as leave one of them
-(sequential halving: Karnin, Koren & Somekh 2013), whoever would not be chosen even with luck leaves earlier (racing:
-Maron & Moore 1994), and the last one, which gets more worlds while it is in doubt, is played if it is better beyond
-doubt. All moves are tried in the same worlds, and compared by their leads over the own one there.
+A line is a move, or several that a seat makes one after the other; then a scripted player goes on. The own line stands
+against all others. Whenever the number of worlds has doubled, so many of them are left that each doubling costs the
+same, one after the worlds of the budget (sequential halving: Karnin, Koren & Somekh 2013). Whoever would not be chosen
+even with luck leaves earlier (racing: Maron & Moore 1994), and the last one, which gets more worlds while it is in
+doubt, is played if it is better beyond doubt. All lines are tried in the same worlds, and compared by their leads over
+the own one there.
 
-A search goes by stages, between which moves are judged. World number w of a table has a stream of its own, and results
+A search goes by stages, between which lines are judged. World number w of a table has a stream of its own, and results
 are whole multiples of a 64th of a point, so that their sums are exact: whoever shares the worlds of a stage among
 threads, in whatever way, gets the same search.
 """
@@ -32,9 +34,10 @@ from card_envs.game import (
     standing,
     swap_hidden,
 )
+from card_envs.opponents.lines import NO_MOVE, Lines
 from card_envs.opponents.value import Net, value_of
 
-FIRST_LOOK = 8  # worlds after which moves are judged
+FIRST_LOOK = 8  # worlds after which lines are judged
 MOST_DRAWS = 12  # for a world that explains what the others did
 FRACTION = 64.0  # of a point: what a network says is rounded to it
 
@@ -45,11 +48,11 @@ class Budget(NamedTuple):
     """How much a search does.
 
     Attributes:
-        worlds: after which one rival of the own move is left.
+        worlds: after which one rival of the own line is left.
         most: worlds for that one, while it is in doubt.
-        doubt: standard errors by which another move must be better than the own one.
+        doubt: standard errors by which another line must be better than the own one.
         luck: standard deviations that a mean lead is given to move by to the end.
-        horizon: moves after the first that are played out at most; then a network says what the position is worth.
+        horizon: moves after a line that are played out at most; then a network says what the position is worth.
         swaps: steps of a Markov chain that make a world explain better what the others did.
     """
 
@@ -62,14 +65,14 @@ class Budget(NamedTuple):
 
 
 class Trials(NamedTuple):
-    """What became of the moves: of each table [B, A] or of one [A].
+    """What became of the lines: of each table [B, C] or of one [C].
 
     Attributes:
         sums: of the results (`standing` of the mover).
         squares: of these, summed.
-        leads: of the results over those of the own move in the same worlds, summed.
+        leads: of the results over those of the own line in the same worlds, summed.
         lead_squares: of these, summed.
-        worlds: in which the move was tried.
+        worlds: in which the line was tried.
     """
 
     sums: Floats
@@ -84,15 +87,11 @@ class Race(NamedTuple):
 
     Attributes:
         worlds: [B] that were tried.
-        rivals: [B] moves besides the own one that are left; 0 where nothing is left to find out.
-        rounds: [B] of halving.
-        halved: [B] how many of these are over.
+        rivals: [B] lines besides the own one that are left; 0 where nothing is left to find out.
     """
 
     worlds: Int64s
     rivals: Int64s
-    rounds: Int64s
-    halved: Int64s
 
 
 class Tables(NamedTuple):
@@ -101,28 +100,25 @@ class Tables(NamedTuple):
     Attributes:
         states: [B].
         keys: [B] of the streams of the worlds.
-        own: [B] the moves that need no reason.
-        live: [B, A] their rivals that are left.
+        lines: [B, C, L] moves; NO_MOVE where a line has ended.
+        own: [B] the lines that need no reason.
+        live: [B, C] their rivals that are left.
         race: how far it has come.
     """
 
     states: NDArray[Any]
     keys: UInt64s
+    lines: Lines
     own: Int64s
     live: Int8s
     race: Race
-
-    def at(self, part: slice) -> Tables:
-        """Some of the tables; what is written there is written here."""
-        race = Race(*(array[part] for array in self.race))
-        return Tables(self.states[part], self.keys[part], self.own[part], self.live[part], race)
 
 
 class Scratch(NamedTuple):
     """What one thread works with.
 
     Attributes:
-        states: [2] the world, and what a move makes of it.
+        states: [2] the world, and what a line makes of it.
         stream: [1] of the world.
         full: [D] a full state, padded to a multiple of 8.
         layers: [2, widest] of the value network.
@@ -150,46 +146,44 @@ def enter_race(own: Int64s, live: Int8s) -> Race:
     """At the start.
 
     Args:
-        own: [B] the moves that need no reason.
-        live: [B, A] the moves to try; the own one is taken out: it is tried everywhere, and never dropped.
+        own: [B] the lines that need no reason.
+        live: [B, C] the lines to try; the own one is taken out: it is tried everywhere, and never dropped.
     """
     live[np.arange(len(own)), own] = 0
     rivals = live.sum(axis=1, dtype=np.int64)
-    rounds = np.array([max(1, int(number - 1).bit_length()) for number in rivals], np.int64)
-    return Race(np.zeros_like(rivals), rivals, rounds, np.zeros_like(rivals))
+    return Race(np.zeros_like(rivals), rivals)
 
 
 def stage_end(i: int, budget: Budget, race: Race) -> int:
-    """The number of worlds after which the moves of a table are judged next."""
+    """The number of worlds after which the lines of a table are judged next."""
     tried = race.worlds[i]
     if race.rivals[i] == 0:
         return tried
     end = FIRST_LOOK
     while end <= tried:  # 8, 16, 32 …
         end *= 2
-    if race.halved[i] < race.rounds[i]:
-        end = min(end, -(-budget.worlds * (race.halved[i] + 1) // race.rounds[i]))
-    return max(tried, min(end, budget.most))
+    return max(tried, min(end, budget.worlds if tried < budget.worlds else budget.most))
 
 
 def try_stage(
-    first: int, last: int, parts: int, states: NDArray[Any], keys: UInt64s, own: Int64s, live: Int8s, race: Race,
-    budget: Budget, net: Net, scratch: Scratch, trials: Trials,
+    first: int, last: int, parts: int, states: NDArray[Any], keys: UInt64s, lines: Lines, own: Int64s, live: Int8s,
+    race: Race, budget: Budget, net: Net, scratch: Scratch, trials: Trials,
 ) -> int:  # fmt: skip
-    """Try the moves of tables in the worlds of the stage at hand, from what the seat to move knows.
+    """Try the lines of tables in the worlds of the stage at hand, from what the seat to move knows.
 
     Args:
         first, last: which items; `parts` items in a row share the worlds of a table.
         parts: see there.
         states: [B]; they stay as they are.
         keys: [B] of the streams of the worlds.
-        own: [B] the moves that need no reason.
-        live: [B, A] their rivals.
+        lines: [B, C, L] moves.
+        own: [B] the lines that need no reason.
+        live: [B, C] their rivals.
         race: how far the tables have come.
         budget: how much is done.
         net: of positions at the horizon.
         scratch: to work with.
-        trials: [B * parts, A] grow.
+        trials: [B * parts, C] grow.
 
     Returns:
         how many moves were made in all worlds.
@@ -205,7 +199,7 @@ def try_stage(
         for world in range(begin + number * part // parts, begin + number * (part + 1) // parts):
             scratch.stream[0] = derive(keys[i], world)
             draw_likely_world(states[i], budget.swaps, scratch.stream, scratch.states)
-            moves += try_moves(own[i], live[i], budget.horizon, net, scratch, found)
+            moves += try_lines(lines[i], own[i], live[i], budget.horizon, net, scratch, found)
     return moves
 
 
@@ -219,12 +213,10 @@ def judge_stage(first: int, last: int, live: Int8s, budget: Budget, race: Race, 
             leads, squares = trials.leads[i], trials.lead_squares[i]
             if tried >= FIRST_LOOK and tried & (tried - 1) == 0:
                 race.rivals[i] = drop_clear_cases(tried, live[i], budget, race.rivals[i], leads, squares)
-            while race.rivals[i] > 0 and race.halved[i] < race.rounds[i] and (
-                tried * race.rounds[i] >= budget.worlds * (race.halved[i] + 1)
-            ):  # fmt: skip
-                race.halved[i] += 1
-                drop_worst(live[i], race.rivals[i] // 2, leads)
-                race.rivals[i] -= race.rivals[i] // 2
+            room = max(budget.worlds // tried, 1)
+            if race.rivals[i] > room:
+                drop_worst(live[i], race.rivals[i] - room, leads)
+                race.rivals[i] = room
         unsettled += race.rivals[i] > 0 and tried < budget.most
     return unsettled
 
@@ -257,23 +249,29 @@ def draw_likely_world(state: State, swaps: int, stream: UInt64s, states: NDArray
             kept = likely
 
 
-def try_moves(own: int, live: Int8s, horizon: int, net: Net, scratch: Scratch, trials: Trials) -> int:
-    """Play the own move and its rivals out in the world at hand; returns how many moves that took."""
+def try_lines(
+    lines: Lines, own: int, live: Int8s, horizon: int, net: Net, scratch: Scratch, trials: Trials
+) -> int:  # fmt: skip
+    """Play the own line and its rivals out in the world at hand; returns how many moves that took."""
     seat = scratch.states[0].seat
     own_result = 0.0
     moves = 0
     for turn in range(live.shape[0] + 1):
-        action = turn - 1 if turn else own
-        if turn and live[action] == 0:
+        line = turn - 1 if turn else own
+        if turn and live[line] == 0:
             continue
         scratch.states[1] = scratch.states[0]
         state = scratch.states[1]
-        play(state, action)
+        for step in range(lines.shape[1]):
+            if lines[line, step] == NO_MOVE:
+                break
+            play(state, lines[line, step])
+            moves += 1
         left = horizon
         while left > 0 and not state.needs_deal:
             play(state, bot_move(state))
             left -= 1
-        moves += horizon - left + 1
+        moves += horizon - left
         result = float(standing(state, seat))
         if not state.needs_deal:
             observe_all(state, seat, scratch.full)
@@ -281,11 +279,11 @@ def try_moves(own: int, live: Int8s, horizon: int, net: Net, scratch: Scratch, t
         if turn == 0:
             own_result = result
         lead = result - own_result
-        trials.sums[action] += result
-        trials.squares[action] += result * result
-        trials.leads[action] += lead
-        trials.lead_squares[action] += lead * lead
-        trials.worlds[action] += 1
+        trials.sums[line] += result
+        trials.squares[line] += result * result
+        trials.leads[line] += lead
+        trials.lead_squares[line] += lead * lead
+        trials.worlds[line] += 1
     return moves
 
 
@@ -296,16 +294,16 @@ def drop_clear_cases(tried: int, live: Int8s, budget: Budget, rivals: int, leads
     """
     decided = False
     left = rivals
-    for action in range(live.shape[0]):
-        if live[action]:
-            lead = leads[action] / tried
-            variance = max(squares[action] / tried - lead * lead, 0.0)
+    for line in range(live.shape[0]):
+        if live[line]:
+            lead = leads[line] / tried
+            variance = max(squares[line] / tried - lead * lead, 0.0)
             still = budget.luck * np.sqrt(
                 variance * (1 / tried - 1 / budget.most)
             )  # how far the mean may move to the end
             wanted = budget.doubt * np.sqrt(variance / budget.most)
             if lead + still <= wanted:  # such as who has done like the own move everywhere
-                live[action] = 0
+                live[line] = 0
                 left -= 1
             elif lead - still >= wanted:
                 decided = rivals == 1
@@ -313,16 +311,16 @@ def drop_clear_cases(tried: int, live: Int8s, budget: Budget, rivals: int, leads
 
 
 def drop_worst(live: Int8s, number: int, leads: Floats) -> None:
-    """Take out that many of the moves with the lowest sums."""
+    """Take out that many of the lines with the lowest sums."""
     for _ in range(number):
         worst = -1
-        for action in range(live.shape[0]):
-            if live[action] and (worst < 0 or leads[action] <= leads[worst]):
-                worst = action
+        for line in range(live.shape[0]):
+            if live[line] and (worst < 0 or leads[line] <= leads[worst]):
+                worst = line
         live[worst] = 0
 
 
-def choose_moves(own: Int64s, live: Int8s, doubt: float, trials: Trials) -> Int64s:
+def choose_lines(own: Int64s, live: Int8s, doubt: float, trials: Trials) -> Int64s:
     """[B] the best rival that is left, if it is better beyond doubt; else the own move."""
     leads = np.where(live != 0, trials.leads, -np.inf)
     best = leads.argmax(axis=1)
