@@ -202,7 +202,7 @@ def test_why_a_search_does_not_play_a_move() -> None:
         (3.0, 2.0, 64, "more perhaps by chance alone"),
         (2.0, 0.5, 64, "the same in all worlds as a"),
         (-3.0, 1.0, 8, "dropped after 8 of 64 worlds: no better"),
-        (float("nan"), float("nan"), 0, "not tried, for its guide finds it unlikely"),
+        (float("nan"), float("nan"), 0, "not tried: its guide finds it unlikely, or it comes to the same as another"),
     ):
         assert why_not(best, Advice("b", 0.0, margin, error, worlds)) == why
 
