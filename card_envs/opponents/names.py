@@ -219,7 +219,8 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
         name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote;
             `"module:Class"`: a `Policy`, made by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds
             that one of these guides; `"search:100ms"`, `"search:POLICY-100ms"`: for 100 ms a move;
-            `"rollout:POLICY-N"`: the same, but the policy plays the deals out; or two of these as one player:
+            `"rollout:POLICY-N"`: the same, but the policy plays the deals out; `"plan-N"`, `"plan:100ms"`,
+            `"plan:POLICY-N"`: searches that compare lines of moves; or two of these as one player:
             `"bidding=ppo+greedy"` bids like `ppo` and does everything else like `greedy`.
         game: needed for short names and classes; otherwise checked.
         sampled: a trained network draws its moves from its probabilities, unless it was made to play the likeliest;
