@@ -225,7 +225,7 @@ class OptionalRules(Protocol):
         """Whether a legal action may show the seat to move a card that it can't know; default: every action may.
 
         Networks that look at what a move changes draw a world for it, and take nothing for a fact that differs between
-        worlds. A move that reveals nothing needs one world instead of several.
+        worlds. A move that reveals nothing needs one world instead of several, and a search that plans goes on from it.
         """
 
 
