@@ -19,7 +19,7 @@ from card_envs.opponents.afterstates import sight
 LONGEST = 32  # moves of a line
 NO_MOVE = -1  # after the last of a line
 
-Lines = NDArray[np.int16]  # [C, LONGEST] of a table, or [B, C, LONGEST]; NO_MOVE where a line has ended
+Lines = NDArray[np.int16]  # [C, L] of a table, or [B, C, L] with L up to LONGEST; NO_MOVE where a line has ended
 
 
 class Reach(NamedTuple):

@@ -222,13 +222,15 @@ class SearchPolicy:
             for first in range(0, n, step):
                 part = slice(first, first + step)
                 tables = self._tables(states[part], keys[part], own[part], tried[part])
-                found = no_trials(tables.live.shape)
+                shares = Trials._make(array[part] for array in trials)
+                found = no_trials(tables.live.shape) if self.plans else shares
                 moves += self._search(tables, found, horizon, crew)
                 rows, best = np.arange(len(tables.own)), choose_lines(tables.own, tables.live, DOUBT, found)
                 lines[part] = tables.lines[rows, best]
                 with np.errstate(invalid="ignore"):  # a move without rivals is not tried
                     expected[part] = found.sums[rows, tables.own] / found.worlds[rows, tables.own]
-                gather_by_move(tables.lines[:, :, 0], found, Trials._make(array[part] for array in trials))
+                if self.plans:
+                    gather_by_move(tables.lines[:, :, 0], found, shares)
         if self.plans:
             self._remember(states, lines)
         return SearchResult(own, expected, lines, trials, moves)

@@ -302,7 +302,7 @@ def drop_clear_cases(tried: int, live: Int8s, budget: Budget, rivals: int, leads
                 variance * (1 / tried - 1 / budget.most)
             )  # how far the mean may move to the end
             wanted = budget.doubt * np.sqrt(variance / budget.most)
-            if lead + still <= wanted:  # such as who has done like the own move everywhere
+            if lead + still <= wanted:  # such as who has done like the own line everywhere
                 live[line] = 0
                 left -= 1
             elif lead - still >= wanted:
@@ -321,7 +321,7 @@ def drop_worst(live: Int8s, number: int, leads: Floats) -> None:
 
 
 def choose_lines(own: Int64s, live: Int8s, doubt: float, trials: Trials) -> Int64s:
-    """[B] the best rival that is left, if it is better beyond doubt; else the own move."""
+    """[B] the best rival that is left, if it is better beyond doubt; else the own line."""
     leads = np.where(live != 0, trials.leads, -np.inf)
     best = leads.argmax(axis=1)
     rows = np.arange(len(own))
