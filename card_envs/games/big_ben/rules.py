@@ -660,9 +660,9 @@ def reveals(state: State, action: int) -> bool:
 
 @rule
 def standing(state: State, seat: int) -> int:
-    """The square of the cards placed, over 92; a won game counts twice."""
+    """Cards placed; a won game counts twice."""
     placed = int(state.num_placed)
-    return 2 * PACK_SIZE if placed == PACK_SIZE else placed * placed // PACK_SIZE
+    return 2 * placed if placed == PACK_SIZE else placed
 
 
 @rule
