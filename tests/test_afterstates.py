@@ -9,6 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.engine.compile import bind
+from card_envs.engine.dealing import draw_world
+from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
 from card_envs.opponents.afterstates import (
     CARDS_AHEAD,
@@ -21,9 +23,17 @@ from card_envs.opponents.afterstates import (
     move_fields,
     move_scale,
 )
-from card_envs.opponents.network import AfterstatePolicy, SettledPolicy
+from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach, sight
+from card_envs.opponents.mover import Mover, line_scores
+from card_envs.opponents.network import ILLEGAL, AfterstatePolicy, SettledPolicy
 from card_envs.opponents.policy import turn_of_states
 from tests.conftest import positions, redealt, some
+
+
+def random_policy(game: Game, kind: type[AfterstatePolicy], hidden: list[int]) -> AfterstatePolicy:
+    """A network that has learned nothing."""
+    rng, shapes = np.random.default_rng(1), kind.shapes(game.rules, hidden)
+    return kind(game, {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()})
 
 
 def dense(game: Game, after: Afterstates) -> NDArray[np.float32]:
@@ -147,6 +157,90 @@ def test_settled_moves_lead_where_greedy_would(game: Game) -> None:
     np.testing.assert_array_equal(found[over, :size], certain[~alike][over])
 
 
+def draw_six(first: int, last: int, states: Any, obs: Any, key: Any, worlds: Any) -> None:
+    """The worlds that settled moves lead to, [B, WORLDS_AHEAD]; `obs` is padded."""
+    for i in range(first, last):
+        key[0] = sight(obs[i])
+        world = states[i]
+        for k in range(WORLDS_AHEAD):
+            draw_world(world, world.seat, key)
+            worlds[i, k] = world
+
+
+def reading(game: Game, weights: NDArray[np.float32]) -> Mover:
+    """A network whose score is 64 and the product of these weights [M] with what a move changes."""
+    seen = np.zeros((game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, 1), np.float32)
+    none, one = np.zeros(1, np.float32), np.ones(1, np.float32)
+    return Mover(seen, weights[:, None].copy(), 64 * one, one[:, None].copy(), none, one, np.zeros(2, np.float32))
+
+
+def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
+    rules, by_all, size = game.rules, game.all_see_alike, game.rules.OBS_SIZE
+    weights = np.random.default_rng(1).normal(0, 0.1, total(move_fields(rules))).astype(np.float32)
+    states = some(positions(game), 25, seed=11)
+    turn = turn_of_states(game, states)
+    room = 2 * rules.NUM_ACTIONS
+    lines, live = np.zeros((len(states), room, LONGEST), np.int16), np.zeros((len(states), room), np.int8)
+    own, reach = turn.bot_moves("greedy"), new_reach(game, room)
+    bind(find_lines, game, "greedy")(0, len(states), states, own, turn.mask, True, reach, lines, live)
+    numbers = live.sum(axis=1)
+    scores = line_scores(game, states, lines, live, reading(game, weights))
+    worlds = np.zeros((len(states), WORLDS_AHEAD), rules.STATE)
+    padded = np.pad(turn.obs, ((0, 0), (0, -size % 8)))
+    bind(draw_six, game)(0, len(states), states.copy(), padded, np.zeros(1, np.uint64), worlds)
+    lengths = np.zeros(LONGEST + 1, np.int64)
+    for i, number in enumerate(numbers):
+        reached: set[bytes] = set()
+        seat = states["seat"][i : i + 1]
+        for c, line in enumerate(lines[i, :number]):
+            *before, last = (int(move) for move in line if move != NO_MOVE)
+            there = [Table(game, world) for world in (states[i], *worlds[i])]
+            for table in there:
+                for move in before:
+                    table.play(move)
+            at = np.concatenate([table.states for table in there])
+            moves, seats = np.full(len(at), last), np.repeat(seat, len(at))
+            settled, obs, shows, ends = at[:1].copy(), np.zeros((1, size), np.int8), *np.zeros((2, 1), np.bool_)
+            bind(play_on, game, "greedy")(0, 1, settled, moves, seats, by_all, obs, shows, ends)
+            alike = not shows[0] and obs.tobytes() in reached
+            assert live[i, c] == (not alike)
+            if alike:
+                continue
+            row = np.zeros(len(weights))
+            if shows[0]:
+                row[size + last] = 1
+            else:
+                reached.add(obs.tobytes())
+            over = ends[0] and not shows[0]
+            if not over:
+                obs = np.zeros((WORLDS_AHEAD, size), np.int8)
+                bind(play_far, game, "greedy")(0, WORLDS_AHEAD, at[1:], moves, seats, by_all, obs)
+            row[:size] = (obs - turn.obs[i].astype(np.float64)).mean(axis=0) * move_scale(rules)[:size]
+            row[-3:] = shows[0] or (not over and settled["seat"][0] == seat[0]), over, c == 0
+            assert scores[i, c] == pytest.approx(64 + row @ weights, abs=1e-3)
+            lengths[len(before) + 1] += 1
+    assert lengths.sum() > 60
+    if game.name in ("big_ben", "russian_bank"):
+        assert lengths[2:].sum() > 50
+
+
+def test_a_line_of_one_move_scores_as_the_move(game: Game) -> None:
+    states = some(positions(game), 60, seed=12)
+    turn = turn_of_states(game, states)
+    policy = random_policy(game, SettledPolicy, [16, 8])
+    assert policy.mover is not None
+    logits = policy.logits_at(turn)
+    for i, mask in enumerate(turn.mask):
+        own = turn.at(np.array([i])).bot_moves("greedy")[0]
+        moves = np.array([own, *(move for move in np.flatnonzero(mask) if move != own)])
+        live = np.ones((1, len(moves)), np.int8)
+        scores = line_scores(game, states[i : i + 1], moves.astype(np.int16)[None, :, None], live, policy.mover)
+        shown = logits[i, moves] > ILLEGAL
+        np.testing.assert_array_equal(live[0] != 0, shown)
+        if shown.sum() > 1:
+            np.testing.assert_array_equal(scores[0, shown], logits[i, moves[shown]])
+
+
 def test_moves_change_what_they_say(game: Game) -> None:
     states = some(positions(game), 300)
     after = turn_of_states(game, states).afterstates()
@@ -218,14 +312,10 @@ def test_what_is_written_into_a_mask_decides_nothing(game: Game) -> None:
 
 @pytest.mark.parametrize("kind", [AfterstatePolicy, SettledPolicy])
 def test_compiled_networks_score_moves_as_the_formula_does(game: Game, kind: type[AfterstatePolicy]) -> None:
-    rng = np.random.default_rng(1)
-    shapes = kind.shapes(game.rules, [24, 10])
-    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
-    policy = kind(game, weights)
+    policy = random_policy(game, kind, [24, 10])
     turn = turn_of_states(game, some(positions(game), 60, seed=3))
     expected = policy.logits(policy.inputs(turn))
     turn.obs[:] = turn.mask[:] = 1  # decides nothing
     np.testing.assert_allclose(policy.logits_at(turn), expected, rtol=1e-4, atol=1e-4)
-    deep = {name: rng.normal(0, 0.3, shape) for name, shape in kind.shapes(game.rules, [8, 6, 4]).items()}
-    policy = kind(game, {name: weight.astype(np.float32) for name, weight in deep.items()})
+    policy = random_policy(game, kind, [8, 6, 4])
     np.testing.assert_array_equal(policy.logits_at(turn), policy.logits(policy.inputs(turn)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
 from card_envs.opponents import search
 from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.mover import line_scores
+from card_envs.opponents.network import SettledPolicy
+from card_envs.opponents.policy import Opponent, turn_of_states
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 from tests.conftest import games_under_test, observed, positions, redealt, some
@@ -114,11 +117,23 @@ def test_the_own_line_is_what_greedy_does(game: Game) -> None:
         assert table.needs_deal or table.seat != state.seat or shows(game, state, move) or len(own) <= LONGEST
 
 
-@pytest.mark.parametrize("guided", [False, True])
-def test_threads_change_no_bit(game: Game, guided: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def ranker(game: Game) -> Guide:
+    """A network that has learned nothing, who ranks lines."""
+    rng, shapes = np.random.default_rng(1), SettledPolicy.shapes(game.rules, [16, 8])
+    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    return Guide(Opponent("ranker", game, SettledPolicy(game, weights)))
+
+
+GUIDES: list[Callable[[Game], Guide | None]] = [lambda _: None, lambda _: Guide(ScriptedPolicy("greedy")), ranker]
+
+
+@pytest.mark.parametrize("guided", GUIDES)
+def test_threads_change_no_bit(
+    game: Game, guided: Callable[[Game], Guide | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(search, "WORTH_SHARING", 0.0)
     turn = turn_of_states(game, some(positions(game), 9, seed=4))
-    guide = Guide(ScriptedPolicy("greedy")) if guided else None
+    guide = guided(game)
     one, *others = (
         SearchPolicy(game, 12, threads, guide, plans=True).search(turn, np.random.default_rng(5))
         for threads in (1, 2, 5)
@@ -130,14 +145,49 @@ def test_threads_change_no_bit(game: Game, guided: bool, monkeypatch: pytest.Mon
             np.testing.assert_array_equal(trials, same)
 
 
-def test_nothing_hidden_decides(game: Game) -> None:
+@pytest.mark.parametrize("guided", GUIDES)
+def test_nothing_hidden_decides(game: Game, guided: Callable[[Game], Guide | None]) -> None:
     states = some(positions(game), 12, seed=5)
     worlds = redealt(game, states, states["seat"].copy(), 6)
     found = [
-        SearchPolicy(game, 8, plans=True).search(turn_of_states(game, there), np.random.default_rng(7))
+        SearchPolicy(game, 8, guide=guided(game), plans=True).search(
+            turn_of_states(game, there), np.random.default_rng(7)
+        )
         for there in (states, worlds)
     ]
     assert np.array_equal(found[0].lines, found[1].lines)
+
+
+def test_only_the_lines_that_a_network_ranks_first_are_tried(game: Game) -> None:
+    turn = turn_of_states(game, some(positions(game), 30, seed=6))
+    guide = ranker(game)
+    assert guide.ranker is not None and Guide(ScriptedPolicy("greedy")).ranker is None
+    room = 2 * game.rules.NUM_ACTIONS
+    for num_worlds, kept in ((2, 2), (40, 5)):
+        policy = SearchPolicy(game, num_worlds, 1, guide, plans=True)
+        states = turn.worlds(np.random.default_rng(0), 1)[:, 0].copy()
+        own, tried = policy._proposals(turn)
+        tables = policy._tables(states, np.zeros(len(turn), np.uint64), own, tried)
+        lines, live = np.empty((len(turn), room, LONGEST), np.int16), np.empty((len(turn), room), np.int8)
+        reach = new_reach(game, room)
+        bind(find_lines, game, "greedy")(0, len(turn), states, own, turn.mask, True, reach, lines, live)
+        scores = line_scores(game, states, lines, live, guide.ranker)
+        for i in range(len(turn)):
+            best = sorted(np.flatnonzero(live[i]), key=lambda c: -scores[i, c])[:kept]
+            assert tables.own[i] == best[0]
+            assert sorted(np.flatnonzero(tables.live[i])) == sorted(best[1:])
+        found = policy.search(turn, np.random.default_rng(1))
+        assert (found.trials.worlds > 0).sum(axis=1).max() <= kept
+        assert np.array_equal(found.own, tables.lines[np.arange(len(turn)), tables.own, 0])
+
+
+def test_a_network_that_fits_no_game_ranks_nothing(game: Game) -> None:
+    guide = ranker(game)
+    assert guide.ranker is not None
+    policy = SearchPolicy(game, 8, 1, guide, plans=True)
+    policy.ranker = guide.ranker._replace(last=np.zeros(3, np.float32))
+    with pytest.raises(ValueError, match="network: last: expected"):
+        policy.act(turn_of_states(game, some(positions(game), 2)), np.random.default_rng(0))
 
 
 def test_a_plan_is_played_to_its_end_without_another_look(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,9 +220,10 @@ def test_a_plan_is_played_to_its_end_without_another_look(game: Game, monkeypatc
     assert len(looks) <= len(played)
 
 
-def test_a_time_bounds_plans_as_well(game: Game) -> None:
+@pytest.mark.parametrize("guided", GUIDES)
+def test_a_time_bounds_plans_as_well(game: Game, guided: Callable[[Game], Guide | None]) -> None:
     turn = turn_of_states(game, some(positions(game), 3, seed=8))
-    policy = SearchPolicy(game, seconds=1e-3, plans=True)
+    policy = SearchPolicy(game, seconds=1e-3, guide=guided(game), plans=True)
     moves = policy.act(turn, np.random.default_rng(0))
     assert turn.mask[np.arange(3), moves].all()
     assert policy.within(1e-6).plans

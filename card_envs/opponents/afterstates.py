@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from card_envs.engine.compile import bind, bind_bot
 from card_envs.engine.dealing import draw_world
 from card_envs.engine.kernels import bot_actions
-from card_envs.engine.rng import MIX_1, SHIFT_32, mix
 from card_envs.engine.sets import lowest
 from card_envs.engine.sums import Floats
 from card_envs.game import (
@@ -41,6 +40,7 @@ from card_envs.game import (
     play,
     reveals,
 )
+from card_envs.opponents.lines import NO_MOVE, Line, sight
 from card_envs.opponents.sparse import BYTE, SparseRows
 
 PLAYER = "greedy"  # whose choice is shown
@@ -49,6 +49,7 @@ WORLDS_AHEAD, CARDS_AHEAD = 6, 6  # drawn worlds that settled moves lead to, and
 MOST_SETTLING, MOST_AHEAD = 64, 512  # moves of `greedy` until a position counts as settled, and in drawn worlds
 AS_PLAYED, SETTLED_BY_SEAT, SETTLED_BY_ALL = range(3)  # how far moves are followed
 TOLD_APART, GOES_ON, ENDS_DEAL = 1, 2, 4  # what is known of a settled move
+NO_SIGHT = np.uint64(0)
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `own`: the last entries
 PART = 256  # decisions at once: buffers stay in the processor's cache
 
@@ -103,6 +104,7 @@ class Scratch(NamedTuple):
         worlds: [2 + WORLDS_AHEAD] a world, what a move makes of it, and the drawn ones that settled moves lead to.
         before, after, agreed: [D] observations.
         legal_now, legal_after, legal_there: [A].
+        single: [1] a move as a line.
         key: [1] the stream of the worlds.
         sums: [D] of observations.
         reached: [A] the sights that moves led to.
@@ -116,6 +118,7 @@ class Scratch(NamedTuple):
     legal_now: Int8s
     legal_after: Int8s
     legal_there: Int8s
+    single: Line
     key: UInt64s
     sums: NDArray[np.int16]
     reached: UInt64s
@@ -142,9 +145,11 @@ def new_scratch(game: Game) -> Scratch:
     rules = game.rules
     before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
     legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
-    worlds, key, sums = np.zeros(2 + WORLDS_AHEAD, rules.STATE), np.zeros(1, np.uint64), np.zeros(len(before), np.int16)
+    worlds, sums = np.zeros(2 + WORLDS_AHEAD, rules.STATE), np.zeros(len(before), np.int16)
+    single, key = np.zeros(1, np.int16), np.zeros(1, np.uint64)
     reached, apart = np.zeros(rules.NUM_ACTIONS, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
-    return Scratch(worlds, before, after, agreed, legal_now, legal_after, legal_there, key, sums, reached, apart)
+    seen = before, after, agreed, legal_now, legal_after, legal_there
+    return Scratch(worlds, *seen, single, key, sums, reached, apart)
 
 
 def room_for(moves: int, entries: int) -> Noted:
@@ -193,51 +198,36 @@ def note_decision(
 
     What the seat to move sees, and its legal moves, are in `scratch.before` and `scratch.legal_now` then.
     """
-    before, after, legal_now, legal_after = scratch.before, scratch.after, scratch.legal_now, scratch.legal_after
+    legal_now, legal_after = scratch.legal_now, scratch.legal_after
     actions, starts, entry, value = noted
     num_actions = legal_now.shape[0]
-    size = scale.shape[0] - 2 * num_actions - NUM_FLAGS
-    flags = size + 2 * num_actions
-    seat = state.seat
-    observe(state, seat, before[:size])
-    legal(state, legal_now)
-    scratch.key[0] = sight(before)
-    scratch.worlds[0] = state
+    size = obs_size(scale, scratch)
+    look_at(state, size, scratch)
     found = starts[moves]
     number = 0  # of settled moves that are told apart; where only one is left, there is nothing to tell
     if how_far > AS_PLAYED:
         number = tell_apart(state, own, how_far, size, scratch)
     if number > 1:
-        for k in range(WORLDS_AHEAD):
-            draw_world(scratch.worlds[0], seat, scratch.key)
-            scratch.worlds[2 + k] = scratch.worlds[0]
+        draw_ahead(state.seat, scratch)
     for action in range(num_actions):
         if legal_now[action] == 0 or (how_far > AS_PLAYED and scratch.apart[action] == 0):
             continue
         shows = reveals(state, action)
         if how_far == AS_PLAYED:
             goes_on, ends_deal = play_move(state, action, NUM_WORLDS if shows else 1, size, scratch)
-            found = note_changes(before, scratch.agreed, scale, entry, value, found)
+            found = note_changes(scratch.before, scratch.agreed, scale, entry, value, found)
         else:
             goes_on, ends_deal = scratch.apart[action] & GOES_ON != 0, scratch.apart[action] & ENDS_DEAL != 0
-            if ends_deal:
-                settle_move(state, action, how_far, size, scratch)
-                found = note_changes(before, after, scale, entry, value, found)
-            elif number > 1:
-                look_ahead(action, seat, how_far, size, scratch)
-                found = note_means(before, scratch.sums, scale, entry, value, found)
+            if ends_deal or number > 1:
+                scratch.single[0] = action
+                found = note_line(state, scratch.single, ends_deal, how_far, scale, scratch, entry, value, found)
         if how_far == AS_PLAYED or shows:
             found = note_entry(size + action, entry, value, found)
-        if goes_on:
-            if how_far == AS_PLAYED:
-                for a in range(num_actions):
-                    if legal_after[a]:
-                        found = note_entry(size + num_actions + a, entry, value, found)
-            found = note_entry(flags, entry, value, found)
-        if ends_deal:
-            found = note_entry(flags + 1, entry, value, found)
-        if action == own:
-            found = note_entry(flags + 2, entry, value, found)
+        if goes_on and how_far == AS_PLAYED:
+            for a in range(num_actions):
+                if legal_after[a]:
+                    found = note_entry(size + num_actions + a, entry, value, found)
+        found = note_flags(goes_on, ends_deal, action == own, size + 2 * num_actions, entry, value, found)
         if found == starts[moves]:  # no row is empty
             found = note_entry(size + action, entry, value, found)
         actions[moves] = action
@@ -246,12 +236,45 @@ def note_decision(
     return moves
 
 
+def obs_size(scale: Floats, scratch: Scratch) -> int:
+    """The size of an observation."""
+    return scale.shape[0] - 2 * scratch.legal_now.shape[0] - NUM_FLAGS
+
+
+def look_at(state: State, size: int, scratch: Scratch) -> None:
+    """Write what the seat to move sees and its legal moves into `scratch`; the stream of the worlds follows from it."""
+    observe(state, state.seat, scratch.before[:size])
+    legal(state, scratch.legal_now)
+    scratch.key[0] = sight(scratch.before)
+    scratch.worlds[0] = state
+
+
+def draw_ahead(seat: int, scratch: Scratch) -> None:
+    """Draw the worlds that settled moves lead to."""
+    for k in range(WORLDS_AHEAD):
+        draw_world(scratch.worlds[0], seat, scratch.key)
+        scratch.worlds[2 + k] = scratch.worlds[0]
+
+
+def note_line(
+    state: State, line: Line, ends_deal: bool, how_far: int, scale: Floats, scratch: Scratch,
+    entry: NDArray[np.int32], value: Floats, found: int,
+) -> int:  # fmt: skip
+    """Append what settled moves lead to; returns how many entries there are then."""
+    size = obs_size(scale, scratch)
+    if ends_deal:
+        settle(state, line, how_far, size, scratch)
+        return note_changes(scratch.before, scratch.after, scale, entry, value, found)
+    look_ahead(line, state.seat, how_far, size, scratch)
+    return note_means(scratch.before, scratch.sums, scale, entry, value, found)
+
+
 def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Scratch) -> tuple[bool, bool]:
     """Play a move in so many worlds drawn in worlds[0], or in the state itself; what they agree on is in `scratch`.
 
     Returns whether the seat is to move again in all of them, and whether the deal ends in all.
     """
-    worlds, before, after, agreed, _, legal_after, legal_there, key, _, _, _ = scratch
+    worlds, before, after, agreed, _, legal_after, legal_there, _, key, _, _, _ = scratch
     seat = state.seat
     goes_on = ends_deal = True
     for world in range(num_worlds):
@@ -277,7 +300,7 @@ def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Sc
 
 def tell_apart(state: State, own: int, how_far: int, size: int, scratch: Scratch) -> int:
     """Mark in scratch.apart the moves that stand for all that lead to the same sight; returns how many these are."""
-    apart, reached, settled = scratch.apart, scratch.reached, scratch.worlds[1]
+    apart, reached = scratch.apart, scratch.reached
     number = 0
     for turn in range(apart.shape[0] + 1):  # the own move before all others
         action = turn - 1 if turn else own
@@ -287,39 +310,58 @@ def tell_apart(state: State, own: int, how_far: int, size: int, scratch: Scratch
             apart[action] = 0
         if action < 0 or scratch.legal_now[action] == 0:
             continue
-        mark, alike = TOLD_APART | GOES_ON, 0
-        reached[number] = 0  # no sight, as far as that can be: what shows a card is like nothing
-        if not reveals(state, action):
-            reached[number] = settle_move(state, action, how_far, size, scratch)
-            for k in range(number):
-                alike += reached[k] == reached[number]
-            if settled.needs_deal:
-                mark = TOLD_APART | ENDS_DEAL
-            elif settled.seat != state.seat:
-                mark = TOLD_APART
-        if alike == 0:
-            apart[action] = mark
+        scratch.single[0] = action
+        there, mark = settle(state, scratch.single, how_far, size, scratch)
+        if is_new(there, reached, number):
+            apart[action] = TOLD_APART | mark
             number += 1
     return number
 
 
-def settle_move(state: State, action: int, how_far: int, size: int, scratch: Scratch) -> np.uint64:
-    """Play a move that shows nothing and let it settle, in scratch.worlds[1]; returns the sight of that."""
+def settle(state: State, line: Line, how_far: int, size: int, scratch: Scratch) -> tuple[np.uint64, int]:
+    """Play a line and let it settle, in scratch.worlds[1]; returns the sight of that, and GOES_ON, ENDS_DEAL or 0.
+
+    What shows a card is like nothing else: its sight is 0, as far as that can be, and it goes on.
+    """
     seat = state.seat
     scratch.worlds[1] = state
-    follow(scratch.worlds[1], action, seat, how_far, 0, 1 + MOST_SETTLING)
-    observe(scratch.worlds[1], seat, scratch.after[:size])
-    return sight(scratch.after)
+    last = play_to_last(scratch.worlds[1], line)
+    if reveals(scratch.worlds[1], last):
+        return NO_SIGHT, GOES_ON
+    follow(scratch.worlds[1], last, seat, how_far, 0, 1 + MOST_SETTLING)
+    settled = scratch.worlds[1]
+    observe(settled, seat, scratch.after[:size])
+    return sight(scratch.after), ENDS_DEAL if settled.needs_deal else GOES_ON if settled.seat == seat else 0
 
 
-def look_ahead(action: int, seat: int, how_far: int, size: int, scratch: Scratch) -> None:
-    """Sum up in scratch.sums what a seat sees some hidden cards after a move, in the drawn worlds."""
+def is_new(there: np.uint64, reached: UInt64s, number: int) -> bool:
+    """Whether a sight is not among the first ones of `reached`; it is the next of them then."""
+    reached[number] = there
+    alike = 0
+    if there != NO_SIGHT:
+        for k in range(number):
+            alike += reached[k] == there
+    return alike == 0
+
+
+def play_to_last(state: State, line: Line) -> int:
+    """Play a line but for its last move; returns that."""
+    step = 0
+    while step + 1 < line.shape[0] and line[step + 1] != NO_MOVE:
+        play(state, line[step])
+        step += 1
+    return int(line[step])
+
+
+def look_ahead(line: Line, seat: int, how_far: int, size: int, scratch: Scratch) -> None:
+    """Sum up in scratch.sums what a seat sees some hidden cards after a line, in the drawn worlds."""
     worlds, after, sums = scratch.worlds, scratch.after, scratch.sums
     for j in range(sums.shape[0]):
         sums[j] = 0
     for k in range(WORLDS_AHEAD):
         worlds[1] = worlds[2 + k]
-        follow(worlds[1], action, seat, how_far, CARDS_AHEAD, MOST_AHEAD)
+        last = play_to_last(worlds[1], line)
+        follow(worlds[1], last, seat, how_far, CARDS_AHEAD, MOST_AHEAD)
         observe(worlds[1], seat, after[:size])
         for j in range(sums.shape[0]):
             sums[j] += after[j]
@@ -337,16 +379,6 @@ def follow(state: State, action: int, seat: int, how_far: int, cards: int, most:
         if state.needs_deal:
             return
         action = bot_move(state)
-
-
-def sight(obs: Int8s) -> np.uint64:
-    """A hash of an observation."""
-    words = obs.view(np.uint64)
-    bits = np.uint64(0)
-    for w in range(words.shape[0]):
-        bits = (bits ^ words[w]) * MIX_1
-        bits ^= bits >> SHIFT_32
-    return mix(bits)
 
 
 def copy_all(source: NDArray[Any], target: NDArray[Any]) -> None:
@@ -404,6 +436,19 @@ def note_entry(number: int, entry: NDArray[np.int32], value: Floats, found: int)
     entry[found] = number
     value[found] = np.float32(1)
     return found + 1
+
+
+def note_flags(
+    goes_on: bool, ends_deal: bool, is_own: bool, flags: int, entry: NDArray[np.int32], value: Floats, found: int
+) -> int:
+    """Append those of the last entries, from `flags` on, that are set."""
+    if goes_on:
+        found = note_entry(flags, entry, value, found)
+    if ends_deal:
+        found = note_entry(flags + 1, entry, value, found)
+    if is_own:
+        found = note_entry(flags + 2, entry, value, found)
+    return found
 
 
 def afterstates(

@@ -7,19 +7,20 @@ be reached is looked at once, by whichever way is shortest, and each move there 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.engine.rng import MIX_1, SHIFT_32, mix
 from card_envs.engine.sets import ONE
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, bot_move, legal, observe, play, reveals
-from card_envs.opponents.afterstates import sight
 
 LONGEST = 32  # moves of a line
 NO_MOVE = -1  # after the last of a line
 
-Lines = NDArray[np.int16]  # [C, L] of a table, or [B, C, L] with L up to LONGEST; NO_MOVE where a line has ended
+Line: TypeAlias = NDArray[np.int16]  # [L] moves, L up to LONGEST; NO_MOVE where it has ended
+Lines: TypeAlias = NDArray[np.int16]  # [C, L] of a table, or [B, C, L]
 
 
 class Reach(NamedTuple):
@@ -130,7 +131,7 @@ def find_lines_of(state: State, own: int, tried: Int8s, plays_on: bool, reach: R
     return found
 
 
-def note_own_line(state: State, own: int, plays_on: bool, positions: NDArray[Any], line: NDArray[np.int16]) -> None:
+def note_own_line(state: State, own: int, plays_on: bool, positions: NDArray[Any], line: Line) -> None:
     """The own move, and where it `plays_on` the moves of `greedy` as far as a line goes."""
     positions[0] = state
     action = own
@@ -145,7 +146,7 @@ def note_own_line(state: State, own: int, plays_on: bool, positions: NDArray[Any
                 action = bot_move(positions[0])
 
 
-def note_line(k: int, action: int, reach: Reach, line: NDArray[np.int16]) -> None:
+def note_line(k: int, action: int, reach: Reach, line: Line) -> None:
     """The way to a position, and a move from there."""
     depth = reach.depths[k]
     for step in range(depth + 1, line.shape[0]):
@@ -155,6 +156,14 @@ def note_line(k: int, action: int, reach: Reach, line: NDArray[np.int16]) -> Non
         depth -= 1
         line[depth] = reach.actions[k]
         k = reach.parents[k]
+
+
+def last_of(line: Line) -> int:
+    """The last move of a line."""
+    step = 0
+    while step + 1 < line.shape[0] and line[step + 1] != NO_MOVE:
+        step += 1
+    return int(line[step])
 
 
 def enter_sight(number: int, seat: int, reach: Reach) -> bool:
@@ -168,3 +177,13 @@ def enter_sight(number: int, seat: int, reach: Reach) -> bool:
         slot = (slot + 1) & (reach.seen.shape[0] - 1)
     reach.seen[slot] = this
     return True
+
+
+def sight(obs: Int8s) -> np.uint64:
+    """A hash of an observation."""
+    words = obs.view(np.uint64)
+    bits = np.uint64(0)
+    for w in range(words.shape[0]):
+        bits = (bits ^ words[w]) * MIX_1
+        bits ^= bits >> SHIFT_32
+    return mix(bits)

@@ -1,4 +1,4 @@
-"""Networks that score moves by what they change, in compiled code: a few microseconds a decision.
+"""Networks that score moves, or lines of moves, by what they change, in compiled code: microseconds each.
 
 What the position gives to the first layer is summed once for all its moves; each adds what it changes. Only weights of
 what is not zero are added up, in the first layer and in the second.
@@ -14,18 +14,30 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import FLOAT32, checked
 from card_envs.engine.compile import bind
 from card_envs.engine.sums import Floats, add_rows
-from card_envs.game import Game, State, bot_move
+from card_envs.game import Game, Int8s, State, UInt64s, bot_move
 from card_envs.opponents.afterstates import (
+    ENDS_DEAL,
+    GOES_ON,
+    NO_SIGHT,
     PLAYER,
     Noted,
     Scratch,
     copy_all,
+    draw_ahead,
+    is_new,
+    look_at,
     move_scale,
     new_scratch,
     note_decision,
+    note_entry,
+    note_flags,
+    note_line,
+    obs_size,
     room_for,
+    settle,
     settling,
 )
+from card_envs.opponents.lines import Lines, last_of
 from card_envs.opponents.sparse import add_row
 
 ZERO = np.float32(0)
@@ -79,6 +91,33 @@ def move_scores(game: Game, states: NDArray[Any], mover: Mover, scores: Floats, 
 
     Raises ValueError where the network does not fit the game.
     """
+    scratch = checked_scratch(game, mover)
+    bind(score_tables, game, PLAYER)(0, len(states), states, mover, settling(game, settled), scratch, scores)
+
+
+def line_scores(game: Game, states: NDArray[Any], lines: Lines, live: Int8s, mover: Mover) -> Floats:
+    """[B, C] scores of lines by where they settle; of lines that come to the same, the first alone stays live.
+
+    Args:
+        game: what is played.
+        states: [B] checked.
+        lines: [B, C, L]; the first is the one that `greedy` would play.
+        live: [B, C] 1 for the first ones, which are lines.
+        mover: a network that reads settled moves.
+
+    Raises:
+        ValueError: the network does not fit the game.
+    """
+    scratch = checked_scratch(game, mover)
+    scores, reached = np.zeros(live.shape, np.float32), np.zeros(live.shape[1], np.uint64)
+    bind(score_line_tables, game, PLAYER)(
+        0, len(states), states, lines, mover, settling(game, True), scratch, reached, live, scores
+    )
+    return scores
+
+
+def checked_scratch(game: Game, mover: Mover) -> MoverScratch:
+    """What one thread needs for a network. Raises ValueError where that does not fit the game."""
     rules, scale = game.rules, move_scale(game.rules)
     inner, outer = np.shape(mover.second) if np.ndim(mover.second) == 2 else (1, 1)
     seen, moves = rules.OBS_SIZE + rules.NUM_ACTIONS, len(scale)
@@ -88,8 +127,7 @@ def move_scores(game: Game, states: NDArray[Any], mover: Mover, scores: Floats, 
     base, one = np.zeros((2, inner), np.float32)
     two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
     room = room_for(rules.NUM_ACTIONS, moves)
-    scratch = MoverScratch(scale, new_scratch(game), room, base, one, two, active)
-    bind(score_tables, game, PLAYER)(0, len(states), states, mover, settling(game, settled), scratch, scores)
+    return MoverScratch(scale, new_scratch(game), room, base, one, two, active)
 
 
 def score_tables(
@@ -104,8 +142,55 @@ def score_moves(
     state: State, own: int, mover: Mover, how_far: int, scratch: MoverScratch, scores: Floats
 ) -> None:  # fmt: skip
     """Score the moves at a table; `own` is that of `greedy`."""
-    scale, look, noted, base, one, two, active = scratch
-    number = note_decision(state, own, how_far, scale, look, 0, noted)
+    noted = scratch.noted
+    number = note_decision(state, own, how_far, scratch.scale, scratch.look, 0, noted)
+    sum_position(mover, scratch)
+    for move in range(number):
+        action = noted.actions[move]
+        scores[action] = score(mover, noted.starts[move], noted.starts[move + 1], action == own, scratch)
+
+
+def score_line_tables(
+    first: int, last: int, states: NDArray[Any], lines: Lines, mover: Mover, how_far: int, scratch: MoverScratch,
+    reached: UInt64s, live: Int8s, scores: Floats,
+) -> None:  # fmt: skip
+    """Score the lines at some tables; `reached` [C] is scratch."""
+    for i in range(first, last):
+        score_lines(states[i], lines[i], mover, how_far, scratch, reached, live[i], scores[i])
+
+
+def score_lines(
+    state: State, lines: Lines, mover: Mover, how_far: int, scratch: MoverScratch, reached: UInt64s, live: Int8s,
+    scores: Floats,
+) -> None:  # fmt: skip
+    """Score the lines at a table."""
+    look, entry, value = scratch.look, scratch.noted.entry, scratch.noted.value
+    num_actions = look.legal_now.shape[0]
+    size = obs_size(scratch.scale, look)
+    look_at(state, size, look)
+    draw_ahead(state.seat, look)
+    sum_position(mover, scratch)
+    number = 0
+    for c in range(live.shape[0]):
+        if live[c] == 0:
+            break
+        line = lines[c]
+        there, mark = settle(state, line, how_far, size, look)
+        if not is_new(there, reached, number):
+            live[c] = 0
+            continue
+        number += 1
+        ends_deal = mark == ENDS_DEAL
+        found = note_line(state, line, ends_deal, how_far, scratch.scale, look, entry, value, 0)
+        if there == NO_SIGHT:
+            found = note_entry(size + last_of(line), entry, value, found)
+        found = note_flags(mark == GOES_ON, ends_deal, c == 0, size + 2 * num_actions, entry, value, found)
+        scores[c] = score(mover, 0, found, c == 0, scratch)
+
+
+def sum_position(mover: Mover, scratch: MoverScratch) -> None:
+    """What the position that was looked at gives to the first layer."""
+    base, look = scratch.base, scratch.look
     copy_all(mover.first, base)
     add_row(look.before, mover.seen, base)
     size = mover.seen.shape[0] - look.legal_now.shape[0]
@@ -114,16 +199,13 @@ def score_moves(
             weights = mover.seen[size + action]
             for h in range(base.shape[0]):
                 base[h] += weights[h]
-    for move in range(number):
-        copy_all(base, one)
-        add_rows(mover.moves, noted.entry, noted.value, noted.starts[move], noted.starts[move + 1], one)
-        value = mover.ends[0] + score(mover, one, two, active)
-        action = noted.actions[move]
-        scores[action] = value + mover.ends[1] if action == own else value
 
 
-def score(mover: Mover, one: Floats, two: Floats, active: NDArray[np.int32]) -> Any:
-    """What the layers after the first make of its sums, which are lost."""
+def score(mover: Mover, start: int, end: int, is_own: bool, scratch: MoverScratch) -> Any:
+    """The score of what these entries change, added to what the position gives."""
+    one, two, active = scratch.one, scratch.two, scratch.active
+    copy_all(scratch.base, one)
+    add_rows(mover.moves, scratch.noted.entry, scratch.noted.value, start, end, one)
     number = 0
     for h in range(one.shape[0]):
         value = one[h]
@@ -135,4 +217,5 @@ def score(mover: Mover, one: Floats, two: Floats, active: NDArray[np.int32]) -> 
     total = ZERO
     for j in range(two.shape[0]):
         total += max(two[j], ZERO) * mover.last[j]
-    return total
+    total += mover.ends[0]
+    return total + mover.ends[1] if is_own else total

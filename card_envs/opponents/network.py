@@ -151,7 +151,11 @@ class NetworkPolicy(TrainedPolicy):
 
 
 class AfterstatePolicy(TrainedPolicy):
-    """A multi-layer perceptron with ReLU that scores each legal move from the observation and what the move changes."""
+    """A multi-layer perceptron with ReLU that scores each legal move from the observation and what the move changes.
+
+    Attributes:
+        mover: the network as compiled code reads it; None where it has not two hidden layers.
+    """
 
     architecture: ClassVar[Architecture] = "afterstates"
     settled: ClassVar[bool] = False
@@ -172,7 +176,7 @@ class AfterstatePolicy(TrainedPolicy):
         self._moves = np.ascontiguousarray(weights["move.weight"].astype(np.float32).T)
         self._no_bias = np.zeros_like(self._bias)
         self._own = float(weights["own"][0])
-        self._mover = self._compiled() if len(self._rest) == 2 else None
+        self.mover = self._compiled() if len(self._rest) == 2 else None
 
     def _compiled(self) -> Mover:
         """The network as compiled code reads it."""
@@ -182,10 +186,10 @@ class AfterstatePolicy(TrainedPolicy):
         return Mover(*(np.ascontiguousarray(array, np.float32) for array in arrays))
 
     def logits_at(self, turn: Turn) -> NDArray[np.float32]:
-        if self._mover is None or turn.game != self.game:
+        if self.mover is None or turn.game != self.game:
             return super().logits_at(turn)
         logits = np.full((len(turn), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
-        turn.move_scores(self._mover, logits, self.settled)
+        turn.move_scores(self.mover, logits, self.settled)
         return logits
 
     @staticmethod

@@ -4,7 +4,8 @@ Perfect-information Monte Carlo (Ginsberg 2001), with the same worlds for all mo
 explain what the other seats did are drawn less often: in Back Alley search believes bids and cards.
 
 A search that plans compares lines of moves instead, up to where something hidden shows or others move, and plays the
-best one to its end without another look: on the way nothing new becomes known.
+best one to its end without another look: on the way nothing new becomes known. A network that reads where moves lead
+ranks the lines first; its best one is the one to beat, and only those next to it are tried.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from card_envs.engine.buffers import UINT64, check_game, checked, truth, whole_n
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach, single_moves
+from card_envs.opponents.mover import Mover, line_scores
+from card_envs.opponents.network import SettledPolicy
 from card_envs.opponents.policy import (
     Advice,
     Evaluation,
+    Opponent,
     Policy,
     Turn,
     name_of,
@@ -69,6 +73,8 @@ LEAST_PROBABILITY = 0.01  # moves that a trained guide thinks less likely are no
 # up to a quarter of it on its first look at them.
 LINES_PER_WORLD, MOST_LINES = 8, 8192
 FIRST_SHARE, SECONDS_A_LINE = 0.25, 5e-5  # for a playout, until it is known how long they take
+# Lines that a network ranks, which takes a first look's place: as many as would be left after one are tried.
+RANKED_PER_WORLD, MOST_RANKED, SECONDS_TO_RANK = 2, 2048, 1e-5
 REMEMBERED = 1 << 16  # positions on the way of plans; all are forgotten when there are more
 
 
@@ -81,6 +87,8 @@ class Guide:
         value: what positions are worth; None: deals are played out to the end.
         horizon: moves that are played out before `value` is asked.
         plays_on: whether `policy` plays the deals out, not `greedy`: to the end, so without a `value`.
+
+    A search that plans has a `SettledPolicy` rank the lines.
     """
 
     policy: Policy
@@ -92,6 +100,14 @@ class Guide:
         whole_number(self.horizon, 0, TO_THE_END, "horizon")
         if self.plays_on and self.value is not None:
             raise ValueError("guide: who plays on plays to the end: no value network")
+
+    @property
+    def ranker(self) -> Mover | None:
+        """The network that ranks lines, if `policy` is one."""
+        policy: Any = self.policy
+        while isinstance(policy, Opponent):
+            policy = policy.policy
+        return policy.mover if isinstance(policy, SettledPolicy) else None
 
 
 class SearchResult(NamedTuple):
@@ -158,6 +174,7 @@ class SearchPolicy:
         self.plans = truth(plans, "plans")
         if plans and guide is not None and guide.plays_on:
             raise ValueError("guide: who plays on can't make plans")
+        self.ranker = None if guide is None or not plans else guide.ranker
         self.remembered: dict[bytes, int] = {}  # the next moves of plans, by what the seat sees there
         self.seconds_a_line = SECONDS_A_LINE
         timed = MOST_SWAPS if seconds is None else int(math.sqrt(SWAPS_IN_A_SECOND * seconds))
@@ -194,7 +211,7 @@ class SearchPolicy:
 
     def _proposals(self, turn: Turn) -> tuple[NDArray[np.int64], Int8s]:
         """[n] the moves to beat, and [n, A] those to try, all of them legal."""
-        if self.guide is None:
+        if self.guide is None or self.ranker is not None:
             return turn.bot_moves(PLAYER), turn.mask
         probabilities = probabilities_of(self.guide.policy, turn.anew())  # it may write into what it gets
         certain = probabilities.max(axis=1, keepdims=True) == 1  # such as scripted players, who rank no other moves
@@ -226,7 +243,7 @@ class SearchPolicy:
                 found = no_trials(tables.live.shape) if self.plans else shares
                 moves += self._search(tables, found, horizon, crew)
                 rows, best = np.arange(len(tables.own)), choose_lines(tables.own, tables.live, DOUBT, found)
-                lines[part] = tables.lines[rows, best]
+                lines[part], own[part] = tables.lines[rows, best], tables.lines[rows, tables.own, 0]
                 with np.errstate(invalid="ignore"):  # a move without rivals is not tried
                     expected[part] = found.sums[rows, tables.own] / found.worlds[rows, tables.own]
                 if self.plans:
@@ -241,16 +258,24 @@ class SearchPolicy:
         if not self.plans:
             lines = np.tile(single_moves(num_actions), (n, 1, 1))
             return Tables(states, keys, lines, own, tried, enter_race(own, tried))
-        wanted = LINES_PER_WORLD * self.num_worlds
-        if self.seconds is not None:
-            wanted = min(wanted, int(FIRST_SHARE * self.seconds / (FIRST_LOOK * self.seconds_a_line)))
-        most = max(min(wanted, MOST_LINES), 2 * num_actions)
+        tried_at_first = self._affordable(LINES_PER_WORLD, FIRST_LOOK * self.seconds_a_line)
+        most = min(tried_at_first, MOST_LINES)
+        if self.ranker is not None:
+            most = min(self._affordable(RANKED_PER_WORLD, SECONDS_TO_RANK), MOST_RANKED)
+        most = max(most, 2 * num_actions)
         lines, live = np.empty((n, most, LONGEST), np.int16), np.zeros((n, most), np.int8)
-        bind(find_lines, self.game, PLAYER)(
-            0, n, states, own, tried, self.guide is None, new_reach(self.game, most), lines, live
-        )
+        plays_on = self.guide is None or self.ranker is not None
+        bind(find_lines, self.game, PLAYER)(0, n, states, own, tried, plays_on, new_reach(self.game, most), lines, live)
         first = np.zeros(n, np.int64)
+        if self.ranker is not None:
+            left = min(self.num_worlds // FIRST_LOOK, tried_at_first)
+            first = keep_best(live, line_scores(self.game, states, lines, live, self.ranker), max(left, 2))
         return Tables(states, keys, lines, first, live, enter_race(first, live))
+
+    def _affordable(self, per_world: int, seconds_each: float) -> int:
+        """How many lines the budget is enough for."""
+        by_worlds = per_world * self.num_worlds
+        return by_worlds if self.seconds is None else min(by_worlds, int(FIRST_SHARE * self.seconds / seconds_each))
 
     def _remember(self, states: NDArray[Any], lines: NDArray[np.int16]) -> None:
         """Note what comes next wherever lines lead; `states` are played on."""
@@ -334,6 +359,13 @@ class Crew:
                     whole += shares.reshape(n, parts, num_lines).sum(axis=1)
         self.last_stage = time.perf_counter() - start
         return moves
+
+
+def keep_best(live: Int8s, scores: NDArray[np.float32], most: int) -> Int64s:
+    """Leave so many of the live lines [n, C] that score highest; returns [n] the best of all."""
+    order = np.argsort(np.where(live != 0, -scores, np.inf), axis=1, kind="stable")
+    np.put_along_axis(live, order[:, most:], 0, axis=1)
+    return order[:, 0]
 
 
 def gather_by_move(first_moves: NDArray[np.int16], found: Trials, trials: Trials) -> None:
