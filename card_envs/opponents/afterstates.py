@@ -10,7 +10,7 @@ see alike (who sees other cards may play by them, which would give them away). O
 before anything hidden shows, its own or else the first stands for all, and they are not told apart by their names: in
 games of many moves a turn most orders of moves come to the same, and what counts is what they come to. Then `greedy`
 plays on for all in some drawn worlds until a few hidden cards have shown there, and the means of what is seen then are
-the input.
+the input. A line of moves is shown as a settled move is.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def note_decision(
             goes_on, ends_deal = scratch.apart[action] & GOES_ON != 0, scratch.apart[action] & ENDS_DEAL != 0
             if ends_deal or number > 1:
                 scratch.single[0] = action
-                found = note_line(state, scratch.single, ends_deal, how_far, scale, scratch, entry, value, found)
+                found = note_outcome(state, scratch.single, ends_deal, how_far, scale, scratch, entry, value, found)
         if how_far == AS_PLAYED or shows:
             found = note_entry(size + action, entry, value, found)
         if goes_on and how_far == AS_PLAYED:
@@ -256,11 +256,11 @@ def draw_ahead(seat: int, scratch: Scratch) -> None:
         scratch.worlds[2 + k] = scratch.worlds[0]
 
 
-def note_line(
+def note_outcome(
     state: State, line: Line, ends_deal: bool, how_far: int, scale: Floats, scratch: Scratch,
     entry: NDArray[np.int32], value: Floats, found: int,
 ) -> int:  # fmt: skip
-    """Append what settled moves lead to; returns how many entries there are then."""
+    """Append what a line leads to; returns how many entries there are then."""
     size = obs_size(scale, scratch)
     if ends_deal:
         settle(state, line, how_far, size, scratch)
@@ -312,7 +312,7 @@ def tell_apart(state: State, own: int, how_far: int, size: int, scratch: Scratch
             continue
         scratch.single[0] = action
         there, mark = settle(state, scratch.single, how_far, size, scratch)
-        if is_new(there, reached, number):
+        if enter_reached(there, reached, number):
             apart[action] = TOLD_APART | mark
             number += 1
     return number
@@ -334,8 +334,8 @@ def settle(state: State, line: Line, how_far: int, size: int, scratch: Scratch) 
     return sight(scratch.after), ENDS_DEAL if settled.needs_deal else GOES_ON if settled.seat == seat else 0
 
 
-def is_new(there: np.uint64, reached: UInt64s, number: int) -> bool:
-    """Whether a sight is not among the first ones of `reached`; it is the next of them then."""
+def enter_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
+    """Note a sight after so many others; whether it is not among them."""
     reached[number] = there
     alike = 0
     if there != NO_SIGHT:

@@ -24,14 +24,14 @@ from card_envs.opponents.afterstates import (
     Scratch,
     copy_all,
     draw_ahead,
-    is_new,
+    enter_reached,
     look_at,
     move_scale,
     new_scratch,
     note_decision,
     note_entry,
     note_flags,
-    note_line,
+    note_outcome,
     obs_size,
     room_for,
     settle,
@@ -176,12 +176,12 @@ def score_lines(
             break
         line = lines[c]
         there, mark = settle(state, line, how_far, size, look)
-        if not is_new(there, reached, number):
+        if not enter_reached(there, reached, number):
             live[c] = 0
             continue
         number += 1
         ends_deal = mark == ENDS_DEAL
-        found = note_line(state, line, ends_deal, how_far, scratch.scale, look, entry, value, 0)
+        found = note_outcome(state, line, ends_deal, how_far, scratch.scale, look, entry, value, 0)
         if there == NO_SIGHT:
             found = note_entry(size + last_of(line), entry, value, found)
         found = note_flags(mark == GOES_ON, ends_deal, c == 0, size + 2 * num_actions, entry, value, found)

@@ -9,7 +9,8 @@
            | "search:" NAME "-" N   guided by a policy, cut short by a value network if there is one; T "ms" for N
            | "rollout:" NAME "-" N  the same, but the policy plays the deals out, to the end; T "ms" for N
            | "plan-" N | "plan:" T "ms" | "plan:" NAME "-" N
-                                    as a search, but lines of moves are compared, up to where something hidden shows
+                                    as a search, but lines of moves are compared, up to where something hidden shows,
+                                    those alone that NAME ranks first if it is a network that reads where moves lead
            | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
            | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
            | SHIPPED                a trained network that comes with the package, or a rung of the game's ladder:
