@@ -220,7 +220,7 @@ def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
             assert scores[i, c] == pytest.approx(64 + row @ weights, abs=1e-3)
             lengths[len(before) + 1] += 1
     assert lengths.sum() > 60
-    if game.name in ("big_ben", "russian_bank"):
+    if game.is_solitaire:
         assert lengths[2:].sum() > 50
 
 
