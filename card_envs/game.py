@@ -357,6 +357,50 @@ class Solver(Protocol):
         """
 
 
+class Planner(Protocol):
+    """What a `planner.py` offers, in a game for one that has one: positions, and which weights of a table count there.
+
+    Tables that are learned by self-play say what a position is worth before something hidden shows. Where a player
+    stands is position 0 of a scratch, what can be reached from there has the numbers after it. All functions but
+    `new_scratch` are compiled.
+    """
+
+    NUM_WEIGHTS: int  # of the tables; the first stands for a point and is 1
+
+    def new_scratch(self, most: int) -> Any:
+        """What one thread plans with, for so many positions; `marks` is among its attributes."""
+
+    def enter(self, state: State, scratch: Any) -> None:
+        """Enter a State as position 0, with its hidden cards as they lie."""
+
+    def reach(self, scratch: Any, most: int) -> int:
+        """Enter what can be reached before something hidden shows; returns how many positions there are then.
+
+        At most so many, or, where nothing will show any more, as many as there is room for.
+        """
+
+    def may_show(self, scratch: Any, k: int) -> bool:
+        """Whether something hidden may show at position k."""
+
+    def is_final(self, scratch: Any, k: int) -> bool:
+        """Whether nothing hidden can show any more."""
+
+    def points(self, scratch: Any, k: int) -> float:
+        """The `standing` at a position."""
+
+    def mark(self, scratch: Any, k: int) -> int:
+        """Write which weights count for a position into `scratch.marks` and return how many do.
+
+        They depend on nothing that is hidden there.
+        """
+
+    def show(self, scratch: Any, k: int) -> None:
+        """Make k position 0, with what shows next there if anything may."""
+
+    def way(self, scratch: Any, k: int, line: Any) -> None:
+        """Write the moves [LONGEST] to a position, and the one by which something shows if any does: see `lines.py`."""
+
+
 class Drawing(Protocol):
     """What a `drawing.py` offers, in a game that has one; `card_envs/draw/picture.py` helps."""
 
@@ -400,6 +444,12 @@ class Game:
         """The game's solver, if it has one."""
         name = f"{self.package}.solver"
         return cast(Solver, importlib.import_module(name)) if find_spec(name) else None
+
+    @cached_property
+    def planner(self) -> Planner | None:
+        """What values of positions are learned with, if the game has that."""
+        name = f"{self.package}.planner"
+        return cast(Planner, importlib.import_module(name)) if find_spec(name) else None
 
     @cached_property
     def drawing(self) -> Drawing | None:
@@ -531,6 +581,14 @@ trivial = _stub(Bot.trivial)
 greedy = _stub(Bot.greedy)
 plausibility = _stub(OptionalBot.plausibility)
 swap_hidden = _stub(OptionalBot.swap_hidden)
+enter = _stub(Planner.enter)
+reach = _stub(Planner.reach)
+may_show = _stub(Planner.may_show)
+is_final = _stub(Planner.is_final)
+points = _stub(Planner.points)
+mark = _stub(Planner.mark)
+show = _stub(Planner.show)
+way = _stub(Planner.way)
 
 
 def bot_move(state: State) -> int:

@@ -32,7 +32,7 @@ from tests.conftest import positions, redealt, some
 
 def random_policy(game: Game, kind: type[AfterstatePolicy], hidden: list[int]) -> AfterstatePolicy:
     """A network that has learned nothing."""
-    rng, shapes = np.random.default_rng(1), kind.shapes(game.rules, hidden)
+    rng, shapes = np.random.default_rng(1), kind.shapes(game, hidden)
     return kind(game, {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()})
 
 

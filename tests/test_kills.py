@@ -53,7 +53,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
     from training import checkpoint
 
     golden = turn_of_states(GAME, BatchEnv(GAME, 32).states)
-    shapes = NetworkPolicy.shapes(GAME.rules, [64])
+    shapes = NetworkPolicy.shapes(GAME, [64])
     draws = np.random.default_rng(0)
     weights = [{name: draws.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()} for _ in "ab"]
     table = CardEnv(GAME)

@@ -29,7 +29,7 @@ helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
 
 def network(game: Game, kind: type[TrainedPolicy]) -> TrainedPolicy:
     rng = np.random.default_rng(0)
-    shapes = kind.shapes(game.rules, [24, 16])
+    shapes = kind.shapes(game, [24, 16])
     return kind(game, {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()})
 
 

@@ -69,7 +69,7 @@ KINDS = tuple(ARCHITECTURES.values())
 
 def random_weights(game: Game, seed: int = 0, kind: type[TrainedPolicy] = NetworkPolicy) -> Weights:
     rng = np.random.default_rng(seed)
-    shapes = kind.shapes(game.rules, HIDDEN)
+    shapes = kind.shapes(game, HIDDEN)
     return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
 
 

@@ -16,7 +16,7 @@ from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
 from card_envs.opponents import search
 from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach
-from card_envs.opponents.mover import line_scores
+from card_envs.opponents.mover import Mover, line_scores
 from card_envs.opponents.network import SettledPolicy
 from card_envs.opponents.policy import Opponent, turn_of_states
 from card_envs.opponents.scripted import ScriptedPolicy
@@ -119,7 +119,7 @@ def test_the_own_line_is_what_greedy_does(game: Game) -> None:
 
 def ranker(game: Game) -> Guide:
     """A network that has learned nothing, who ranks lines."""
-    rng, shapes = np.random.default_rng(1), SettledPolicy.shapes(game.rules, [16, 8])
+    rng, shapes = np.random.default_rng(1), SettledPolicy.shapes(game, [16, 8])
     weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
     return Guide(Opponent("ranker", game, SettledPolicy(game, weights)))
 
@@ -161,7 +161,7 @@ def test_nothing_hidden_decides(game: Game, guided: Callable[[Game], Guide | Non
 def test_only_the_lines_that_a_network_ranks_first_are_tried(game: Game) -> None:
     turn = turn_of_states(game, some(positions(game), 30, seed=6))
     guide = ranker(game)
-    assert guide.ranker is not None and Guide(ScriptedPolicy("greedy")).ranker is None
+    assert isinstance(guide.ranker, Mover) and Guide(ScriptedPolicy("greedy")).ranker is None
     room = 2 * game.rules.NUM_ACTIONS
     for num_worlds, kept in ((2, 2), (40, 5)):
         policy = SearchPolicy(game, num_worlds, 1, guide, plans=True)
@@ -183,7 +183,7 @@ def test_only_the_lines_that_a_network_ranks_first_are_tried(game: Game) -> None
 
 def test_a_network_that_fits_no_game_ranks_nothing(game: Game) -> None:
     guide = ranker(game)
-    assert guide.ranker is not None
+    assert isinstance(guide.ranker, Mover)
     policy = SearchPolicy(game, 8, 1, guide, plans=True)
     policy.ranker = guide.ranker._replace(last=np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="network: last: expected"):

@@ -15,6 +15,7 @@ from card_envs.engine.compile import bind
 from card_envs.engine.rng import derive, table_keys
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.lines import Lines, single_moves
+from card_envs.opponents.ntuples import NO_WEIGHTS
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.rollouts import played_out
 from card_envs.opponents.search import TO_THE_END
@@ -45,7 +46,7 @@ def try_tables(
             if world:
                 scratch.stream[0] = derive(keys[i], world)
                 draw_likely_world(states[i], 0, scratch.stream, scratch.states)
-            try_lines(lines, own[i], live[i], horizon, net, scratch, found)
+            try_lines(lines, own[i], live[i], horizon, net, NO_WEIGHTS, scratch, found)
 
 
 def leads_over(

@@ -35,6 +35,13 @@ IN_RULES: frozenset[Any] = frozenset(
     )
 )  # fmt: skip
 IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility, contract.swap_hidden))
+IN_PLANNER: frozenset[Any] = frozenset(
+    (
+        contract.enter, contract.reach, contract.may_show, contract.is_final, contract.points, contract.mark,
+        contract.show, contract.way,
+    )
+)  # fmt: skip
+OF_GAMES = IN_RULES | IN_BOT | IN_PLANNER
 HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
 Target: TypeAlias = Literal["cpu", "cuda"]
@@ -109,7 +116,7 @@ class _Binding:
             self._note(value)
             return value
         if value not in self._replaced:
-            if value in IN_RULES or value in IN_BOT or value is contract.bot_move:
+            if value in OF_GAMES or value is contract.bot_move:
                 own = self._own(value, user)
                 self._note(own)
                 self._replaced[value] = own if self.inline or jit.INTERPRETED else jit.apart(own)
@@ -126,10 +133,16 @@ class _Binding:
             if not self.bot:
                 raise TypeError(f"{user.__name__} calls bot_move: bind it to a bot")
             name = self.bot
-        module: Any = self.game.rules if stub in IN_RULES else self.game.bot
+        module: Any = self._module(stub)
         if not hasattr(module, name) and not hasattr(defaults, name):
             raise TypeError(f"{module.__file__}: {self.game.name} has no function {name}")
         return getattr(module, name, None) or getattr(defaults, name)
+
+    def _module(self, stub: FunctionType) -> Any:
+        assert self.game is not None
+        if stub in IN_PLANNER:
+            return self.game.planner or defaults
+        return self.game.rules if stub in IN_RULES else self.game.bot
 
     def _note(self, value: Any) -> None:
         """Remember a constant, or a compiled function with all that it names."""
@@ -141,7 +154,7 @@ class _Binding:
             self.parts.append(function)
             for name in _names(function.__code__):
                 used = function.__globals__.get(name)
-                if isinstance(used, FunctionType) and (used in IN_RULES or used in IN_BOT):
+                if isinstance(used, FunctionType) and used in OF_GAMES:
                     raise TypeError(f"{function.__name__} calls the stub {name}: helpers of loops are plain functions")
                 if used is not None:
                     self._note(used)

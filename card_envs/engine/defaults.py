@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from card_envs.engine.jit import rule
 from card_envs.game import Counts, State, Stream
 
@@ -26,3 +28,41 @@ def tally(state: State, seat: int, counts: Counts) -> None:
 def reveals(state: State, action: int) -> bool:
     """Whatever is played may show a hidden card."""
     return True
+
+
+# Games without a planner: nothing is reached, so that nobody asks for more.
+
+
+@rule
+def enter(state: State, scratch: Any) -> None:
+    """Nothing is entered."""
+
+
+@rule
+def reach(scratch: Any, most: int) -> int:
+    """No position."""
+    return 0
+
+
+@rule
+def may_show(scratch: Any, k: int) -> bool:
+    """Nothing shows."""
+    return False
+
+
+@rule
+def is_final(scratch: Any, k: int) -> bool:
+    """There is no such position."""
+    return True
+
+
+@rule
+def points(scratch: Any, k: int) -> float:
+    """None."""
+    return 0.0
+
+
+@rule
+def mark(scratch: Any, k: int) -> int:
+    """No weight counts."""
+    return 0

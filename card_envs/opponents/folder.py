@@ -30,6 +30,7 @@ from card_envs.opponents.network import (
     hidden_sizes,
     weight_shapes,
 )
+from card_envs.opponents.ntuple_policy import NTuplePolicy
 from card_envs.opponents.onnx import OnnxPolicy
 from card_envs.opponents.policy import Turn, turn_of_states
 from card_envs.opponents.value import ValueNetwork
@@ -39,6 +40,7 @@ WEIGHTS_FILE = "weights.safetensors"
 MODEL_FILE = "model.onnx"
 MAX_BYTES = {CARD_FILE: 1 << 20, WEIGHTS_FILE: 64 << 20, MODEL_FILE: 64 << 20}
 VALUE_FOLDER = "value"
+KINDS: dict[Architecture, type[TrainedPolicy]] = {**ARCHITECTURES, NTuplePolicy.architecture: NTuplePolicy}
 Kind: TypeAlias = Literal["policy", "value"]
 GOLDEN = "golden."  # rows stored to be replayed on loading: inputs, and the results under these names
 RESULTS = {"policy": "logits", "value": "values"}
@@ -58,7 +60,7 @@ class Card(BaseModel):
     layout: str  # digest of the layout of what it reads, and of the actions
     kind: Kind = "policy"
     architecture: Architecture = "mlp-relu"
-    hidden: list[int] = Field(max_length=16)  # empty for an ONNX model
+    hidden: list[int] = Field(max_length=16)  # empty for an n-tuple network and for an ONNX model
     sampled: bool = True  # whether it was made to draw its moves; else it plays the likeliest
     weights_sha256: str = ""
     model_sha256: str = ""
@@ -67,7 +69,7 @@ class Card(BaseModel):
 
     @model_validator(mode="after")
     def _has_layers(self) -> Card:
-        if bool(self.hidden) == (self.architecture == "onnx"):
+        if bool(self.hidden) == (self.architecture in ("n-tuple", "onnx")):
             raise ValueError(f"hidden: {self.hidden} is no list of layers of the architecture {self.architecture}")
         return self
 
@@ -216,7 +218,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
             _check_digest(folder / MODEL_FILE, model, card.model_sha256)
             policy: TrainedPolicy = OnnxPolicy(game, model, sampled and card.sampled)
         else:
-            policy = ARCHITECTURES[card.architecture](game, tensors, sampled and card.sampled)
+            policy = KINDS[card.architecture](game, tensors, sampled and card.sampled)
         policy.check_inputs(golden)
         _check_rows(RESULTS["policy"], logits, golden["obs"], game.rules.NUM_ACTIONS)
         replayed = policy.logits(golden)
@@ -267,7 +269,7 @@ def _load(
     if kind == "value":
         shapes = weight_shapes([rules.FULL_SIZE, *card.hidden, 1])
     elif card.architecture != "onnx":
-        shapes = ARCHITECTURES[card.architecture].shapes(rules, card.hidden)
+        shapes = KINDS[card.architecture].shapes(game, card.hidden)
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != shapes:
         differing = sorted(set(found.items()) ^ set(shapes.items()))

@@ -10,7 +10,8 @@
            | "rollout:" NAME "-" N  the same, but the policy plays the deals out, to the end; T "ms" for N
            | "plan-" N | "plan:" T "ms" | "plan:" NAME "-" N
                                     as a search, but lines of moves are compared, up to where something hidden shows,
-                                    those alone that NAME ranks first if it is a network that reads where moves lead
+                                    those alone that NAME ranks first if it is an n-tuple network or one that reads
+                                    where moves lead
            | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
            | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
            | SHIPPED                a trained network that comes with the package, or a rung of the game's ladder:

@@ -19,7 +19,7 @@ from card_envs.opponents.sparse import SparseRows, compress, sum_weights
 Weights = Mapping[str, NDArray[np.floating]]
 Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases
 Inputs: TypeAlias = dict[str, NDArray[Any]]
-Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "settled", "onnx"]
+Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "settled", "n-tuple", "onnx"]
 ILLEGAL = np.float32(-1e9)
 
 
@@ -87,14 +87,19 @@ class TrainedPolicy(LogitsPolicy):
         self.weights = weights
 
     @staticmethod
-    def shapes(rules: Rules, hidden: list[int]) -> dict[str, tuple[int, ...]]:
+    def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the tensors of such a network with these hidden layers."""
         raise NotImplementedError
 
     @property
     def reads_moves(self) -> bool:
-        """Whether it reads what moves change."""
-        return False
+        """Whether it reads what moves change, or lead to."""
+        return self.num_entries > 0
+
+    @property
+    def num_entries(self) -> int:
+        """The different entries that show moves; 0 if it does not read them."""
+        return 0
 
     def inputs(self, turn: Turn) -> Inputs:
         """What it reads of decisions, by name, as golden rows are stored."""
@@ -111,7 +116,7 @@ class TrainedPolicy(LogitsPolicy):
 
     def check_inputs(self, inputs: Inputs) -> None:
         """Raises ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
-        check_inputs(self.game.rules, inputs, self.reads_moves)
+        check_inputs(self.game.rules, inputs, self.num_entries)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         """[n, A] scores of the actions, -1e9 where illegal."""
@@ -140,8 +145,8 @@ class NetworkPolicy(TrainedPolicy):
         self._layers[0] = (first * input_scale(input_fields(game.rules))[:, None], bias)
 
     @staticmethod
-    def shapes(rules: Rules, hidden: list[int]) -> dict[str, tuple[int, ...]]:
-        return weight_shapes([total(input_fields(rules)), *hidden, rules.NUM_ACTIONS])
+    def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
+        return weight_shapes([total(input_fields(game.rules)), *hidden, game.rules.NUM_ACTIONS])
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         obs, mask = inputs["obs"], inputs["mask"]
@@ -193,13 +198,13 @@ class AfterstatePolicy(TrainedPolicy):
         return logits
 
     @staticmethod
-    def shapes(rules: Rules, hidden: list[int]) -> dict[str, tuple[int, ...]]:
-        shapes = weight_shapes([total(input_fields(rules)), *hidden, 1])
-        return shapes | {"move.weight": (hidden[0], total(move_fields(rules))), "own": (1,)}
+    def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
+        shapes = weight_shapes([total(input_fields(game.rules)), *hidden, 1])
+        return shapes | {"move.weight": (hidden[0], total(move_fields(game.rules))), "own": (1,)}
 
     @property
-    def reads_moves(self) -> bool:
-        return True
+    def num_entries(self) -> int:
+        return total(move_fields(self.game.rules))
 
     def afterstates(self, turn: Turn) -> Afterstates:
         return turn.afterstates(self.settled)
@@ -236,22 +241,22 @@ ARCHITECTURES: dict[Architecture, type[TrainedPolicy]] = {
 MOVE_INPUTS = {"first": np.int64, "action": np.int64, "starts": np.int64, "entry": np.int32, "value": np.float32}
 
 
-def check_inputs(rules: Rules, inputs: Inputs, reads_moves: bool) -> None:
+def check_inputs(rules: Rules, inputs: Inputs, num_entries: int) -> None:
     """Raises ValueError where golden rows are not what networks read: compiled code would believe them."""
-    names = {"obs", "mask"} | (set(MOVE_INPUTS) if reads_moves else set())
+    names = {"obs", "mask"} | (set(MOVE_INPUTS) if num_entries else set())
     if set(inputs) != names:
         raise ValueError(f"golden rows: expected {', '.join(sorted(names))}, got {', '.join(sorted(inputs))}")
     number = len(inputs["obs"]) if np.ndim(inputs["obs"]) else 0
     checked("golden.obs", inputs["obs"], (number, rules.OBS_SIZE), INT8, written=False)
     checked("golden.mask", inputs["mask"], (number, rules.NUM_ACTIONS), INT8, written=False)
-    if not reads_moves:
+    if not num_entries:
         return
     for name, dtype in MOVE_INPUTS.items():
         checked(f"golden.{name}", inputs[name], (np.size(inputs[name]),), np.dtype(dtype), written=False)
     first, action, starts, entry, value = (inputs[name] for name in MOVE_INPUTS)
     check_ends("golden.first", first, number, len(action))
     check_ends("golden.starts", starts, len(action), len(entry))
-    for name, bound in (("action", rules.NUM_ACTIONS), ("entry", total(move_fields(rules)))):
+    for name, bound in (("action", rules.NUM_ACTIONS), ("entry", num_entries)):
         if inputs[name].min(initial=0) < 0 or inputs[name].max(initial=0) >= bound:
             raise ValueError(f"golden.{name}: expected numbers below {bound}")
     if len(value) != len(entry) or not np.isfinite(value).all() or np.diff(starts).min(initial=1) < 1:

@@ -86,8 +86,8 @@ class OnnxPolicy(TrainedPolicy):
         _check_entry("output", self._gives, output.type, list(output.shape), FLOATS, [None, game.rules.NUM_ACTIONS])
 
     @property
-    def reads_moves(self) -> bool:
-        return any(name in self._reads for name in MOVES)
+    def num_entries(self) -> int:
+        return total(move_fields(self.game.rules)) if any(name in self._reads for name in MOVES) else 0
 
     def afterstates(self, turn: Turn) -> Afterstates:
         return turn.afterstates(MOVES[SETTLED] in self._reads)
@@ -199,6 +199,8 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
         raise ValueError(MISSING) from None
     if isinstance(policy, OnnxPolicy):
         return policy.model
+    if policy.architecture == "n-tuple":
+        raise ValueError(f"a network of {policy.architecture} can't be written as an ONNX model")
     rules = policy.game.rules
     graph = _Graph()
     sizes = wanted_inputs(rules)

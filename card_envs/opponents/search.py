@@ -5,12 +5,12 @@ explain what the other seats did are drawn less often: in Back Alley search beli
 
 A search that plans compares lines of moves instead, up to where something hidden shows or others move, and plays the
 best one to its end without another look: on the way nothing new becomes known. A network that reads where moves lead
-ranks the lines first; its best one is the one to beat, and only those next to it are tried.
+ranks the lines first; its best one is the one to beat, and only those next to it are tried. So does an n-tuple network,
+which is asked again some looks at hidden cards later, in place of a playout to the end.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import time
@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import UINT64, check_game, checked, truth, whole_number
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s, UInt64s
-from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach, single_moves
+from card_envs.opponents.lines import LONGEST, NO_MOVE, Lines, find_lines, new_reach, single_moves
 from card_envs.opponents.mover import Mover, line_scores
 from card_envs.opponents.network import SettledPolicy
+from card_envs.opponents.ntuple_policy import NTuplePolicy
+from card_envs.opponents.ntuples import NO_WEIGHTS
 from card_envs.opponents.policy import (
     Advice,
     Evaluation,
@@ -35,9 +37,9 @@ from card_envs.opponents.policy import (
     Turn,
     name_of,
     probabilities_of,
-    turn_of_states,
 )
-from card_envs.opponents.rollouts import Rollouts, play_at
+from card_envs.opponents.remembered import Remembered
+from card_envs.opponents.rollouts import Rollouts
 from card_envs.opponents.searching import (
     FIRST_LOOK,
     Budget,
@@ -75,7 +77,9 @@ LINES_PER_WORLD, MOST_LINES = 8, 8192
 FIRST_SHARE, SECONDS_A_LINE = 0.25, 5e-5  # for a playout, until it is known how long they take
 # Lines that a network ranks, which takes a first look's place: as many as would be left after one are tried.
 RANKED_PER_WORLD, MOST_RANKED, SECONDS_TO_RANK = 2, 2048, 1e-5
-REMEMBERED = 1 << 16  # positions on the way of plans; all are forgotten when there are more
+# An n-tuple network ranks them in no time. So many of them are tried, but not more than there are worlds in the budget,
+# each as far as to that look at hidden cards.
+MOST_VALUED, LOOKS_AHEAD = 256, 2
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class Guide:
         horizon: moves that are played out before `value` is asked.
         plays_on: whether `policy` plays the deals out, not `greedy`: to the end, so without a `value`.
 
-    A search that plans has a `SettledPolicy` rank the lines.
+    A search that plans has a `SettledPolicy` or an `NTuplePolicy` rank the lines; the latter is asked for values, too.
     """
 
     policy: Policy
@@ -102,11 +106,13 @@ class Guide:
             raise ValueError("guide: who plays on plays to the end: no value network")
 
     @property
-    def ranker(self) -> Mover | None:
+    def ranker(self) -> Mover | NTuplePolicy | None:
         """The network that ranks lines, if `policy` is one."""
         policy: Any = self.policy
         while isinstance(policy, Opponent):
             policy = policy.policy
+        if isinstance(policy, NTuplePolicy):
+            return policy
         return policy.mover if isinstance(policy, SettledPolicy) else None
 
 
@@ -175,7 +181,7 @@ class SearchPolicy:
         if plans and guide is not None and guide.plays_on:
             raise ValueError("guide: who plays on can't make plans")
         self.ranker = None if guide is None or not plans else guide.ranker
-        self.remembered: dict[bytes, int] = {}  # the next moves of plans, by what the seat sees there
+        self.remembered = Remembered(game)
         self.seconds_a_line = SECONDS_A_LINE
         timed = MOST_SWAPS if seconds is None else int(math.sqrt(SWAPS_IN_A_SECOND * seconds))
         self.swaps = min(num_worlds // 2, timed, MOST_SWAPS) if hasattr(game.bot, "swap_hidden") else 0
@@ -183,12 +189,7 @@ class SearchPolicy:
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
         if not self.plans:
             return self.search(turn, rng).chosen
-        turn = turn.anew()
-        moves = np.array([self.remembered.get(sight_of(*seen), NO_MOVE) for seen in zip(turn.obs, turn.mask)], np.int64)
-        new = moves == NO_MOVE
-        if new.any():
-            moves[new] = self.search(turn.at(new), rng).chosen
-        return moves
+        return self.remembered.act(turn, lambda new: self.search(new, rng).chosen)
 
     def probabilities(self, turn: Turn) -> NDArray[np.float32]:
         chosen = self.act(turn, np.random.default_rng(0))
@@ -229,7 +230,9 @@ class SearchPolicy:
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
         own, tried = self._proposals(turn)
         horizon, net = TO_THE_END, NO_NET
-        if self.guide is not None and self.guide.value is not None:
+        if isinstance(self.ranker, NTuplePolicy):
+            horizon = LOOKS_AHEAD
+        elif self.guide is not None and self.guide.value is not None:
             horizon, net = self.guide.horizon, checked_net(self.game, self.guide.value.net)
         step = 1 if self.seconds is not None else MANY * self.num_threads if self.plans else max(n, 1)
         expected, trials = np.zeros(n), no_trials(turn.mask.shape)
@@ -249,7 +252,7 @@ class SearchPolicy:
                 if self.plans:
                     gather_by_move(tables.lines[:, :, 0], found, shares)
         if self.plans:
-            self._remember(states, lines)
+            self.remembered.note(states, lines)
         return SearchResult(own, expected, lines, trials, moves)
 
     def _tables(self, states: NDArray[Any], keys: UInt64s, own: Int64s, tried: Int8s) -> Tables:
@@ -258,6 +261,16 @@ class SearchPolicy:
         if not self.plans:
             lines = np.tile(single_moves(num_actions), (n, 1, 1))
             return Tables(states, keys, lines, own, tried, enter_race(own, tried))
+        lines, live, first = self._plans(states, own, tried)
+        return Tables(states, keys, lines, first, live, enter_race(first, live))
+
+    def _plans(self, states: NDArray[Any], own: Int64s, tried: Int8s) -> tuple[Lines, Int8s, Int64s]:
+        """Lines [n, C, L], those that are tried [n, C], and [n] which of them is the one to beat."""
+        n, num_actions = tried.shape
+        first = np.zeros(n, np.int64)
+        if isinstance(self.ranker, NTuplePolicy):
+            most = min(self._affordable(1, self.seconds_a_line), MOST_VALUED)
+            return *self.ranker.best_lines(states, max(most, 2)), first
         tried_at_first = self._affordable(LINES_PER_WORLD, FIRST_LOOK * self.seconds_a_line)
         most = min(tried_at_first, MOST_LINES)
         if self.ranker is not None:
@@ -266,34 +279,21 @@ class SearchPolicy:
         lines, live = np.empty((n, most, LONGEST), np.int16), np.zeros((n, most), np.int8)
         plays_on = self.guide is None or self.ranker is not None
         bind(find_lines, self.game, PLAYER)(0, n, states, own, tried, plays_on, new_reach(self.game, most), lines, live)
-        first = np.zeros(n, np.int64)
         if self.ranker is not None:
-            left = min(self.num_worlds // FIRST_LOOK, tried_at_first)
-            first = keep_best(live, line_scores(self.game, states, lines, live, self.ranker), max(left, 2))
-        return Tables(states, keys, lines, first, live, enter_race(first, live))
+            left = max(min(self.num_worlds // FIRST_LOOK, tried_at_first), 2)
+            first = keep_best(live, line_scores(self.game, states, lines, live, self.ranker), left)
+        return lines, live, first
 
     def _affordable(self, per_world: int, seconds_each: float) -> int:
         """How many lines the budget is enough for."""
         by_worlds = per_world * self.num_worlds
         return by_worlds if self.seconds is None else min(by_worlds, int(FIRST_SHARE * self.seconds / seconds_each))
 
-    def _remember(self, states: NDArray[Any], lines: NDArray[np.int16]) -> None:
-        """Note what comes next wherever lines lead; `states` are played on."""
-        if len(self.remembered) > REMEMBERED:
-            self.remembered.clear()
-        for step in range(1, lines.shape[1]):
-            going = np.flatnonzero(lines[:, step] != NO_MOVE)
-            if not len(going):
-                return
-            bind(play_at, self.game)(0, len(going), states, going, lines[going, step - 1].astype(np.int64))
-            turn = turn_of_states(self.game, states[going])
-            for obs, mask, move in zip(turn.obs, turn.mask, lines[going, step].tolist()):
-                self.remembered[sight_of(obs, mask)] = move
-
     def _crew(self, net: Net, keys: UInt64s) -> Crew | Rollouts:
         if self.guide is not None and self.guide.plays_on:
             return Rollouts(self.game, self.guide.policy, keys)
-        return Crew(self.game, self.num_threads, net)
+        weights = self.ranker.table if isinstance(self.ranker, NTuplePolicy) else NO_WEIGHTS
+        return Crew(self.game, self.num_threads, net, weights)
 
     def _search(self, tables: Tables, trials: Trials, horizon: int, crew: Crew | Rollouts) -> int:
         """Try the lines at these tables until all is found out, or the budget is spent."""
@@ -324,8 +324,9 @@ def budget_of(most: int, horizon: int, swaps: int) -> Budget:
 class Crew:
     """Threads that share stages of searches."""
 
-    def __init__(self, game: Game, num_threads: int, net: Net) -> None:
+    def __init__(self, game: Game, num_threads: int, net: Net, weights: NDArray[np.float32]) -> None:
         self.net = net
+        self.weights = weights
         self.loop = bind(try_stage, game, PLAYER)
         self.scratches = [new_scratch(game, net) for _ in range(num_threads)]
         self.pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
@@ -344,14 +345,14 @@ class Crew:
         threads = len(self.scratches)
         start = time.perf_counter()
         if self.pool is None or not (n >= MANY * threads or self.last_stage > WORTH_SHARING):
-            moves = self.loop(0, n, 1, *tables, budget, self.net, self.scratches[0], trials)
+            moves = self.loop(0, n, 1, *tables, budget, self.net, self.weights, self.scratches[0], trials)
         else:
             parts = 1 if n >= MANY * threads else -(-threads // n)
             found = trials if parts == 1 else no_trials((n * parts, num_lines))
             bounds = [n * parts * k // threads for k in range(threads + 1)]
 
             def work(first: int, last: int, scratch: Scratch) -> int:
-                return self.loop(first, last, parts, *tables, budget, self.net, scratch, found)
+                return self.loop(first, last, parts, *tables, budget, self.net, self.weights, scratch, found)
 
             moves = sum(self.pool.map(work, bounds[:-1], bounds[1:], self.scratches))
             if parts > 1:
@@ -382,11 +383,6 @@ def gather_by_move(first_moves: NDArray[np.int16], found: Trials, trials: Trials
         order = order[found.worlds[i, order] > 0]
         for whole, lines in zip(trials, found):
             whole[i, first_moves[i, order]] = lines[i, order]
-
-
-def sight_of(obs: Int8s, mask: Int8s) -> bytes:
-    """What a seat sees, in few bytes."""
-    return hashlib.blake2b(obs.tobytes() + mask.tobytes(), digest_size=16).digest()
 
 
 def standard_error(sums: Floats, squares: Floats, worlds: Int64s) -> Floats:

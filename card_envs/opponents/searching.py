@@ -28,13 +28,16 @@ from card_envs.game import (
     State,
     UInt64s,
     bot_move,
+    enter,
     observe_all,
     plausibility,
     play,
+    reveals,
     standing,
     swap_hidden,
 )
 from card_envs.opponents.lines import NO_MOVE, Lines
+from card_envs.opponents.ntuples import planning_scratch, sum_at
 from card_envs.opponents.value import Net, value_of
 
 FIRST_LOOK = 8  # worlds after which lines are judged
@@ -42,6 +45,7 @@ MOST_DRAWS = 12  # for a world that explains what the others did
 FRACTION = 64.0  # of a point: what a network says is rounded to it
 
 Floats = NDArray[np.float64]
+Weights = NDArray[np.float32]
 
 
 class Budget(NamedTuple):
@@ -52,7 +56,8 @@ class Budget(NamedTuple):
         most: worlds for that one, while it is in doubt.
         doubt: standard errors by which another line must be better than the own one.
         luck: standard deviations that a mean lead is given to move by to the end.
-        horizon: moves after a line that are played out at most; then a network says what the position is worth.
+        horizon: moves after a line that are played out at most, or for an n-tuple network looks at hidden cards, of
+            which the last is not taken; then the network says what the position is worth.
         swaps: steps of a Markov chain that make a world explain better what the others did.
     """
 
@@ -122,12 +127,14 @@ class Scratch(NamedTuple):
         stream: [1] of the world.
         full: [D] a full state, padded to a multiple of 8.
         layers: [2, widest] of the value network.
+        planning: what the n-tuple network is asked with.
     """
 
     states: NDArray[Any]
     stream: UInt64s
     full: Int8s
     layers: NDArray[np.float32]
+    planning: Any
 
 
 def no_trials(shape: tuple[int, ...]) -> Trials:
@@ -138,8 +145,9 @@ def no_trials(shape: tuple[int, ...]) -> Trials:
 
 def new_scratch(game: Game, net: Net) -> Scratch:
     """For one thread."""
+    planning = planning_scratch(game, 1)
     full, layers = np.zeros(len(net.first) - 1, np.int8), np.zeros((2, max(net.second.shape)), np.float32)
-    return Scratch(np.zeros(2, game.rules.STATE), np.zeros(1, np.uint64), full, layers)
+    return Scratch(np.zeros(2, game.rules.STATE), np.zeros(1, np.uint64), full, layers, planning)
 
 
 def enter_race(own: Int64s, live: Int8s) -> Race:
@@ -167,7 +175,7 @@ def stage_end(i: int, budget: Budget, race: Race) -> int:
 
 def try_stage(
     first: int, last: int, parts: int, states: NDArray[Any], keys: UInt64s, lines: Lines, own: Int64s, live: Int8s,
-    race: Race, budget: Budget, net: Net, scratch: Scratch, trials: Trials,
+    race: Race, budget: Budget, net: Net, weights: Weights, scratch: Scratch, trials: Trials,
 ) -> int:  # fmt: skip
     """Try the lines of tables in the worlds of the stage at hand, from what the seat to move knows.
 
@@ -182,6 +190,7 @@ def try_stage(
         race: how far the tables have come.
         budget: how much is done.
         net: of positions at the horizon.
+        weights: [W] of an n-tuple network that is asked in place of `net`; [0] where there is none.
         scratch: to work with.
         trials: [B * parts, C] grow.
 
@@ -199,7 +208,7 @@ def try_stage(
         for world in range(begin + number * part // parts, begin + number * (part + 1) // parts):
             scratch.stream[0] = derive(keys[i], world)
             draw_likely_world(states[i], budget.swaps, scratch.stream, scratch.states)
-            moves += try_lines(lines[i], own[i], live[i], budget.horizon, net, scratch, found)
+            moves += try_lines(lines[i], own[i], live[i], budget.horizon, net, weights, scratch, found)
     return moves
 
 
@@ -249,8 +258,43 @@ def draw_likely_world(state: State, swaps: int, stream: UInt64s, states: NDArray
             kept = likely
 
 
+def result_of(
+    state: State, seat: int, horizon: int, net: Net, weights: Weights, scratch: Scratch
+) -> tuple[int, float]:  # fmt: skip
+    """Play on in the world at hand; returns how many moves that took, and the result."""
+    moves = 0
+    if weights.shape[0] == 0:
+        while moves < horizon and not state.needs_deal:
+            play(state, bot_move(state))
+            moves += 1
+        result = float(standing(state, seat))
+        if not state.needs_deal:
+            observe_all(state, seat, scratch.full)
+            result += value_of(scratch.full, net, scratch.layers)
+    else:
+        moves = play_to_look(state, horizon)
+        result = float(standing(state, seat))
+        if not state.needs_deal:
+            enter(state, scratch.planning)
+            result = sum_at(0, weights, scratch.planning)
+    return moves, np.rint(FRACTION * result) / FRACTION
+
+
+def play_to_look(state: State, looks: int) -> int:
+    """Play on until something hidden would show that many times, not the last; returns how many moves that took."""
+    moves = 0
+    while not state.needs_deal:
+        move = bot_move(state)
+        looks -= reveals(state, move)
+        if looks == 0:
+            break
+        play(state, move)
+        moves += 1
+    return moves
+
+
 def try_lines(
-    lines: Lines, own: int, live: Int8s, horizon: int, net: Net, scratch: Scratch, trials: Trials
+    lines: Lines, own: int, live: Int8s, horizon: int, net: Net, weights: Weights, scratch: Scratch, trials: Trials
 ) -> int:  # fmt: skip
     """Play the own line and its rivals out in the world at hand; returns how many moves that took."""
     seat = scratch.states[0].seat
@@ -267,15 +311,8 @@ def try_lines(
                 break
             play(state, lines[line, step])
             moves += 1
-        left = horizon
-        while left > 0 and not state.needs_deal:
-            play(state, bot_move(state))
-            left -= 1
-        moves += horizon - left
-        result = float(standing(state, seat))
-        if not state.needs_deal:
-            observe_all(state, seat, scratch.full)
-            result += np.rint(FRACTION * value_of(scratch.full, net, scratch.layers)) / FRACTION
+        played, result = result_of(state, seat, horizon, net, weights, scratch)
+        moves += played
         if turn == 0:
             own_result = result
         lead = result - own_result

@@ -74,24 +74,27 @@ SHIFT_8, SHIFT_16, SHIFT_24, SHIFT_32, SHIFT_56 = (np.uint64(shift) for shift in
 
 
 def read_state(state: State, nodes: Records, infos: Records) -> None:
-    """Enter a State of the rules as the first of some nodes, and its deck, in plain Python."""
+    """Enter a State of the rules as the first of some nodes, and its deck; in plain Python as well as compiled."""
     node, info = nodes[0], infos[0]
     num_waste, num_dealt = int(state.num_waste), int(state.num_dealt)
-    deck = [*state.waste[:num_waste].tolist(), *state.pack[num_dealt:].tolist()]
-    info.deck[: len(deck)] = deck
-    info.in_deck = len(deck)
+    for place in range(num_waste):
+        info.deck[place] = state.waste[place]
+    for place in range(PACK_SIZE - num_dealt):
+        info.deck[num_waste + place] = state.pack[num_dealt + place]
+    info.in_deck = num_waste + PACK_SIZE - num_dealt
     info.pile_by_pile = state.pile_by_pile
     info.when_stuck = state.when_stuck
     node.waste = np.uint64((1 << num_waste) - 1)
     node.dealt = num_waste
     node.hops = state.hops
     node.left = PACK_SIZE - int(state.num_placed)
-    node.to_come[:] = state.to_come
-    node.heights[:] = state.heights
-    for pile, height in enumerate(state.heights.tolist()):
-        kept = min(height, FULL_PILE)
-        node.low[pile, :kept] = state.piles[pile, FLOOR : FLOOR + kept]
-        node.tops[pile] = state.piles[pile, FLOOR + height - 1] if height else -1
+    for pile in range(NUM_HOURS):
+        height = int(state.heights[pile])
+        node.to_come[pile] = state.to_come[pile]
+        node.heights[pile] = height
+        node.tops[pile] = state.piles[pile, FLOOR + height - 1] if height > 0 else -1
+        for k in range(FULL_PILE):
+            node.low[pile, k] = state.piles[pile, FLOOR + k] if k < height else 0
 
 
 # What follows is one rule after the other as in rules.py.

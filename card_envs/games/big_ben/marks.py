@@ -1,0 +1,597 @@
+"""Which weights of an n-tuple network count for a position of Big Ben: what holds there, a few hundred things of many.
+
+Deals are lost where cards lie under others that are wanted later. So most of it is about *needs* (after how many others
+of its suit a card is wanted, see `beam.note_needs`), about where the next cards lie, and about what is *stuck*: what
+would stay on the table if every card of the stock were at hand and all that can be placed were placed (a relaxed
+problem, as planners use it: Hoffmann & Nebel 2001), first without building, then with some.
+
+What is said of the stock is how many cards it has and which: nothing depends on their order.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from card_envs.engine.jit import rule
+from card_envs.engine.sets import EMPTY, bit, highest
+from card_envs.game import Cards, Count, Int8s, Int64s, offsets, total
+from card_envs.games.big_ben.beam import NEEDS, note_needs
+from card_envs.games.big_ben.position import Info, Node
+from card_envs.games.big_ben.rules import (
+    FIRST_HOUR,
+    FULL_PILE,
+    LASTS,
+    MAX_TO_COME,
+    NEXT_CARD,
+    NUM_CARDS,
+    NUM_HOURS,
+    PACK_SIZE,
+    STOCK_SIZE,
+    UP,
+)
+
+NUM_NEEDS = MAX_TO_COME + 1  # 0: no more
+THREE_NEEDS = NUM_NEEDS**3
+SUITS_ALIKE = 8  # which of three cards are of one suit
+LEFTS, STOCKS = PACK_SIZE + 1, STOCK_SIZE + 1  # cards still to be placed, cards of the stock
+PHASES, PARTS, HALVES = 4, 8, 2  # of the stock
+LATE = 20  # cards of the stock, or fewer: the second half
+BUILT = 4  # cards of a pile above its third, at most 3
+
+# Places of cards, the easier the lower. In piles by how many cards above are in the way, in the waste by depth.
+NO_PLACE, STOCK_PLACE, NUM_PLACES = 0, 10, 12
+PILE_PLACE = np.array([1, 3, 5, 7], np.int64)
+WASTE_PLACE = np.array([2, 4, 6, 6, 8, 8, 8, *5 * [9], *(STOCK_SIZE - 12) * [11]], np.int64)
+DEPTH_CLASS = np.array([0, 1, 2, 2, 3, 3, 3, *5 * [4], *(STOCK_SIZE - 12) * [5]], np.int64)
+NUM_DEPTHS = 6
+MOST_SUNK, MOST_IN_A_ROW = 14, 24  # classes of depth in the waste; so many of its cards are looked at three at a time
+MOST_GAPS, MOST_LOW = 14, 40  # that are told apart
+STUCK_DEPTHS = 16  # of a card that is wanted and stuck: in piles 1 .. 7, in the waste 8 .. 14
+WASTE_STUCK = 30  # classes of depth
+WAVES = 5
+MARKS = (
+    Count("point", meaning="of the result: 1"),
+    Count("pile", PHASES * BUILT * SUITS_ALIKE * THREE_NEEDS, "the lowest three cards of a pile"),
+    Count("row", HALVES * NUM_DEPTHS * SUITS_ALIKE * THREE_NEEDS, "three cards of the waste, one on the other"),
+    Count("sunk", PHASES * MOST_SUNK * NUM_NEEDS, "a card of the waste: depth, need"),
+    Count("under", PHASES * NUM_DEPTHS * NUM_NEEDS**2, "a card of the waste: depth, latest need above, own need"),
+    Count("next", HALVES * NUM_NEEDS * NUM_PLACES**3, "a foundation: cards to come, places of the next three"),
+    Count("places", PHASES * NUM_NEEDS * NUM_PLACES**2, "a card: need, places of its copies"),
+    Count("takes", PHASES * BUILT * NUM_NEEDS * NUM_PLACES**2, "a pile: need of the top card, places of what it takes"),
+    Count("suit", PARTS * THREE_NEEDS, "cards to come on three foundations"),
+    Count("left", LEFTS * STOCKS, "cards still to be placed"),
+    Count("gaps", MOST_GAPS * STOCKS, "gaps"),
+    Count("stuck", LEFTS * STOCKS, "cards that are stuck"),
+    Count("stays", PHASES * (FULL_PILE + 1) * THREE_NEEDS, "a pile: how many of its lowest three are stuck, needs"),
+    Count("blocked", PHASES * NUM_NEEDS**2, "a foundation: cards to come, and how many of them are stuck"),
+    Count("suit_stuck", PARTS * THREE_NEEDS, "cards to come on three foundations, of what is stuck"),
+    Count("waste_stuck", HALVES * WASTE_STUCK * 4 * NUM_NEEDS, "a stuck card of the waste: depth in both, need"),
+    Count("where_stuck", PARTS * STOCKS * MOST_LOW, "stuck cards of the waste, and among the lowest three of piles"),
+    Count("pile_stuck", PHASES * BUILT * SUITS_ALIKE * THREE_NEEDS, "as `pile`, of what is stuck, by the needs then"),
+    Count("wanted", PHASES * NUM_NEEDS * STUCK_DEPTHS * NUM_NEEDS, "a foundation: how deep its next card is stuck"),
+    Count("top_stuck", 2 * PHASES * NUM_NEEDS * 9 * 10, "a stuck pile: need of its top card, height, who takes that"),
+    Count("waves", WAVES * LEFTS * STOCKS, "cards that are stuck when the stock was asked so many times"),
+    Count("built", LEFTS * STOCKS, "cards that are stuck with building"),
+    Count("helps", HALVES * LEFTS**2, "cards that are stuck without, and with building"),
+    Count("suit_built", PARTS * THREE_NEEDS, "as `suit_stuck`, with building"),
+    Count("where_built", PARTS * STOCKS * MOST_LOW, "as `where_stuck`, with building"),
+)
+AT, NUM_WEIGHTS = offsets(MARKS), total(MARKS)
+MAX_MARKS = 400  # four for a card of the waste, six for a pile, five for a foundation, one for a card, two dozen more
+
+
+def _copies() -> Int8s:
+    """By suit, cards to come on its foundations and rank: how many copies are still to be placed."""
+    copies = np.zeros((4, *3 * [NUM_NEEDS], 13), np.int8)
+    for suit, hour in enumerate(FIRST_HOUR.tolist()):
+        for lefts in product(range(NUM_NEEDS), repeat=3):
+            for k, left in enumerate(lefts):
+                for steps in range(left):
+                    copies[(suit, *lefts, (int(LASTS[hour + 4 * k]) - left + 1 + steps) % 13)] += 1
+    return copies
+
+
+COPIES = _copies()
+DOWN = np.array([card - 1 if card % 13 else card + 12 for card in range(NUM_CARDS)], np.int64)
+
+
+class Marking(NamedTuple):
+    """What marks are worked out with.
+
+    Attributes:
+        needs: [52] of each card.
+        places: [2, 52] of its easier copy and of the other.
+        stock: [52] copies in the stock.
+        left: [12] cards to come on the foundations; this and what follows changes as cards are placed.
+        heights: [12] of the piles.
+        tops: [12] their top cards, where there is one.
+        waste: [56] from the top.
+        sizes: [3] cards still to be placed, the place of the first card of the waste that is left, and of its end.
+        waves: [WAVES] cards still to be placed after each.
+    """
+
+    needs: Int8s
+    places: Int64s
+    stock: Int64s
+    left: Int64s
+    heights: Int64s
+    tops: Int64s
+    waste: Int64s
+    sizes: Int64s
+    waves: Int64s
+
+
+def new_marking() -> Marking:
+    """For one thread."""
+    shapes = (2, NUM_CARDS), NUM_CARDS, NUM_HOURS, NUM_HOURS, NUM_HOURS, STOCK_SIZE, 3, WAVES
+    return Marking(np.zeros(NUM_CARDS, np.int8), *(np.zeros(shape, np.int64) for shape in shapes))
+
+
+@rule
+def mark(node: Node, info: Info, marking: Marking, marks: Int64s) -> int:
+    """Write which weights count for a position into `marks` [MAX_MARKS] and return how many do."""
+    stock = int(info.in_deck) - int(node.dealt)
+    note_needs(node, marking.needs)
+    note_no_places(marking)
+    num, gaps = mark_piles(node, stock, marking, marks)
+    num = mark_waste(node, info, stock, marking, marks, num)
+    num = mark_cards(node, stock, marking, marks, num)
+    num = mark_foundations(node, stock, marking, marks, num)
+    num = mark_takers(node, stock, marking, marks, num)
+    lay_out(node, info, marking)
+    place_all(node, False, marking)
+    num = mark_stuck(node, stock, marking, marks, num)
+    stuck = int(marking.sizes[0])
+    num = mark_blockers(node, stock, marking, marks, num)
+    place_all(node, True, marking)
+    num = mark_built(node, stock, stuck, marking, marks, num)
+    marks[num] = AT.left + int(node.left) * STOCKS + stock
+    marks[num + 1] = AT.gaps + min(gaps, MOST_GAPS - 1) * STOCKS + stock
+    return num + 2
+
+
+@rule
+def phase_of(stock: int) -> int:
+    return stock * PHASES // STOCKS
+
+
+@rule
+def half_of(stock: int) -> int:
+    return 0 if stock > LATE else 1
+
+
+@rule
+def part_of(stock: int) -> int:
+    """Of the stock; the last one is empty."""
+    return min((stock + PARTS - 1) // PARTS, PARTS - 1)
+
+
+@rule
+def whole_part_of(stock: int) -> int:
+    """The same, the last one having fewer than PARTS cards."""
+    return min(stock // PARTS, PARTS - 1)
+
+
+@rule
+def three(first: int, second: int, third: int) -> int:
+    """Three needs, or three numbers of cards to come, as one number."""
+    return (first * NUM_NEEDS + second) * NUM_NEEDS + third
+
+
+@rule
+def alike(first: int, second: int) -> int:
+    """1 for two cards of one suit, none being -1."""
+    return 1 if first >= 0 and second >= 0 and first // 13 == second // 13 else 0
+
+
+@rule
+def pile_pattern(node: Node, pile: int, height: int, needs: Int8s) -> int:
+    """The lowest three cards of a pile of that height: cards above them, suits, needs."""
+    first = int(node.low[pile, 0]) if height > 0 else -1
+    second = int(node.low[pile, 1]) if height > 1 else -1
+    third = int(node.low[pile, 2]) if height > 2 else -1
+    suits = alike(first, second) + 2 * alike(second, third) + 4 * alike(first, third)
+    over = min(max(height - FULL_PILE, 0), BUILT - 1)
+    return (over * SUITS_ALIKE + suits) * THREE_NEEDS + low_needs(node, pile, height, needs)
+
+
+@rule
+def low_needs(node: Node, pile: int, height: int, needs: Int8s) -> int:
+    """The needs of the lowest three cards of a pile of that height, 0 where there is none."""
+    return three(
+        int(needs[node.low[pile, 0]]) if height > 0 else 0,
+        int(needs[node.low[pile, 1]]) if height > 1 else 0,
+        int(needs[node.low[pile, 2]]) if height > 2 else 0,
+    )
+
+
+# Where cards lie
+
+
+@rule
+def note_no_places(marking: Marking) -> None:
+    for card in range(NUM_CARDS):
+        marking.places[0, card] = marking.places[1, card] = NO_PLACE
+        marking.stock[card] = 0
+
+
+@rule
+def note_place(card: int, place: int, marking: Marking) -> None:
+    """A copy of a card lies there; counted in `stock` as one that does not lie in the stock."""
+    first, second = marking.places[0], marking.places[1]
+    marking.stock[card] += 1
+    if first[card] == NO_PLACE:
+        first[card] = place
+    elif place < first[card]:
+        second[card] = first[card]
+        first[card] = place
+    elif second[card] == NO_PLACE or place < second[card]:
+        second[card] = place
+
+
+@rule
+def in_the_way(card: int, above: int, needs: Int8s) -> int:
+    """1 unless the card above is of the same suit and wanted no later."""
+    return 1 if above // 13 != card // 13 or needs[above] > needs[card] else 0
+
+
+@rule
+def mark_piles(node: Node, stock: int, marking: Marking, marks: Int64s) -> tuple[int, int]:
+    """Enter marks of the piles; returns how many, and the gaps. The next functions enter theirs from `num` on."""
+    needs = marking.needs
+    gaps = 0
+    for pile in range(NUM_HOURS):
+        height = int(node.heights[pile])
+        gaps += max(FULL_PILE - height, 0)
+        marks[pile] = AT.pile + phase_of(stock) * (BUILT * SUITS_ALIKE * THREE_NEEDS)
+        marks[pile] += pile_pattern(node, pile, height, needs)
+        card = int(node.tops[pile])
+        for _ in range(height - FULL_PILE):
+            note_place(card, int(PILE_PLACE[0]), marking)
+            card = int(UP[card])
+        for k in range(min(height, FULL_PILE)):
+            card = int(node.low[pile, k])
+            covers = 0
+            for j in range(k + 1, min(height, FULL_PILE)):
+                covers += in_the_way(card, int(node.low[pile, j]), needs)
+            if height > FULL_PILE and node.low[pile, FULL_PILE - 1] // 13 != card // 13:
+                covers += 1  # all that was built
+            note_place(card, int(PILE_PLACE[covers]), marking)
+    return NUM_HOURS, gaps
+
+
+@rule
+def mark_waste(node: Node, info: Info, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+    needs = marking.needs
+    latest = depth = 0
+    above = higher = -1
+    waste = node.waste
+    while waste:
+        place = highest(waste)
+        waste &= ~bit(place)
+        card = int(info.deck[place])
+        need = int(needs[card])
+        note_place(card, int(WASTE_PLACE[depth]), marking)
+        marks[num] = AT.sunk + (phase_of(stock) * MOST_SUNK + min(depth, MOST_SUNK - 1)) * NUM_NEEDS + need
+        under = phase_of(stock) * NUM_DEPTHS + DEPTH_CLASS[depth]
+        marks[num + 1] = AT.under + (under * NUM_NEEDS + latest) * NUM_NEEDS + need
+        num += 2
+        if 0 < depth < MOST_IN_A_ROW:
+            suits = alike(above, card) + 2 * alike(higher, card) + 4 * alike(higher, above)
+            row = (half_of(stock) * NUM_DEPTHS + DEPTH_CLASS[depth - 1]) * SUITS_ALIKE + suits
+            over = int(needs[higher]) if higher >= 0 else 0
+            marks[num] = AT.row + row * THREE_NEEDS + three(need, int(needs[above]), over)
+            num += 1
+        latest = max(latest, need)
+        higher = above
+        above = card
+        depth += 1
+    return num
+
+
+@rule
+def mark_cards(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+    """Suits and cards; from here on `stock` of the marking holds what lies in the stock."""
+    first, second = marking.places[0], marking.places[1]
+    for suit in range(4):
+        hour = int(FIRST_HOUR[suit])
+        left, left_4, left_8 = int(node.to_come[hour]), int(node.to_come[hour + 4]), int(node.to_come[hour + 8])
+        marks[num] = AT.suit + whole_part_of(stock) * THREE_NEEDS + three(left, left_4, left_8)
+        num += 1
+        for rank in range(13):
+            card = 13 * suit + rank
+            copies = int(COPIES[suit, left, left_4, left_8, rank])
+            marking.stock[card] = copies - marking.stock[card]
+            if copies == 0:
+                continue
+            if first[card] == NO_PLACE:
+                first[card] = STOCK_PLACE
+            if copies > 1:
+                if second[card] == NO_PLACE:
+                    second[card] = STOCK_PLACE
+                if second[card] < first[card]:
+                    first[card], second[card] = second[card], first[card]
+            places = (phase_of(stock) * NUM_NEEDS + int(marking.needs[card])) * NUM_PLACES + first[card]
+            marks[num] = AT.places + places * NUM_PLACES + second[card]
+            num += 1
+    return num
+
+
+@rule
+def mark_foundations(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+    for hour in range(NUM_HOURS):
+        left = int(node.to_come[hour])
+        if left == 0:
+            continue
+        place = half_of(stock) * NUM_NEEDS + left
+        card = int(NEXT_CARD[hour, left])
+        for k in range(3):
+            place = place * NUM_PLACES + (int(marking.places[0, card]) if k < left else NO_PLACE)
+            card = int(UP[card])
+        marks[num] = AT.next + place
+        num += 1
+    return num
+
+
+@rule
+def mark_takers(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+    """Piles that may be built on."""
+    for pile in range(NUM_HOURS):
+        height = int(node.heights[pile])
+        if height >= FULL_PILE:
+            card = int(node.tops[pile])
+            lower = int(DOWN[card])
+            built = phase_of(stock) * BUILT + min(height - FULL_PILE, BUILT - 1)
+            places = (built * NUM_NEEDS + int(marking.needs[card])) * NUM_PLACES + marking.places[0, lower]
+            marks[num] = AT.takes + places * NUM_PLACES + marking.places[1, lower]
+            num += 1
+    return num
+
+
+# What is stuck
+
+
+@rule
+def lay_out(node: Node, info: Info, marking: Marking) -> None:
+    """Note the table as it is, before all is placed that can be."""
+    for hour in range(NUM_HOURS):
+        marking.left[hour] = node.to_come[hour]
+        marking.heights[hour] = node.heights[hour]
+        marking.tops[hour] = node.tops[hour]
+    size = 0
+    waste = node.waste
+    while waste:
+        place = highest(waste)
+        waste &= ~bit(place)
+        marking.waste[size] = info.deck[place]
+        size += 1
+    marking.sizes[0], marking.sizes[1], marking.sizes[2] = node.left, 0, size
+
+
+@rule
+def put(card: int, wanted: Cards, marking: Marking) -> Cards:
+    """Place a wanted card, as BB-6 has it; returns what is wanted then."""
+    left = marking.left
+    hour = int(FIRST_HOUR[card // 13])
+    taker = hour
+    most = 0
+    for k in range(3):
+        to_come = int(left[hour + 4 * k])
+        if to_come > most and NEXT_CARD[hour + 4 * k, to_come] == card:
+            taker = hour + 4 * k
+            most = to_come
+    left[taker] = most - 1
+    marking.sizes[0] -= 1
+    wanted &= ~bit(card)
+    for k in range(3):
+        to_come = int(left[hour + 4 * k])
+        if to_come > 0:
+            wanted |= bit(int(NEXT_CARD[hour + 4 * k, to_come]))
+    return wanted
+
+
+@rule
+def take(node: Node, pile: int, marking: Marking) -> None:
+    """Take the top card off a pile."""
+    height = int(marking.heights[pile]) - 1
+    marking.heights[pile] = height
+    if height >= FULL_PILE:
+        marking.tops[pile] = UP[marking.tops[pile]]
+    elif height > 0:
+        marking.tops[pile] = node.low[pile, height - 1]
+
+
+@rule
+def place_table(node: Node, wanted: Cards, marking: Marking) -> Cards:
+    """Place all from piles and waste that can be without the stock; returns what is wanted then."""
+    before = -1
+    while marking.sizes[0] != before:
+        before = marking.sizes[0]
+        for pile in range(NUM_HOURS):
+            while marking.heights[pile] > 0 and wanted & bit(int(marking.tops[pile])):
+                card = int(marking.tops[pile])
+                take(node, pile, marking)
+                wanted = put(card, wanted, marking)
+        while marking.sizes[1] < marking.sizes[2]:
+            card = int(marking.waste[marking.sizes[1]])
+            if not wanted & bit(card):
+                break
+            marking.sizes[1] += 1
+            wanted = put(card, wanted, marking)
+    return wanted
+
+
+@rule
+def build_one(node: Node, marking: Marking) -> bool:
+    """Build one of the lowest three cards of a pile, or of the waste, if any can be."""
+    heights, tops = marking.heights, marking.tops
+    for source in range(NUM_HOURS + 1):
+        if source < NUM_HOURS:
+            if heights[source] == 0 or heights[source] > FULL_PILE:
+                continue
+            card = int(tops[source])
+        else:
+            if marking.sizes[1] == marking.sizes[2]:
+                continue
+            card = int(marking.waste[marking.sizes[1]])
+        for target in range(NUM_HOURS):
+            if target != source and heights[target] >= FULL_PILE and tops[target] == UP[card]:
+                if source < NUM_HOURS:
+                    take(node, source, marking)
+                else:
+                    marking.sizes[1] += 1
+                heights[target] += 1
+                tops[target] = card
+                return True
+    return False
+
+
+@rule
+def place_all(node: Node, builds: bool, marking: Marking) -> None:
+    """Place all that can be placed, every card of the stock being at hand; and build, where that helps."""
+    wanted = EMPTY
+    for hour in range(NUM_HOURS):
+        to_come = int(marking.left[hour])
+        if to_come > 0:
+            wanted |= bit(int(NEXT_CARD[hour, to_come]))
+    in_stock = EMPTY
+    for card in range(NUM_CARDS):
+        if marking.stock[card] > 0:
+            in_stock |= bit(card)
+    wave = 0
+    while True:
+        wanted = place_table(node, wanted, marking)
+        if not builds and wave < WAVES:
+            marking.waves[wave] = marking.sizes[0]
+            wave += 1
+        hits = wanted & in_stock
+        if hits == EMPTY:
+            if builds and marking.sizes[0] > 0 and build_one(node, marking):
+                continue
+            break
+        while hits:
+            card = highest(hits)
+            hits &= ~bit(card)
+            marking.stock[card] -= 1
+            if marking.stock[card] == 0:
+                in_stock &= ~bit(card)
+            wanted = put(card, wanted, marking)
+    if not builds:
+        for later in range(wave, WAVES):
+            marking.waves[later] = marking.sizes[0]
+
+
+@rule
+def low_cards_left(marking: Marking) -> int:
+    """How many of the lowest three cards of piles are left."""
+    left = 0
+    for pile in range(NUM_HOURS):
+        left += min(int(marking.heights[pile]), FULL_PILE)
+    return left
+
+
+@rule
+def mark_where(at: int, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+    """How many cards are left in waste and piles."""
+    in_waste = int(marking.sizes[2] - marking.sizes[1])
+    marks[num] = at + (part_of(stock) * STOCKS + in_waste) * MOST_LOW + low_cards_left(marking)
+    return num + 1
+
+
+@rule
+def mark_suits_left(at: int, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+    """Cards that are left to come, by suit."""
+    left = marking.left
+    for suit in range(4):
+        hour = int(FIRST_HOUR[suit])
+        lefts = three(int(left[hour]), int(left[hour + 4]), int(left[hour + 8]))
+        marks[num + suit] = at + whole_part_of(stock) * THREE_NEEDS + lefts
+    return num + 4
+
+
+@rule
+def mark_stuck(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+    """How much is stuck, and where."""
+    for wave in range(WAVES):
+        marks[num + wave] = AT.waves + (wave * LEFTS + int(marking.waves[wave])) * STOCKS + stock
+    marks[num + WAVES] = AT.stuck + int(marking.sizes[0]) * STOCKS + stock
+    num += WAVES + 1
+    for pile in range(NUM_HOURS):
+        height = int(node.heights[pile])
+        if height > 0:
+            stays = phase_of(stock) * (FULL_PILE + 1) + min(int(marking.heights[pile]), FULL_PILE)
+            marks[num] = AT.stays + stays * THREE_NEEDS + low_needs(node, pile, height, marking.needs)
+            num += 1
+    for hour in range(NUM_HOURS):
+        to_come = int(node.to_come[hour])
+        if to_come > 0:
+            marks[num] = AT.blocked + (phase_of(stock) * NUM_NEEDS + to_come) * NUM_NEEDS + int(marking.left[hour])
+            num += 1
+    num = mark_suits_left(AT.suit_stuck, stock, marking, marks, num)
+    first = int(marking.sizes[1])
+    for depth in range(first, int(marking.sizes[2])):
+        place = (half_of(stock) * WASTE_STUCK + min(depth, WASTE_STUCK - 1)) * 4 + min(depth - first, 3)
+        marks[num] = AT.waste_stuck + place * NUM_NEEDS + int(marking.needs[marking.waste[depth]])
+        num += 1
+    return mark_where(AT.where_stuck, stock, marking, marks, num)
+
+
+@rule
+def note_depth(card: int, depth: int, marking: Marking) -> None:
+    """The easiest copy of a stuck card lies so deep, from 1."""
+    depths = marking.places[0]
+    if depths[card] == NO_PLACE or depths[card] > depth:
+        depths[card] = depth
+
+
+@rule
+def mark_blockers(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+    """What is stuck and why. From here on the marking holds needs and depths of what is stuck."""
+    left, heights, tops, needs = marking.left, marking.heights, marking.tops, marking.needs
+    for suit in range(4):
+        hour = int(FIRST_HOUR[suit])
+        for rank in range(13):
+            card = 13 * suit + rank
+            marking.places[0, card] = NO_PLACE
+            needs[card] = NEEDS[suit, left[hour], left[hour + 4], left[hour + 8], rank]
+    for pile in range(NUM_HOURS):
+        height = int(heights[pile])
+        if height == 0:
+            continue
+        marks[num] = AT.pile_stuck + phase_of(stock) * (BUILT * SUITS_ALIKE * THREE_NEEDS)
+        marks[num] += pile_pattern(node, pile, height, needs)
+        top = int(tops[pile])
+        takers = 0
+        for other in range(NUM_HOURS):
+            takers += other != pile and heights[other] >= FULL_PILE and tops[other] == UP[top]
+        was = min(max(int(node.heights[pile]) - FULL_PILE + 1, 0), 2)  # it had gaps, three cards, more
+        place = (phase_of(stock) * NUM_NEEDS + int(needs[top])) * NUM_NEEDS + min(height, NUM_NEEDS - 1)
+        marks[num + 1] = AT.top_stuck + place * 10 + 3 * min(takers, 2) + was
+        num += 2
+        for k in range(min(height, FULL_PILE)):
+            note_depth(int(node.low[pile, k]), height - k, marking)
+        note_depth(top, 1, marking)
+    first = int(marking.sizes[1])
+    for depth in range(first, int(marking.sizes[2])):
+        note_depth(int(marking.waste[depth]), STUCK_DEPTHS // 2 + min(depth - first, 6), marking)
+    for hour in range(NUM_HOURS):
+        to_come = int(left[hour])
+        if to_come > 0:
+            depth = min(int(marking.places[0, NEXT_CARD[hour, to_come]]), STUCK_DEPTHS - 1)
+            place = (phase_of(stock) * NUM_NEEDS + to_come) * STUCK_DEPTHS + depth
+            marks[num] = AT.wanted + place * NUM_NEEDS + int(node.to_come[hour])
+            num += 1
+    return num
+
+
+@rule
+def mark_built(node: Node, stock: int, stuck: int, marking: Marking, marks: Int64s, num: int) -> int:
+    """What is stuck with building."""
+    built = int(marking.sizes[0])
+    marks[num] = AT.built + built * STOCKS + stock
+    marks[num + 1] = AT.helps + (half_of(stock) * LEFTS + stuck) * LEFTS + built
+    num = mark_where(AT.where_built, stock, marking, marks, num + 2)
+    return mark_suits_left(AT.suit_built, stock, marking, marks, num)

@@ -1,0 +1,233 @@
+"""N-tuple networks: what a planner reaches, what counts there, who plays by it, and how it is learned."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+from card_envs import load_opponent
+from card_envs.engine.compile import bind
+from card_envs.engine.table import Table
+from card_envs.game import Game, Int64s, enter, is_final, mark, may_show, points, reach, reveals, standing, way
+from card_envs.opponents.folder import load_network, save_network
+from card_envs.opponents.lines import LONGEST, NO_MOVE
+from card_envs.opponents.ntuple_policy import NTuplePolicy
+from card_envs.opponents.ntuples import NO_WEIGHTS, planner_of, planning_scratch
+from card_envs.opponents.onnx import to_onnx
+from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.search import Guide, SearchPolicy
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.conftest import games_under_test, positions, redealt, some
+from training import fit_ntuple
+from training.fit_ntuple import Learner, Learning, Trail, learn_trail
+
+PLANNING = [game for game in games_under_test() if game.planner is not None]
+each_planner = pytest.mark.parametrize("game", PLANNING, ids=lambda game: game.name)
+ROOM = 300
+
+
+def reached_from(
+    first: int, last: int, states: NDArray[Any], scratch: Any, lines: NDArray[np.int16], facts: NDArray[np.float64],
+    marks: Int64s, numbers: Int64s, known: Int64s,
+) -> None:  # fmt: skip
+    """All that is known of the positions that can be reached at one table."""
+    for i in range(first, last):
+        enter(states[i], scratch)
+        known[0] = reach(scratch, ROOM)
+        for k in range(known[0]):
+            way(scratch, k, lines[k])
+            facts[k, 0], facts[k, 1], facts[k, 2] = may_show(scratch, k), is_final(scratch, k), points(scratch, k)
+            numbers[k] = mark(scratch, k)
+            for j in range(numbers[k]):
+                marks[k, j] = scratch.marks[j]
+
+
+def reveals_at(states: NDArray[Any], move: int) -> bool:
+    return bool(reveals(states[0], move))
+
+
+def standing_at(states: NDArray[Any]) -> float:
+    return float(standing(states[0], states[0].seat))
+
+
+def shows(table: Table, move: int) -> bool:
+    """Whether a move may show something hidden."""
+    return bool(bind(reveals_at, table.game)(np.array([table.state]), move))
+
+
+class Reached:
+    """The positions that can be reached from a state: lines, what is known of each, which weights count."""
+
+    def __init__(self, game: Game, state: Any) -> None:
+        scratch = planning_scratch(game, ROOM)
+        lines, facts, known = np.zeros((ROOM, LONGEST), np.int16), np.zeros((ROOM, 3)), np.zeros(1, np.int64)
+        marks, numbers = np.zeros((ROOM, len(scratch.marks)), np.int64), np.zeros(ROOM, np.int64)
+        states = np.array([state], game.rules.STATE)
+        bind(reached_from, game)(0, 1, states, scratch, lines, facts, marks, numbers, known)
+        number = int(known[0])
+        self.lines = [[int(move) for move in line if move != NO_MOVE] for line in lines[:number]]
+        self.may_show, self.is_final = facts[:number, 0] != 0, facts[:number, 1] != 0
+        self.points = facts[:number, 2]
+        self.marks = [sorted(row[:count].tolist()) for row, count in zip(marks, numbers[:number])]
+
+
+@each_planner
+def test_what_is_reached_is_reached_by_the_rules(game: Game) -> None:
+    num_weights, several = planner_of(game).NUM_WEIGHTS, 0
+    for state in some(positions(game), 60, seed=1):
+        found = Reached(game, state)
+        several += len(found.lines) > 3
+        assert len({tuple(line) for line in found.lines}) == len(found.lines)
+        for k, line in enumerate(found.lines):
+            table = Table(game, state)
+            moves = line[:-1] if found.may_show[k] else line
+            for move in moves:
+                assert table.legal()[move] and not shows(table, move)
+                table.play(move)
+            if found.may_show[k]:
+                assert table.legal()[line[-1]] and shows(table, line[-1])
+            elif not table.needs_deal:
+                assert found.is_final[k] or not any(
+                    shows(table, move) for move in np.flatnonzero(table.legal()).tolist()
+                )
+            assert found.points[k] == bind(standing_at, game)(np.array([table.state]))
+            if not table.needs_deal:
+                assert Reached(game, table.state).marks[0] == found.marks[k]  # however it came about
+            assert all(0 < weight < num_weights for weight in found.marks[k])  # the first one stands for a point
+    assert several > 30
+
+
+@each_planner
+def test_marks_know_nothing_hidden(game: Game) -> None:
+    states = some(positions(game), 40, seed=2)
+    worlds = redealt(game, states, states["seat"].copy(), 5)
+    for state, world in zip(states, worlds):
+        one, other = Reached(game, state), Reached(game, world)
+        assert one.lines == other.lines and one.marks == other.marks
+
+
+def random_policy(game: Game) -> NTuplePolicy:
+    weights = np.random.default_rng(1).normal(size=planner_of(game).NUM_WEIGHTS).astype(np.float16)
+    weights[0] = 1
+    return NTuplePolicy(game, {"weights": weights}, sampled=False)
+
+
+@each_planner
+def test_the_player_goes_where_its_network_promises_most(game: Game) -> None:
+    policy, rng = random_policy(game), np.random.default_rng(0)
+    states = some(positions(game), 40, seed=3)
+    turn = turn_of_states(game, states)
+    lines, live = policy.best_lines(states.copy(), 3)
+    logits = policy.logits_at(turn)
+    chosen = policy.act(turn, rng)
+    for i, state in enumerate(states):
+        found = Reached(game, state)
+        worth = [
+            float(found.points[k]) if found.is_final[k] else float(policy.table[found.marks[k]].sum())
+            for k in range(len(found.lines))
+            if found.lines[k] and (found.may_show[k] or found.is_final[k])
+        ]
+        if worth and len(found.lines) < ROOM:  # else it goes as far as it sees
+            assert np.isclose(logits[i].max(), max(worth), atol=1e-3)
+        assert live[i, 0] and turn.mask[i, chosen[i]] and chosen[i] == lines[i, 0, 0]
+        assert np.isclose(logits[i, chosen[i]], logits[i].max())
+        assert (logits[i][turn.mask[i] == 0] == -1e9).all()
+    assert (policy.probabilities(turn).sum(axis=1) > 0.999).all()
+
+
+@each_planner
+def test_plans_are_gone_on_with(game: Game) -> None:
+    policy, rng = random_policy(game), np.random.default_rng(0)
+    for state in some(positions(game), 20, seed=4):
+        line = policy.best_lines(np.array([state], game.rules.STATE), 1)[0][0, 0]
+        table = Table(game, state)
+        for move in line[line != NO_MOVE].tolist():
+            assert policy.act(turn_of_states(game, np.array([table.state], game.rules.STATE)), rng)[0] == move
+            table.play(move)
+
+
+@each_planner
+def test_a_folder_keeps_it(game: Game, tmp_path: Path) -> None:
+    policy, turn = random_policy(game), turn_of_states(game, some(positions(game), 30, seed=5))
+    save_network(tmp_path / "n", policy, turn, training={}, strength=[])
+    again = load_network(tmp_path / "n", game)
+    assert isinstance(again, NTuplePolicy) and (again.table == policy.table).all()
+    assert (again.logits_at(turn) == policy.logits_at(turn)).all()
+    inputs = policy.inputs(turn)
+    again.check_inputs(inputs)
+    inputs["entry"][0] = len(policy.table)
+    with pytest.raises(ValueError, match=r"golden\.entry"):
+        again.check_inputs(inputs)
+    with pytest.raises(ValueError, match="can't be written as an ONNX model"):
+        to_onnx(policy)
+    with pytest.raises(ValueError, match=r"weights: expected .*shape"):
+        NTuplePolicy(game, {"weights": policy.table[:-1]})
+
+
+@each_planner
+def test_search_asks_it_and_threads_change_nothing(game: Game) -> None:
+    guide, states = Guide(random_policy(game)), some(positions(game), 6, seed=6)
+    turn = turn_of_states(game, states)
+    found = [
+        SearchPolicy(game, 16, threads, guide, plans=True).search(turn, np.random.default_rng(7)) for threads in (1, 3)
+    ]
+    for one, other in zip(found[0].trials, found[1].trials):
+        assert (one == other).all()
+    assert (found[0].lines == found[1].lines).all()
+    assert turn.mask[np.arange(len(turn)), found[0].chosen].all()
+    assert found[0].trials.worlds.max() >= 8
+    best = guide.ranker
+    assert isinstance(best, NTuplePolicy)
+    assert (found[0].own == best.best_lines(states.copy(), 1)[0][:, 0, 0]).all()  # the one to beat
+    for name in ("search", "plan"):  # by name, through a folder
+        assert load_opponent(f"{name}:ntuple-8", game).act(turn, np.random.default_rng(0)).shape == (6,)
+
+
+def test_where_there_is_no_planner() -> None:
+    assert HIGH_CARD.planner is None
+    with pytest.raises(ValueError, match="there is no planner for this game"):
+        NTuplePolicy(HIGH_CARD, {"weights": NO_WEIGHTS})
+    assert len(planning_scratch(HIGH_CARD, 1).marks) == 1
+
+
+def test_learning_goes_towards_the_end_of_the_deal() -> None:
+    learner = Learner(*np.zeros((3, 6), np.float32))
+    trail = Trail(np.array([[1, 2], [3, 4]], np.int32), np.array([2, 1]), np.zeros(2))
+    learn = bind(learn_trail)
+    learn(2, 8.0, learner, 0.5, trail)
+    assert learner.weights.tolist() == [0, 2, 2, 8, 0, 0]  # half of 8 for two weights, then 8 for one
+    learn(1, 8.0, learner, 0.5, trail)
+    assert learner.weights.tolist() == [0, 4, 4, 8, 0, 0]
+    learn(1, 0.0, learner, 0.5, trail)  # signs differ, so that rates fall
+    assert learner.weights.tolist() == [0, 0, 0, 8, 0, 0] and learner.sums[1] == 0 and learner.sizes[1] == 16
+    learn(1, 100.0, learner, 0.5, trail)
+    assert learner.weights[1] == 0
+
+
+@each_planner
+def test_it_learns_by_itself(game: Game) -> None:
+    learning = Learning(game, 0, 0.5, 16, {})
+    first = learning.go_on(300).mean()
+    learning.go_on(1500)
+    assert learning.go_on(300).mean() > first + 2 and learning.deals == 2100
+    assert learning.learner.weights[0] == 1
+    one, other = (Learning(game, 0, 0.5, 16, {}).go_on(5) for _ in range(2))
+    assert (one == other).all()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    game = PLANNING[0].name
+    out = tmp_path / "n"
+    result = CliRunner().invoke(fit_ntuple.app, [game, "--out", str(out), "--minutes", "0", "--pairs", "2"])
+    assert result.exit_code == 0 and "1,001 deals" in result.output.replace("\n", " ")
+    assert load_opponent(out).game.name == game
+    lines = [json.loads(line) for line in (tmp_path / "n.jsonl").read_text().splitlines()]
+    assert lines[-1]["deals"] == 1001 and lines[-1]["points"] > 0
+    wrong = CliRunner().invoke(fit_ntuple.app, [game, "--out", str(tmp_path / "n.jsonl" / "m")])
+    assert wrong.exit_code == 2
