@@ -373,10 +373,10 @@ class Planner(Protocol):
     def enter(self, state: State, scratch: Any) -> None:
         """Enter a State as position 0, with its hidden cards as they lie."""
 
-    def reach(self, scratch: Any, most: int) -> int:
+    def reach(self, scratch: Any, most: int, longest: int) -> int:
         """Enter what can be reached before something hidden shows; returns how many positions there are then.
 
-        At most so many, or, where nothing will show any more, as many as there is room for.
+        By at most `longest` moves; at most so many, or, where nothing will show any more, as many as there is room for.
         """
 
     def may_show(self, scratch: Any, k: int) -> bool:
@@ -397,8 +397,8 @@ class Planner(Protocol):
     def show(self, scratch: Any, k: int) -> None:
         """Make k position 0, with what shows next there if anything may."""
 
-    def way(self, scratch: Any, k: int, line: Any) -> None:
-        """Write the moves [LONGEST] to a position, and the one by which something shows if any does: see `lines.py`."""
+    def way(self, scratch: Any, k: int, line: Any) -> int:
+        """Write the moves to a position, and the one by which something shows there if any does; how many they are."""
 
 
 class Drawing(Protocol):

@@ -39,9 +39,9 @@ def reached_from(
     """All that is known of the positions that can be reached at one table."""
     for i in range(first, last):
         enter(states[i], scratch)
-        known[0] = reach(scratch, ROOM)
+        known[0] = reach(scratch, ROOM, LONGEST - 1)
         for k in range(known[0]):
-            way(scratch, k, lines[k])
+            lines[k, way(scratch, k, lines[k]) :] = NO_MOVE
             facts[k, 0], facts[k, 1], facts[k, 2] = may_show(scratch, k), is_final(scratch, k), points(scratch, k)
             numbers[k] = mark(scratch, k)
             for j in range(numbers[k]):

@@ -28,6 +28,7 @@ from card_envs.game import Game, Int64s, State, enter, is_final, mark, points, r
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_network
+from card_envs.opponents.lines import LONGEST
 from card_envs.opponents.ntuple_policy import NTuplePolicy
 from card_envs.opponents.ntuples import NOWHERE, most_of, planner_of, sum_at, value_at
 from card_envs.opponents.policy import turn_of_states
@@ -101,7 +102,7 @@ def play_deal(
     enter(state, scratch)
     length = 0
     while True:
-        known = reach(scratch, most)
+        known = reach(scratch, most, LONGEST - 1)
         for k in range(known):
             values[k] = value_at(k, weights, scratch)
         best = most_of(values, known)
@@ -180,7 +181,7 @@ class Learning:
 
 
 def main(
-    game_name: Annotated[str, typer.Argument(metavar="GAME", help="a game with a planner: big_ben")],
+    game_name: Annotated[str, typer.Argument(metavar="GAME", help="one that has a planner.py")],
     out: Annotated[Path, typer.Option(help="an opponent's folder; OUT.jsonl gets the curve")],
     minutes: Annotated[float, typer.Option(min=0.0, help="of learning, in processor time")] = 10.0,
     blend: Annotated[

@@ -39,7 +39,7 @@ def enter(state: State, scratch: Any) -> None:
 
 
 @rule
-def reach(scratch: Any, most: int) -> int:
+def reach(scratch: Any, most: int, longest: int) -> int:
     """No position."""
     return 0
 

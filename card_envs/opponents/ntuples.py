@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.sums import Floats
 from card_envs.game import Game, Int8s, Int64s, Planner, State, enter, is_final, mark, may_show, points, reach, way
-from card_envs.opponents.lines import Lines
+from card_envs.opponents.lines import LONGEST, NO_MOVE, Lines
 
 REACHED = 2048  # positions that a player looks at
 NOWHERE = -np.inf
@@ -58,7 +58,7 @@ def sum_at(k: int, weights: Floats, scratch: Any) -> float:
 def value_all(state: State, weights: Floats, scratch: Any, values: NDArray[np.float64]) -> int:
     """Write what each position is worth that a move leads towards; how many positions there are."""
     enter(state, scratch)
-    known = reach(scratch, REACHED)
+    known = reach(scratch, REACHED, LONGEST - 1)
     for k in range(known):
         going = k > 0 or may_show(scratch, k)
         values[k] = value_at(k, weights, scratch) if going else NOWHERE
@@ -97,7 +97,9 @@ def find_best_lines(
             k = most_of(values, known)
             live[i, c] = values[k] > NOWHERE
             if live[i, c]:
-                way(scratch, k, lines[i, c])
+                number = way(scratch, k, lines[i, c])
+                for step in range(number, lines.shape[2]):
+                    lines[i, c, step] = NO_MOVE
                 values[k] = NOWHERE
 
 

@@ -28,7 +28,6 @@ from card_envs.games.big_ben.position import (
 )
 from card_envs.games.big_ben.proof import safe_move
 from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
-from card_envs.opponents.lines import LONGEST, NO_MOVE, Line
 
 NUM_WEIGHTS = marks.NUM_WEIGHTS
 
@@ -107,7 +106,7 @@ def is_new(scratch: Scratch, k: int) -> bool:
 
 
 @apart
-def reach(scratch: Scratch, most: int) -> int:
+def reach(scratch: Scratch, most: int, longest: int) -> int:
     nodes, info, moves = scratch.nodes, scratch.infos[0], scratch.moves
     room = len(nodes) if nodes[0].dealt == info.in_deck else most
     scratch.clock[0] += 1
@@ -119,7 +118,7 @@ def reach(scratch: Scratch, most: int) -> int:
         move = safe_move(nodes[k], info)
         moves[0] = move
         number = 1 if move >= 0 else list_moves(nodes[k], info, moves)
-        if scratch.depths[k] + 2 > LONGEST:
+        if scratch.depths[k] == longest:
             number = 0
         for j in range(number):
             if moves[j] == DEAL or known == room:
@@ -171,13 +170,14 @@ def show(scratch: Scratch, k: int) -> None:
 
 
 @rule
-def way(scratch: Scratch, k: int, line: Line) -> None:
+def way(scratch: Scratch, k: int, line: Int16s) -> int:
     depth = int(scratch.depths[k])
-    for step in range(depth, LONGEST):
-        line[step] = NO_MOVE
+    number = depth
     if may_show(scratch, k):
         line[depth] = DEAL
+        number += 1
     while depth > 0:
         depth -= 1
         line[depth] = scratch.actions[k]
         k = int(scratch.parents[k])
+    return number
