@@ -5,6 +5,8 @@ of its suit a card is wanted, see `beam.note_needs`), about where the next cards
 would stay on the table if every card of the stock were at hand and all that can be placed were placed (a relaxed
 problem, as planners use it: Hoffmann & Nebel 2001), first without building, then with some.
 
+Where two copies of a card have several foundations to go to, the order of placing matters: it is a fixed one.
+
 What is said of the stock is how many cards it has and which: nothing depends on their order.
 """
 

@@ -1,0 +1,108 @@
+"""What counts for a position, worked out once more from the rules, slowly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine.compile import bind
+from card_envs.game import Int64s, enter, mark
+from card_envs.games.big_ben import GAME, rules
+from card_envs.games.big_ben.marks import AT, MARKS, MAX_MARKS, NUM_WEIGHTS, STOCKS
+from card_envs.opponents.ntuples import planning_scratch
+from tests.conftest import positions, some
+
+
+def mark_tables(first: int, last: int, states: NDArray[Any], scratch: Any, marks: Int64s, numbers: Int64s) -> None:
+    for i in range(first, last):
+        enter(states[i], scratch)
+        numbers[i] = mark(scratch, 0)
+        for j in range(numbers[i]):
+            marks[i, j] = scratch.marks[j]
+
+
+def marks_of(states: NDArray[Any]) -> list[list[int]]:
+    marks, numbers = np.zeros((len(states), MAX_MARKS), np.int64), np.zeros(len(states), np.int64)
+    bind(mark_tables, GAME)(0, len(states), states, planning_scratch(GAME, 1), marks, numbers)
+    assert numbers.max() < MAX_MARKS
+    return [row[:number].tolist() for row, number in zip(marks, numbers)]
+
+
+def within(marks: list[int], name: str) -> list[int]:
+    """The marks of a table, counted from its start."""
+    names = [count.name for count in MARKS]
+    start = getattr(AT, name)
+    end = [*AT, NUM_WEIGHTS][names.index(name) + 1]
+    return [this - start for this in marks if start <= this < end]
+
+
+class Slow:
+    """A position whose stock is at hand."""
+
+    def __init__(self, state: Any) -> None:
+        self.piles = [state.piles[p, rules.FLOOR : rules.FLOOR + state.heights[p]].tolist() for p in range(12)]
+        self.waste = state.waste[: state.num_waste].tolist()
+        self.stock = Counter(state.pack[state.num_dealt :].tolist())
+        self.to_come = state.to_come.tolist()
+
+    @property
+    def left(self) -> int:
+        return sum(self.to_come)
+
+    def put(self, card: int) -> bool:
+        """Place a card if a foundation wants it."""
+        hours = [h for h in range(12) if self.to_come[h] and rules.NEXT_CARD[h, self.to_come[h]] == card]
+        if hours:
+            self.to_come[max(hours, key=lambda hour: self.to_come[hour])] -= 1
+        return bool(hours)
+
+    def put_all(self) -> bool:
+        """Place what can be placed from the table, pile after pile, or else from the stock; whether anything was."""
+        before = self.left
+        for pile in [*self.piles, self.waste]:
+            while pile and self.put(pile[-1]):
+                pile.pop()
+        return self.left < before
+
+    def stuck(self) -> int:
+        while True:
+            if self.put_all():
+                continue
+            wanted = {int(rules.NEXT_CARD[h, left]) for h, left in enumerate(self.to_come) if left}
+            hits = sorted(wanted & set(+self.stock), reverse=True)
+            for card in hits:
+                self.stock[card] -= self.put(card)
+            if not hits:
+                return self.left
+
+
+def test_what_counts_is_what_holds() -> None:
+    states = some(positions(GAME), 300, seed=1)
+    states = states[~states["needs_deal"]]
+    found = set()
+    for state, marks in zip(states, marks_of(states)):
+        slow = Slow(state)
+        stock = sum(slow.stock.values())
+        assert within(marks, "left") == [slow.left * STOCKS + stock]
+        gaps = sum(max(0, 3 - len(pile)) for pile in slow.piles)
+        assert within(marks, "gaps") == [min(gaps, 13) * STOCKS + stock]
+        assert len(within(marks, "pile")) == 12 and len(within(marks, "sunk")) == len(slow.waste)
+        assert len(within(marks, "next")) == sum(left > 0 for left in slow.to_come)
+        stuck = slow.stuck()
+        found.add(stuck)
+        assert within(marks, "stuck") == [stuck * STOCKS + stock]
+        built = within(marks, "built")[0] // STOCKS
+        assert built <= stuck and within(marks, "helps")[0] % 93**2 == 93 * stuck + built
+        low = sum(min(len(pile), 3) for pile in slow.piles)
+        assert within(marks, "where_stuck")[0] % (STOCKS * 40) == len(slow.waste) * 40 + low
+        waves = [this // STOCKS % 93 for this in within(marks, "waves")]
+        assert waves == sorted(waves, reverse=True) and waves[-1] >= stuck
+    assert len(found) > 10 and 0 in found
+
+
+def test_every_weight_has_one_place() -> None:
+    sizes = [count.size for count in MARKS]
+    assert list(AT) == [sum(sizes[:k]) for k in range(len(sizes))] and sum(sizes) == NUM_WEIGHTS
