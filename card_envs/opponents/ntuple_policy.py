@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import FLOAT32, checked
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents.afterstates import Afterstates
+from card_envs.opponents.afterstates import PLAYER, Afterstates
 from card_envs.opponents.lines import LONGEST, Lines
 from card_envs.opponents.network import ILLEGAL, Architecture, Inputs, TrainedPolicy, Weights, afterstates_in
 from card_envs.opponents.ntuples import REACHED, find_best_lines, note_best, note_marks, planner_of, planning_scratch
@@ -60,7 +60,7 @@ class NTuplePolicy(TrainedPolicy):
         """
         lines, live = np.empty((len(states), most, LONGEST), np.int16), np.zeros((len(states), most), np.int8)
         scratch, values = planning_scratch(self.game, REACHED), np.zeros(REACHED)
-        bind(find_best_lines, self.game)(0, len(states), states, self.table, scratch, values, lines, live)
+        bind(find_best_lines, self.game, PLAYER)(0, len(states), states, self.table, scratch, values, lines, live)
         return lines, live
 
     def afterstates(self, turn: Turn) -> Afterstates:
@@ -70,7 +70,7 @@ class NTuplePolicy(TrainedPolicy):
         best, entry, value = np.zeros(game.rules.NUM_ACTIONS, np.int64), np.zeros_like(scratch.marks), np.zeros(1)
         first, action, entries, numbers = [0], [], [], []
         for i in range(len(states)):
-            bind(note_best, game)(i, i + 1, states, self.table, scratch, values, line, best)
+            bind(note_best, game, PLAYER)(i, i + 1, states, self.table, scratch, values, line, best)
             for move in np.flatnonzero(best >= 0).tolist():
                 found = bind(note_marks, game)(int(best[move]), scratch, entry, value)
                 action.append(move)

@@ -1,9 +1,9 @@
 """N-tuple networks: what a position is worth, from tables of weights, in compiled code.
 
 The value of a position is a sum of weights, a few hundred of them, each for something that holds there (Lucas 2008; as
-a player of 2048: Szubert & Jaśkowski 2014). A game with a `planner.py` says which weights
-count. Values are those of positions just before something hidden shows, so that a stretch of moves is one decision:
-all that can be reached is looked at, and the best of it is played without another look on the way.
+a player of 2048: Szubert & Jaśkowski 2014). A game with a `planner.py` says which weights count. Values are those of
+positions just before something hidden shows, so that a stretch of moves is one decision: all that can be reached is
+looked at, and the best of it is played without another look on the way.
 """
 
 from __future__ import annotations
@@ -14,8 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.sums import Floats
-from card_envs.game import Game, Int8s, Int64s, Planner, State, enter, is_final, mark, may_show, points, reach, way
-from card_envs.opponents.lines import LONGEST, NO_MOVE, Lines
+from card_envs.game import (
+    Game,
+    Int8s,
+    Int64s,
+    Planner,
+    State,
+    bot_move,
+    enter,
+    is_final,
+    mark,
+    may_show,
+    points,
+    reach,
+    way,
+)
+from card_envs.opponents.lines import LONGEST, NO_MOVE, Line, Lines
 
 REACHED = 2048  # positions that a player looks at
 NOWHERE = -np.inf
@@ -76,6 +90,15 @@ def most_of(values: NDArray[np.float64], number: int) -> int:
     return best
 
 
+def way_to(k: int, state: State, scratch: Any, line: Line) -> int:
+    """Write the moves to a position; how many they are. Where no move leads on, it is the one of `greedy`."""
+    number = way(scratch, k, line)
+    if number == 0:
+        line[0] = bot_move(state)
+        number = 1
+    return number
+
+
 def find_best_lines(
     first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: NDArray[np.float64],
     lines: Lines, live: Int8s,
@@ -97,7 +120,7 @@ def find_best_lines(
             k = most_of(values, known)
             live[i, c] = values[k] > NOWHERE
             if live[i, c]:
-                number = way(scratch, k, lines[i, c])
+                number = way_to(k, states[i], scratch, lines[i, c])
                 for step in range(number, lines.shape[2]):
                     lines[i, c, step] = NO_MOVE
                 values[k] = NOWHERE
@@ -112,7 +135,7 @@ def note_best(
         best[:] = -1
         for k in range(value_all(states[i], weights, scratch, values)):
             if values[k] > NOWHERE:
-                way(scratch, k, line)
+                way_to(k, states[i], scratch, line)
                 if best[line[0]] < 0 or values[k] > values[best[line[0]]]:
                     best[line[0]] = k
 

@@ -12,7 +12,10 @@ from card_envs.engine.compile import bind
 from card_envs.game import Int64s, enter, mark
 from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.marks import AT, MARKS, MAX_MARKS, NUM_WEIGHTS, STOCKS
+from card_envs.games.big_ben.options import Options
+from card_envs.opponents.ntuple_policy import NTuplePolicy
 from card_envs.opponents.ntuples import planning_scratch
+from card_envs.opponents.policy import turn_of_states
 from tests.conftest import positions, some
 
 
@@ -35,7 +38,7 @@ def within(marks: list[int], name: str) -> list[int]:
     """The marks of a table, counted from its start."""
     names = [count.name for count in MARKS]
     start = getattr(AT, name)
-    end = [*AT, NUM_WEIGHTS][names.index(name) + 1]
+    end = start + MARKS[names.index(name)].size
     return [this - start for this in marks if start <= this < end]
 
 
@@ -105,4 +108,22 @@ def test_what_counts_is_what_holds() -> None:
 
 def test_every_weight_has_one_place() -> None:
     sizes = [count.size for count in MARKS]
-    assert list(AT) == [sum(sizes[:k]) for k in range(len(sizes))] and sum(sizes) == NUM_WEIGHTS
+    starts = [getattr(AT, count.name) for count in MARKS]
+    assert starts == [sum(sizes[:k]) for k in range(len(sizes))] and sum(sizes) == NUM_WEIGHTS
+
+
+def test_where_every_move_comes_to_the_same_one_is_made() -> None:
+    state = rules.new_state(Options())
+    state.num_dealt, state.over, state.needs_deal = rules.PACK_SIZE, False, False
+    state.piles[:] = rules.NO_CARD
+    for pile, cards in enumerate(([10, 23, 4, 3], [10, 23, 4])):  # a hop from one to the other, no card being left
+        state.piles[pile, rules.FLOOR : rules.FLOOR + len(cards)] = cards
+        state.heights[pile] = len(cards)
+    state.to_come[2] = 1  # hearts
+    rules.look_afresh(state)
+    turn = turn_of_states(GAME, np.array([state], rules.STATE))
+    assert turn.mask[0].sum() == 1
+    weights = np.zeros(NUM_WEIGHTS, np.float32)
+    policy = NTuplePolicy(GAME, {"weights": weights}, sampled=False)
+    assert turn.mask[0, policy.act(turn, np.random.default_rng(0))[0]]
+    assert policy.logits_at(turn)[0].argmax() == turn.mask[0].argmax()
