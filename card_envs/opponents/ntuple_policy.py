@@ -68,7 +68,8 @@ class NTuplePolicy(TrainedPolicy):
         game, states = self.game, turn.worlds(np.random.default_rng(0), 1)[:, 0].copy()
         scratch, values, line = planning_scratch(game, REACHED), np.zeros(REACHED), np.zeros(LONGEST, np.int16)
         best, entry, value = np.zeros(game.rules.NUM_ACTIONS, np.int64), np.zeros_like(scratch.marks), np.zeros(1)
-        first, action, entries, numbers = [0], [], [], []
+        first, action = [0], []
+        entries, numbers = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
         for i in range(len(states)):
             bind(note_best, game, PLAYER)(i, i + 1, states, self.table, scratch, values, line, best)
             for move in np.flatnonzero(best >= 0).tolist():
@@ -77,7 +78,7 @@ class NTuplePolicy(TrainedPolicy):
                 entries.append(entry[:found].astype(np.int32))
                 numbers.append(np.full(found, value[0], np.float32))
             first.append(len(action))
-        starts = np.cumsum([0, *map(len, entries)])
+        starts = np.cumsum([len(part) for part in entries])
         rows = SparseRows(starts, np.concatenate(entries), np.concatenate(numbers))
         return Afterstates(np.array(first), np.array(action, np.int64), rows)
 
