@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from card_envs import load_opponent
+from card_envs import GAMES, load_opponent
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int64s, enter, is_final, mark, may_show, points, reach, reveals, standing, way
@@ -230,4 +230,7 @@ def test_the_command(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "n.jsonl").read_text().splitlines()]
     assert lines[-1]["deals"] == 1001 and lines[-1]["points"] > 0
     wrong = CliRunner().invoke(fit_ntuple.app, [game, "--out", str(tmp_path / "n.jsonl" / "m")])
-    assert wrong.exit_code == 2
+    assert wrong.exit_code == 2 and "it is a file" in wrong.output.replace("\n", " ")
+    without = next(game.name for game in GAMES.values() if game.planner is None)
+    unfit = CliRunner().invoke(fit_ntuple.app, [without, "--out", str(tmp_path / "m")])
+    assert unfit.exit_code == 2 and "no planner for this game" in unfit.output.replace("\n", " ")
