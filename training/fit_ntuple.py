@@ -20,18 +20,16 @@ from rich.progress import Progress
 
 from card_envs.__main__ import parse_options
 from card_envs.compare.pairs import play_pairs
-from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
 from card_envs.engine.dealing import deal_next
 from card_envs.game import Game, Int64s, State, enter, is_final, mark, points, reach, show
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_network
+from card_envs.opponents.folder import check_place, golden_turn, save_network
 from card_envs.opponents.lines import LONGEST
 from card_envs.opponents.ntuple_policy import NTuplePolicy
 from card_envs.opponents.ntuples import NOWHERE, most_of, planner_of, sum_at, value_at
-from card_envs.opponents.policy import turn_of_states
 from training.command import command, console
 from training.leads import PLAYER
 
@@ -229,14 +227,6 @@ def learn(learning: Learning, minutes: float, log: Path) -> None:
                 file.write(json.dumps(line) + "\n")
                 file.flush()
                 results.clear()
-
-
-def golden_turn(game: Game, options: dict[str, Any]) -> Any:
-    """Decisions at different stages of a deal."""
-    env = BatchEnv(game, NUM_GOLDEN_ROWS, seed=FINAL_SEED, options=options)
-    for table in range(NUM_GOLDEN_ROWS):
-        bind(kernels.bot_playout, game, PLAYER)(table, table + 1, env.states, 3 * table)
-    return turn_of_states(game, env.states)
 
 
 app = command(main)

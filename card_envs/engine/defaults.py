@@ -30,36 +30,12 @@ def reveals(state: State, action: int) -> bool:
     return True
 
 
-# Games without a planner: nothing is reached, so that nobody asks for more.
+# Games without a planner: the loop of search names these two, and never gets to them.
 
 
 @rule
 def enter(state: State, scratch: Any) -> None:
     """Nothing is entered."""
-
-
-@rule
-def reach(scratch: Any, most: int, longest: int) -> int:
-    """No position."""
-    return 0
-
-
-@rule
-def may_show(scratch: Any, k: int) -> bool:
-    """Nothing shows."""
-    return False
-
-
-@rule
-def is_final(scratch: Any, k: int) -> bool:
-    """There is no such position."""
-    return True
-
-
-@rule
-def points(scratch: Any, k: int) -> float:
-    """None."""
-    return 0.0
 
 
 @rule

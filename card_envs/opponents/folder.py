@@ -107,10 +107,15 @@ def save_model(folder: Path, game: Game, model: bytes) -> None:
     Raises:
         ValueError: it is no model, or does not fit the game.
     """
-    env = BatchEnv(game, NUM_GOLDEN_ROWS)
-    for table in range(NUM_GOLDEN_ROWS):  # at different stages
+    save_network(folder, OnnxPolicy(game, model), golden_turn(game), training={}, strength=[])
+
+
+def golden_turn(game: Game, options: dict[str, Any] | None = None) -> Turn:
+    """Decisions at different stages of deals, for whoever has none to store."""
+    env = BatchEnv(game, NUM_GOLDEN_ROWS, options=options)
+    for table in range(NUM_GOLDEN_ROWS):
         bind_bot(bot_playout, game, "greedy")(table, table + 1, env.states, 3 * table)
-    save_network(folder, OnnxPolicy(game, model), turn_of_states(game, env.states), training={}, strength=[])
+    return turn_of_states(game, env.states)
 
 
 def save_value(

@@ -143,7 +143,7 @@ def mark(node: Node, info: Info, marking: Marking, marks: Int64s) -> int:
     num = mark_cards(node, stock, marking, marks, num)
     num = mark_foundations(node, stock, marking, marks, num)
     num = mark_takers(node, stock, marking, marks, num)
-    lay_out(node, info, marking)
+    lay_out(node, marking)
     place_all(node, False, marking)
     num = mark_stuck(node, stock, marking, marks, num)
     stuck = int(marking.sizes[0])
@@ -276,6 +276,7 @@ def mark_waste(node: Node, info: Info, stock: int, marking: Marking, marks: Int6
         waste &= ~bit(place)
         card = int(info.deck[place])
         need = int(needs[card])
+        marking.waste[depth] = card
         note_place(card, int(WASTE_PLACE[depth]), marking)
         marks[num] = AT.sunk + (phase_of(stock) * MOST_SUNK + min(depth, MOST_SUNK - 1)) * NUM_NEEDS + need
         under = phase_of(stock) * NUM_DEPTHS + DEPTH_CLASS[depth]
@@ -291,6 +292,7 @@ def mark_waste(node: Node, info: Info, stock: int, marking: Marking, marks: Int6
         higher = above
         above = card
         depth += 1
+    marking.sizes[2] = depth
     return num
 
 
@@ -357,20 +359,13 @@ def mark_takers(node: Node, stock: int, marking: Marking, marks: Int64s, num: in
 
 
 @rule
-def lay_out(node: Node, info: Info, marking: Marking) -> None:
-    """Note the table as it is, before all is placed that can be."""
+def lay_out(node: Node, marking: Marking) -> None:
+    """Note piles and foundations as they are, before all is placed that can be; `mark_waste` has noted the waste."""
     for hour in range(NUM_HOURS):
         marking.left[hour] = node.to_come[hour]
         marking.heights[hour] = node.heights[hour]
         marking.tops[hour] = node.tops[hour]
-    size = 0
-    waste = node.waste
-    while waste:
-        place = highest(waste)
-        waste &= ~bit(place)
-        marking.waste[size] = info.deck[place]
-        size += 1
-    marking.sizes[0], marking.sizes[1], marking.sizes[2] = node.left, 0, size
+    marking.sizes[0], marking.sizes[1] = node.left, 0
 
 
 @rule

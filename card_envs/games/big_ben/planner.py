@@ -26,7 +26,7 @@ from card_envs.games.big_ben.position import (
     move_on,
     read_state,
 )
-from card_envs.games.big_ben.proof import safe_move
+from card_envs.games.big_ben.proof import moves_to_try
 from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
 
 NUM_WEIGHTS = marks.NUM_WEIGHTS
@@ -115,11 +115,7 @@ def reach(scratch: Scratch, most: int, longest: int) -> int:
     known = 1
     k = 0
     while k < known and known < room:
-        move = safe_move(nodes[k], info)
-        moves[0] = move
-        number = 1 if move >= 0 else list_moves(nodes[k], info, moves)
-        if scratch.depths[k] == longest:
-            number = 0
+        number = moves_to_try(nodes[k], info, moves) if scratch.depths[k] < longest else 0
         for j in range(number):
             if moves[j] == DEAL or known == room:
                 continue
@@ -135,19 +131,19 @@ def reach(scratch: Scratch, most: int, longest: int) -> int:
 
 
 @rule
+def is_final(scratch: Scratch, k: int) -> bool:
+    return scratch.nodes[k].left == 0 or scratch.nodes[k].dealt == scratch.infos[0].in_deck
+
+
+@rule
 def may_show(scratch: Scratch, k: int) -> bool:
     node, info = scratch.nodes[k], scratch.infos[0]
-    if node.left == 0 or node.dealt == info.in_deck:
+    if is_final(scratch, k):
         return False
     if not info.when_stuck or has_gap(node):
         return True
     number = list_moves(node, info, scratch.moves)
     return number > 0 and scratch.moves[number - 1] == DEAL
-
-
-@rule
-def is_final(scratch: Scratch, k: int) -> bool:
-    return scratch.nodes[k].left == 0 or scratch.nodes[k].dealt == scratch.infos[0].in_deck
 
 
 @rule
