@@ -367,18 +367,19 @@ def look_ahead(line: Line, seat: int, how_far: int, size: int, scratch: Scratch)
             sums[j] += after[j]
 
 
-def follow(state: State, action: int, seat: int, how_far: int, cards: int, most: int) -> None:
+def follow(state: State, action: int, seat: int, how_far: int, cards: int, most: int) -> int:
     """Play a move, and `greedy` on for all seats until one more hidden card than `cards` would show, as by every move
-    of others whose cards a seat does not see; at most so many moves."""
+    of others whose cards a seat does not see; at most so many moves. Returns how many they were."""
     shown = 0
-    for _ in range(most):
+    for made in range(most):
         shown += reveals(state, action) or (state.seat != seat and how_far == SETTLED_BY_SEAT)
         if shown > cards:
-            return
+            return made
         play(state, action)
         if state.needs_deal:
-            return
+            return made + 1
         action = bot_move(state)
+    return most
 
 
 def copy_all(source: NDArray[Any], target: NDArray[Any]) -> None:

@@ -32,10 +32,10 @@ from card_envs.game import (
     observe_all,
     plausibility,
     play,
-    reveals,
     standing,
     swap_hidden,
 )
+from card_envs.opponents.afterstates import MOST_AHEAD, SETTLED_BY_ALL, follow
 from card_envs.opponents.lines import NO_MOVE, Lines
 from card_envs.opponents.ntuples import planning_scratch, sum_at
 from card_envs.opponents.value import Net, value_of
@@ -272,25 +272,13 @@ def result_of(
             observe_all(state, seat, scratch.full)
             result += value_of(scratch.full, net, scratch.layers)
     else:
-        moves = play_to_look(state, horizon)
+        if not state.needs_deal:
+            moves = follow(state, bot_move(state), seat, SETTLED_BY_ALL, horizon - 1, MOST_AHEAD)
         result = float(standing(state, seat))
         if not state.needs_deal:
             enter(state, scratch.planning)
             result = sum_at(0, weights, scratch.planning)
     return moves, np.rint(FRACTION * result) / FRACTION
-
-
-def play_to_look(state: State, looks: int) -> int:
-    """Play on until something hidden would show that many times, not the last; returns how many moves that took."""
-    moves = 0
-    while not state.needs_deal:
-        move = bot_move(state)
-        looks -= reveals(state, move)
-        if looks == 0:
-            break
-        play(state, move)
-        moves += 1
-    return moves
 
 
 def try_lines(
