@@ -358,35 +358,39 @@ class Solver(Protocol):
 
 
 class Planner(Protocol):
-    """What a `planner.py` offers, in a game for one that has one: positions, and which weights of a table count there.
+    """What a `planner.py` offers, in a game that has one: positions, and which weights of a table count there.
 
-    Tables that are learned by self-play say what a position is worth before something hidden shows. Where a player
-    stands is position 0 of a scratch, what can be reached from there has the numbers after it. All functions but
+    Tables that are learned by playing say what a position is worth to a seat before something hidden shows. Where the
+    seat stands is position 0 of a scratch, what it can reach from there has the numbers after it. All functions but
     `new_scratch` are compiled.
     """
 
     NUM_WEIGHTS: int  # of the tables; the first stands for a point and is 1
+    MOST_REACHED: int  # positions that a player looks at
+    MOST_LINES: int  # that a search tries of those, at most
+    LOOKS_AHEAD: int  # at hidden cards, until a search asks what the position is worth
 
     def new_scratch(self, most: int) -> Any:
         """What one thread plans with, for so many positions; `marks` is among its attributes."""
 
-    def enter(self, state: State, scratch: Any) -> None:
-        """Enter a State as position 0, with its hidden cards as they lie."""
+    def enter(self, state: State, seat: int, scratch: Any) -> None:
+        """Enter a State as position 0, with its hidden cards as they lie; it will be worth something to `seat`."""
 
     def reach(self, scratch: Any, most: int, longest: int) -> int:
-        """Enter what can be reached before something hidden shows; returns how many positions there are then.
+        """Enter what the seat, which is to move, can reach before something hidden shows or others are to move.
 
         By at most `longest` moves; at most so many, or, where nothing will show any more, as many as there is room for.
+        Returns how many positions there are then.
         """
 
     def may_show(self, scratch: Any, k: int) -> bool:
-        """Whether something hidden may show at position k."""
+        """Whether the marks of position k say what it is worth."""
 
     def is_final(self, scratch: Any, k: int) -> bool:
-        """Whether nothing hidden can show any more."""
+        """Whether nothing hidden can show any more, so that its points are what it is worth."""
 
     def points(self, scratch: Any, k: int) -> float:
-        """The `standing` at a position."""
+        """The `standing` of the seat at a final position."""
 
     def mark(self, scratch: Any, k: int) -> int:
         """Write which weights count for a position into `scratch.marks` and return how many do.
@@ -394,11 +398,11 @@ class Planner(Protocol):
         They depend on nothing that is hidden there.
         """
 
-    def show(self, scratch: Any, k: int) -> None:
-        """Make k position 0, with what shows next there if anything may."""
-
     def way(self, scratch: Any, k: int, line: Any) -> int:
-        """Write the moves to a position, and the one by which something shows there if any does; how many they are."""
+        """Write the moves to a position, as far as there is room, and on to where something shows or others move.
+
+        Returns how many they are.
+        """
 
 
 class Drawing(Protocol):
@@ -587,7 +591,6 @@ may_show = _stub(Planner.may_show)
 is_final = _stub(Planner.is_final)
 points = _stub(Planner.points)
 mark = _stub(Planner.mark)
-show = _stub(Planner.show)
 way = _stub(Planner.way)
 
 

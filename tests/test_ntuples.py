@@ -14,7 +14,20 @@ from typer.testing import CliRunner
 from card_envs import GAMES, load_opponent
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
-from card_envs.game import Game, Int64s, enter, is_final, mark, may_show, points, reach, reveals, standing, way
+from card_envs.game import (
+    Game,
+    Int64s,
+    bot_move,
+    enter,
+    is_final,
+    mark,
+    may_show,
+    points,
+    reach,
+    reveals,
+    standing,
+    way,
+)
 from card_envs.opponents.folder import load_network, save_network
 from card_envs.opponents.lines import LONGEST, NO_MOVE
 from card_envs.opponents.ntuple_policy import NTuplePolicy
@@ -38,7 +51,7 @@ def reached_from(
 ) -> None:  # fmt: skip
     """All that is known of the positions that can be reached at one table."""
     for i in range(first, last):
-        enter(states[i], scratch)
+        enter(states[i], states[i].seat, scratch)
         known[0] = reach(scratch, ROOM, LONGEST - 1)
         for k in range(known[0]):
             lines[k, way(scratch, k, lines[k]) :] = NO_MOVE
@@ -48,17 +61,47 @@ def reached_from(
                 marks[k, j] = scratch.marks[j]
 
 
+def entered_at(
+    states: NDArray[Any], seat: int, scratch: Any, facts: NDArray[np.float64], marks: Int64s, numbers: Int64s
+) -> None:
+    """What is known of a position as such."""
+    enter(states[0], seat, scratch)
+    facts[0], facts[1] = is_final(scratch, 0), points(scratch, 0)
+    numbers[0] = 0 if facts[0] else mark(scratch, 0)
+    for j in range(numbers[0]):
+        marks[j] = scratch.marks[j]
+
+
 def reveals_at(states: NDArray[Any], move: int) -> bool:
     return bool(reveals(states[0], move))
 
 
-def standing_at(states: NDArray[Any]) -> float:
-    return float(standing(states[0], states[0].seat))
+def standing_at(states: NDArray[Any], seat: int) -> float:
+    return float(standing(states[0], seat))
 
 
 def shows(table: Table, move: int) -> bool:
     """Whether a move may show something hidden."""
     return bool(bind(reveals_at, table.game)(np.array([table.state]), move))
+
+
+def greedy_at(states: NDArray[Any]) -> int:
+    return int(bot_move(states[0]))
+
+
+def would_come(table: Table, move: int) -> bool:
+    """Whether a move is what a position as such expects: that of `greedy`, or any where nobody else plays."""
+    states = np.array([table.state])
+    return table.game.rules.NUM_SEATS == 1 or bind(greedy_at, table.game, "greedy")(states) == move
+
+
+def known_of(table: Table, seat: int) -> tuple[float, list[int]]:
+    """A position as such: its points if it is final, else nan, and which weights count."""
+    game = table.game
+    scratch = planning_scratch(game, ROOM)
+    facts, marks, numbers = np.zeros(2), np.zeros(len(scratch.marks), np.int64), np.zeros(1, np.int64)
+    bind(entered_at, game)(np.array([table.state]), seat, scratch, facts, marks, numbers)
+    return facts[1] if facts[0] else np.nan, sorted(marks[: numbers[0]].tolist())
 
 
 class Reached:
@@ -83,22 +126,31 @@ def test_what_is_reached_is_reached_by_the_rules(game: Game) -> None:
     for state in some(positions(game), 60, seed=1):
         found = Reached(game, state)
         several += len(found.lines) > 3
-        assert len({tuple(line) for line in found.lines}) == len(found.lines)
+        lines = [tuple(line) for k, line in enumerate(found.lines) if found.may_show[k] or found.is_final[k]]
+        assert len(set(lines)) == len(lines)
         for k, line in enumerate(found.lines):
-            table = Table(game, state)
-            moves = line[:-1] if found.may_show[k] else line
-            for move in moves:
-                assert table.legal()[move] and not shows(table, move)
+            table, seat = Table(game, state), int(state["seat"])
+            as_such = True
+            for step, move in enumerate(line):
+                assert not table.needs_deal and table.state.seat == seat and table.legal()[move]
+                if shows(table, move):
+                    assert step == len(line) - 1
+                    as_such = would_come(table, move)
+                    break
                 table.play(move)
-            if found.may_show[k]:
-                assert table.legal()[line[-1]] and shows(table, line[-1])
-            elif not table.needs_deal:
-                assert found.is_final[k] or not any(
-                    shows(table, move) for move in np.flatnonzero(table.legal()).tolist()
-                )
-            assert found.points[k] == bind(standing_at, game)(np.array([table.state]))
-            if not table.needs_deal:
-                assert Reached(game, table.state).marks[0] == found.marks[k]  # however it came about
+            else:
+                if not table.needs_deal and table.state.seat == seat and len(line) < LONGEST:
+                    assert found.is_final[k] or not any(
+                        shows(table, move) for move in np.flatnonzero(table.legal()).tolist()
+                    )
+            if found.is_final[k] and (table.needs_deal or game.rules.NUM_SEATS == 1):
+                assert found.points[k] == bind(standing_at, game)(np.array([table.state]), seat)
+            if as_such and not table.needs_deal:  # it is worth what it is, however it came about
+                worth, marks = known_of(table, seat)
+                if np.isnan(worth):
+                    assert marks == found.marks[k]
+                elif found.is_final[k]:
+                    assert worth == found.points[k]
             assert all(0 < weight < num_weights for weight in found.marks[k])  # the first one stands for a point
     assert several > 30
 
@@ -198,26 +250,27 @@ def test_where_there_is_no_planner() -> None:
 
 def test_learning_goes_towards_the_end_of_the_deal() -> None:
     learner = Learner(*np.zeros((3, 6), np.float32))
-    trail = Trail(np.array([[1, 2], [3, 4]], np.int32), np.array([2, 1]), np.zeros(2))
+    trail = Trail(np.array([[[1, 2], [3, 4]]], np.int32), np.array([[2, 1]]), np.zeros((1, 2)), np.array([2]))
     learn = bind(learn_trail)
-    learn(2, 8.0, learner, 0.5, trail)
+    learn(0, 8.0, learner, 0.5, trail)
     assert learner.weights.tolist() == [0, 2, 2, 8, 0, 0]  # half of 8 for two weights, then 8 for one
-    learn(1, 8.0, learner, 0.5, trail)
+    trail.lengths[0] = 1
+    learn(0, 8.0, learner, 0.5, trail)
     assert learner.weights.tolist() == [0, 4, 4, 8, 0, 0]
-    learn(1, 0.0, learner, 0.5, trail)  # signs differ, so that rates fall
+    learn(0, 0.0, learner, 0.5, trail)  # signs differ, so that rates fall
     assert learner.weights.tolist() == [0, 0, 0, 8, 0, 0] and learner.sums[1] == 0 and learner.sizes[1] == 16
-    learn(1, 100.0, learner, 0.5, trail)
+    learn(0, 100.0, learner, 0.5, trail)
     assert learner.weights[1] == 0
 
 
 @each_planner
 def test_it_learns_by_itself(game: Game) -> None:
-    learning = Learning(game, 0, 0.5, 16, {})
+    learning = Learning(game, 0, 0.5, 16, {}, 1.0)
     first = learning.go_on(300).mean()
     learning.go_on(1500)
     assert learning.go_on(300).mean() > first + 2 and learning.deals == 2100
     assert learning.learner.weights[0] == 1
-    one, other = (Learning(game, 0, 0.5, 16, {}).go_on(5) for _ in range(2))
+    one, other = (Learning(game, 0, 0.5, 16, {}, 1.0).go_on(5) for _ in range(2))
     assert (one == other).all()
 
 

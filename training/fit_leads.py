@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from card_envs.__main__ import parse_options
-from card_envs.compare.pairs import PairResult, play_pairs
+from card_envs.compare.pairs import play_pairs
 from card_envs.game import Game, Int64s
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
@@ -275,7 +275,7 @@ def main(
     strength = [{"against": PLAYER, "seed": FINAL_SEED, "options": options, **result.as_dict()}]
     golden = turn_of_states(game, test.tables.env.states[:NUM_GOLDEN_ROWS])
     save_network(out, policy, golden, training=figures, strength=strength)
-    console.print(f"{drawn:,} positions; {_against(result)} against {PLAYER}: {out}", highlight=False)
+    console.print(f"{drawn:,} positions; {result.in_words()} against {PLAYER}: {out}", highlight=False)
 
 
 def _begun(start: str, game: Game) -> AfterstatePolicy:
@@ -403,17 +403,9 @@ def choose_margin(policy: AfterstatePolicy, unit: float, pairs: int, options: di
         bold = type(policy)(game, {**policy.weights, "own": np.array([margin], np.float32)}, sampled=False)
         rival = load_opponent(PLAYER, game)
         results[margin] = play_pairs(game, bold, rival, pairs, CHOICE_SEED, options=options)
-        console.print(f"margin {margin:g}: {_against(results[margin])} against {PLAYER}", highlight=False)
+        console.print(f"margin {margin:g}: {results[margin].in_words()} against {PLAYER}", highlight=False)
     best = max(results, key=lambda margin: results[margin].margin_per_episode.mean)
     return best, [{"margin": margin, **result.as_dict()} for margin, result in results.items()]
-
-
-def _against(result: PairResult) -> str:
-    share, margin = result.win_share, result.margin_per_episode
-    return (
-        f"{share.mean:.3f} ({share.low:.3f} to {share.high:.3f}) of the wins, "
-        f"{margin.mean:+.3g} ({margin.low:+.3g} to {margin.high:+.3g}) points"
-    )
 
 
 app = command(main)

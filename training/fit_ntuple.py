@@ -2,8 +2,8 @@
 
 It plays deals by itself, each stretch of moves towards the position that it values most, and learns from the end
 backwards (temporal differences: Sutton 1988) what each of these came to. Each weight has a rate of its own, which falls
-as its errors cancel out (temporal coherence: Beal & Smith 1999; in n-tuple networks: Jaśkowski 2018). For games for one
-with a `planner.py`, which says which weights count. Needs no torch.
+as its errors cancel out (temporal coherence: Beal & Smith 1999; in n-tuple networks: Jaśkowski 2018). For games with a
+`planner.py`, which says which weights count. Needs no torch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import bind
 from card_envs.engine.dealing import deal_next
-from card_envs.game import Game, Int64s, State, enter, is_final, mark, points, reach, show
+from card_envs.engine.rng import advance, below, uniform
+from card_envs.game import Game, Int64s, State, UInt64s, bot_move, enter, is_final, mark, play, reach, standing, way
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import check_place, golden_turn, save_network
@@ -33,7 +34,8 @@ from card_envs.opponents.ntuples import NOWHERE, most_of, planner_of, sum_at, va
 from training.command import command, console
 from training.leads import PLAYER
 
-MOST_LOOKS = 256  # at hidden cards in a deal
+MOST_POSITIONS = 512  # of a deal and a seat that are learned from
+ALL = -1  # seats learn
 FINAL_SEED = 2  # of the deals that report the strength
 DEALS_AT_ONCE = 1000
 ROOM = 512  # positions looked at where nothing more will show
@@ -56,22 +58,40 @@ class Learner(NamedTuple):
 
 
 class Trail(NamedTuple):
-    """The positions of a deal before something showed.
+    """The positions of a deal that each of S seats went to.
 
     Attributes:
-        marks: [T, M] which weights count.
-        numbers: [T] how many do.
-        values: [T] what the position was thought to be worth.
+        marks: [S, T, M] which weights count.
+        numbers: [S, T] how many do.
+        values: [S, T] what the position was thought to be worth.
+        lengths: [S] how many there are.
     """
 
     marks: NDArray[np.int32]
     numbers: Int64s
     values: NDArray[np.float64]
+    lengths: Int64s
+
+
+class Scratch(NamedTuple):
+    """What one thread works with.
+
+    Attributes:
+        planning: what it plans with.
+        values: [M] of positions.
+        line: [LONGEST] moves.
+        stream: [1] decides who plays.
+    """
+
+    planning: Any
+    values: NDArray[np.float64]
+    line: NDArray[np.int16]
+    stream: UInt64s
 
 
 def learn_deals(
-    first: int, last: int, states: NDArray[Any], learner: Learner, blend: float, most: int, scratch: Any,
-    values: NDArray[np.float64], trail: Trail, results: NDArray[np.float64],
+    first: int, last: int, states: NDArray[Any], learner: Learner, blend: float, share: float, most: int,
+    scratch: Scratch, trail: Trail, results: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Play and learn from deals.
 
@@ -80,65 +100,82 @@ def learn_deals(
         states: [1] that table.
         learner: is changed.
         blend: how much a position learns from the end of the deal (lambda); the rest from the one after it.
+        share: of the deals, in which one seat learns and `greedy` has the others; in the rest all learn.
         most: positions looked at before something shows.
         scratch: to plan with, for at least so many.
-        values: [M] scratch.
         trail: scratch.
-        results: [B] gets the points of each deal.
+        results: [B] gets the points of the seat that learned alone, else nan.
     """
+    num_seats = trail.lengths.shape[0]
     for i in range(first, last):
         deal_next(states[0])
-        length, results[i] = play_deal(states[0], learner.weights, most, scratch, values, trail)
+        alone = below(advance(scratch.stream), num_seats)
+        if num_seats > 1 and uniform(scratch.stream) >= share:
+            alone = ALL
+        play_deal(states[0], alone, learner.weights, most, scratch, trail)
+        results[i] = np.nan
+        for seat in range(num_seats):
+            if alone in (ALL, seat):
+                result = float(standing(states[0], seat))
+                learn_trail(seat, result, learner, blend, trail)
+                if alone == seat:
+                    results[i] = result
         states[0].over = states[0].needs_deal = True
-        learn_trail(length, results[i], learner, blend, trail)
 
 
-def play_deal(
-    state: State, weights: Floats, most: int, scratch: Any, values: NDArray[np.float64], trail: Trail
-) -> tuple[int, float]:
-    """Play a deal by the network; returns how many positions the trail has, and the points at its end."""
-    enter(state, scratch)
-    length = 0
-    while True:
-        known = reach(scratch, most, LONGEST - 1)
-        for k in range(known):
-            values[k] = value_at(k, weights, scratch)
-        best = most_of(values, known)
-        if is_final(scratch, best):
-            if values[best] == points(scratch, 0):  # no way on was found that brings more
-                return length, values[best]
-            show(scratch, best)
+def play_deal(state: State, alone: int, weights: Floats, most: int, scratch: Scratch, trail: Trail) -> None:
+    """Play a deal by the network, or one seat of it, and note where it went; to the end or to where nothing changes."""
+    planning, values, line = scratch.planning, scratch.values, scratch.line
+    for seat in range(trail.lengths.shape[0]):
+        trail.lengths[seat] = 0
+    while not state.needs_deal:
+        seat = state.seat
+        if alone != ALL and seat != alone:
+            play(state, bot_move(state))
             continue
-        if length == trail.numbers.shape[0]:
-            return length, points(scratch, best)
+        enter(state, seat, planning)
+        known = reach(planning, most, LONGEST - 1)
+        for k in range(known):
+            values[k] = value_at(k, weights, planning)
+        best = most_of(values, known)
         if values[best] == NOWHERE:
             best = known - 1
-            values[best] = sum_at(best, weights, scratch)
-        number = mark(scratch, best)
+            values[best] = sum_at(best, weights, planning)
+        number = way(planning, best, line)
+        if number == 0:  # no way on was found that brings more
+            return
+        if not is_final(planning, best):
+            note_position(seat, values[best], mark(planning, best), planning.marks, trail)
+        for step in range(number):
+            play(state, line[step])
+
+
+def note_position(seat: int, value: float, number: int, marks: Int64s, trail: Trail) -> None:
+    """Append a position that a seat goes to, while there is room."""
+    t = trail.lengths[seat]
+    if t < trail.numbers.shape[1]:
         for j in range(number):
-            trail.marks[length, j] = scratch.marks[j]
-        trail.numbers[length] = number
-        trail.values[length] = values[best]
-        length += 1
-        show(scratch, best)
+            trail.marks[seat, t, j] = marks[j]
+        trail.numbers[seat, t], trail.values[seat, t] = number, value
+        trail.lengths[seat] = t + 1
 
 
-def learn_trail(length: int, result: float, learner: Learner, blend: float, trail: Trail) -> None:
-    """Learn from the end of a deal backwards."""
+def learn_trail(seat: int, result: float, learner: Learner, blend: float, trail: Trail) -> None:
+    """Learn from a seat's result, from the end of the deal backwards."""
     goal = result
-    for t in range(length - 1, -1, -1):
-        number = trail.numbers[t]
+    for t in range(trail.lengths[seat] - 1, -1, -1):
+        number = trail.numbers[seat, t]
         value = 0.0
         for j in range(number):
-            value += learner.weights[trail.marks[t, j]]
+            value += learner.weights[trail.marks[seat, t, j]]
         error = np.float32(goal - value)
         for j in range(number):
-            w = trail.marks[t, j]
+            w = trail.marks[seat, t, j]
             rate = abs(learner.sums[w]) / learner.sizes[w] if learner.sizes[w] > 0 else np.float32(1)
             learner.weights[w] += error * rate / np.float32(number)
             learner.sums[w] += error
             learner.sizes[w] += abs(error)
-        goal = (1 - blend) * trail.values[t] + blend * goal
+        goal = (1 - blend) * trail.values[seat, t] + blend * goal
 
 
 class Learning:
@@ -149,25 +186,30 @@ class Learning:
         deals: that it has played.
     """
 
-    def __init__(self, game: Game, seed: int, blend: float, most: int, options: dict[str, Any]) -> None:
+    def __init__(
+        self, game: Game, seed: int, blend: float, most: int, options: dict[str, Any], share: float = 0.0
+    ) -> None:
         planner = planner_of(game)
         self.game = game
-        self.blend = blend
+        self.blend, self.share = blend, share
         self.most = most
         self.env = BatchEnv(game, 1, seed, options=options)
         self.learner = Learner(*np.zeros((3, planner.NUM_WEIGHTS), np.float32))
         self.learner.weights[0] = 1
         self.deals = 0
         room = max(most, ROOM)
-        self.scratch, self.values = planner.new_scratch(room), np.zeros(room)
-        marks = np.zeros((MOST_LOOKS, len(self.scratch.marks)), np.int32)
-        self.trail = Trail(marks, np.zeros(MOST_LOOKS, np.int64), np.zeros(MOST_LOOKS))
+        planning = planner.new_scratch(room)
+        stream = np.array([seed], np.uint64)
+        self.scratch = Scratch(planning, np.zeros(room), np.zeros(LONGEST, np.int16), stream)
+        shape = game.rules.NUM_SEATS, MOST_POSITIONS
+        marks, lengths = np.zeros((*shape, len(planning.marks)), np.int32), np.zeros(shape[0], np.int64)
+        self.trail = Trail(marks, np.zeros(shape, np.int64), np.zeros(shape), lengths)
 
     def go_on(self, deals: int) -> NDArray[np.float64]:
-        """Play so many deals; returns the points of each."""
+        """Play so many deals; returns the points of each, of the one seat that learned, or nan where all did."""
         results = np.zeros(deals)
-        bind(learn_deals, self.game)(
-            0, deals, self.env.states, self.learner, self.blend, self.most, self.scratch, self.values, self.trail,
+        bind(learn_deals, self.game, PLAYER)(
+            0, deals, self.env.states, self.learner, self.blend, self.share, self.most, self.scratch, self.trail,
             results,
         )  # fmt: skip
         self.deals += deals
@@ -186,6 +228,9 @@ def main(
         float, typer.Option(min=0.0, max=1.0, help="lambda: 0 learns from the next position, 1 from the deal's end")
     ] = 0.5,
     most: Annotated[int, typer.Option(min=1, help="positions looked at between two looks at hidden cards")] = 64,
+    greedy_share: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help=f"of the deals: one seat learns, {PLAYER} has the others")
+    ] = 0.5,
     pairs: Annotated[int, typer.Option(min=2, help=f"of deals, with {PLAYER} on the same ones, that report")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="of deals")] = 0,
     option: Annotated[list[str], typer.Option(help="of the game: name=value")] = [],  # noqa: B006
@@ -194,7 +239,7 @@ def main(
     game = get_game(game_name)
     check_place(out)
     options = parse_options(option)
-    learning = Learning(game, seed, blend, most, options)
+    learning = Learning(game, seed, blend, most, options, greedy_share)
     with console.status("compiling"):
         learning.go_on(1)
     learn(learning, minutes, out.with_name(f"{out.name}.jsonl"))
@@ -202,10 +247,9 @@ def main(
     result = play_pairs(game, policy, load_opponent(PLAYER, game), pairs, FINAL_SEED, options=options)
     strength = [{"against": PLAYER, "seed": FINAL_SEED, "options": options, **result.as_dict()}]
     figures = {"algorithm": "td", "deals": learning.deals, "minutes": minutes, "seed": seed}
-    figures |= {"blend": blend, "most": most}
+    figures |= {"blend": blend, "most": most, "greedy_share": greedy_share}
     save_network(out, policy, golden_turn(game, options), training=figures, strength=strength)
-    more = 100 * result.margin_per_episode.mean
-    console.print(f"{learning.deals:,} deals; {more:+.1f} deals in 100 more than {PLAYER}: {out}", highlight=False)
+    console.print(f"{learning.deals:,} deals; {result.in_words()} against {PLAYER}: {out}", highlight=False)
 
 
 def learn(learning: Learning, minutes: float, log: Path) -> None:
@@ -216,14 +260,15 @@ def learn(learning: Learning, minutes: float, log: Path) -> None:
     with Progress(console=console, transient=True) as progress, log.open("w") as file:
         task = progress.add_task("", total=1.0)
         while spent < 1:
-            results.append(learning.go_on(DEALS_AT_ONCE))
-            mean = results[-1].mean()
+            found = learning.go_on(DEALS_AT_ONCE)
+            results.append(found[~np.isnan(found)])
             spent = (time.process_time() - start) / max(60 * minutes, 1e-9)
-            progress.update(task, completed=spent, description=f"{learning.deals:,} deals, {mean:.1f} points")
+            progress.update(task, completed=spent, description=f"{learning.deals:,} deals")
             if spent >= logged + 0.05:
                 logged = spent
                 line = {"deals": learning.deals, "spent": round(spent, 4)}
-                line["points"] = round(float(np.concatenate(results).mean()), 2)
+                if sum(map(len, results)):
+                    line["points"] = round(float(np.concatenate(results).mean()), 2)
                 file.write(json.dumps(line) + "\n")
                 file.flush()
                 results.clear()

@@ -61,6 +61,14 @@ class PairResult:
         """The first's share of the episodes."""
         return share(self.win_shares)
 
+    def in_words(self) -> str:
+        """Wins and points."""
+        share, margin = self.win_share, self.margin_per_episode
+        return (
+            f"{share.mean:.3f} ({share.low:.3f} to {share.high:.3f}) of the wins, "
+            f"{margin.mean:+.3g} ({margin.low:+.3g} to {margin.high:+.3g}) points"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The figures for JSON; a bound that is infinite is None."""
         return {

@@ -38,7 +38,7 @@ IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.
 IN_PLANNER: frozenset[Any] = frozenset(
     (
         contract.enter, contract.reach, contract.may_show, contract.is_final, contract.points, contract.mark,
-        contract.show, contract.way,
+        contract.way,
     )
 )  # fmt: skip
 OF_GAMES = IN_RULES | IN_BOT | IN_PLANNER

@@ -30,12 +30,24 @@ def reveals(state: State, action: int) -> bool:
     return True
 
 
-# Games without a planner: the loop of search names these two, and never gets to them.
+# Games without a planner: the loop of search names these, and never gets to them.
 
 
 @rule
-def enter(state: State, scratch: Any) -> None:
+def enter(state: State, seat: int, scratch: Any) -> None:
     """Nothing is entered."""
+
+
+@rule
+def is_final(scratch: Any, k: int) -> bool:
+    """No position is known."""
+    return False
+
+
+@rule
+def points(scratch: Any, k: int) -> float:
+    """Nor its points."""
+    return 0.0
 
 
 @rule

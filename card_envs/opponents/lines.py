@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.rng import MIX_1, SHIFT_32, mix
-from card_envs.engine.sets import ONE
-from card_envs.game import Game, Int8s, Int64s, State, UInt64s, bot_move, legal, observe, play, reveals
+from card_envs.engine.seen import Seen, forget, is_new, new_seen
+from card_envs.game import Game, Int8s, Int64s, State, bot_move, legal, observe, play, reveals
 
 LONGEST = 32  # moves of a line
 NO_MOVE = -1  # after the last of a line
@@ -31,7 +31,7 @@ class Reach(NamedTuple):
         parents: [M] from which position.
         actions: [M] by which move.
         depths: [M] after how many.
-        seen: [a power of two] sights of positions, 0 where there is none.
+        seen: sights of positions.
         obs: [D] an observation, padded to a multiple of 8.
         size: D before that.
         mask: [A].
@@ -41,7 +41,7 @@ class Reach(NamedTuple):
     parents: Int64s
     actions: Int64s
     depths: Int64s
-    seen: UInt64s
+    seen: Seen
     obs: Int8s
     size: int
     mask: Int8s
@@ -56,11 +56,10 @@ def new_reach(game: Game, most: int) -> Reach:
     """For so many positions."""
     rules = game.rules
     parents, actions, depths = np.zeros((3, most), np.int64)
-    seen = np.zeros(1 << (2 * most).bit_length(), np.uint64)
     obs = np.zeros(-(-rules.OBS_SIZE // 8) * 8, np.int8)
     positions = np.zeros(most + 1, rules.STATE)
     mask = np.zeros(rules.NUM_ACTIONS, np.int8)
-    return Reach(positions, parents, actions, depths, seen, obs, rules.OBS_SIZE, mask)
+    return Reach(positions, parents, actions, depths, new_seen(most), obs, rules.OBS_SIZE, mask)
 
 
 def find_lines(
@@ -92,8 +91,7 @@ def find_lines_of(state: State, own: int, tried: Int8s, plays_on: bool, reach: R
     positions, mask, seat = reach.positions, reach.mask, state.seat
     note_own_line(state, own, plays_on, positions, lines[0])
     found = 1
-    for slot in range(reach.seen.shape[0]):
-        reach.seen[slot] = 0
+    forget(reach.seen)
     positions[0] = state
     reach.depths[0] = 0
     enter_sight(0, seat, reach)
@@ -169,14 +167,7 @@ def last_of(line: Line) -> int:
 def enter_sight(number: int, seat: int, reach: Reach) -> bool:
     """Note what a seat sees of a position; whether that was not there."""
     observe(reach.positions[number], seat, reach.obs[: reach.size])
-    this = sight(reach.obs) | ONE
-    slot = int(this >> np.uint64(1)) & (reach.seen.shape[0] - 1)
-    while reach.seen[slot] != 0:
-        if reach.seen[slot] == this:
-            return False
-        slot = (slot + 1) & (reach.seen.shape[0] - 1)
-    reach.seen[slot] = this
-    return True
+    return is_new(sight(reach.obs), reach.seen)
 
 
 def sight(obs: Int8s) -> np.uint64:

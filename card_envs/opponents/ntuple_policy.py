@@ -13,7 +13,7 @@ from card_envs.game import Game, Int8s, Int64s
 from card_envs.opponents.afterstates import PLAYER, Afterstates
 from card_envs.opponents.lines import LONGEST, Lines
 from card_envs.opponents.network import ILLEGAL, Architecture, Inputs, TrainedPolicy, Weights, afterstates_in
-from card_envs.opponents.ntuples import REACHED, find_best_lines, note_best, note_marks, planner_of, planning_scratch
+from card_envs.opponents.ntuples import find_best_lines, note_best, note_marks, planner_of, planning_scratch
 from card_envs.opponents.policy import Turn
 from card_envs.opponents.remembered import Remembered
 from card_envs.opponents.sparse import SparseRows
@@ -59,14 +59,19 @@ class NTuplePolicy(TrainedPolicy):
             lines [n, most, LONGEST] and `live` [n, most], 1 where there is one.
         """
         lines, live = np.empty((len(states), most, LONGEST), np.int16), np.zeros((len(states), most), np.int8)
-        scratch, values = planning_scratch(self.game, REACHED), np.zeros(REACHED)
+        scratch, values = self._scratch()
         bind(find_best_lines, self.game, PLAYER)(0, len(states), states, self.table, scratch, values, lines, live)
         return lines, live
+
+    def _scratch(self) -> tuple[Any, NDArray[np.float64]]:
+        """What to plan with, and room for values."""
+        most = planner_of(self.game).MOST_REACHED
+        return planning_scratch(self.game, most), np.zeros(most)
 
     def afterstates(self, turn: Turn) -> Afterstates:
         """By move, of the best position that it leads to, what counts there."""
         game, states = self.game, turn.worlds(np.random.default_rng(0), 1)[:, 0].copy()
-        scratch, values, line = planning_scratch(game, REACHED), np.zeros(REACHED), np.zeros(LONGEST, np.int16)
+        (scratch, values), line = self._scratch(), np.zeros(LONGEST, np.int16)
         best, entry, value = np.zeros(game.rules.NUM_ACTIONS, np.int64), np.zeros_like(scratch.marks), np.zeros(1)
         first, action = [0], []
         entries, numbers = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]

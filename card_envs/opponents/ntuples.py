@@ -31,7 +31,6 @@ from card_envs.game import (
 )
 from card_envs.opponents.lines import LONGEST, NO_MOVE, Line, Lines
 
-REACHED = 2048  # positions that a player looks at
 NOWHERE = -np.inf
 NO_WEIGHTS = np.zeros(0, np.float32)  # no network
 
@@ -69,13 +68,14 @@ def sum_at(k: int, weights: Floats, scratch: Any) -> float:
     return value
 
 
-def value_all(state: State, weights: Floats, scratch: Any, values: NDArray[np.float64]) -> int:
-    """Write what each position is worth that a move leads towards; how many positions there are."""
-    enter(state, scratch)
-    known = reach(scratch, REACHED, LONGEST - 1)
+def value_all(state: State, weights: Floats, scratch: Any, values: NDArray[np.float64], line: Line) -> int:
+    """Write what each position is worth that a move leads towards; how many positions there are. `line` is scratch."""
+    enter(state, state.seat, scratch)
+    known = reach(scratch, values.shape[0], LONGEST - 1)
     for k in range(known):
-        going = k > 0 or may_show(scratch, k)
-        values[k] = value_at(k, weights, scratch) if going else NOWHERE
+        values[k] = value_at(k, weights, scratch)
+    if way(scratch, 0, line) == 0:
+        values[0] = NOWHERE
     if values[most_of(values, known)] == NOWHERE:
         values[known - 1] = sum_at(known - 1, weights, scratch)
     return known
@@ -115,7 +115,7 @@ def find_best_lines(
         live: [B, C] gets 1 for each line.
     """
     for i in range(first, last):
-        known = value_all(states[i], weights, scratch, values)
+        known = value_all(states[i], weights, scratch, values, lines[i, 0])
         for c in range(lines.shape[1]):
             k = most_of(values, known)
             live[i, c] = values[k] > NOWHERE
@@ -133,7 +133,7 @@ def note_best(
     """Enter the best position that each move [A] leads to, or -1, at one table; `line` [LONGEST] is scratch."""
     for i in range(first, last):
         best[:] = -1
-        for k in range(value_all(states[i], weights, scratch, values)):
+        for k in range(value_all(states[i], weights, scratch, values, line)):
             if values[k] > NOWHERE:
                 way_to(k, states[i], scratch, line)
                 if best[line[0]] < 0 or values[k] > values[best[line[0]]]:

@@ -28,7 +28,7 @@ from card_envs.opponents.lines import LONGEST, NO_MOVE, Lines, find_lines, new_r
 from card_envs.opponents.mover import Mover, line_scores
 from card_envs.opponents.network import SettledPolicy
 from card_envs.opponents.ntuple_policy import NTuplePolicy
-from card_envs.opponents.ntuples import NO_WEIGHTS
+from card_envs.opponents.ntuples import NO_WEIGHTS, planner_of
 from card_envs.opponents.policy import (
     Advice,
     Evaluation,
@@ -77,9 +77,6 @@ LINES_PER_WORLD, MOST_LINES = 8, 8192
 FIRST_SHARE, SECONDS_A_LINE = 0.25, 5e-5  # for a playout, until it is known how long they take
 # Lines that a network ranks, which takes a first look's place: as many as would be left after one are tried.
 RANKED_PER_WORLD, MOST_RANKED, SECONDS_TO_RANK = 2, 2048, 1e-5
-# An n-tuple network ranks them in no time. So many of them are tried, but not more than there are worlds in the budget,
-# each as far as to that look at hidden cards.
-MOST_VALUED, LOOKS_AHEAD = 256, 2
 
 
 @dataclass(frozen=True)
@@ -231,7 +228,7 @@ class SearchPolicy:
         own, tried = self._proposals(turn)
         horizon, net = TO_THE_END, NO_NET
         if isinstance(self.ranker, NTuplePolicy):
-            horizon = LOOKS_AHEAD
+            horizon = planner_of(self.game).LOOKS_AHEAD
         elif self.guide is not None and self.guide.value is not None:
             horizon, net = self.guide.horizon, checked_net(self.game, self.guide.value.net)
         step = 1 if self.seconds is not None else MANY * self.num_threads if self.plans else max(n, 1)
@@ -269,7 +266,7 @@ class SearchPolicy:
         n, num_actions = tried.shape
         first = np.zeros(n, np.int64)
         if isinstance(self.ranker, NTuplePolicy):
-            most = min(self._affordable(1, self.seconds_a_line), MOST_VALUED)
+            most = min(self._affordable(1, self.seconds_a_line), planner_of(self.game).MOST_LINES)
             return *self.ranker.best_lines(states, max(most, 2)), first
         tried_at_first = self._affordable(LINES_PER_WORLD, FIRST_LOOK * self.seconds_a_line)
         most = min(tried_at_first, MOST_LINES)

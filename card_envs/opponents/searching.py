@@ -29,9 +29,11 @@ from card_envs.game import (
     UInt64s,
     bot_move,
     enter,
+    is_final,
     observe_all,
     plausibility,
     play,
+    points,
     standing,
     swap_hidden,
 )
@@ -276,8 +278,11 @@ def result_of(
             moves = follow(state, bot_move(state), seat, SETTLED_BY_ALL, horizon - 1, MOST_AHEAD)
         result = float(standing(state, seat))
         if not state.needs_deal:
-            enter(state, scratch.planning)
-            result = sum_at(0, weights, scratch.planning)
+            enter(state, seat, scratch.planning)
+            if is_final(scratch.planning, 0):
+                result = points(scratch.planning, 0)
+            else:
+                result = sum_at(0, weights, scratch.planning)
     return moves, np.rint(FRACTION * result) / FRACTION
 
 

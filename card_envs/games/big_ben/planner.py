@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from card_envs.engine.jit import apart, rule
-from card_envs.game import Int64s, State, UInt64s
+from card_envs.engine.seen import Seen, forget, is_new, new_seen
+from card_envs.game import Int64s, State
 from card_envs.games.big_ben import marks
 from card_envs.games.big_ben.marks import Marking
 from card_envs.games.big_ben.position import (
@@ -30,6 +31,7 @@ from card_envs.games.big_ben.proof import moves_to_try
 from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
 
 NUM_WEIGHTS = marks.NUM_WEIGHTS
+MOST_REACHED, MOST_LINES, LOOKS_AHEAD = 2048, 256, 2
 
 
 class Scratch(NamedTuple):
@@ -42,9 +44,7 @@ class Scratch(NamedTuple):
         actions: [M] by which move.
         depths: [M] after how many.
         moves: [MAX_MOVES] of a position.
-        seen: [a power of two] keys of positions.
-        entered: [the same] when each was: keys of an earlier time are forgotten.
-        clock: [1] that time.
+        seen: keys of positions. Hops don't count: the shortest way has the fewest.
         marks: which weights count for a position, in the first of these.
         marking: what that is worked out with.
     """
@@ -55,16 +55,13 @@ class Scratch(NamedTuple):
     actions: Int16s
     depths: Int64s
     moves: Int16s
-    seen: UInt64s
-    entered: Int64s
-    clock: Int64s
+    seen: Seen
     marks: Int64s
     marking: Marking
 
 
 def new_scratch(most: int) -> Scratch:
     """For so many positions."""
-    slots = 1 << (2 * most).bit_length()
     parents, depths = np.zeros((2, most), np.int64)
     return Scratch(
         np.zeros(most, NODE),
@@ -73,9 +70,7 @@ def new_scratch(most: int) -> Scratch:
         np.zeros(most, np.int16),
         depths,
         np.zeros(MAX_MOVES, np.int16),
-        np.zeros(slots, np.uint64),
-        np.zeros(slots, np.int64),
-        np.zeros(1, np.int64),
+        new_seen(most),
         np.zeros(marks.MAX_MARKS, np.int64),
         marks.new_marking(),
     )
@@ -85,33 +80,17 @@ read = rule(read_state)
 
 
 @rule
-def enter(state: State, scratch: Scratch) -> None:
+def enter(state: State, seat: int, scratch: Scratch) -> None:
     read(state, scratch.nodes, scratch.infos)
-
-
-@rule
-def is_new(scratch: Scratch, k: int) -> bool:
-    """Note a position; whether it was not reached before. Hops don't count: the shortest way has the fewest."""
-    slots = len(scratch.seen) - 1
-    key = key_of(scratch.nodes[k], scratch.infos[0])
-    now = scratch.clock[0]
-    slot = np.int64(key & np.uint64(slots))
-    while scratch.entered[slot] == now:
-        if scratch.seen[slot] == key:
-            return False
-        slot = (slot + 1) & slots
-    scratch.entered[slot] = now
-    scratch.seen[slot] = key
-    return True
 
 
 @apart
 def reach(scratch: Scratch, most: int, longest: int) -> int:
     nodes, info, moves = scratch.nodes, scratch.infos[0], scratch.moves
     room = len(nodes) if nodes[0].dealt == info.in_deck else most
-    scratch.clock[0] += 1
+    forget(scratch.seen)
     scratch.depths[0] = 0
-    is_new(scratch, 0)
+    is_new(key_of(nodes[0], info), scratch.seen)
     known = 1
     k = 0
     while k < known and known < room:
@@ -121,7 +100,7 @@ def reach(scratch: Scratch, most: int, longest: int) -> int:
                 continue
             nodes[known] = nodes[k]
             move_on(nodes[known], info, int(moves[j]))
-            if is_new(scratch, known):
+            if is_new(key_of(nodes[known], info), scratch.seen):
                 scratch.parents[known] = k
                 scratch.actions[known] = moves[j]
                 scratch.depths[known] = scratch.depths[k] + 1
@@ -155,14 +134,6 @@ def points(scratch: Scratch, k: int) -> float:
 @apart
 def mark(scratch: Scratch, k: int) -> int:
     return marks.mark(scratch.nodes[k], scratch.infos[0], scratch.marking, scratch.marks)
-
-
-@rule
-def show(scratch: Scratch, k: int) -> None:
-    shows = may_show(scratch, k)
-    scratch.nodes[0] = scratch.nodes[k]
-    if shows:
-        move_on(scratch.nodes[0], scratch.infos[0], DEAL)
 
 
 @rule

@@ -21,7 +21,7 @@ from tests.conftest import positions, some
 
 def mark_tables(first: int, last: int, states: NDArray[Any], scratch: Any, marks: Int64s, numbers: Int64s) -> None:
     for i in range(first, last):
-        enter(states[i], scratch)
+        enter(states[i], states[i].seat, scratch)
         numbers[i] = mark(scratch, 0)
         for j in range(numbers[i]):
             marks[i, j] = scratch.marks[j]
