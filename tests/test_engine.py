@@ -26,6 +26,7 @@ from card_envs.engine.compile import bind
 from card_envs.engine.jit import INTERPRETED, rule
 from card_envs.engine.legality import IllegalMove
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
+from card_envs.engine.seen import Seen, forget, is_new, new_seen
 from card_envs.engine.table import Table
 from card_envs.game import Game, State, greedy, legal, observe, observe_all
 from card_envs.games import get_game
@@ -882,3 +883,23 @@ def test_below_is_uniform_and_shuffles_are_permutations() -> None:
 def test_table_keys_do_not_collide() -> None:
     keys = np.concatenate([table_keys(seed, np.arange(20_000)) for seed in (0, 1, 2, (1 << 64) - 1)])
     assert keys.dtype == np.uint64 and len(np.unique(keys)) == 80_000
+
+
+def enter_keys(keys: NDArray[np.uint64], seen: Seen, new: NDArray[np.bool_]) -> None:
+    for i in range(keys.shape[0]):
+        new[i] = is_new(keys[i], seen)
+
+
+def test_what_was_seen_is_not_new_until_it_is_forgotten() -> None:
+    def entered(keys: list[int], seen: Seen) -> list[bool]:
+        new = np.zeros(len(keys), np.bool_)
+        bind(enter_keys)(np.array(keys, np.uint64), seen, new)
+        found: list[bool] = new.tolist()
+        return found
+
+    seen = new_seen(4)
+    size = len(seen.keys)
+    assert size >= 8
+    assert entered([0, 5, 5, 5 + size, 0, 5 + size], seen) == [True, True, False, True, False, False]
+    forget(seen)
+    assert entered([5, 0, 5], seen) == [True, True, False]
