@@ -17,7 +17,6 @@ from card_envs.engine.table import Table
 from card_envs.game import (
     Game,
     Int64s,
-    bot_move,
     enter,
     is_final,
     mark,
@@ -66,8 +65,8 @@ def entered_at(
 ) -> None:
     """What is known of a position as such."""
     enter(states[0], seat, scratch)
-    facts[0], facts[1] = is_final(scratch, 0), points(scratch, 0)
-    numbers[0] = 0 if facts[0] else mark(scratch, 0)
+    facts[0] = points(scratch, 0)
+    numbers[0] = mark(scratch, 0)
     for j in range(numbers[0]):
         marks[j] = scratch.marks[j]
 
@@ -85,23 +84,18 @@ def shows(table: Table, move: int) -> bool:
     return bool(bind(reveals_at, table.game)(np.array([table.state]), move))
 
 
-def greedy_at(states: NDArray[Any]) -> int:
-    return int(bot_move(states[0]))
-
-
 def would_come(table: Table, move: int) -> bool:
     """Whether a move is what a position as such expects: that of `greedy`, or any where nobody else plays."""
-    states = np.array([table.state])
-    return table.game.rules.NUM_SEATS == 1 or bind(greedy_at, table.game, "greedy")(states) == move
+    return table.game.rules.NUM_SEATS == 1 or table.bot_move("greedy") == move
 
 
 def known_of(table: Table, seat: int) -> tuple[float, list[int]]:
-    """A position as such: its points if it is final, else nan, and which weights count."""
+    """A position as such: its points, and which weights count."""
     game = table.game
     scratch = planning_scratch(game, ROOM)
-    facts, marks, numbers = np.zeros(2), np.zeros(len(scratch.marks), np.int64), np.zeros(1, np.int64)
+    facts, marks, numbers = np.zeros(1), np.zeros(len(scratch.marks), np.int64), np.zeros(1, np.int64)
     bind(entered_at, game)(np.array([table.state]), seat, scratch, facts, marks, numbers)
-    return facts[1] if facts[0] else np.nan, sorted(marks[: numbers[0]].tolist())
+    return facts[0], sorted(marks[: numbers[0]].tolist())
 
 
 class Reached:
@@ -139,18 +133,17 @@ def test_what_is_reached_is_reached_by_the_rules(game: Game) -> None:
                     break
                 table.play(move)
             else:
+                if game.rules.NUM_SEATS == 1:
+                    assert not found.may_show[k]
                 if not table.needs_deal and table.state.seat == seat and len(line) < LONGEST:
+                    assert not found.may_show[k]
                     assert found.is_final[k] or not any(
                         shows(table, move) for move in np.flatnonzero(table.legal()).tolist()
                     )
-            if found.is_final[k] and (table.needs_deal or game.rules.NUM_SEATS == 1):
+            if game.rules.NUM_SEATS == 1 or (found.is_final[k] and table.needs_deal):
                 assert found.points[k] == bind(standing_at, game)(np.array([table.state]), seat)
             if as_such and not table.needs_deal:  # it is worth what it is, however it came about
-                worth, marks = known_of(table, seat)
-                if np.isnan(worth):
-                    assert marks == found.marks[k]
-                elif found.is_final[k]:
-                    assert worth == found.points[k]
+                assert known_of(table, seat) == (found.points[k], found.marks[k])
             assert all(0 < weight < num_weights for weight in found.marks[k])  # the first one stands for a point
     assert several > 30
 

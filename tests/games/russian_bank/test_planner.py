@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.compile import bind
 from card_envs.engine.table import Table
-from card_envs.game import Int64s, bot_move, enter, is_final, mark, points
+from card_envs.game import Int64s, enter, is_final, mark, points
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.marks import (
     AT,
@@ -68,17 +68,12 @@ def states() -> NDArray[Any]:
     return found[~found["needs_deal"]]
 
 
-def greedy_at(states: NDArray[Any]) -> int:
-    return int(bot_move(states[0]))
-
-
 def test_greedy_plays_on_until_a_card_shows(states: NDArray[Any]) -> None:
     marked, kinds = Marked(states), set()
     for state, settled, end, kind in zip(states, marked.settled, marked.ends, marked.kinds):
         table, seat = Table(GAME, state), int(state["seat"])
         while not table.needs_deal:
-            now = np.array([table.state])
-            move = bind(greedy_at, GAME, "greedy")(now)
+            move = table.bot_move("greedy")
             at = table.state
             shows = (
                 at.turned == rules.NO_CARD and at.first_pass[at.seat] and at.hand_sizes[at.seat] > 0
