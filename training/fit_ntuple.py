@@ -186,9 +186,7 @@ class Learning:
         deals: that it has played.
     """
 
-    def __init__(
-        self, game: Game, seed: int, blend: float, most: int, options: dict[str, Any], share: float = 0.0
-    ) -> None:
+    def __init__(self, game: Game, seed: int, blend: float, most: int, options: dict[str, Any], share: float) -> None:
         planner = planner_of(game)
         self.game = game
         self.blend, self.share = blend, share
@@ -267,8 +265,9 @@ def learn(learning: Learning, minutes: float, log: Path) -> None:
             if spent >= logged + 0.05:
                 logged = spent
                 line = {"deals": learning.deals, "spent": round(spent, 4)}
-                if sum(map(len, results)):
-                    line["points"] = round(float(np.concatenate(results).mean()), 2)
+                measured = np.concatenate(results)
+                if len(measured):
+                    line["points"] = round(float(measured.mean()), 2)
                 file.write(json.dumps(line) + "\n")
                 file.flush()
                 results.clear()

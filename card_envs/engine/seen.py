@@ -1,10 +1,11 @@
-"""What was met before, by a hash of it: a set that is emptied in no time."""
+"""What was met before, by a hash of it: a set that is emptied in no time; and the way to what was."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from card_envs.engine.jit import rule
 from card_envs.game import Int64s, UInt64s
@@ -49,3 +50,11 @@ def is_new(key: np.uint64, seen: Seen) -> bool:
     seen.entered[slot] = now
     seen.keys[slot] = key
     return True
+
+
+@rule
+def trace(k: int, depth: int, parents: Int64s, actions: NDArray[Any], line: NDArray[np.int16]) -> None:
+    """Write the so many moves that led to position k, each `actions` [M] from one of `parents` [M]."""
+    for step in range(depth - 1, -1, -1):
+        line[step] = actions[k]
+        k = int(parents[k])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.rng import MIX_1, SHIFT_32, mix
-from card_envs.engine.seen import Seen, forget, is_new, new_seen
+from card_envs.engine.seen import Seen, forget, is_new, new_seen, trace
 from card_envs.game import Game, Int8s, Int64s, State, bot_move, legal, observe, play, reveals
 
 LONGEST = 32  # moves of a line
@@ -150,10 +150,7 @@ def note_line(k: int, action: int, reach: Reach, line: Line) -> None:
     for step in range(depth + 1, line.shape[0]):
         line[step] = NO_MOVE
     line[depth] = action
-    while depth > 0:
-        depth -= 1
-        line[depth] = reach.actions[k]
-        k = reach.parents[k]
+    trace(k, depth, reach.parents, reach.actions, line)
 
 
 def last_of(line: Line) -> int:

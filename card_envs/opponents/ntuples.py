@@ -55,9 +55,12 @@ def planning_scratch(game: Game, most: int) -> Any:
 
 def value_at(k: int, weights: Floats, scratch: Any) -> float:
     """What position k is worth, if that is known: before something shows, or where nothing will."""
-    if is_final(scratch, k):
-        return points(scratch, k)
-    return sum_at(k, weights, scratch) if may_show(scratch, k) else NOWHERE
+    return worth_at(k, weights, scratch) if is_final(scratch, k) or may_show(scratch, k) else NOWHERE
+
+
+def worth_at(k: int, weights: Floats, scratch: Any) -> float:
+    """What position k is worth, or would be if something could show there."""
+    return points(scratch, k) if is_final(scratch, k) else sum_at(k, weights, scratch)
 
 
 def sum_at(k: int, weights: Floats, scratch: Any) -> float:

@@ -29,17 +29,15 @@ from card_envs.game import (
     UInt64s,
     bot_move,
     enter,
-    is_final,
     observe_all,
     plausibility,
     play,
-    points,
     standing,
     swap_hidden,
 )
 from card_envs.opponents.afterstates import MOST_AHEAD, SETTLED_BY_ALL, follow
 from card_envs.opponents.lines import NO_MOVE, Lines
-from card_envs.opponents.ntuples import planning_scratch, sum_at
+from card_envs.opponents.ntuples import planning_scratch, worth_at
 from card_envs.opponents.value import Net, value_of
 
 FIRST_LOOK = 8  # worlds after which lines are judged
@@ -279,10 +277,7 @@ def result_of(
         result = float(standing(state, seat))
         if not state.needs_deal:
             enter(state, seat, scratch.planning)
-            if is_final(scratch.planning, 0):
-                result = points(scratch.planning, 0)
-            else:
-                result = sum_at(0, weights, scratch.planning)
+            result = worth_at(0, weights, scratch.planning)
     return moves, np.rint(FRACTION * result) / FRACTION
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from card_envs.engine.jit import apart, rule
-from card_envs.engine.seen import Seen, forget, is_new, new_seen
+from card_envs.engine.seen import Seen, forget, is_new, new_seen, trace
 from card_envs.game import Int64s, State
 from card_envs.games.big_ben import marks
 from card_envs.games.big_ben.marks import Marking
@@ -138,13 +138,9 @@ def mark(scratch: Scratch, k: int) -> int:
 
 @rule
 def way(scratch: Scratch, k: int, line: Int16s) -> int:
-    depth = int(scratch.depths[k])
-    number = depth
+    number = int(scratch.depths[k])
+    trace(k, number, scratch.parents, scratch.actions, line)
     if may_show(scratch, k):
-        line[depth] = DEAL
+        line[number] = DEAL
         number += 1
-    while depth > 0:
-        depth -= 1
-        line[depth] = scratch.actions[k]
-        k = int(scratch.parents[k])
     return number

@@ -14,7 +14,7 @@ import numpy as np
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest
 from card_envs.game import Cards, Count, Int64s, State, UInt64s, offsets, total
-from card_envs.games.russian_bank.rules import ALL_CARDS, KEYS, NO_CARD, NO_KEY, NUM_HOUSES, next_to
+from card_envs.games.russian_bank.rules import ALL_CARDS, KEYS, NO_CARD, NO_KEY, NUM_HOUSES, next_to, penalty_points
 
 # What comes next, to whoever the position is worth something: every weight has a place for each.
 TO_TURN, UNCOVERED, THEIRS = 0, 1, 2  # a hand card turns, a reserve card has been uncovered; 2 and 3: the opponent's
@@ -177,13 +177,14 @@ def put(at: int, index: int, kind: int, marks: Int64s, num: int) -> int:
 
 @rule
 def mark_counts(state: State, seat: int, kind: int, marking: Marking, marks: Int64s) -> int:
-    mine, theirs = marking.sizes[0], marking.sizes[1]
     num = put(AT.kind, 0, kind, marks, 0)
     most = MANY_CARDS - 1
-    num = put(AT.reserves, min(mine[0], most) * MANY_CARDS + min(theirs[0], most), kind, marks, num)
+    reserves = min(marking.sizes[0, 0], most) * MANY_CARDS + min(marking.sizes[1, 0], most)
+    num = put(AT.reserves, reserves, kind, marks, num)
     most = FEW_POINTS - 1
-    points = min((2 * mine[0] + mine[1]) // 3, most) * FEW_POINTS + min((2 * theirs[0] + theirs[1]) // 3, most)
-    num = put(AT.points, points, kind, marks, num)
+    thirds = min(penalty_points(state, seat) // 3, most)
+    thirds = thirds * FEW_POINTS + min(penalty_points(state, 1 - int(seat)) // 3, most)
+    num = put(AT.points, thirds, kind, marks, num)
     hands = 0
     for k in range(2):
         hands = 2 * hands + (1 if state.first_pass[int(seat) ^ k] else 0)

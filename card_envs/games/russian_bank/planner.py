@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.jit import apart, rule
 from card_envs.engine.rng import mix
-from card_envs.engine.seen import Seen, forget, is_new, new_seen
+from card_envs.engine.seen import Seen, forget, is_new, new_seen, trace
 from card_envs.engine.sets import ONE, lowest
 from card_envs.game import Int64s, State
 from card_envs.games.russian_bank import bot, marks, rules
@@ -218,10 +218,7 @@ def mark(scratch: Scratch, k: int) -> int:
 @apart
 def way(scratch: Scratch, k: int, line: NDArray[np.int16]) -> int:
     number = int(scratch.depths[k])
-    at = k
-    for step in range(number - 1, -1, -1):
-        line[step] = scratch.actions[at]
-        at = int(scratch.parents[at])
+    trace(k, number, scratch.parents, scratch.actions, line)
     if scratch.nexts[k] == TO_TURN:
         line[number] = ACTION.advance
         return number + 1
