@@ -173,13 +173,16 @@ def test_the_player_goes_where_its_network_promises_most(game: Game) -> None:
     chosen = policy.act(turn, rng)
     for i, state in enumerate(states):
         found = Reached(game, state)
-        worth = [
-            float(found.points[k]) if found.is_final[k] else float(policy.table[found.marks[k]].sum())
+        worth = {
+            tuple(found.lines[k]): float(found.points[k] if found.is_final[k] else policy.table[found.marks[k]].sum())
             for k in range(len(found.lines))
             if found.lines[k] and (found.may_show[k] or found.is_final[k])
-        ]
+        }
         if worth and len(found.lines) < ROOM:  # else it goes as far as it sees
-            assert np.isclose(logits[i].max(), max(worth), atol=1e-3)
+            best = sorted(worth.values(), reverse=True)[: live[i].sum()]
+            ways = [tuple(line[line != NO_MOVE].tolist()) for line in lines[i][live[i] != 0]]
+            assert np.allclose([worth[way] for way in ways], best, atol=1e-3)
+            assert np.isclose(logits[i].max(), best[0], atol=1e-3) and len(ways) == min(len(worth), 3)
         assert live[i, 0] and turn.mask[i, chosen[i]] and chosen[i] == lines[i, 0, 0]
         assert np.isclose(logits[i, chosen[i]], logits[i].max())
         assert (logits[i][turn.mask[i] == 0] == -1e9).all()

@@ -119,14 +119,13 @@ def find_best_lines(
     """
     for i in range(first, last):
         known = value_all(states[i], weights, scratch, values, lines[i, 0])
+        order = np.argsort(-values[:known], kind="mergesort")  # stable
         for c in range(lines.shape[1]):
-            k = most_of(values, known)
-            live[i, c] = values[k] > NOWHERE
+            live[i, c] = c < known and values[order[c]] > NOWHERE
             if live[i, c]:
-                number = way_to(k, states[i], scratch, lines[i, c])
+                number = way_to(order[c], states[i], scratch, lines[i, c])
                 for step in range(number, lines.shape[2]):
                     lines[i, c, step] = NO_MOVE
-                values[k] = NOWHERE
 
 
 def note_best(
