@@ -51,6 +51,8 @@ Mask: TypeAlias = Int8s  # [A] 1 where an action is legal, else 0
 Obs: TypeAlias = Int8s  # [D] or [FULL_SIZE]
 Counts: TypeAlias = Int64s  # what `tally` counts: the entries of COUNTS one after the other
 
+ROOM = 64  # states that `improve_world` gets
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -251,10 +253,12 @@ class OptionalBot(Protocol):
         the state, and leaves it as it was.
         """
 
-    def swap_hidden(self, state: State, seat: int, stream: Stream) -> None:
-        """Exchange two cards that a seat can't see, or none: a step of the Markov chain that improves a world.
+    def improve_world(self, states: States, seat: int, steps: int, stream: Stream) -> None:
+        """Change what a seat can't see in states[0], in so many steps of a Markov chain (Metropolis et al. 1953).
 
-        From any world it leads to another as likely as back, and never to one that is impossible. Default: none.
+        In the long run worlds come up in proportion to `plausibility`, and never one that is impossible; like
+        `redeal_hidden` it leaves nothing of the true cards. `states` has ROOM entries: the others are room to work in.
+        Default: nothing changes.
         """
 
 
@@ -584,7 +588,7 @@ reveals = _stub(OptionalRules.reveals)
 trivial = _stub(Bot.trivial)
 greedy = _stub(Bot.greedy)
 plausibility = _stub(OptionalBot.plausibility)
-swap_hidden = _stub(OptionalBot.swap_hidden)
+improve_world = _stub(OptionalBot.improve_world)
 enter = _stub(Planner.enter)
 reach = _stub(Planner.reach)
 may_show = _stub(Planner.may_show)

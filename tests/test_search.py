@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from card_envs import load_opponent
@@ -21,7 +22,8 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents import search, searching
 from card_envs.opponents.network import weight_shapes
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.policy import Turn, turn_of_states
+from card_envs.opponents.rollouts import played_out
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 from card_envs.opponents.value import ValueNetwork
@@ -66,7 +68,7 @@ def test_dropped_moves_are_compared_in_the_worlds_in_which_they_were_tried(game:
     """A lead is the same whether the own move went on to more worlds or not."""
     turn = turn_of_states(game, some(positions(game), 40, seed=2))
     policies = [SearchPolicy(game, worlds, 1) for worlds in (8, 64)]
-    policies[1].swaps = policies[0].swaps  # the longer one would draw better worlds
+    policies[1].steps = policies[0].steps  # the longer one would draw better worlds
     few, many = (policy.evaluate(turn, np.random.default_rng(9)) for policy in policies)
     same = (few.worlds == many.worlds) & (few.worlds > 0)
     np.testing.assert_array_equal(few.leads[same], many.leads[same])
@@ -197,12 +199,30 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
 
 def test_rollouts_of_the_scripted_player_are_its_search(game: Game) -> None:
     turn = turn_of_states(game, some(positions(game), 20, seed=3))
-    own = SearchPolicy(game, 10).search(turn, np.random.default_rng(1))
+    search = SearchPolicy(game, 10)
+    own = search.search(turn, np.random.default_rng(1))
     played = SearchPolicy(game, 10, guide=Guide(ScriptedPolicy("greedy"), plays_on=True))
+    played.steps = search.steps  # it would draw better worlds
     found = played.search(turn, np.random.default_rng(1))
     assert found.moves == own.moves and np.array_equal(found.chosen, own.chosen)
     for one, same in zip(own.trials, found.trials):
         np.testing.assert_array_equal(one, same)
+
+
+def test_who_plays_on_is_asked_about_choices_of_its_own_side(game: Game) -> None:
+    asked: list[tuple[int, int]] = []  # seats, and how many moves they had
+
+    class Noting(ScriptedPolicy):
+        def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+            asked.extend(zip(turn.seat.tolist(), turn.mask.sum(axis=1, dtype=int).tolist()))
+            return super().act(turn, rng)
+
+    states = some(positions(game), 20, seed=3)
+    for i, side in enumerate(game.sides[seat] for seat in states["seat"]):
+        turn = turn_of_states(game, states[i : i + 1])
+        played_out(game, states[i : i + 1], turn.mask, Noting("greedy"), np.random.default_rng(0))
+        assert all(game.sides[seat] == side and moves > 1 for seat, moves in asked)
+        asked.clear()
 
 
 def test_rollouts_of_who_plays_by_chance_repeat(game: Game) -> None:

@@ -12,6 +12,9 @@ d = a v (g(X) - g(Y)) is symmetric around zero, and for independent tables the s
 squares exceeds t with a chance below 2 exp(-t²/2), however few tables there are (Efron 1969). No two tables need the
 same view, since X and Y always share one. `redeal_hidden` alone decides whether this holds.
 
+`improve_world` must lead from X to Y as often as back if worlds come up in proportion to their plausibility p. So where
+Y is what it makes of X, w(X) p(X) takes the place of w(X).
+
 What is asked of a game: its moves are public, and nothing but the pack decides on a deal.
 """
 
@@ -24,9 +27,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from card_envs.engine import defaults
 from card_envs.engine.compile import bind
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, bounds, swap_hidden
+from card_envs.game import ROOM, Game, bounds, improve_world
 from tests.conftest import (
     differing_fields,
     mixed_batch,
@@ -190,21 +194,28 @@ def hidden(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray
     return observed_in_full(game, states, seats)[:, game.rules.OBS_SIZE :]
 
 
-def swap_often(first: int, last: int, states: Any, seats: Any, stream: Any, steps: int) -> None:
+def improve_worlds(first: int, last: int, worlds: Any, seats: Any, stream: Any, steps: int, room: Any) -> None:
     for i in range(first, last):
-        for _ in range(steps):
-            swap_hidden(states[i], seats[i], stream)
+        room[0] = worlds[i]
+        improve_world(room, seats[i], steps, stream)
+        worlds[i] = room[0]
 
 
 def world_of(game: Game, tables: MidDeal, seed: int, steps: int) -> NDArray[Any]:
-    """A world of each table, drawn anew, then changed by steps of the Markov chain: distributed alike, for a step leads
-    from any world to another as likely as back."""
-    worlds = redealt(game, tables.states, tables.seats, seed)
-    before = worlds.copy()
-    bind(swap_often, game)(0, len(worlds), worlds, tables.seats, np.array([seed], np.uint64), steps)
-    changed = (hidden(game, worlds, tables.seats) != hidden(game, before, tables.seats)).any(axis=1)
-    assert changed.mean() > 0.9 if steps and hasattr(game.bot, "swap_hidden") else not changed.any()
+    """A world of each table: drawn anew, or so many steps of the Markov chain away from the real one."""
+    if steps == 0:
+        return redealt(game, tables.states, tables.seats, seed)
+    worlds, room = tables.states.copy(), np.zeros(ROOM, game.rules.STATE)
+    stream = np.array([seed], np.uint64)
+    bind(improve_worlds, game)(0, len(worlds), worlds, tables.seats, stream, steps, room)
+    changed = (hidden(game, worlds, tables.seats) != hidden(game, tables.states, tables.seats)).any(axis=1)
+    assert changed.mean() > 0.5 if hasattr(game.bot, "improve_world") else not changed.any()
     return worlds
+
+
+def log_plausibility(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.float64]:
+    plausibility = getattr(game.bot, "plausibility", defaults.plausibility)
+    return np.log([plausibility(state, seat) for state, seat in zip(states, seats)])
 
 
 @pytest.mark.parametrize("steps", [0, 30])
@@ -240,8 +251,11 @@ def test_worlds_are_distributed_like_real_deals(game: Game, steps: int) -> None:
     """Every place of a hidden card, together with everything that the seat sees, and every two places together."""
     tables = mid_deal(game)
     worlds = world_of(game, tables, 134, steps)
-    log_ways = replay(game, tables, packs_of(game, worlds))[1]
-    weight = (1 / (1 + np.exp(log_ways - tables.log_ways))).astype(np.float32)
+    log_ratio = replay(game, tables, packs_of(game, worlds))[1] - tables.log_ways
+    if steps:
+        after, before = (log_plausibility(game, states, tables.seats) for states in (worlds, tables.states))
+        log_ratio += after - before
+    weight = (1 / (1 + np.exp(log_ratio))).astype(np.float32)
     real, drawn = (hidden(game, states, tables.seats).astype(np.float32) for states in (tables.states, worlds))
     seen = observed(game, tables.states, tables.seats).astype(np.float32)
     seen = np.column_stack([np.ones(len(seen)), seen[:, np.ptp(seen, axis=0) > 0]])

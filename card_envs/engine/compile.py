@@ -34,7 +34,7 @@ IN_RULES: frozenset[Any] = frozenset(
         contract.observe_all, contract.redeal_hidden, contract.standing, contract.tally, contract.reveals,
     )
 )  # fmt: skip
-IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility, contract.swap_hidden))
+IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility, contract.improve_world))
 IN_PLANNER: frozenset[Any] = frozenset(
     (
         contract.enter, contract.reach, contract.may_show, contract.is_final, contract.points, contract.mark,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from card_envs.engine.jit import rule
-from card_envs.game import Counts, State, Stream
+from card_envs.game import Counts, State, States, Stream
 
 
 @rule
@@ -15,8 +15,8 @@ def plausibility(state: State, seat: int) -> float:
 
 
 @rule
-def swap_hidden(state: State, seat: int, stream: Stream) -> None:
-    """No two cards are exchanged."""
+def improve_world(states: States, seat: int, steps: int, stream: Stream) -> None:
+    """Every world is as good as any other."""
 
 
 @rule

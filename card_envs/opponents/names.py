@@ -7,7 +7,7 @@
            | "search-" N            a search in N worlds
            | "search:" T "ms"       the same for T milliseconds a move, on all cores
            | "search:" NAME "-" N   guided by a policy, cut short by a value network if there is one; T "ms" for N
-           | "rollout:" NAME "-" N  the same, but the policy plays the deals out, to the end; T "ms" for N
+           | "rollout:" NAME "-" N  the same, but the policy plays on for its side, to the end; T "ms" for N
            | "plan-" N | "plan:" T "ms" | "plan:" NAME "-" N
                                     as a search, but lines of moves are compared, up to where something hidden shows,
                                     those alone that NAME ranks first if it is an n-tuple network or one that reads
@@ -78,7 +78,7 @@ class Searching:
     Attributes:
         worlds, milliseconds: one of them.
         guide: who guides it.
-        plays_on: whether the guide plays the deals out.
+        plays_on: whether the guide plays the deals out for its side.
         plans: whether it compares lines of moves.
     """
 
@@ -221,7 +221,7 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
         name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote;
             `"module:Class"`: a `Policy`, made by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds
             that one of these guides; `"search:100ms"`, `"search:POLICY-100ms"`: for 100 ms a move;
-            `"rollout:POLICY-N"`: the same, but the policy plays the deals out; `"plan-N"`, `"plan:100ms"`,
+            `"rollout:POLICY-N"`: the same, but the policy plays on for its side; `"plan-N"`, `"plan:100ms"`,
             `"plan:POLICY-N"`: searches that compare lines of moves; or two of these as one player:
             `"bidding=ppo+greedy"` bids like `ppo` and does everything else like `greedy`.
         game: needed for short names and classes; otherwise checked.

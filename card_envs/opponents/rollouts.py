@@ -1,7 +1,8 @@
-"""Moves played out by a policy, many at once: a search whose guide plays on instead of `greedy`.
+"""Moves played out by a policy, many at once: a search whose guide plays on for its own side instead of `greedy`.
 
 A player that tries every move and plays on as it would is better than itself (policy improvement by rollouts: Tesauro &
-Galperin 1996). A network takes a hundred times as long for a playout as `greedy`, so that few worlds must do.
+Galperin 1996). The other sides are taken to play like `greedy`, as they are where worlds are drawn. A network takes a
+hundred times as long for a playout as `greedy`, so that few worlds must do.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 
 from card_envs.engine.compile import bind
 from card_envs.engine.rng import derive
-from card_envs.game import Game, Int8s, Int64s, UInt64s, play, standing
+from card_envs.game import ROOM, Game, Int8s, Int64s, UInt64s, bot_move, legal, play, standing
 from card_envs.opponents.policy import Policy, moves_of, turn_of_states
 from card_envs.opponents.searching import Budget, Floats, Race, Tables, Trials, draw_likely_world, stage_end
 
-PLAYER = "greedy"  # by whose lights worlds are likely
+PLAYER = "greedy"  # who plays for the other sides, and by whose lights worlds are likely
 PART = 4096  # worlds at once
 
 
@@ -25,6 +26,19 @@ def play_at(first: int, last: int, states: NDArray[Any], tables: Int64s, actions
     """Play one action at each of some tables."""
     for k in range(first, last):
         play(states[tables[k]], actions[k])
+
+
+def play_others(
+    first: int, last: int, states: NDArray[Any], seats: Int8s, sides: Int64s, mask: Int8s
+) -> int:  # fmt: skip
+    """Play on until the side of these seats [B] has a choice, or the deal ends; returns how many moves that took."""
+    moves = 0
+    for i in range(first, last):
+        state, side = states[i], sides[seats[i]]
+        while not state.needs_deal and (sides[state.seat] != side or legal(state, mask) == 1):
+            play(state, bot_move(state))
+            moves += 1
+    return moves
 
 
 def note_standings(first: int, last: int, states: NDArray[Any], seats: Int8s, results: Floats) -> None:
@@ -40,20 +54,20 @@ def count_worlds(first: int, last: int, budget: Budget, race: Race, numbers: Int
 
 
 def draw_worlds(
-    first: int, last: int, tables: Int64s, numbers: Int64s, states: NDArray[Any], keys: UInt64s, swaps: int,
+    first: int, last: int, tables: Int64s, numbers: Int64s, states: NDArray[Any], keys: UInt64s, steps: int,
     stream: UInt64s, scratch: NDArray[Any], worlds: NDArray[Any],
 ) -> None:  # fmt: skip
     """Draw the worlds with these numbers of some tables, the same that a search tries moves in."""
     for k in range(first, last):
         stream[0] = derive(keys[tables[k]], numbers[k])
-        draw_likely_world(states[tables[k]], swaps, stream, scratch)
+        draw_likely_world(states[tables[k]], steps, stream, scratch)
         worlds[k] = scratch[0]
 
 
 def played_out(
     game: Game, states: NDArray[Any], tried: Int8s, player: Policy, rng: np.random.Generator
 ) -> tuple[Floats, int]:
-    """What moves bring to the mover where a policy plays on in all seats until the deal ends.
+    """What moves bring to the mover where a policy plays on for its side until the deal ends, `greedy` for the others.
 
     Args:
         game: what is played.
@@ -67,9 +81,14 @@ def played_out(
     """
     table, action = np.nonzero(tried)
     left, seats, results = states[table], states["seat"][table].copy(), np.zeros(len(table))
+    sides, mask = np.array(game.sides), np.zeros(game.rules.NUM_ACTIONS, np.int8)
     bind(play_at, game)(0, len(table), left, np.arange(len(table)), action)
     moves = len(table)
-    while len(alive := np.flatnonzero(left["needs_deal"] == 0)):
+    while True:
+        moves += bind(play_others, game, PLAYER)(0, len(table), left, seats, sides, mask)
+        alive = np.flatnonzero(left["needs_deal"] == 0)
+        if len(alive) == 0:
+            break
         turn = turn_of_states(game, left[alive])
         bind(play_at, game)(0, len(alive), left, alive, moves_of(player, turn, rng))
         moves += len(alive)
@@ -100,14 +119,14 @@ class Rollouts:
         table = np.repeat(np.arange(len(numbers)), numbers)
         world = np.arange(len(table)) - np.repeat(np.cumsum(numbers) - numbers - tables.race.worlds, numbers)
         return sum(
-            self._try_worlds(tables, table[start : start + PART], world[start : start + PART], budget.swaps, trials)
+            self._try_worlds(tables, table[start : start + PART], world[start : start + PART], budget.steps, trials)
             for start in range(0, len(table), PART)
         )
 
-    def _try_worlds(self, tables: Tables, table: Int64s, world: Int64s, swaps: int, trials: Trials) -> int:
-        states, scratch = np.zeros(len(table), self.game.rules.STATE), np.zeros(2, self.game.rules.STATE)
+    def _try_worlds(self, tables: Tables, table: Int64s, world: Int64s, steps: int, trials: Trials) -> int:
+        states, scratch = np.zeros(len(table), self.game.rules.STATE), np.zeros(ROOM, self.game.rules.STATE)
         bind(draw_worlds, self.game, PLAYER)(
-            0, len(table), table, world, tables.states, tables.keys, swaps, np.zeros(1, np.uint64), scratch, states
+            0, len(table), table, world, tables.states, tables.keys, steps, np.zeros(1, np.uint64), scratch, states
         )
         own, tried = tables.own[table], tables.live[table]  # lines of one move, with the number of that
         tried[np.arange(len(table)), own] = 1

@@ -66,10 +66,10 @@ TO_THE_END = 1 << 40  # moves: no deal is as long
 HORIZON = 60  # moves that are played out before a value network is asked
 # Threads share the tables of a turn where each has so many, else the worlds of a table once a stage takes that long.
 MANY, WORTH_SHARING = 4, 5e-4  # seconds
-# Steps of the Markov chain that a world is improved by, where the game has one: half as many as there are worlds, which
-# takes about as long as playing the moves out; beyond the most, worlds hardly get better.
-MOST_SWAPS = 512
-SWAPS_IN_A_SECOND = 2e6  # the square of what a timed search does in a second: half its worlds, again
+# Steps of the Markov chain that improves a world, where the game has one: twice as many as there are worlds, about as
+# long as playing the moves out takes; beyond the most, worlds hardly get better.
+STEPS_PER_WORLD, MOST_STEPS = 2, 512
+STEPS_IN_A_SECOND = 1e7  # the square of what a timed search does in a second: twice its worlds, again
 LEAST_PROBABILITY = 0.01  # moves that a trained guide thinks less likely are not tried
 # Lines that a plan chooses from: so many for each world of the budget, at most so many. A search that has a time spends
 # up to a quarter of it on its first look at them.
@@ -87,7 +87,7 @@ class Guide:
         policy: its likeliest move is the one to beat; of a trained one, moves that it hardly ever plays are not tried.
         value: what positions are worth; None: deals are played out to the end.
         horizon: moves that are played out before `value` is asked.
-        plays_on: whether `policy` plays the deals out, not `greedy`: to the end, so without a `value`.
+        plays_on: whether `policy` plays the deals out for its side, not `greedy`: to the end, so without a `value`.
 
     A search that plans has a `SettledPolicy` or an `NTuplePolicy` rank the lines; the latter is asked for values, too.
     """
@@ -180,8 +180,11 @@ class SearchPolicy:
         self.ranker = None if guide is None or not plans else guide.ranker
         self.remembered = Remembered(game)
         self.seconds_a_line = SECONDS_A_LINE
-        timed = MOST_SWAPS if seconds is None else int(math.sqrt(SWAPS_IN_A_SECOND * seconds))
-        self.swaps = min(num_worlds // 2, timed, MOST_SWAPS) if hasattr(game.bot, "swap_hidden") else 0
+        affordable = STEPS_PER_WORLD * num_worlds
+        if seconds is not None:
+            affordable = min(affordable, int(math.sqrt(STEPS_IN_A_SECOND * seconds)))
+        slow = guide is not None and guide.plays_on  # takes longer than the most steps
+        self.steps = MOST_STEPS if slow else min(affordable, MOST_STEPS)
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
         if not self.plans:
@@ -296,7 +299,7 @@ class SearchPolicy:
         """Try the lines at these tables until all is found out, or the budget is spent."""
         judge = bind(judge_stage)
         n, moves = len(tables.own), 0
-        budget = budget_of(LONGER * self.num_worlds, horizon, self.swaps)
+        budget = budget_of(LONGER * self.num_worlds, horizon, self.steps)
         start = time.perf_counter()
         unsettled = n
         while unsettled:
@@ -308,14 +311,14 @@ class SearchPolicy:
                 if share >= 1:
                     break
                 most = min(LONGER * self.num_worlds, int(tables.race.worlds.max() / share))
-                budget = budget_of(most, horizon, self.swaps)
+                budget = budget_of(most, horizon, self.steps)
         return moves
 
 
-def budget_of(most: int, horizon: int, swaps: int) -> Budget:
+def budget_of(most: int, horizon: int, steps: int) -> Budget:
     """The budget of a search in at most so many worlds: the more there are, the surer it must be to leave early."""
     worlds = max(most // LONGER, 1)
-    return Budget(worlds, most, DOUBT, LUCK * math.log2(worlds), horizon, swaps)
+    return Budget(worlds, most, DOUBT, LUCK * math.log2(worlds), horizon, steps)
 
 
 class Crew:

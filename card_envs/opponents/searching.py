@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from card_envs.engine.dealing import draw_world
 from card_envs.engine.rng import derive, uniform
 from card_envs.game import (
+    ROOM,
     Game,
     Int8s,
     Int64s,
@@ -29,11 +30,11 @@ from card_envs.game import (
     UInt64s,
     bot_move,
     enter,
+    improve_world,
     observe_all,
     plausibility,
     play,
     standing,
-    swap_hidden,
 )
 from card_envs.opponents.afterstates import MOST_AHEAD, SETTLED_BY_ALL, follow
 from card_envs.opponents.lines import NO_MOVE, Lines
@@ -58,7 +59,7 @@ class Budget(NamedTuple):
         luck: standard deviations that a mean lead is given to move by to the end.
         horizon: moves after a line that are played out at most, or for an n-tuple network looks at hidden cards, of
             which the last is not taken; then the network says what the position is worth.
-        swaps: steps of a Markov chain that make a world explain better what the others did.
+        steps: steps of a Markov chain that make a world explain better what the others did.
     """
 
     worlds: int
@@ -66,7 +67,7 @@ class Budget(NamedTuple):
     doubt: float
     luck: float
     horizon: int
-    swaps: int
+    steps: int
 
 
 class Trials(NamedTuple):
@@ -123,7 +124,7 @@ class Scratch(NamedTuple):
     """What one thread works with.
 
     Attributes:
-        states: [2] the world, and what a line makes of it.
+        states: [ROOM] the world, what a line makes of it, and room to improve the world in.
         stream: [1] of the world.
         full: [D] a full state, padded to a multiple of 8.
         layers: [2, widest] of the value network.
@@ -147,7 +148,7 @@ def new_scratch(game: Game, net: Net) -> Scratch:
     """For one thread."""
     planning = planning_scratch(game, 1)
     full, layers = np.zeros(len(net.first) - 1, np.int8), np.zeros((2, max(net.second.shape)), np.float32)
-    return Scratch(np.zeros(2, game.rules.STATE), np.zeros(1, np.uint64), full, layers, planning)
+    return Scratch(np.zeros(ROOM, game.rules.STATE), np.zeros(1, np.uint64), full, layers, planning)
 
 
 def enter_race(own: Int64s, live: Int8s) -> Race:
@@ -207,7 +208,7 @@ def try_stage(
         )
         for world in range(begin + number * part // parts, begin + number * (part + 1) // parts):
             scratch.stream[0] = derive(keys[i], world)
-            draw_likely_world(states[i], budget.swaps, scratch.stream, scratch.states)
+            draw_likely_world(states[i], budget.steps, scratch.stream, scratch.states)
             moves += try_lines(lines[i], own[i], live[i], budget.horizon, net, weights, scratch, found)
     return moves
 
@@ -230,14 +231,14 @@ def judge_stage(first: int, last: int, live: Int8s, budget: Budget, race: Race, 
     return unsettled
 
 
-def draw_likely_world(state: State, swaps: int, stream: UInt64s, states: NDArray[Any]) -> None:
+def draw_likely_world(state: State, steps: int, stream: UInt64s, states: NDArray[Any]) -> None:
     """A world into states[0]: one drawn in proportion to how well it explains what the others did.
 
     The first that is accepted with that probability, which is exact; where none is, one of all that were drawn, in
-    proportion (sampling, importance resampling: Rubin 1987), and so many steps of a Markov chain from there (Metropolis
-    et al. 1953). `states[1]` is scratch.
+    proportion (sampling, importance resampling: Rubin 1987), and so many steps of a Markov chain from there. The other
+    states are room to work in.
     """
-    total = kept = 0.0
+    total = 0.0
     for _ in range(MOST_DRAWS):
         states[1] = state
         draw_world(states[1], state.seat, stream)
@@ -246,16 +247,9 @@ def draw_likely_world(state: State, swaps: int, stream: UInt64s, states: NDArray
         accepted = likely == 1 or uniform(stream) < likely
         if accepted or uniform(stream) * total < likely:
             states[0] = states[1]
-            kept = likely
         if accepted:
             return
-    for _ in range(swaps):
-        states[1] = states[0]
-        swap_hidden(states[1], state.seat, stream)
-        likely = plausibility(states[1], state.seat)
-        if likely >= kept or uniform(stream) * kept < likely:
-            states[0] = states[1]
-            kept = likely
+    improve_world(states, states[0].seat, steps, stream)
 
 
 def result_of(

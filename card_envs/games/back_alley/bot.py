@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.rng import advance, below
+from card_envs.engine.rng import advance, below, uniform
 from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest, nth
-from card_envs.game import Cards, Int64s, State, Stream
+from card_envs.game import Cards, Int64s, State, States, Stream
 from card_envs.games.back_alley.rules import (
     ACES,
     ACTION,
     BLOOPERS,
     BOARD,
+    MAX_SIZE,
     NO_BID,
     SUIT_CARDS,
     play_card,
@@ -22,7 +25,7 @@ from card_envs.games.back_alley.rules import (
 )
 
 # The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
-LADDER = {"strong": "bidding=small+search-64", "champion": "bidding=small+search:100ms"}
+LADDER = {"strong": "bidding=small+search-64", "champion": "bidding=small+rollout:small-256"}
 
 
 @rule
@@ -126,6 +129,9 @@ BOARD_BIDDING = np.array(
 OFF_BY = np.array([1.0, 0.25, 0.05] + [0.02] * 10)
 OTHER_KIND = 0.03
 OTHER_CARD = 0.1  # the same of a card that differs from greedy's
+DECISIONS = 1 + MAX_SIZE  # of a seat in a deal: its bid, then its cards
+REPLAYED = 4 * DECISIONS  # among the states of `improve_world`: the deal as it is played once more
+Shares: TypeAlias = tuple[float, float, float, float]
 FIRST, FACTOR, OPPOSING, SECOND, PARTNERED, VOID = range(6)  # columns of BIDDING
 KING, QUEEN = 11, 10
 LITTLE = np.uint64(1 << 52)
@@ -191,28 +197,26 @@ def plausibility(state: State, seat: int) -> float:
             left = state.hands[bidder]
             state.hands[bidder] = left | state.played[bidder]
             state.seat, state.num_bids = bidder, k
-            expected = greedy(state) - ACTION.bid
+            likely *= bid_share(bid, greedy(state) - ACTION.bid)
             state.hands[bidder] = left
-            if bid == BOARD or expected == BOARD:
-                likely *= 1.0 if bid == expected else OTHER_KIND
-            else:
-                likely *= OFF_BY[abs(bid - expected)]
         state.bids[bidder] = bid
     state.seat, state.num_bids = mover, num_bids
     return likely * card_plausibility(state, seat) if state.num_played > 0 else likely
 
 
 @rule
+def bid_share(bid: int, expected: int) -> float:
+    """How likely a bid is where `greedy` would make the one expected."""
+    if bid == BOARD or expected == BOARD:
+        return 1.0 if bid == expected else OTHER_KIND
+    return OFF_BY[abs(bid - expected)]
+
+
+@rule
 def card_plausibility(state: State, seat: int) -> float:
     """That of the cards played. The deal is played once more from its first card, and so ends as it was."""
     num_played = int(state.num_played)
-    for k in range(4):
-        state.hands[k] |= state.played[k]
-        state.played[k] = EMPTY
-        state.lacks[k] = EMPTY if state.trumps else BLOOPERS
-    state.tricks[0] = state.tricks[1] = state.num_played = 0
-    state.on_table = state.beats = EMPTY
-    state.broken = False
+    rewind(state)
     state.seat = state.leaders[0]
     likely = 1.0
     for k in range(num_played):
@@ -224,25 +228,118 @@ def card_plausibility(state: State, seat: int) -> float:
 
 
 @rule
-def swap_hidden(state: State, seat: int, stream: Stream) -> None:
-    """Any hidden card of a hand for any other that the seat can't see, where nobody lacks what it would get."""
-    unseen = unseen_by(state, seat)
-    first, second, third = (int(seat) + 1) & 3, (int(seat) + 2) & 3, (int(seat) + 3) & 3
-    held = state.hands[first] | state.hands[second] | state.hands[third]
+def rewind(state: State) -> None:
+    """Take all cards back into the hands that played them."""
+    for k in range(4):
+        state.hands[k] |= state.played[k]
+        state.played[k] = EMPTY
+        state.lacks[k] = EMPTY if state.trumps else BLOOPERS
+    state.tricks[0] = state.tricks[1] = state.num_played = 0
+    state.on_table = state.beats = EMPTY
+    state.broken = False
+
+
+@rule
+def improve_world(states: States, seat: int, steps: int, stream: Stream) -> None:
+    """Each step swaps a card of a hidden hand for any other that the seat can't see, where nobody lacks what it gets.
+
+    The hands that change are asked again, and left as they were as soon as it is clear that they will be.
+    """
+    world, seat = states[0], int(seat)
+    unseen = unseen_by(world, seat)
+    held = world.hands[(seat + 1) & 3] | world.hands[(seat + 2) & 3] | world.hands[(seat + 3) & 3]
     if held == EMPTY or count(unseen) == 1:
         return
-    one = bit(nth(held, below(advance(stream), count(held))))
-    other = bit(nth(unseen & ~one, below(advance(stream), count(unseen) - 1)))
-    giver = first if state.hands[first] & one else second if state.hands[second] & one else third
-    if other & state.lacks[giver] or other & state.hands[giver]:
-        return
-    if other & held:
-        taker = first if state.hands[first] & other else second if state.hands[second] & other else third
-        if one & state.lacks[taker]:
-            return
-        state.hands[taker] ^= one | other
-    state.hands[giver] ^= one | other
-    rewrite_pack(state)
+    note_decisions(states, seat)
+    shares = (1.0, 1.0, 1.0, 1.0)  # of nobody, who holds the cards that are not dealt, and of the next seats
+    for k in range(1, 4):
+        shares = with_share(shares, k, share_of_hand(states, seat, k, world.hands[(seat + k) & 3], 0.0))
+    for _ in range(steps):
+        one = bit(nth(held, below(advance(stream), count(held))))
+        other = bit(nth(unseen & ~one, below(advance(stream), count(unseen) - 1)))
+        giver, taker = holder(world, seat, one), holder(world, seat, other)
+        give, take = (seat + giver) & 3, (seat + taker) & 3
+        if giver == taker or other & world.lacks[give] or (taker and one & world.lacks[take]):
+            continue
+        least = uniform(stream) * shares[giver] * shares[taker]
+        given = share_of_hand(states, seat, giver, world.hands[give] ^ (one | other), least)
+        if given < least:
+            continue
+        taken = share_of_hand(states, seat, taker, world.hands[take] ^ (one | other), least / given) if taker else 1.0
+        if given * taken < least:
+            continue
+        shares = with_share(with_share(shares, giver, given), taker, taken)
+        world.hands[give] ^= one | other
+        if taker:
+            world.hands[take] ^= one | other
+        else:
+            held ^= one | other
+    rewrite_pack(world)
+
+
+@rule
+def holder(state: State, seat: int, card: Cards) -> int:
+    """How many seats after this one a hidden card lies; 0: it was not dealt."""
+    for k in range(1, 4):
+        if state.hands[(seat + k) & 3] & card:
+            return k
+    return 0
+
+
+@rule
+def with_share(shares: Shares, k: int, share: float) -> Shares:
+    """The same but for one of them."""
+    return (
+        share if k == 0 else shares[0],
+        share if k == 1 else shares[1],
+        share if k == 2 else shares[2],
+        share if k == 3 else shares[3],
+    )
+
+
+@rule
+def note_decisions(states: States, seat: int) -> None:
+    """Write what was public when the other seats bid and played into states[1:], DECISIONS for each of them."""
+    states[REPLAYED] = states[0]
+    bids, state = states[0].bids, states[REPLAYED]
+    num_bids, num_played = int(state.num_bids), int(state.num_played)
+    rewind(state)
+    for k in range(4):
+        state.bids[k] = NO_BID
+    for k in range(num_bids):
+        state.seat, state.num_bids = (int(state.dealer) + 1 + k) & 3, k
+        after = (int(state.seat) - seat) & 3
+        if after > 0:
+            states[DECISIONS * after] = state
+        state.bids[int(state.seat)] = bids[int(state.seat)]
+    state.num_bids = num_bids
+    if num_played > 0:
+        state.seat = state.leaders[0]
+    for k in range(num_played):
+        after = (int(state.seat) - seat) & 3
+        if after > 0:
+            states[DECISIONS * after + 1 + (k >> 2)] = state
+        play_card(state, int(state.history[k]))
+
+
+@rule
+def share_of_hand(states: States, seat: int, after: int, hand: Cards, least: float) -> float:
+    """What a hand contributes to `plausibility`, for the seat that is `after` this one; where that is below `least`,
+    anything below it."""
+    world = states[0]
+    other = (seat + after) & 3
+    share = 1.0
+    for k in range(0 if world.bids[other] != NO_BID else 1, count(world.played[other]) + 1):
+        state = states[DECISIONS * after + k]
+        state.hands[other] = hand | (world.played[other] & ~state.played[other])
+        move = greedy(state)
+        if k == 0:
+            share = bid_share(int(world.bids[other]), move - ACTION.bid)
+        elif move != int(world.history[int(state.num_played)]):
+            share *= OTHER_CARD
+        if share < least:
+            break
+    return share
 
 
 @rule

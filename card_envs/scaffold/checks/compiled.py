@@ -24,6 +24,7 @@ from card_envs.game import (
     arrange,
     deal,
     greedy,
+    improve_world,
     legal,
     observe,
     observe_all,
@@ -33,7 +34,6 @@ from card_envs.game import (
     redeal_hidden,
     reveals,
     standing,
-    swap_hidden,
     tally,
     trivial,
 )
@@ -46,6 +46,7 @@ ARGUMENTS: dict[str, Any] = {  # types of parameters by their names in the contr
     "obs": types.int8[::1],
     "action": types.int64,
     "seat": types.int64,
+    "steps": types.int64,
     "stream": types.uint64[::1],
     "counts": types.int64[::1],
 }
@@ -57,7 +58,7 @@ def all_rules() -> None:
     """Never called: what `bind` calls it changes with any of a game's rules."""
     for _ in (
         deal, arrange, legal, play, random_move, observe, observe_all, redeal_hidden, standing, tally, trivial, greedy,
-        plausibility, swap_hidden, reveals,
+        plausibility, improve_world, reveals,
     ):  # fmt: skip
         pass
 
@@ -96,7 +97,8 @@ def check_compiled(game: Game, sources: Sources) -> Iterator[Finding]:
 
 
 def _compile(own: Any, parameters: list[str], game: Game, sources: Sources) -> Iterator[Finding]:
-    arguments = {"state": from_dtype(game.rules.STATE), **ARGUMENTS}
+    state = from_dtype(game.rules.STATE)
+    arguments = {"state": state, "states": types.Array(state, 1, "C"), **ARGUMENTS}
     code = own.py_func.__code__
     file = Path(code.co_filename)
     try:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.jit import rule
+from card_envs.engine.rng import advance, below, uniform
+from card_envs.engine.sets import EMPTY, bit, count, nth
+from card_envs.game import ROOM
 from card_envs.games.back_alley import GAME, bot, rules
 from card_envs.opponents.policy import turn_of_states
 
@@ -59,3 +66,52 @@ def test_every_card_that_greedy_would_not_have_played_tells() -> None:
         for seat in range(4):
             others = int(surprises[i].sum() - surprises[i, seat])
             assert bot.plausibility(env.states[i], seat) == pytest.approx(bot.OTHER_CARD**others)
+
+
+def test_a_world_improves_as_if_it_were_judged_anew_at_every_step() -> None:
+    """The chain judges the hands that change, and stops early. One that judges whole worlds makes the same moves."""
+    env = BatchEnv(GAME, 300, seed=8, options={"deals": "single"})
+    env.bot_playout("greedy", 20)
+    stream, again = np.array([[3], [3]], np.uint64)
+    room = np.zeros(ROOM, GAME.rules.STATE)
+    accepted = 0
+    for state in turn_of_states(GAME, env.states).worlds(np.random.default_rng(0), 1)[:, 0]:
+        seat = int(state.seat)
+        room[0] = state
+        bot.improve_world(room, seat, 25, stream)
+        hands = [int(hand) for hand in state.hands]
+        for _ in range(25):
+            accepted += one_step(state, seat, again)
+        assert room[0].hands.tolist() == state.hands.tolist() and stream == again
+        rules.rewrite_pack(state)
+        assert room[0] == state and int(state.hands[seat]) == hands[seat]
+    assert accepted > 100
+
+
+@rule
+def one_step(state: Any, seat: int, stream: NDArray[np.uint64]) -> bool:
+    """Two cards that the seat can't see change places with a chance of how much likelier that makes the world."""
+    unseen = rules.unseen_by(state, seat)
+    held = state.hands[(seat + 1) & 3] | state.hands[(seat + 2) & 3] | state.hands[(seat + 3) & 3]
+    if held == EMPTY or count(unseen) == 1:
+        return False
+    one = bit(nth(held, below(advance(stream), count(held))))
+    other = bit(nth(unseen & ~one, below(advance(stream), count(unseen) - 1)))
+    before = bot.plausibility(state, seat)
+    if swap(state, seat, one, other) and uniform(stream) * before <= bot.plausibility(state, seat):
+        return True
+    swap(state, seat, one, other)
+    return False
+
+
+@rule
+def swap(state: Any, seat: int, one: Any, other: Any) -> bool:
+    """Done twice it changes nothing; whether it changes hands, and nobody gets what it lacks."""
+    changed = fits = False
+    for k in range(1, 4):
+        holder = (seat + k) & 3
+        if (state.hands[holder] & one != EMPTY) != (state.hands[holder] & other != EMPTY):
+            state.hands[holder] ^= one | other
+            fits = (fits or not changed) and state.hands[holder] & state.lacks[holder] == EMPTY
+            changed = True
+    return changed and fits
