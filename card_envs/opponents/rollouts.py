@@ -28,9 +28,7 @@ def play_at(first: int, last: int, states: NDArray[Any], tables: Int64s, actions
         play(states[tables[k]], actions[k])
 
 
-def play_others(
-    first: int, last: int, states: NDArray[Any], seats: Int8s, sides: Int64s, mask: Int8s
-) -> int:  # fmt: skip
+def play_others(first: int, last: int, states: NDArray[Any], seats: Int8s, sides: Int64s, mask: Int8s) -> int:
     """Play on until the side of these seats [B] has a choice, or the deal ends; returns how many moves that took."""
     moves = 0
     for i in range(first, last):
