@@ -29,6 +29,7 @@ from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+from card_envs.opponents.names import KINDS
 from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
@@ -191,7 +192,7 @@ def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
 def quick_opponents(game: Game) -> list[str]:
     """The game's opponents but for those that search; these have tests of their own."""
     plain = ((name, game.ladder.get(name, name)) for name in opponent_names(game))
-    return [name for name, meant in plain if "search" not in meant and "plan" not in meant]
+    return [name for name, meant in plain if not any(kind in meant for kind in KINDS)]
 
 
 def is_timed(game: Game, name: str) -> bool:
