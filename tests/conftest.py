@@ -40,6 +40,9 @@ Options = dict[str, Any]
 
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
+# Their tests share what takes long to make: a server, a trained network, a copy of the checkout.
+SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "page", "scaffold")}
+
 
 def games_under_test() -> list[Game]:
     """The games to test, which the registry knows from now on."""
@@ -71,12 +74,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests of a game run in one process, so that no two compile the same loops at once."""
+    """All tests of a game run in one process, so that no two compile the same loops at once; others go by file."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGame(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next((name for name in GAMES if name in nodeid), nodeid)
+            file = nodeid.partition("::")[0]
+            return file if file in SHARING else next((name for name in GAMES if name in nodeid), file)
 
     return ByGame(config, log)
 
