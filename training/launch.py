@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from typing import NoReturn
 
 from training.config import Config
 
@@ -50,12 +51,13 @@ def shares(config: Config, number: int) -> list[str]:
 
 
 def launch(arguments: list[str], number: int) -> int:
-    """Run `training.train` with these arguments in so many processes; returns the exit code."""
-    from torch.distributed.elastic.multiprocessing.api import SignalException
+    """Run `training.train` with these arguments in so many processes; returns the exit code, or ends with it after a
+    signal."""
+    from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # the run itself says what happened
+    logging.disable(logging.ERROR)  # the run itself says what happened
     os.environ["OMP_NUM_THREADS"] = "1"
     config = LaunchConfig(
         min_nodes=1,
@@ -66,11 +68,24 @@ def launch(arguments: list[str], number: int) -> int:
         rdzv_endpoint="localhost:0",
         max_restarts=0,
         monitor_interval=0.1,
+        logs_specs=DefaultLogsSpecs(log_dir=os.devnull),  # otherwise it leaves a folder in /tmp
     )
     try:
         elastic_launch(config, sys.executable)("-m", "training.train", *arguments)
     except SignalException as signal:
-        return 128 + int(signal.sigval)
+        leave(128 + int(signal.sigval))  # here, where the signal still holds torch's agent: once let go of, the agent's
+        # timer may end itself in its own thread, which prints a traceback
     except ChildFailedError as error:
         return next((failure.exitcode for failure in error.failures.values() if failure.exitcode > 0), LOST)
     return 0
+
+
+def leave(code: int) -> NoReturn:
+    """End one of several processes, or the one that started them, without tearing its interpreter down.
+
+    Threads of torch.distributed can outlive their group and abort a process that is being torn down
+    (github.com/pytorch/pytorch/issues/190489).
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

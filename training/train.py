@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -236,17 +235,6 @@ def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
     console.print(sheet)
 
 
-def leave(code: int) -> None:
-    """End one of several processes without tearing its interpreter down.
-
-    Threads of torch.distributed can outlive their group and abort a process that is being torn down
-    (github.com/pytorch/pytorch/issues/190489).
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
 app = command(main)
 
 if __name__ == "__main__":
@@ -254,5 +242,5 @@ if __name__ == "__main__":
         app()
     except SystemExit as end:
         if "RANK" in os.environ:
-            leave(int(end.code or 0))
+            launch.leave(int(end.code or 0))
         raise
