@@ -373,6 +373,7 @@ class Planner(Protocol):
     MOST_REACHED: int  # positions that a player looks at
     MOST_LINES: int  # that a search tries of those, at most
     LOOKS_AHEAD: int  # at hidden cards, until a search asks what the position is worth
+    PLAYOUT_SHARE: float  # of a search's results that comes from `greedy`'s play from there to the end
 
     def new_scratch(self, most: int) -> Any:
         """What one thread plans with, for so many positions; `marks` is among its attributes."""

@@ -34,6 +34,8 @@ from card_envs.opponents.ntuples import NO_WEIGHTS, planner_of, planning_scratch
 from card_envs.opponents.onnx import to_onnx
 from card_envs.opponents.policy import turn_of_states
 from card_envs.opponents.search import Guide, SearchPolicy
+from card_envs.opponents.searching import FRACTION, TO_THE_END, Ending, new_scratch, result_of
+from card_envs.opponents.value import NO_NET
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some
 from training import fit_ntuple
@@ -235,6 +237,23 @@ def test_search_asks_it_and_threads_change_nothing(game: Game) -> None:
     assert (found[0].own == best.best_lines(states.copy(), 1)[0][:, 0, 0]).all()  # the one to beat
     for name in ("search", "plan"):  # by name, through a folder
         assert load_opponent(f"{name}:ntuple-8", game).act(turn, np.random.default_rng(0)).shape == (6,)
+
+
+@each_planner
+def test_a_share_of_a_result_comes_from_the_end(game: Game) -> None:
+    weights, scratch = random_policy(game).table, new_scratch(game, NO_NET)
+    play_out = bind(result_of, game, "greedy")
+    differ = 0
+    for state in some(positions(game), 20, seed=8):
+
+        def result(ending: Ending, state: Any = state) -> float:
+            return play_out(np.array([state], game.rules.STATE)[0], int(state["seat"]), ending, scratch)[1]
+
+        asked, ended, both = (result(Ending(2, weights=weights, share=share)) for share in (0.0, 1.0, 0.25))
+        assert ended == result(TO_THE_END)
+        assert both == pytest.approx(0.75 * asked + 0.25 * ended, abs=2 / FRACTION)
+        differ += asked != ended
+    assert differ > 10
 
 
 def test_where_there_is_no_planner() -> None:

@@ -37,8 +37,8 @@ from card_envs.opponents.network import (
     input_scale,
 )
 from card_envs.opponents.policy import Policy, name_of, turn_of_states
-from card_envs.opponents.search import TO_THE_END
-from card_envs.opponents.value import NO_NET, Net, checked_net
+from card_envs.opponents.searching import TO_THE_END, Ending
+from card_envs.opponents.value import checked_net
 from training.command import command, console
 from training.leads import PLAYER, kinds_of, leads_led, leads_loss, leads_over, spreads_of_best
 from training.positions import TEST_SEED, Tables
@@ -90,8 +90,7 @@ class Source(NamedTuple):
         noise: share of random moves on the way to a position.
         stride: decisions between two positions of a table, on the mean.
         follow: share of the tables at which the leader, else the network as it is, plays on; at the others `greedy`.
-        horizon: moves after the first that are played out at most; then `net` says what the position is worth.
-        net: a value network.
+        ending: how `greedy` plays the moves out.
         worlds: in which each move is tried: the deal as it was played and drawn ones.
         leader: who plays the moves out, in the deal as it was played; None: `greedy`.
     """
@@ -100,8 +99,7 @@ class Source(NamedTuple):
     noise: float
     stride: int
     follow: float
-    horizon: int
-    net: Net
+    ending: Ending
     worlds: int
     leader: Policy | None = None
 
@@ -148,7 +146,7 @@ class Positions:
         if source.leader is not None:
             leads = leads_led(self.game, env.states, own, shown, source.leader, self.tables.rng)
         else:
-            leads = leads_over(self.game, env.states, own, shown, source.horizon, source.net, source.worlds, seed)
+            leads = leads_over(self.game, env.states, own, shown, source.ending, source.worlds, seed)
         return labels._replace(leads=leads[labels.after.decision(), labels.after.action])
 
 
@@ -225,11 +223,14 @@ def main(
     game.validated(options)
     check_place(out)
     begun = None if start is None else _begun(start, game)
-    net = NO_NET if horizon is None else checked_net(game, load_value(MODELS / game.name / VALUE_FOLDER, game).net)
+    ending = TO_THE_END
+    if horizon is not None:
+        net = checked_net(game, load_value(MODELS / game.name / VALUE_FOLDER, game).net)
+        ending = Ending(horizon, net)
     leader = None if led is None else load_opponent(led, game, sampled=False)
     if leader is not None and (worlds > 1 or horizon is not None):
         raise ValueError(f"--led {led}: moves are played out to the end, in one world: no --worlds, no --horizon")
-    source = Source(options, noise, stride, follow, TO_THE_END if horizon is None else horizon, net, worlds, leader)
+    source = Source(options, noise, stride, follow, ending, worlds, leader)
     with console.status("compiling and dealing"):
         import torch
 

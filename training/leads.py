@@ -15,12 +15,18 @@ from card_envs.engine.compile import bind
 from card_envs.engine.rng import derive, table_keys
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.lines import Lines, single_moves
-from card_envs.opponents.ntuples import NO_WEIGHTS
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.rollouts import played_out
-from card_envs.opponents.search import TO_THE_END
-from card_envs.opponents.searching import Scratch, Trials, draw_likely_world, new_scratch, no_trials, try_lines
-from card_envs.opponents.value import NO_NET, Net
+from card_envs.opponents.searching import (
+    TO_THE_END,
+    Ending,
+    Scratch,
+    Trials,
+    draw_likely_world,
+    new_scratch,
+    no_trials,
+    try_lines,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +37,7 @@ SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for a lead o
 
 def try_tables(
     first: int, last: int, states: NDArray[Any], keys: UInt64s, worlds: int, lines: Lines, own: Int64s, live: Int8s,
-    horizon: int, net: Net, scratch: Scratch, trials: Trials,
+    ending: Ending, scratch: Scratch, trials: Trials,
 ) -> None:  # fmt: skip
     """Try all moves of each table, first in the deal itself; `live` [B, A]: the legal moves without the own one."""
     for i in range(first, last):
@@ -46,7 +52,7 @@ def try_tables(
             if world:
                 scratch.stream[0] = derive(keys[i], world)
                 draw_likely_world(states[i], 0, scratch.stream, scratch.states)
-            try_lines(lines, own[i], live[i], horizon, net, NO_WEIGHTS, scratch, found)
+            try_lines(lines, own[i], live[i], ending, scratch, found)
 
 
 def leads_over(
@@ -54,8 +60,7 @@ def leads_over(
     states: NDArray[Any],
     own: Int64s,
     mask: Int8s,
-    horizon: int = TO_THE_END,
-    net: Net = NO_NET,
+    ending: Ending = TO_THE_END,
     worlds: int = 1,
     seed: int = 0,
 ) -> NDArray[np.float32]:
@@ -66,17 +71,16 @@ def leads_over(
         states: [B]; they stay as they are.
         own: [B] the moves of `greedy`.
         mask: [B, A] which legal moves to try.
-        horizon: moves after the first that are played out at most; then `net` says what the position is worth.
-        net: a value network.
+        ending: how `greedy` plays on after the move.
         worlds: in which moves are tried, the deal itself among them; the mean counts.
         seed: of the worlds that are drawn.
     """
     live = mask.copy()
     live[np.arange(len(own)), own] = 0
-    trials, scratch = no_trials(mask.shape), new_scratch(game, net)
+    trials, scratch = no_trials(mask.shape), new_scratch(game, ending.net)
     keys = table_keys(seed, np.arange(len(own)))
     bind(try_tables, game, PLAYER)(
-        0, len(own), states, keys, worlds, single_moves(mask.shape[1]), own, live, horizon, net, scratch, trials
+        0, len(own), states, keys, worlds, single_moves(mask.shape[1]), own, live, ending, scratch, trials
     )
     return (trials.leads / worlds).astype(np.float32)
 

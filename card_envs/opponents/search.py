@@ -28,7 +28,7 @@ from card_envs.opponents.lines import LONGEST, NO_MOVE, Lines, find_lines, new_r
 from card_envs.opponents.mover import Mover, line_scores
 from card_envs.opponents.network import SettledPolicy
 from card_envs.opponents.ntuple_policy import NTuplePolicy
-from card_envs.opponents.ntuples import NO_WEIGHTS, planner_of
+from card_envs.opponents.ntuples import planner_of
 from card_envs.opponents.policy import (
     Advice,
     Evaluation,
@@ -41,8 +41,11 @@ from card_envs.opponents.policy import (
 from card_envs.opponents.remembered import Remembered
 from card_envs.opponents.rollouts import Rollouts
 from card_envs.opponents.searching import (
+    ALL_MOVES,
     FIRST_LOOK,
+    TO_THE_END,
     Budget,
+    Ending,
     Floats,
     Scratch,
     Tables,
@@ -54,7 +57,7 @@ from card_envs.opponents.searching import (
     no_trials,
     try_stage,
 )
-from card_envs.opponents.value import NO_NET, Net, ValueNetwork, checked_net
+from card_envs.opponents.value import ValueNetwork, checked_net
 
 PLAYER = "greedy"  # who plays the worlds out
 # Standard errors by which another move must be better than the player's own. Without doubt, noise decides between
@@ -62,7 +65,6 @@ PLAYER = "greedy"  # who plays the worlds out
 DOUBT = 1.0
 LUCK = 0.25  # standard deviations that a mean lead may still move by, for each time the number of worlds is doubled
 LONGER = 4  # times as many worlds for the last rival, while it is in doubt
-TO_THE_END = 1 << 40  # moves: no deal is as long
 HORIZON = 60  # moves that are played out before a value network is asked
 # Threads share the tables of a turn where each has so many, else the worlds of a table once a stage takes that long.
 MANY, WORTH_SHARING = 4, 5e-4  # seconds
@@ -98,7 +100,7 @@ class Guide:
     plays_on: bool = False
 
     def __post_init__(self) -> None:
-        whole_number(self.horizon, 0, TO_THE_END, "horizon")
+        whole_number(self.horizon, 0, ALL_MOVES, "horizon")
         if self.plays_on and self.value is not None:
             raise ValueError("guide: who plays on plays to the end: no value network")
 
@@ -142,7 +144,7 @@ class SearchPolicy:
     def __init__(
         self,
         game: Game,
-        num_worlds: int = TO_THE_END,
+        num_worlds: int = ALL_MOVES,
         num_threads: int | None = None,
         guide: Guide | None = None,
         seconds: float | None = None,
@@ -165,11 +167,11 @@ class SearchPolicy:
         """
         check_game(game)
         self.game = game
-        self.num_worlds = whole_number(num_worlds, 1, TO_THE_END, "num_worlds")
+        self.num_worlds = whole_number(num_worlds, 1, ALL_MOVES, "num_worlds")
         threads = (os.cpu_count() or 1) if num_threads is None else num_threads
         self.num_threads = whole_number(threads, 1, None, "num_threads")
         self.guide = guide
-        if seconds is None and num_worlds == TO_THE_END:
+        if seconds is None and num_worlds == ALL_MOVES:
             raise ValueError("search: expected a number of worlds, or seconds")
         if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
             raise ValueError(f"seconds: expected a number above 0, got {seconds!r:.80}")
@@ -229,22 +231,17 @@ class SearchPolicy:
         n = len(turn)
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
         own, tried = self._proposals(turn)
-        horizon, net = TO_THE_END, NO_NET
-        if isinstance(self.ranker, NTuplePolicy):
-            horizon = planner_of(self.game).LOOKS_AHEAD
-        elif self.guide is not None and self.guide.value is not None:
-            horizon, net = self.guide.horizon, checked_net(self.game, self.guide.value.net)
         step = 1 if self.seconds is not None else MANY * self.num_threads if self.plans else max(n, 1)
         expected, trials = np.zeros(n), no_trials(turn.mask.shape)
         lines = np.full((n, LONGEST if self.plans else 1), NO_MOVE, np.int16)
         moves = 0
-        with self._crew(net, keys) as crew:
+        with self._crew(keys) as crew:
             for first in range(0, n, step):
                 part = slice(first, first + step)
                 tables = self._tables(states[part], keys[part], own[part], tried[part])
                 shares = Trials._make(array[part] for array in trials)
                 found = no_trials(tables.live.shape) if self.plans else shares
-                moves += self._search(tables, found, horizon, crew)
+                moves += self._search(tables, found, crew)
                 rows, best = np.arange(len(tables.own)), choose_lines(tables.own, tables.live, DOUBT, found)
                 lines[part], own[part] = tables.lines[rows, best], tables.lines[rows, tables.own, 0]
                 with np.errstate(invalid="ignore"):  # a move without rivals is not tried
@@ -289,17 +286,24 @@ class SearchPolicy:
         by_worlds = per_world * self.num_worlds
         return by_worlds if self.seconds is None else min(by_worlds, int(FIRST_SHARE * self.seconds / seconds_each))
 
-    def _crew(self, net: Net, keys: UInt64s) -> Crew | Rollouts:
+    def _crew(self, keys: UInt64s) -> Crew | Rollouts:
         if self.guide is not None and self.guide.plays_on:
             return Rollouts(self.game, self.guide.policy, keys)
-        weights = self.ranker.table if isinstance(self.ranker, NTuplePolicy) else NO_WEIGHTS
-        return Crew(self.game, self.num_threads, net, weights)
+        return Crew(self.game, self.num_threads, self._ending())
 
-    def _search(self, tables: Tables, trials: Trials, horizon: int, crew: Crew | Rollouts) -> int:
+    def _ending(self) -> Ending:
+        if isinstance(self.ranker, NTuplePolicy):
+            planner = planner_of(self.game)
+            return Ending(planner.LOOKS_AHEAD, weights=self.ranker.table, share=planner.PLAYOUT_SHARE)
+        if self.guide is None or self.guide.value is None:
+            return TO_THE_END
+        return Ending(self.guide.horizon, checked_net(self.game, self.guide.value.net))
+
+    def _search(self, tables: Tables, trials: Trials, crew: Crew | Rollouts) -> int:
         """Try the lines at these tables until all is found out, or the budget is spent."""
         judge = bind(judge_stage)
         n, moves = len(tables.own), 0
-        budget = budget_of(LONGER * self.num_worlds, horizon, self.steps)
+        budget = budget_of(LONGER * self.num_worlds, self.steps)
         start = time.perf_counter()
         unsettled = n
         while unsettled:
@@ -311,24 +315,23 @@ class SearchPolicy:
                 if share >= 1:
                     break
                 most = min(LONGER * self.num_worlds, int(tables.race.worlds.max() / share))
-                budget = budget_of(most, horizon, self.steps)
+                budget = budget_of(most, self.steps)
         return moves
 
 
-def budget_of(most: int, horizon: int, steps: int) -> Budget:
+def budget_of(most: int, steps: int) -> Budget:
     """The budget of a search in at most so many worlds: the more there are, the surer it must be to leave early."""
     worlds = max(most // LONGER, 1)
-    return Budget(worlds, most, DOUBT, LUCK * math.log2(worlds), horizon, steps)
+    return Budget(worlds, most, DOUBT, LUCK * math.log2(worlds), steps)
 
 
 class Crew:
     """Threads that share stages of searches."""
 
-    def __init__(self, game: Game, num_threads: int, net: Net, weights: NDArray[np.float32]) -> None:
-        self.net = net
-        self.weights = weights
+    def __init__(self, game: Game, num_threads: int, ending: Ending) -> None:
+        self.ending = ending
         self.loop = bind(try_stage, game, PLAYER)
-        self.scratches = [new_scratch(game, net) for _ in range(num_threads)]
+        self.scratches = [new_scratch(game, ending.net) for _ in range(num_threads)]
         self.pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
         self.last_stage = 0.0  # seconds
 
@@ -345,14 +348,14 @@ class Crew:
         threads = len(self.scratches)
         start = time.perf_counter()
         if self.pool is None or not (n >= MANY * threads or self.last_stage > WORTH_SHARING):
-            moves = self.loop(0, n, 1, *tables, budget, self.net, self.weights, self.scratches[0], trials)
+            moves = self.loop(0, n, 1, *tables, budget, self.ending, self.scratches[0], trials)
         else:
             parts = 1 if n >= MANY * threads else -(-threads // n)
             found = trials if parts == 1 else no_trials((n * parts, num_lines))
             bounds = [n * parts * k // threads for k in range(threads + 1)]
 
             def work(first: int, last: int, scratch: Scratch) -> int:
-                return self.loop(first, last, parts, *tables, budget, self.net, self.weights, scratch, found)
+                return self.loop(first, last, parts, *tables, budget, self.ending, scratch, found)
 
             moves = sum(self.pool.map(work, bounds[:-1], bounds[1:], self.scratches))
             if parts > 1:

@@ -38,11 +38,12 @@ from card_envs.game import (
 )
 from card_envs.opponents.afterstates import MOST_AHEAD, SETTLED_BY_ALL, follow
 from card_envs.opponents.lines import NO_MOVE, Lines
-from card_envs.opponents.ntuples import planning_scratch, worth_at
-from card_envs.opponents.value import Net, value_of
+from card_envs.opponents.ntuples import NO_WEIGHTS, planning_scratch, worth_at
+from card_envs.opponents.value import NO_NET, Net, value_of
 
 FIRST_LOOK = 8  # worlds after which lines are judged
 MOST_DRAWS = 12  # for a world that explains what the others did
+ALL_MOVES = 1 << 40  # no deal has as many
 FRACTION = 64.0  # of a point: what a network says is rounded to it
 
 Floats = NDArray[np.float64]
@@ -57,8 +58,6 @@ class Budget(NamedTuple):
         most: worlds for that one, while it is in doubt.
         doubt: standard errors by which another line must be better than the own one.
         luck: standard deviations that a mean lead is given to move by to the end.
-        horizon: moves after a line that are played out at most, or for an n-tuple network looks at hidden cards, of
-            which the last is not taken; then the network says what the position is worth.
         steps: steps of a Markov chain that make a world explain better what the others did.
     """
 
@@ -66,8 +65,24 @@ class Budget(NamedTuple):
     most: int
     doubt: float
     luck: float
-    horizon: int
     steps: int
+
+
+class Ending(NamedTuple):
+    """How a line is played out.
+
+    Attributes:
+        horizon: moves that are played at most, or for an n-tuple network looks at hidden cards, of which the last is
+            not taken; then the network says what the position is worth.
+        net: of positions at the horizon.
+        weights: [W] of an n-tuple network that is asked in place of `net`; [0] where there is none.
+        share: of a result that comes from playing on to the end all the same, after the n-tuple network was asked.
+    """
+
+    horizon: int
+    net: Net = NO_NET
+    weights: Weights = NO_WEIGHTS
+    share: float = 0.0
 
 
 class Trials(NamedTuple):
@@ -138,6 +153,9 @@ class Scratch(NamedTuple):
     planning: Any
 
 
+TO_THE_END = Ending(ALL_MOVES)
+
+
 def no_trials(shape: tuple[int, ...]) -> Trials:
     """Before anything is tried."""
     sums, squares, leads, lead_squares = np.zeros((4, *shape))
@@ -176,7 +194,7 @@ def stage_end(i: int, budget: Budget, race: Race) -> int:
 
 def try_stage(
     first: int, last: int, parts: int, states: NDArray[Any], keys: UInt64s, lines: Lines, own: Int64s, live: Int8s,
-    race: Race, budget: Budget, net: Net, weights: Weights, scratch: Scratch, trials: Trials,
+    race: Race, budget: Budget, ending: Ending, scratch: Scratch, trials: Trials,
 ) -> int:  # fmt: skip
     """Try the lines of tables in the worlds of the stage at hand, from what the seat to move knows.
 
@@ -190,8 +208,7 @@ def try_stage(
         live: [B, C] their rivals.
         race: how far the tables have come.
         budget: how much is done.
-        net: of positions at the horizon.
-        weights: [W] of an n-tuple network that is asked in place of `net`; [0] where there is none.
+        ending: how lines are played out.
         scratch: to work with.
         trials: [B * parts, C] grow.
 
@@ -209,7 +226,7 @@ def try_stage(
         for world in range(begin + number * part // parts, begin + number * (part + 1) // parts):
             scratch.stream[0] = derive(keys[i], world)
             draw_likely_world(states[i], budget.steps, scratch.stream, scratch.states)
-            moves += try_lines(lines[i], own[i], live[i], budget.horizon, net, weights, scratch, found)
+            moves += try_lines(lines[i], own[i], live[i], ending, scratch, found)
     return moves
 
 
@@ -252,32 +269,38 @@ def draw_likely_world(state: State, steps: int, stream: UInt64s, states: NDArray
     improve_world(states, states[0].seat, steps, stream)
 
 
-def result_of(
-    state: State, seat: int, horizon: int, net: Net, weights: Weights, scratch: Scratch
-) -> tuple[int, float]:  # fmt: skip
+def result_of(state: State, seat: int, ending: Ending, scratch: Scratch) -> tuple[int, float]:
     """Play on in the world at hand; returns how many moves that took, and the result."""
     moves = 0
-    if weights.shape[0] == 0:
-        while moves < horizon and not state.needs_deal:
-            play(state, bot_move(state))
-            moves += 1
+    if ending.weights.shape[0] == 0:
+        moves = play_on(state, ending.horizon)
         result = float(standing(state, seat))
         if not state.needs_deal:
             observe_all(state, seat, scratch.full)
-            result += value_of(scratch.full, net, scratch.layers)
+            result += value_of(scratch.full, ending.net, scratch.layers)
     else:
         if not state.needs_deal:
-            moves = follow(state, bot_move(state), seat, SETTLED_BY_ALL, horizon - 1, MOST_AHEAD)
+            moves = follow(state, bot_move(state), seat, SETTLED_BY_ALL, ending.horizon - 1, MOST_AHEAD)
         result = float(standing(state, seat))
         if not state.needs_deal:
             enter(state, seat, scratch.planning)
-            result = worth_at(0, weights, scratch.planning)
+            result = worth_at(0, ending.weights, scratch.planning)
+            if ending.share > 0:
+                moves += play_on(state, ALL_MOVES)
+                result += ending.share * (float(standing(state, seat)) - result)
     return moves, np.rint(FRACTION * result) / FRACTION
 
 
-def try_lines(
-    lines: Lines, own: int, live: Int8s, horizon: int, net: Net, weights: Weights, scratch: Scratch, trials: Trials
-) -> int:  # fmt: skip
+def play_on(state: State, most: int) -> int:
+    """Play by the scripted player to the end, or so many moves; returns how many it were."""
+    moves = 0
+    while moves < most and not state.needs_deal:
+        play(state, bot_move(state))
+        moves += 1
+    return moves
+
+
+def try_lines(lines: Lines, own: int, live: Int8s, ending: Ending, scratch: Scratch, trials: Trials) -> int:
     """Play the own line and its rivals out in the world at hand; returns how many moves that took."""
     seat = scratch.states[0].seat
     own_result = 0.0
@@ -293,7 +316,7 @@ def try_lines(
                 break
             play(state, lines[line, step])
             moves += 1
-        played, result = result_of(state, seat, horizon, net, weights, scratch)
+        played, result = result_of(state, seat, ending, scratch)
         moves += played
         if turn == 0:
             own_result = result

@@ -31,7 +31,7 @@ from card_envs.games.big_ben.proof import moves_to_try
 from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
 
 NUM_WEIGHTS = marks.NUM_WEIGHTS
-MOST_REACHED, MOST_LINES, LOOKS_AHEAD = 2048, 256, 2
+MOST_REACHED, MOST_LINES, LOOKS_AHEAD, PLAYOUT_SHARE = 2048, 256, 2, 0.3
 
 
 class Scratch(NamedTuple):

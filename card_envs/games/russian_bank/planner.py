@@ -21,7 +21,7 @@ from card_envs.games.russian_bank.marks import THEIRS, TO_TURN, UNCOVERED, Marki
 from card_envs.games.russian_bank.rules import ACTION, NUM_HOUSES, STATE, house_action
 
 NUM_WEIGHTS = marks.NUM_WEIGHTS
-MOST_REACHED, MOST_LINES, LOOKS_AHEAD = 512, 16, 8
+MOST_REACHED, MOST_LINES, LOOKS_AHEAD, PLAYOUT_SHARE = 512, 16, 8, 0.0
 MOST_SETTLING = 512  # moves of `greedy`
 
 GOES_ON, OVER = -1, 4  # what else comes next at a position: `greedy` goes on, or the deal is over
