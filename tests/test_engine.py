@@ -666,13 +666,13 @@ def bounds_and_types(game_name: str) -> None:
         for name, function in vars(module).items():
             if not isinstance(function, Dispatcher):
                 continue
-            for compiled in function.overloads.values():
+            for compiled in function.linked.overloads.values():  # as loops call it
                 types = compiled.type_annotation.typemap.items()
                 floats = sorted({variable.split(".")[0] for variable, type_ in types if type_ == numba.float64})
                 if floats:
                     found.setdefault(name, []).extend(floats)
     play: Any = game.rules.play
-    assert play.overloads, "the rules came from a cache, where no types are left"
+    assert play.linked.overloads, "the rules came from a cache, where no types are left"
     print(json.dumps(found))
 
 
