@@ -632,7 +632,6 @@ def test_editors_see_what_a_bound_loop_is(tmp_path: Path) -> None:
 def bounds_and_types(game_name: str) -> None:
     """For a fresh process with NUMBA_BOUNDSCHECK: play everything, and print what was inferred as float64."""
     import numba
-    from numba.core.dispatcher import Dispatcher
 
     from card_envs.engine import rng
     from card_envs.engine.jit import loop, rule
@@ -664,9 +663,8 @@ def bounds_and_types(game_name: str) -> None:
     found: dict[str, list[str]] = {}
     for module in (game.rules, game.bot, sets, rng):
         for name, function in vars(module).items():
-            if not isinstance(function, Dispatcher):
-                continue
-            for compiled in function.linked.overloads.values():  # as loops call it
+            linked = getattr(function, "linked", None)  # the rule as loops call it
+            for compiled in linked.overloads.values() if linked is not None else ():
                 types = compiled.type_annotation.typemap.items()
                 floats = sorted({variable.split(".")[0] for variable, type_ in types if type_ == numba.float64})
                 if floats:
