@@ -6,7 +6,7 @@ explain what the other seats did are drawn less often: in Back Alley search beli
 A search that plans compares lines of moves instead, up to where something hidden shows or others move, and plays the
 best one to its end without another look: on the way nothing new becomes known. A network that reads where moves lead
 ranks the lines first; its best one is the one to beat, and only those next to it are tried. So does an n-tuple network,
-which is asked again some looks at hidden cards later, in place of a playout to the end.
+which is asked again some looks at hidden cards later, in place of a playout to the end or beside one.
 """
 
 from __future__ import annotations
