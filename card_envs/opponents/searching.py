@@ -292,7 +292,7 @@ def result_of(state: State, seat: int, ending: Ending, scratch: Scratch) -> tupl
 
 
 def play_on(state: State, most: int) -> int:
-    """Play by the scripted player to the end, or so many moves; returns how many it were."""
+    """Play by the scripted player to the end, or so many moves; returns how many they were."""
     moves = 0
     while moves < most and not state.needs_deal:
         play(state, bot_move(state))
