@@ -18,9 +18,10 @@ from rich.progress import Progress
 
 from card_envs.engine import kernels
 from card_envs.engine.compile import bind
-from card_envs.game import Game, Int8s, bot_move, play, standing
+from card_envs.game import Game, Int8s, standing
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_value
+from card_envs.opponents.searching import ALL_MOVES, play_on
 from training.command import command, console
 from training.leads import PLAYER
 from training.positions import TEST_SEED, Tables
@@ -39,8 +40,7 @@ def finish_tables(first: int, last: int, states: NDArray[Any], seats: Int8s, gai
     for i in range(first, last):
         state = states[i]
         before = standing(state, seats[i])
-        while not state.needs_deal:
-            play(state, bot_move(state))
+        play_on(state, ALL_MOVES)
         gained[i] = standing(state, seats[i]) - before
 
 
