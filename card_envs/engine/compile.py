@@ -45,6 +45,7 @@ OF_GAMES = IN_RULES | IN_BOT | IN_PLANNER
 HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
 Target: TypeAlias = Literal["cpu", "cuda"]
+Parts: TypeAlias = dict[FunctionType, list[Any]]  # what a loop is made of: functions, each with the constants it names
 
 
 def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True, target: Target = "cpu") -> Loop:
@@ -75,11 +76,11 @@ def bind_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> Loop:
 
 @cache
 def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu") -> Any:
-    binding = _Binding(game, bot, inline)
-    bound = binding.rebuilt(loop)
+    bound, parts = _binding(game, bot, inline, target).rebuilt(loop)
+    how_compiled: list[Any] = [bind, jit.rule]  # is a part, too
     how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "") + target.removeprefix("cpu")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
-    bound.__name__ = bound.__qualname__ = stem + _digest(binding.parts)
+    bound.__name__ = bound.__qualname__ = stem + _digest({function: [] for function in how_compiled} | parts)
     if jit.INTERPRETED:
         return bound if target == "cpu" else jit.threads(bound)
     compiled: Any = jit.loop(bound) if target == "cpu" else jit.threads(bound)
@@ -88,41 +89,47 @@ def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target
     return compiled
 
 
+@cache
+def _binding(game: Game | None, bot: str, inline: bool, target: Target) -> _Binding:
+    return _Binding(game, bot, inline)
+
+
 class _Binding:
-    """One loop with all that it reaches: `parts` are the functions and constants that it is made of."""
+    """What loops that are bound alike are made of: they share their helpers, which Numba then types only once."""
 
     def __init__(self, game: Game | None, bot: str, inline: bool) -> None:
         self.game = game
         self.bot = bot
         self.inline = inline
-        self.parts: list[Any] = [bind, jit.rule]  # how all is compiled is a part, too
-        self._replaced: dict[FunctionType, Any] = {}
-        self._noted: set[FunctionType] = set()
+        self._replaced: dict[FunctionType, tuple[Any, Parts]] = {}
 
-    def rebuilt(self, function: FunctionType) -> FunctionType:
-        """A copy of a loop or helper in whose globals everything is bound."""
+    def rebuilt(self, function: FunctionType) -> tuple[FunctionType, Parts]:
+        """A copy of a loop or helper in whose globals everything is bound, and its parts."""
         names = dict(function.__globals__)
         copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
         copy.__kwdefaults__ = function.__kwdefaults__
-        self.parts.append(function)
+        parts: Parts = {function: []}
         for name in _names(function.__code__):
-            if name in names:
-                names[name] = self._replacement(names[name], function)
-        return copy
+            value = names.get(name)
+            if isinstance(value, FunctionType):
+                names[name], used = self._replacement(value, function)
+                parts |= used
+            elif value is not None:
+                _note(value, parts, function)
+        return copy, parts
 
-    def _replacement(self, value: Any, user: FunctionType) -> Any:
-        """What stands in for a global of a plain function."""
-        if not isinstance(value, FunctionType):
-            self._note(value)
-            return value
-        if value not in self._replaced:
-            if value in OF_GAMES or value is contract.bot_move:
-                own = self._own(value, user)
-                self._note(own)
-                self._replaced[value] = own if self.inline or jit.INTERPRETED else jit.apart(own)
+    def _replacement(self, helper: FunctionType, user: FunctionType) -> tuple[Any, Parts]:
+        """What stands in for a plain function, and its parts."""
+        if helper not in self._replaced:
+            if helper in OF_GAMES or helper is contract.bot_move:
+                own = self._own(helper, user)
+                parts: Parts = {}
+                _note(own, parts, user)
+                self._replaced[helper] = own if self.inline or jit.INTERPRETED else jit.apart(own), parts
             else:
-                self._replaced[value] = jit.rule(self.rebuilt(value))
-        return self._replaced[value]
+                copy, parts = self.rebuilt(helper)
+                self._replaced[helper] = jit.rule(copy), parts
+        return self._replaced[helper]
 
     def _own(self, stub: FunctionType, user: FunctionType) -> Any:
         """The game's function in place of a stub, or what holds for a game without it."""
@@ -144,20 +151,20 @@ class _Binding:
             return self.game.planner or defaults
         return self.game.rules if stub in IN_RULES else self.game.bot
 
-    def _note(self, value: Any) -> None:
-        """Remember a constant, or a compiled function with all that it names."""
-        function = getattr(value, "py_func", value)
-        if not isinstance(function, FunctionType):
-            self.parts.append(value)
-        elif function not in self._noted:
-            self._noted.add(function)
-            self.parts.append(function)
-            for name in _names(function.__code__):
-                used = function.__globals__.get(name)
-                if isinstance(used, FunctionType) and used in OF_GAMES:
-                    raise TypeError(f"{function.__name__} calls the stub {name}: helpers of loops are plain functions")
-                if used is not None:
-                    self._note(used)
+
+def _note(value: Any, parts: Parts, user: FunctionType) -> None:
+    """Add a constant that a function names, or a compiled function with all that it names."""
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType):
+        parts.setdefault(user, []).append(value)
+    elif function not in parts:
+        parts[function] = []
+        for name in _names(function.__code__):
+            used = function.__globals__.get(name)
+            if isinstance(used, FunctionType) and used in OF_GAMES:
+                raise TypeError(f"{function.__name__} calls the stub {name}: helpers of loops are plain functions")
+            if used is not None:
+                _note(used, parts, function)
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -168,16 +175,17 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _digest(parts: list[Any]) -> str:
+def _digest(parts: Parts) -> str:
     """A hash of the files of functions and of the values of constants."""
     files: set[str] = set()
     values: list[bytes] = []
-    for part in parts:
-        function = part._defn if isinstance(part, _Intrinsic) else getattr(part, "py_func", part)
-        if isinstance(function, FunctionType):
-            files.add(function.__code__.co_filename)
-        elif not isinstance(part, (ModuleType, type, Dispatcher)):
-            values.append(_value(part))
+    for function, constants in parts.items():
+        files.add(function.__code__.co_filename)
+        for constant in constants:
+            if isinstance(constant, _Intrinsic):
+                files.add(constant._defn.__code__.co_filename)
+            elif not isinstance(constant, (ModuleType, type, Dispatcher)):
+                values.append(_value(constant))
     digest = hashlib.sha256(b"\0".join(values))
     for content in sorted(map(_file_digest, files)):
         digest.update(content)
