@@ -27,10 +27,11 @@ from card_envs.game import (
     standing,
     way,
 )
+from card_envs.opponents.afterstates import MOST_AHEAD
 from card_envs.opponents.folder import load_network, save_network
 from card_envs.opponents.lines import LONGEST, NO_MOVE
 from card_envs.opponents.ntuple_policy import NTuplePolicy
-from card_envs.opponents.ntuples import NO_WEIGHTS, planner_of, planning_scratch
+from card_envs.opponents.ntuples import NO_WEIGHTS, find_best_lines, planner_of, planning_scratch
 from card_envs.opponents.onnx import to_onnx
 from card_envs.opponents.policy import turn_of_states
 from card_envs.opponents.search import Guide, SearchPolicy
@@ -221,8 +222,9 @@ def test_a_folder_keeps_it(game: Game, tmp_path: Path) -> None:
 
 
 @each_planner
-def test_search_asks_it_and_threads_change_nothing(game: Game) -> None:
-    guide, states = Guide(random_policy(game)), some(positions(game), 6, seed=6)
+@pytest.mark.parametrize("plays_on", [False, True])
+def test_search_asks_it_and_threads_change_nothing(game: Game, plays_on: bool) -> None:
+    guide, states = Guide(random_policy(game), plays_on=plays_on), some(positions(game), 6, seed=6)
     turn = turn_of_states(game, states)
     found = [
         SearchPolicy(game, 16, threads, guide, plans=True).search(turn, np.random.default_rng(7)) for threads in (1, 3)
@@ -235,8 +237,38 @@ def test_search_asks_it_and_threads_change_nothing(game: Game) -> None:
     best = guide.ranker
     assert isinstance(best, NTuplePolicy)
     assert (found[0].own == best.best_lines(states.copy(), 1)[0][:, 0, 0]).all()  # the one to beat
-    for name in ("search", "plan"):  # by name, through a folder
+    for name in ("rollout",) if plays_on else ("search", "plan"):  # by name, through a folder
         assert load_opponent(f"{name}:ntuple-8", game).act(turn, np.random.default_rng(0)).shape == (6,)
+
+
+@each_planner
+def test_it_plays_for_its_seat_until_it_is_asked(game: Game) -> None:
+    most, looks, policy = 10, 3, random_policy(game)
+    play_out, find = bind(result_of, game, "greedy"), bind(find_best_lines, game, "greedy")
+    scratch, planning, values = new_scratch(game, NO_NET, most), planning_scratch(game, most), np.zeros(most)
+    asked = 0
+    for state in some(positions(game), 20, seed=9):
+        table, seat = Table(game, state), int(state["seat"])
+        left = made = 0
+        while left < looks and made < MOST_AHEAD and not table.needs_deal:
+            lines, live = np.full((1, 1, LONGEST), NO_MOVE, np.int16), np.zeros((1, 1), np.int8)
+            lines[0, 0, 0] = table.bot_move("greedy")
+            if table.state.seat == seat:
+                here = np.array([table.state], game.rules.STATE)
+                find(0, 1, here, policy.table, planning, values, lines, live)
+            for move in lines[lines != NO_MOVE].tolist():
+                left += shows(table, move)
+                if left == looks:
+                    break
+                table.play(move)
+                made += 1
+        points, marks = known_of(table, seat)
+        worth = points if table.needs_deal else float(policy.table[marks].sum())
+        ending, here = Ending(looks, weights=policy.table), np.array([state], game.rules.STATE)
+        moves, result = play_out(here[0], seat, ending, values, scratch)
+        assert moves == made and result == pytest.approx(worth, abs=1e-3 + 1 / FRACTION)
+        asked += not table.needs_deal
+    assert asked > 10
 
 
 @each_planner
@@ -247,7 +279,7 @@ def test_a_share_of_a_result_comes_from_the_end(game: Game) -> None:
     for state in some(positions(game), 20, seed=8):
 
         def result(ending: Ending, state: Any = state) -> float:
-            return play_out(np.array([state], game.rules.STATE)[0], int(state["seat"]), ending, scratch)[1]
+            return play_out(np.array([state], game.rules.STATE)[0], int(state["seat"]), ending, None, scratch)[1]
 
         asked, ended, both = (result(Ending(2, weights=weights, share=share)) for share in (0.0, 1.0, 0.25))
         assert ended == result(TO_THE_END)

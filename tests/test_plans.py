@@ -235,6 +235,6 @@ def test_plans_win_more_than_moves(game: Game) -> None:
     assert result.margin_per_episode.low > 0
 
 
-def test_who_plays_on_makes_no_plans(game: Game) -> None:
-    with pytest.raises(ValueError, match="can't make plans"):
+def test_who_plays_on_move_by_move_makes_no_plans(game: Game) -> None:
+    with pytest.raises(ValueError, match="only an n-tuple network makes plans"):
         SearchPolicy(game, 4, guide=Guide(ScriptedPolicy("greedy"), plays_on=True), plans=True)

@@ -52,7 +52,7 @@ def try_tables(
             if world:
                 scratch.stream[0] = derive(keys[i], world)
                 draw_likely_world(states[i], 0, scratch.stream, scratch.states)
-            try_lines(lines, own[i], live[i], ending, scratch, found)
+            try_lines(lines, own[i], live[i], ending, None, scratch, found)
 
 
 def leads_over(

@@ -39,6 +39,24 @@ def enter(state: State, seat: int, scratch: Any) -> None:
 
 
 @rule
+def reach(scratch: Any, most: int, longest: int) -> int:
+    """Nothing is reached."""
+    return 0
+
+
+@rule
+def way(scratch: Any, k: int, line: Any) -> int:
+    """Nor is there a way."""
+    return 0
+
+
+@rule
+def may_show(scratch: Any, k: int) -> bool:
+    """Nothing hidden shows."""
+    return False
+
+
+@rule
 def is_final(scratch: Any, k: int) -> bool:
     """No position is known."""
     return False

@@ -7,7 +7,8 @@
            | "search-" N            a search in N worlds
            | "search:" T "ms"       the same for T milliseconds a move, on all cores
            | "search:" NAME "-" N   guided by a policy, cut short by a value network if there is one; T "ms" for N
-           | "rollout:" NAME "-" N  the same, but the policy plays on for its side, to the end; T "ms" for N
+           | "rollout:" NAME "-" N  the same, but the policy plays on for its side, to the end, or, if it is an n-tuple
+                                    network, a few looks at hidden cards (as "plan:" then); T "ms" for N
            | "plan-" N | "plan:" T "ms" | "plan:" NAME "-" N
                                     as a search, but lines of moves are compared, up to where something hidden shows,
                                     those alone that NAME ranks first if it is an n-tuple network or one that reads
@@ -90,9 +91,10 @@ class Searching:
 
     def policy(self, game: Game, guide: Guide | None = None) -> SearchPolicy:
         """As it was asked for."""
+        plans = self.plans or (guide is not None and guide.plays_lines)
         if self.milliseconds is None:
-            return SearchPolicy(game, self.worlds or 0, guide=guide, plans=self.plans)
-        return SearchPolicy(game, guide=guide, seconds=self.milliseconds / 1000, plans=self.plans)
+            return SearchPolicy(game, self.worlds or 0, guide=guide, plans=plans)
+        return SearchPolicy(game, guide=guide, seconds=self.milliseconds / 1000, plans=plans)
 
 
 @dataclass(frozen=True)

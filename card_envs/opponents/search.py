@@ -91,7 +91,8 @@ class Guide:
         horizon: moves that are played out before `value` is asked.
         plays_on: whether `policy` plays the deals out for its side, not `greedy`: to the end, so without a `value`.
 
-    A search that plans has a `SettledPolicy` or an `NTuplePolicy` rank the lines; the latter is asked for values, too.
+    A search that plans has a `SettledPolicy` or an `NTuplePolicy` rank the lines. The latter is asked for values, too,
+    so it plays on only until then.
     """
 
     policy: Policy
@@ -103,6 +104,11 @@ class Guide:
         whole_number(self.horizon, 0, ALL_MOVES, "horizon")
         if self.plays_on and self.value is not None:
             raise ValueError("guide: who plays on plays to the end: no value network")
+
+    @property
+    def plays_lines(self) -> bool:
+        """Whether who plays on does so a line at a time, as a search that plans needs it."""
+        return self.plays_on and isinstance(self.ranker, NTuplePolicy)
 
     @property
     def ranker(self) -> Mover | NTuplePolicy | None:
@@ -177,9 +183,10 @@ class SearchPolicy:
             raise ValueError(f"seconds: expected a number above 0, got {seconds!r:.80}")
         self.seconds = seconds
         self.plans = truth(plans, "plans")
-        if plans and guide is not None and guide.plays_on:
-            raise ValueError("guide: who plays on can't make plans")
+        if plans and guide is not None and guide.plays_on and not guide.plays_lines:
+            raise ValueError("guide: of those who play on, only an n-tuple network makes plans")
         self.ranker = None if guide is None or not plans else guide.ranker
+        self.plays_lines = plans and guide is not None and guide.plays_lines
         self.remembered = Remembered(game)
         self.seconds_a_line = SECONDS_A_LINE
         affordable = STEPS_PER_WORLD * num_worlds
@@ -287,14 +294,16 @@ class SearchPolicy:
         return by_worlds if self.seconds is None else min(by_worlds, int(FIRST_SHARE * self.seconds / seconds_each))
 
     def _crew(self, keys: UInt64s) -> Crew | Rollouts:
-        if self.guide is not None and self.guide.plays_on:
+        if self.guide is not None and self.guide.plays_on and not self.plans:
             return Rollouts(self.game, self.guide.policy, keys)
-        return Crew(self.game, self.num_threads, self._ending())
+        most = planner_of(self.game).MOST_PLAYED if self.plays_lines else 1
+        return Crew(self.game, self.num_threads, self._ending(), most)
 
     def _ending(self) -> Ending:
         if isinstance(self.ranker, NTuplePolicy):
             planner = planner_of(self.game)
-            return Ending(planner.LOOKS_AHEAD, weights=self.ranker.table, share=planner.PLAYOUT_SHARE)
+            looks = planner.LOOKS_PLAYED if self.plays_lines else planner.LOOKS_AHEAD
+            return Ending(looks, weights=self.ranker.table, share=planner.PLAYOUT_SHARE)
         if self.guide is None or self.guide.value is None:
             return TO_THE_END
         return Ending(self.guide.horizon, checked_net(self.game, self.guide.value.net))
@@ -328,10 +337,11 @@ def budget_of(most: int, steps: int) -> Budget:
 class Crew:
     """Threads that share stages of searches."""
 
-    def __init__(self, game: Game, num_threads: int, ending: Ending) -> None:
+    def __init__(self, game: Game, num_threads: int, ending: Ending, most: int) -> None:
         self.ending = ending
         self.loop = bind(try_stage, game, PLAYER)
-        self.scratches = [new_scratch(game, ending.net) for _ in range(num_threads)]
+        self.scratches = [new_scratch(game, ending.net, most) for _ in range(num_threads)]
+        self.values = [np.zeros(most) if most > 1 else None for _ in range(num_threads)]
         self.pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
         self.last_stage = 0.0  # seconds
 
@@ -348,16 +358,16 @@ class Crew:
         threads = len(self.scratches)
         start = time.perf_counter()
         if self.pool is None or not (n >= MANY * threads or self.last_stage > WORTH_SHARING):
-            moves = self.loop(0, n, 1, *tables, budget, self.ending, self.scratches[0], trials)
+            moves = self.loop(0, n, 1, *tables, budget, self.ending, self.values[0], self.scratches[0], trials)
         else:
             parts = 1 if n >= MANY * threads else -(-threads // n)
             found = trials if parts == 1 else no_trials((n * parts, num_lines))
             bounds = [n * parts * k // threads for k in range(threads + 1)]
 
-            def work(first: int, last: int, scratch: Scratch) -> int:
-                return self.loop(first, last, parts, *tables, budget, self.ending, scratch, found)
+            def work(first: int, last: int, values: Floats | None, scratch: Scratch) -> int:
+                return self.loop(first, last, parts, *tables, budget, self.ending, values, scratch, found)
 
-            moves = sum(self.pool.map(work, bounds[:-1], bounds[1:], self.scratches))
+            moves = sum(self.pool.map(work, bounds[:-1], bounds[1:], self.values, self.scratches))
             if parts > 1:
                 for whole, shares in zip(trials, found):
                     whole += shares.reshape(n, parts, num_lines).sum(axis=1)

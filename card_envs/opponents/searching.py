@@ -34,11 +34,12 @@ from card_envs.game import (
     observe_all,
     plausibility,
     play,
+    reveals,
     standing,
 )
 from card_envs.opponents.afterstates import MOST_AHEAD, SETTLED_BY_ALL, follow
-from card_envs.opponents.lines import NO_MOVE, Lines
-from card_envs.opponents.ntuples import NO_WEIGHTS, planning_scratch, worth_at
+from card_envs.opponents.lines import LONGEST, NO_MOVE, Line, Lines
+from card_envs.opponents.ntuples import NO_WEIGHTS, most_of, planning_scratch, value_all, way_to, worth_at
 from card_envs.opponents.value import NO_NET, Net, value_of
 
 FIRST_LOOK = 8  # worlds after which lines are judged
@@ -144,6 +145,7 @@ class Scratch(NamedTuple):
         full: [D] a full state, padded to a multiple of 8.
         layers: [2, widest] of the value network.
         planning: what the n-tuple network is asked with.
+        line: [LONGEST] its moves.
     """
 
     states: NDArray[Any]
@@ -151,6 +153,7 @@ class Scratch(NamedTuple):
     full: Int8s
     layers: NDArray[np.float32]
     planning: Any
+    line: Line
 
 
 TO_THE_END = Ending(ALL_MOVES)
@@ -162,11 +165,11 @@ def no_trials(shape: tuple[int, ...]) -> Trials:
     return Trials(sums, squares, leads, lead_squares, np.zeros(shape, np.int64))
 
 
-def new_scratch(game: Game, net: Net) -> Scratch:
-    """For one thread."""
-    planning = planning_scratch(game, 1)
+def new_scratch(game: Game, net: Net, most: int = 1) -> Scratch:
+    """For one thread; an n-tuple network that plays looks at so many positions."""
+    planning, line = planning_scratch(game, most), np.zeros(LONGEST, np.int16)
     full, layers = np.zeros(len(net.first) - 1, np.int8), np.zeros((2, max(net.second.shape)), np.float32)
-    return Scratch(np.zeros(ROOM, game.rules.STATE), np.zeros(1, np.uint64), full, layers, planning)
+    return Scratch(np.zeros(ROOM, game.rules.STATE), np.zeros(1, np.uint64), full, layers, planning, line)
 
 
 def enter_race(own: Int64s, live: Int8s) -> Race:
@@ -194,7 +197,7 @@ def stage_end(i: int, budget: Budget, race: Race) -> int:
 
 def try_stage(
     first: int, last: int, parts: int, states: NDArray[Any], keys: UInt64s, lines: Lines, own: Int64s, live: Int8s,
-    race: Race, budget: Budget, ending: Ending, scratch: Scratch, trials: Trials,
+    race: Race, budget: Budget, ending: Ending, values: Floats | None, scratch: Scratch, trials: Trials,
 ) -> int:  # fmt: skip
     """Try the lines of tables in the worlds of the stage at hand, from what the seat to move knows.
 
@@ -209,6 +212,8 @@ def try_stage(
         race: how far the tables have come.
         budget: how much is done.
         ending: how lines are played out.
+        values: [M] scratch for an n-tuple network that plays for its seat until it is asked, looking at so many
+            positions; None: `greedy` plays for it. (What is None is not compiled for that.)
         scratch: to work with.
         trials: [B * parts, C] grow.
 
@@ -226,7 +231,7 @@ def try_stage(
         for world in range(begin + number * part // parts, begin + number * (part + 1) // parts):
             scratch.stream[0] = derive(keys[i], world)
             draw_likely_world(states[i], budget.steps, scratch.stream, scratch.states)
-            moves += try_lines(lines[i], own[i], live[i], ending, scratch, found)
+            moves += try_lines(lines[i], own[i], live[i], ending, values, scratch, found)
     return moves
 
 
@@ -269,7 +274,7 @@ def draw_likely_world(state: State, steps: int, stream: UInt64s, states: NDArray
     improve_world(states, states[0].seat, steps, stream)
 
 
-def result_of(state: State, seat: int, ending: Ending, scratch: Scratch) -> tuple[int, float]:
+def result_of(state: State, seat: int, ending: Ending, values: Floats | None, scratch: Scratch) -> tuple[int, float]:
     """Play on in the world at hand; returns how many moves that took, and the result."""
     moves = 0
     if ending.weights.shape[0] == 0:
@@ -279,7 +284,9 @@ def result_of(state: State, seat: int, ending: Ending, scratch: Scratch) -> tupl
             observe_all(state, seat, scratch.full)
             result += value_of(scratch.full, ending.net, scratch.layers)
     else:
-        if not state.needs_deal:
+        if values is not None:
+            moves = follow_network(state, seat, ending, values, scratch)
+        elif not state.needs_deal:
             moves = follow(state, bot_move(state), seat, SETTLED_BY_ALL, ending.horizon - 1, MOST_AHEAD)
         result = float(standing(state, seat))
         if not state.needs_deal:
@@ -291,6 +298,26 @@ def result_of(state: State, seat: int, ending: Ending, scratch: Scratch) -> tupl
     return moves, np.rint(FRACTION * result) / FRACTION
 
 
+def follow_network(state: State, seat: int, ending: Ending, values: Floats, scratch: Scratch) -> int:
+    """As `follow`, but the n-tuple network plays for the seat, a stretch at a time."""
+    line = scratch.line
+    moves = shown = 0
+    while moves < MOST_AHEAD and not state.needs_deal:
+        if state.seat == seat:
+            known = value_all(state, ending.weights, scratch.planning, values, line)
+            number = way_to(most_of(values, known), state, scratch.planning, line)
+        else:
+            line[0] = bot_move(state)
+            number = 1
+        for step in range(number):
+            shown += reveals(state, line[step])
+            if shown == ending.horizon:
+                return moves
+            play(state, line[step])
+            moves += 1
+    return moves
+
+
 def play_on(state: State, most: int) -> int:
     """Play by the scripted player to the end, or so many moves; returns how many they were."""
     moves = 0
@@ -300,7 +327,9 @@ def play_on(state: State, most: int) -> int:
     return moves
 
 
-def try_lines(lines: Lines, own: int, live: Int8s, ending: Ending, scratch: Scratch, trials: Trials) -> int:
+def try_lines(
+    lines: Lines, own: int, live: Int8s, ending: Ending, values: Floats | None, scratch: Scratch, trials: Trials
+) -> int:
     """Play the own line and its rivals out in the world at hand; returns how many moves that took."""
     seat = scratch.states[0].seat
     own_result = 0.0
@@ -316,7 +345,7 @@ def try_lines(lines: Lines, own: int, live: Int8s, ending: Ending, scratch: Scra
                 break
             play(state, lines[line, step])
             moves += 1
-        played, result = result_of(state, seat, ending, scratch)
+        played, result = result_of(state, seat, ending, values, scratch)
         moves += played
         if turn == 0:
             own_result = result

@@ -32,6 +32,7 @@ from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
 
 NUM_WEIGHTS = marks.NUM_WEIGHTS
 MOST_REACHED, MOST_LINES, LOOKS_AHEAD, PLAYOUT_SHARE = 2048, 256, 2, 0.3
+LOOKS_PLAYED, MOST_PLAYED = 2, 64
 
 
 class Scratch(NamedTuple):
