@@ -238,7 +238,9 @@ def test_search_asks_it_and_threads_change_nothing(game: Game, plays_on: bool) -
     assert isinstance(best, NTuplePolicy)
     assert (found[0].own == best.best_lines(states.copy(), 1)[0][:, 0, 0]).all()  # the one to beat
     for name in ("rollout",) if plays_on else ("search", "plan"):  # by name, through a folder
-        assert load_opponent(f"{name}:ntuple-8", game).act(turn, np.random.default_rng(0)).shape == (6,)
+        named = load_opponent(f"{name}:ntuple-8", game)
+        assert isinstance(named.policy, SearchPolicy) and named.policy.plans == (name != "search")
+        assert named.act(turn, np.random.default_rng(0)).shape == (6,)
 
 
 @each_planner

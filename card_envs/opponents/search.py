@@ -164,8 +164,8 @@ class SearchPolicy:
                 earlier, and the last one gets up to four times as many while it is in doubt.
             num_threads: that share the tables of a turn, or the worlds of a table (default: one for each core); the
                 moves are the same.
-            guide: proposes moves and may cut playouts short, or plays them out (in one thread); None: all moves, played
-                out to the end of the deal.
+            guide: proposes moves and may cut playouts short, or plays them out (in one thread, unless lines are
+                compared); None: all moves, played out to the end of the deal.
             seconds: for each decision, which has all threads to itself; fewer worlds are looked at then. How many
                 depends on the machine, so that a search that this cuts short does not repeat exactly. What has begun
                 is ended, which matters where a guide plays on: its first eight worlds may take longer.
