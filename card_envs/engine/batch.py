@@ -26,6 +26,7 @@ from card_envs.engine.buffers import (
     whole_number,
 )
 from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.exclusive import Holder, exclusive
 from card_envs.engine.legality import (
     IllegalMove,
     draw_legal,
@@ -69,7 +70,8 @@ class BatchEnv(Fixed):
 
     All buffers are allocated once and written in place (copy what must last; `torch.from_numpy` shares them). They
     can't be replaced. Whoever writes into `states` calls `look` next, and answers for what is written there: compiled
-    code believes it.
+    code believes it. One thread at a time: a call while another thread is inside raises RuntimeError and changes
+    nothing (`num_threads` is the way to use several).
 
     With `out`, some of the buffers are the caller's, and have room for T steps: making the tables writes into [0], and
     `step(actions, t)` into [t]. So a rollout is where it is to be without a copy::
@@ -162,6 +164,7 @@ class BatchEnv(Fixed):
                 buffers[name][t] if name in self._given else buffers[name] for name in kinds
             )
             self._steps.append((obs, mask, self._legal, seat, rewards, done))
+        self._holder = Holder()
         self._last: int | None = None  # which of them was written last
         self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # of tables, for each loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
@@ -177,6 +180,7 @@ class BatchEnv(Fixed):
             raise ValueError(f"t: expected None, since there is no `out` of several steps, got {brief(t)}")
         return self._steps[0]
 
+    @exclusive
     def look(self, t: int | None = None) -> None:
         """Write `obs`, `mask` and `seat` anew, after `states` were set from outside or a playout.
 
@@ -196,6 +200,7 @@ class BatchEnv(Fixed):
             self._run(bind(kernels.note_tables), mask, legal)
         self._last = t
 
+    @exclusive
     def step(self, actions: NDArray[Any], t: int | None = None) -> None:
         """Play one action at every table and write all buffers; ended episodes are followed by the next.
 
@@ -224,6 +229,7 @@ class BatchEnv(Fixed):
             raise self._illegal(illegal, actions)
         self._last = t
 
+    @exclusive
     def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
         """[B] bool, which of these actions `step` would take, whatever was written into `mask`."""
         actions = whole_numbers(actions, self.num_tables)
@@ -231,6 +237,7 @@ class BatchEnv(Fixed):
         self._run(bind(find_legal), self._legal, self.game.rules.NUM_ACTIONS, actions, allowed)
         return allowed
 
+    @exclusive
     def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
         """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on.
 
@@ -252,17 +259,20 @@ class BatchEnv(Fixed):
             return IllegalMove(f"{self.game.name}: no move of {who} is known to be legal: call look() first")
         return illegal_move(self.game, int(actions[table]), mask, who)
 
+    @exclusive
     def bot_actions(self, bot: str, actions: NDArray[np.int64]) -> None:
         """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B]."""
         actions = checked("actions", actions, (self.num_tables,), INT64)
         self._run(bind_bot(kernels.bot_actions, self.game, bot), self._states, actions)
 
+    @exclusive
     def observe_all(self, full: NDArray[np.int8]) -> None:
         """Write the full state seen from the seat to move into `full` [B, FULL_SIZE], for critics."""
         full = checked("full", full, (self.num_tables, self.game.rules.FULL_SIZE), INT8)
         seat = self._states["seat"].copy()  # whoever has `seat` may write into it
         self._run(bind(kernels.observe_all_tables, self.game), self._states, seat, full)
 
+    @exclusive
     def random_playout(self, streams: NDArray[np.uint64], decisions: int) -> int:
         """Play that many random moves at each table, without looking; returns how many episodes ended."""
         streams = checked("streams", streams, (self.num_tables,), UINT64)
@@ -270,6 +280,7 @@ class BatchEnv(Fixed):
         self._legal[:] = 0  # it is of another position
         return sum(self._run(bind(kernels.random_playout, self.game), self._states, streams, decisions))
 
+    @exclusive
     def bot_playout(self, bot: str, decisions: int) -> int:
         """Play that many moves of a scripted player at each table, without looking; returns the episodes ended."""
         decisions = whole_number(decisions, 0, MAX_DECISIONS, "decisions")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from card_envs.engine.buffers import INT8, check_game, known_keys, new_seed, one_of
+from card_envs.engine.exclusive import Holder, exclusive
 from card_envs.engine.kernels import DEAL_DUE, PAID
 from card_envs.engine.legality import illegal_move
 from card_envs.engine.table import Table, play_again
@@ -100,6 +101,7 @@ class CardEnv(AECEnv):
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
         self._table = Table(game, rules.new_state(self.options))
+        self._holder = Holder()
         self._seeded = False
         self._obs: Int8s | None = None  # of the seat to move, until it is handed out
         self._no_actions = np.zeros(rules.NUM_ACTIONS, np.int8)
@@ -113,6 +115,7 @@ class CardEnv(AECEnv):
     def action_space(self, agent: str) -> spaces.Space[Any]:
         return self.action_spaces[self._checked_agent(agent)]
 
+    @exclusive
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Deal a new episode.
 
@@ -222,8 +225,15 @@ class CardEnv(AECEnv):
         Raises:
             IllegalMove: with `illegal_move="raise"`; nothing has happened then.
             ValueError: `action` is no whole number, or is not None where the agent's episode is over.
-            RuntimeError: `reset` comes first.
+            RuntimeError: `reset` comes first, or another thread is inside this environment.
         """
+        self._holder.enter(self, "step")  # written out: a decorator's call takes a tenth of a step
+        try:
+            self._step(action)
+        finally:
+            self._holder.leave()
+
+    def _step(self, action: int | np.integer[Any] | None) -> None:
         if not self.agents:
             self._check_running()
         agent = self.agent_selection

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import whole_number
+from card_envs.engine.exclusive import Holder, exclusive
 from card_envs.envs.aec import CardEnv, ObsDtype, observation_box
 from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.game import Game
@@ -98,9 +99,11 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.seat = 0 if seat == "random" else int(seat)
         self.game.validated(options)  # what only `CardEnv` takes is no option
         self._env = CardEnv(self.game, None, illegal_move, obs_dtype=obs_dtype, **options)
+        self._holder = Holder()
         self._unseeded = False
         self._rng: np.random.Generator | None = None  # of the opponents
 
+    @exclusive
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[NDArray[Any], Info]:
         """Deal; options as for the PettingZoo environment, such as `{"deal": …}`."""
         if seed is not None:
@@ -118,6 +121,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
             self.render()
         return self._look()
 
+    @exclusive
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[Any], float, bool, bool, Info]:
         """Play, then let the others play until it is this seat's turn again or the episode is over.
 

@@ -17,6 +17,7 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.engine.buffers import known_keys, new_seed, one_of, seed_number, whole_number
 from card_envs.engine.compile import bind
 from card_envs.engine.dealing import deal_next
+from card_envs.engine.exclusive import Holder, exclusive
 from card_envs.engine.legality import illegal_move, whole_numbers
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs.aec import ObsDtype, observation_box, worst_reward
@@ -53,7 +54,8 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
 
     Every table is what `SingleSeatEnv` is. Observations are [n, D] int8, rewards [n] float64; the legal actions are in
     `info["action_mask"]` ([n, A] int8) and come from `action_masks()`. Episodes in which the seat has nothing to
-    decide are passed over. With deterministic opponents, table i depends on the seed and i alone.
+    decide are passed over. With deterministic opponents, table i depends on the seed and i alone. One thread at a time:
+    `step` and `reset` raise RuntimeError while another thread is inside.
 
     Attributes:
         seat: [n] int8, the learner's seat at each table; a copy.
@@ -125,6 +127,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self._worst = worst_reward(self.game, validated)
         self._blank = np.zeros(1, rules.STATE)
         self._blank[0] = rules.new_state(validated)
+        self._holder = Holder()
         self._resting = np.zeros(num_envs, np.bool_)  # episode over; the next step begins anew
         self._rng: np.random.Generator | None = None  # of the opponents
 
@@ -136,6 +139,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
     def seat(self) -> Int8s:
         return self._seat.copy()
 
+    @exclusive
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], Info]:
@@ -169,6 +173,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self.np_random = np.random.default_rng(seed)
         self._rng = sealed(self.np_random)
 
+    @exclusive
     def step(
         self, actions: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
