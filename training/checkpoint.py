@@ -38,7 +38,8 @@ class Facts(BaseModel):
         stage: that the run is in.
         past_selves: how many there are.
         ranks: what each process remembers of its random streams.
-        settings: of the run, as far as they may not change.
+        settings: of the run as they were given, as far as they may not change.
+        tables: of each process; 0, in files of earlier versions: those of the settings.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -49,6 +50,7 @@ class Facts(BaseModel):
     past_selves: int = Field(ge=0, le=1000)
     ranks: list[dict[str, Any]] = Field(min_length=1)
     settings: dict[str, Any]
+    tables: int = Field(default=0, ge=0, le=MAX_COUNT)
 
 
 def previous(path: Path) -> Path:

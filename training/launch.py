@@ -45,9 +45,9 @@ def _fits(config: Config, number: int) -> bool:
     return config.tables % number == 0 and config.minibatch % number == 0
 
 
-def shares(config: Config, number: int) -> list[str]:
-    """The settings of each process of so many."""
-    return [f"tables={config.tables // number}", f"minibatch={config.minibatch // number}"]
+def share(config: Config, number: int) -> Config:
+    """Return the settings of each of `number` processes that share a run: its part of the tables and minibatches."""
+    return config.model_copy(update={"tables": config.tables // number, "minibatch": config.minibatch // number})
 
 
 def launch(arguments: list[str], number: int) -> int:

@@ -32,6 +32,7 @@ def main(
         int,
         typer.Option(help="share tables and minibatches among so many, one a core; 0: all cores"),
     ] = 1,
+    shared: Annotated[bool, typer.Option(hidden=True, help="under torchrun: as --processes divides a run")] = False,
 ) -> int:
     """Train a policy by self-play, measure it, and save it as an opponent. Ctrl-C saves and ends.
 
@@ -40,35 +41,40 @@ def main(
     """
     settings = load_config(config, overrides)
     if processes == 1 or "RANK" in os.environ:
-        return train(settings, resume)
+        return train(settings, resume, int(os.environ.get("WORLD_SIZE", "1")) if shared else 1)
     number = launch.processes_for(settings, processes)
     say(f"training in {number} of {launch.cores()} cores")
     if number == 1:
         return train(settings, resume)
-    rest = [*(overrides or []), *launch.shares(settings, number), *(["--resume"] if resume else [])]
+    rest = ["--shared", *(["--resume"] if resume else []), *(overrides or [])]
     return launch.launch(["--config", str(config), *rest], number)
 
 
-def train(config: Config, resume: bool) -> int:
+def train(config: Config, resume: bool, shared_by: int = 1) -> int:
     """Train until the budget is spent or Ctrl-C; returns the exit code.
+
+    Args:
+        config: the settings as they were given.
+        resume: go on from the run's checkpoint.
+        shared_by: number of processes that tables and minibatches are divided among.
 
     Raises:
         ValueError, OSError: the run can't begin, or not go on; nothing was touched.
     """
     if os.environ.get("RANK", "0") != "0":
-        return begin(config, resume)
+        return begin(config, resume, shared_by)
     run_folder.check_writable(config.runs, 50_000_000)
     with run_folder.locked(config.runs, config.name):
-        return begin(config, resume)
+        return begin(config, resume, shared_by)
 
 
-def begin(config: Config, resume: bool) -> int:
+def begin(config: Config, resume: bool, shared_by: int) -> int:
     """The same, for the only process that writes or one of those that help it."""
     folder = config.runs / config.name
     with console.status("compiling and dealing"):
         from training.trainer import Trainer  # torch takes seconds to import: not before the settings are right
 
-        trainer = Trainer(config)
+        trainer = Trainer(config, shared_by=shared_by)
         is_first = trainer.ranks.is_first
         if is_first:
             run_folder.check_writable(config.runs, trainer.bytes_on_disk())
@@ -77,9 +83,9 @@ def begin(config: Config, resume: bool) -> int:
                 if aside:
                     say(f"{folder} was there: moved to {aside}")
         if resume:
-            trainer.load_checkpoint(folder / run_folder.CHECKPOINT)
+            changed = trainer.load_checkpoint(folder / run_folder.CHECKPOINT)
             if is_first:
-                say(f"resuming {folder} after {trainer.decisions:,} decisions")
+                say(f"resuming {folder} after {trainer.decisions:,} decisions" + (changed and f"; {changed}"))
     try:
         return Run(trainer, folder).go()
     finally:
@@ -178,8 +184,8 @@ class Run:
             return
         from training.watcher import Watcher
 
-        run_folder.write_settings(self.trainer.config, self.folder)
-        with Watcher(self.trainer.config, self.folder, self.trainer.decisions, console) as watcher:
+        run_folder.write_settings(self.trainer.settings, self.folder)
+        with Watcher(self.trainer.settings, self.folder, self.trainer.decisions, console) as watcher:
             yield watcher
 
 

@@ -21,6 +21,7 @@ from card_envs.opponents.policy import Policy, turn_of_states
 from training import checkpoint
 from training.config import Config
 from training.gae import advantages
+from training.launch import share
 from training.leads import kinds_of, spreads
 from training.league import League, rivals_of
 from training.network import HEAD_GAIN, AfterstateNetwork, Network, Rows, evaluate_in_parts, has_bf16, new_actor
@@ -53,6 +54,8 @@ class Trainer:
     """The networks, the tables they play at, and the clock.
 
     Attributes:
+        settings: of the run as they were given.
+        config: those of this process, with its share of tables and minibatches.
         decisions: learned from so far, by all ranks.
         seconds: spent training so far.
         last_batch: of the last update; what a run that diverged leaves behind.
@@ -63,6 +66,7 @@ class Trainer:
         config: Config,
         ranks: Ranks | None = None,
         in_tensors: bool | None = None,
+        shared_by: int = 1,
     ) -> None:
         """Begin a run.
 
@@ -70,10 +74,12 @@ class Trainer:
             config: its settings.
             ranks: the processes that share it (default: as torchrun says).
             in_tensors: play and value as on a GPU (default: on a GPU).
+            shared_by: number of processes that tables and minibatches are divided among.
 
         Raises:
             ValueError: there is no such device, or what to begin with or a rival does not fit.
         """
+        self.settings, config = config, share(config, shared_by)
         self.device = device_of(config.device)
         self.in_tensors = self.device.type != "cpu" if in_tensors is None else in_tensors
         torch.set_num_threads(config.threads)
@@ -126,8 +132,9 @@ class Trainer:
             checkpoint.into_module(module, checkpoint.below(name, arrays), name)
         checkpoint.into_optimizer(self.learner.optimizer, checkpoint.below("optimizer", arrays))
 
-    def _begin_stage(self, number: int) -> None:
-        seed = [self.config.seed, 1, self.ranks.rank, number]
+    def _begin_stage(self, number: int, *again: int) -> None:
+        """Deal the tables of a stage; numbers in `again` make the deals others than those that it began with."""
+        seed = [self.config.seed, 1, self.ranks.rank, number, *again]
         arguments = (self.game, self.config, self.config.options_of_stage(number), seed)
         self.rollout = TensorRollout(*arguments, self.device) if self.in_tensors else Rollout(*arguments)
         self.stage = number
@@ -259,38 +266,45 @@ class Trainer:
             arrays |= checkpoint.under(f"past{i}", {name: tensor.cpu().numpy() for name, tensor in snapshot.items()})
         for rank, (rank_arrays, _) in enumerate(gathered):
             arrays |= checkpoint.under(f"rank{rank}", rank_arrays)
-        settings = self.config.model_dump(mode="json", exclude=FREE_SETTINGS)
         whole = {
             "decisions": self.decisions,
             "seconds": self.seconds,
             "stage": self.stage,
             "past_selves": len(self.league.snapshots),
             "ranks": [rank_facts for _, rank_facts in gathered],
-            "settings": settings,
+            "settings": self.settings.model_dump(mode="json", exclude=FREE_SETTINGS),
+            "tables": self.config.tables,
         }
         checkpoint.write(path, arrays, whole)
 
-    def load_checkpoint(self, path: Path) -> None:
-        """Go on from a checkpoint exactly as if the run had never stopped.
+    def load_checkpoint(self, path: Path) -> str:
+        """Go on from a checkpoint, with as many processes as it had exactly as if the run had never stopped.
+
+        Returns:
+            Why the run is from here on another one than it would have been; empty where it is the same.
 
         Raises:
-            ValueError: it is missing or broken, or belongs to other settings or another number of processes.
+            ValueError: it is missing or broken, or belongs to other settings.
         """
         arrays, facts = checkpoint.read(path)
-        settings = self.config.model_dump(mode="json", exclude=FREE_SETTINGS)
+        settings = self.settings.model_dump(mode="json", exclude=FREE_SETTINGS)
         before = {key: field.default for key, field in Config.model_fields.items()} | facts["settings"]
         changed = [key for key in settings if settings[key] != before[key]]
         if changed:
             was = ", ".join(f"{key} = {before[key]!r}" for key in changed)
             raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
-        if len(facts["ranks"]) != self.ranks.count:
-            raise ValueError(f"{path}: the run had {len(facts['ranks'])} processes, now there are {self.ranks.count}")
+        before = len(facts["ranks"]), facts["tables"] or facts["settings"]["tables"]
+        now = self.ranks.count, self.config.tables
         try:
-            self._go_on_from(arrays, facts)
+            self._go_on_from(arrays, facts, exactly=before == now)
         except ValueError as error:
             raise ValueError(f"{path}: no checkpoint of such a run: {error}; {checkpoint.way_out(path)}") from None
+        if before == now:
+            return ""
+        had, have = (f"{count} x {tables} tables" for count, tables in (before, now))
+        return f"it had {had} in as many processes, now {have}: they are dealt again, so it is no longer bit-exact"
 
-    def _go_on_from(self, arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+    def _go_on_from(self, arrays: checkpoint.Arrays, facts: dict[str, Any], *, exactly: bool) -> None:
         self._take_networks(arrays)
         if facts["past_selves"] > self.league.size:
             raise ValueError(f"past_selves: expected at most {self.league.size}, got {facts['past_selves']}")
@@ -302,6 +316,9 @@ class Trainer:
             checkpoint.tensors(checkpoint.checked(past, like, f"past{i}")) for i, past in enumerate(pasts)
         ]
         self.decisions, self.seconds = facts["decisions"], facts["seconds"]
+        if not exactly:  # what the processes remember of tables and streams fits no other number of them
+            self._begin_stage(facts["stage"], self.decisions)
+            return
         self._begin_stage(facts["stage"])
         own = facts["ranks"][self.ranks.rank]
         self.rollout.remember(checkpoint.below(f"rank{self.ranks.rank}", arrays), own)
@@ -334,7 +351,7 @@ class Trainer:
             "processes": self.ranks.count,
             "decisions": self.decisions,
             "seconds": round(self.seconds, 1),
-            "config": self.config.model_dump(mode="json", exclude={"runs"}),
+            "config": self.settings.model_dump(mode="json", exclude={"runs"}),
         }
         policy = self.actor.stored(self.game)
         policy.sampled = self.config.sampled

@@ -37,7 +37,7 @@ class Watcher:
     def __init__(self, config: Config, folder: Path, decisions: int, console: Console) -> None:
         """Go on with a run's log after that many decisions."""
         self._log = open_log(folder, decisions)
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions or None)
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions + 1 if decisions else None)
         columns = ("{task.fields[rate]}", "{task.fields[left]}", "{task.fields[figures]}")
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(20), *map(TextColumn, columns), console=console, transient=True

@@ -24,7 +24,8 @@ from typer.testing import CliRunner
 from card_envs import load_opponent
 from card_envs.opponents.folder import WEIGHTS_FILE
 from training import checkpoint, launch
-from training.config import Config
+from training.config import Config, load_config
+from training.run_folder import read_log
 from training.train import app
 from training.trainer import Trainer
 from training.values import Values
@@ -271,7 +272,9 @@ def test_two_processes_train_one_policy(tmp_path: Path) -> None:
     assert arrays["rank0/dealt_from"].tobytes() != arrays["rank1/dealt_from"].tobytes()  # deals of their own
     assert len(facts["ranks"]) == 2
     alone = CliRunner().invoke(app, [*arguments, "decisions=5000", "--resume"])
-    assert alone.exit_code == 2 and "2 processes, now there are 1" in alone.output.replace("\n", " ")
+    assert alone.exit_code == 0, alone.output
+    assert "it had 2 x 32 tables in as many processes, now 1 x 32 tables" in alone.output
+    assert "no longer bit-exact" in alone.output
 
 
 def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
@@ -282,7 +285,8 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     assert f"training in 2 of {launch.cores()} cores" in done.stdout and done.stdout.count("load_opponent(") == 1
     _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
     assert len(facts["ranks"]) == 2
-    assert (facts["settings"]["tables"], facts["settings"]["minibatch"]) == (16, 32)  # of 32 and 64
+    assert (facts["settings"]["tables"], facts["settings"]["minibatch"]) == (32, 64)  # as they were given
+    assert facts["tables"] == 16
     wrong = subprocess.run([*command, "decisions=1", "tables=33"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2 and "--processes: expected a number that divides tables = 33" in wrong.stdout
     lost = subprocess.run(
@@ -290,6 +294,14 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     )
     assert lost.returncode == 2 and "the run had lr" in lost.stdout + lost.stderr
     assert "Traceback" not in lost.stdout + lost.stderr
+    folder = tmp_path / "runs" / "tiny"
+    for processes, changed in ((2, False), (1, True), (1, False), (2, True)):  # whatever it had before
+        before = checkpoint.read(folder / "checkpoint.safetensors")[1]["decisions"]
+        arguments = [*command[:-1], str(processes), "--resume", f"decisions={before + 1000}"]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"after {before:,} decisions" in done.stdout and ("no longer bit-exact" in done.stdout) == changed
+        assert load_config(folder / "config.resolved.toml").tables == 32
 
 
 def test_ctrl_c_ends_a_shared_run_as_it_ends_another(tmp_path: Path) -> None:
@@ -442,3 +454,20 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     assert process.returncode == 0, output
     weights = [run / "opponent" / WEIGHTS_FILE for run in (tmp_path / "calm/runs/tiny", folder)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_every_update_is_in_tensorboard(tmp_path: Path) -> None:
+    """Also the last one before a run was resumed."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    arguments = toml(tmp_path)
+    for decisions in (3000, 6000, 9000):
+        more = ["--resume"] if decisions > 3000 else []
+        done = CliRunner().invoke(app, [*arguments, f"decisions={decisions}", *more])
+        assert done.exit_code == 0, done.output
+    folder = tmp_path / "runs" / "tiny"
+    board = EventAccumulator(str(folder / "tensorboard"))
+    board.Reload()
+    logged = [entry["decisions"] for entry in read_log(folder)]
+    assert [event.step for event in board.Scalars("policy/entropy")] == logged
+    assert len(logged) > 3
