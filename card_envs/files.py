@@ -13,10 +13,12 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ LEFTOVER = ".new-"
 OLD = 3600.0  # seconds after which nobody is still writing a leftover
 MAX_JSON = 64 << 20
 CHUNK = 1 << 24  # bytes read at once
+LOCKED_BYTE = 1 << 30  # of a lock file on Windows, where a locked byte can't be read: far behind the text
 NOREPLACE, EXCHANGE = 1, 2  # flags of Linux's renameat2
 AT_FDCWD = -100
 UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # to some systems and file systems
@@ -182,6 +185,56 @@ def _renameat2() -> Any:
         return None
     function.argtypes = ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint
     return function
+
+
+# Locking
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Be the only process that has a lock file open; the system takes it back from a process that dies.
+
+    The file says who has it, and stays when it is given back: to delete it would let two others in at once.
+
+    Raises:
+        BlockingIOError: another process has it; its text says which.
+        OSError: the file can't be opened.
+    """
+    with path.open("a+") as file:
+        if not _takes(file.fileno()):
+            file.seek(0)
+            raise BlockingIOError(errno.EAGAIN, file.read(1000).strip() or "another process", str(path))
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')},\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _takes(handle: int) -> bool:
+    """Lock an open file, unless another process has; closing it gives the lock back."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return _takes_byte(handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _takes_byte(handle: int) -> bool:
+    import msvcrt
+
+    os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+    try:
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError:
+        return False
+    return True
 
 
 # Checks before long work

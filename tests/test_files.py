@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +162,45 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
     for path in (tmp_path / "file", tmp_path / "file" / "a", Path("/proc/a")):
         with pytest.raises(ValueError, match=f"{path}: no files can be written there"):
             check_output_folder(path)
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from card_envs.files import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_lock_has_one_holder(tmp_path: Path) -> None:
+    """Others are told who has it; the system takes it back from a process that is killed."""
+    path = tmp_path / ".lock"
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(BlockingIOError, match=f"process {holder.pid} on .*lock"), files.locked(path):
+            pass
+        holder.kill()
+    with files.locked(path), pytest.raises(BlockingIOError, match=f"process {os.getpid()} on "), files.locked(path):
+        pass
+    assert path.read_text() == ""
+
+
+def test_a_lock_without_posix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, where a byte is locked that is not of the text."""
+    taken: set[tuple[int, int]] = set()
+
+    def locking(handle: int, mode: int, size: int) -> None:
+        place = os.fstat(handle).st_ino, os.lseek(handle, 0, os.SEEK_CUR)
+        if place in taken:
+            raise OSError(errno.EACCES, "taken")
+        taken.add(place)
+
+    windows = types.SimpleNamespace(locking=locking, LK_NBLCK=2)
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)  # type: ignore[arg-type]
+    path = tmp_path / ".lock"
+    with files.locked(path), pytest.raises(BlockingIOError, match="process"), files.locked(path):
+        pass
+    assert {place for _, place in taken} == {files.LOCKED_BYTE}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 import shutil
-import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from card_envs import files
 from card_envs.files import check_output_folder, clear_leftovers, move_aside, replace_file
 from training.config import Config, as_toml
 
@@ -48,24 +45,16 @@ def locked(runs: Path, name: str) -> Iterator[None]:
     Raises:
         ValueError: another process has it; says which.
     """
-    path = runs / f".{name}.lock"
-    with path.open("a+") as file:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read(1000).strip() or "another process"
+            held.enter_context(files.locked(runs / f".{name}.lock"))
+        except BlockingIOError as error:
             raise ValueError(
-                f"{runs / name}: {holder} is training this run; wait for it, stop it with Ctrl-C, or take another name="
+                f"{runs / name}: {error.strerror} is training this run; wait for it, stop it with Ctrl-C, or take "
+                "another name="
             ) from None
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')},\n")
-        file.flush()
         clear_leftovers(runs / name)
-        try:
-            yield
-        finally:
-            file.truncate(0)
+        yield
 
 
 def prepare(config: Config) -> tuple[Path, Path | None]:
