@@ -35,7 +35,7 @@ release-check: .venv/dev  ## wheel and sdist, built and tested in clean environm
 	$(BIN)/python -m tests.release
 
 clean:
-	rm -rf .venv build dist runs
+	rm -rf .venv build dist
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'

@@ -1,7 +1,8 @@
 """Files that are whole or not there, and readers that nothing in a folder can hang or fill up.
 
 Whatever is written goes to a temporary file or folder beside its place first and takes the place in one step. What a
-killed process leaves behind is called `.new-…`, has a name of its own, and is in nobody's way.
+killed process leaves behind is called `.new-PID-…`, has a name of its own, and is in nobody's way. What is replaced or
+deleted is what was made here and can be recognised; all else in a folder stays.
 """
 
 from __future__ import annotations
@@ -11,25 +12,28 @@ import ctypes
 import errno
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeAlias
 
-LEFTOVER = ".new-"
+LEFTOVER = re.compile(r"\.new-\d+-[0-9a-f]{16}")
+HOLDER = re.compile(r"process \d+ on ")  # what a lock file begins with while it is held
 OLD = 3600.0  # seconds after which nobody is still writing a leftover
 MAX_JSON = 64 << 20
 CHUNK = 1 << 24  # bytes read at once
 LOCKED_BYTE = 1 << 30  # of a lock file on Windows, where a locked byte can't be read: far behind the text
 NOREPLACE, EXCHANGE = 1, 2  # flags of Linux's renameat2
 AT_FDCWD = -100
+OwnFiles: TypeAlias = Callable[[Path], Collection[str]]  # which files of a folder were made here; none: not that folder
 UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # to some systems and file systems
 
 
@@ -68,20 +72,32 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
         fresh.unlink(missing_ok=True)
 
 
-def replace_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+def replace_folder(folder: Path, files: Mapping[str, bytes], own_files: OwnFiles) -> None:
     """Write a folder in one step: old or new, it is there at every moment (but for an instant outside Linux).
+
+    What somebody else has put into the old one is in the new one as well, and its access rights stay.
+
+    Args:
+        folder: its place.
+        files: what is written into it, by name.
+        own_files: the names of what it may replace in a folder that is there; none if it did not make that folder.
 
     Raises:
         OSError, ValueError: naming it; what was there before is still there.
     """
     folder = Path(os.path.realpath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    check_replaceable(folder, files)
+    check_replaceable(folder, own_files)
     fresh = _beside(folder)
     try:
         fresh.mkdir()
         for name, data in files.items():
             _write(fresh / name, data)
+        if folder.exists():
+            fresh.chmod(stat.S_IMODE(folder.stat().st_mode))
+            for entry in folder.iterdir():
+                if entry.name not in {*files, *own_files(folder)}:
+                    _add_copy(entry, fresh / entry.name)
         if not _renamed(fresh, folder, EXCHANGE if folder.exists() else NOREPLACE):
             _swap_in_two_steps(fresh, folder)
     except OSError as error:
@@ -91,12 +107,12 @@ def replace_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     clear_leftovers(folder.parent, OLD)
 
 
-def check_replaceable(folder: Path, names: Iterable[str]) -> None:
-    """Raises ValueError where `replace_folder` would delete what it did not write."""
+def check_replaceable(folder: Path, own_files: OwnFiles) -> None:
+    """Raise ValueError where `replace_folder` would replace a file, or a folder that it did not make."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder, found a file; not replaced")
-    if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).exists() for name in names):
-        raise ValueError(f"{folder}: holds other things than {' and '.join(names)}; not replaced")
+    if folder.is_dir() and any(folder.iterdir()) and not own_files(folder):
+        raise ValueError(f"{folder}: is there already and was not written here; not replaced: take another name")
 
 
 def move_aside(path: Path) -> Path:
@@ -115,9 +131,9 @@ def move_aside(path: Path) -> Path:
 
 def clear_leftovers(folder: Path, age: float = 0) -> None:
     """Delete what killed processes left half-written in a folder, as far as it is that many seconds old."""
-    for leftover in folder.glob(f"{LEFTOVER}*"):
+    for leftover in folder.glob(".new-*"):
         with contextlib.suppress(OSError):
-            if time.time() - leftover.lstat().st_mtime < age:
+            if not LEFTOVER.fullmatch(leftover.name) or time.time() - leftover.lstat().st_mtime < age:
                 continue
             if leftover.is_dir() and not leftover.is_symlink():
                 shutil.rmtree(leftover, ignore_errors=True)
@@ -127,7 +143,7 @@ def clear_leftovers(folder: Path, age: float = 0) -> None:
 
 def _beside(path: Path) -> Path:
     """A name in the same folder that nobody else uses, however long the path's own name is."""
-    return path.with_name(f"{LEFTOVER}{os.getpid()}-{secrets.token_hex(8)}")
+    return path.with_name(f".new-{os.getpid()}-{secrets.token_hex(8)}")
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -144,6 +160,21 @@ def _keep(path: Path, kept: Path) -> None:
     with contextlib.suppress(OSError):
         os.link(path, link)
         link.replace(kept)
+
+
+def _add_copy(entry: Path, copy: Path) -> None:
+    """Give a file a second name, and all files of a folder; where the file system has no links they are copied."""
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.copytree(entry, copy, symlinks=True, copy_function=_link)
+    else:
+        _link(entry, copy)
+
+
+def _link(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except (OSError, NotImplementedError, AttributeError):  # not every system has links
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _swap_in_two_steps(fresh: Path, folder: Path) -> None:
@@ -200,10 +231,11 @@ def locked(path: Path) -> Iterator[None]:
         BlockingIOError: another process has it; its text says which.
         OSError: the file can't be opened.
     """
-    with path.open("a+") as file:
+    with path.open("a+", errors="replace") as file:
+        if path.stat().st_size and not HOLDER.match(_text_of(file)):
+            raise FileExistsError(errno.EEXIST, "is no lock file of this package", str(path))
         if not _takes(file.fileno()):
-            file.seek(0)
-            raise BlockingIOError(errno.EAGAIN, file.read(1000).strip() or "another process", str(path))
+            raise BlockingIOError(errno.EAGAIN, _text_of(file) or "another process", str(path))
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')},\n")
         file.flush()
@@ -211,6 +243,11 @@ def locked(path: Path) -> Iterator[None]:
             yield
         finally:
             file.truncate(0)
+
+
+def _text_of(file: TextIO) -> str:
+    file.seek(0)
+    return file.read(1000).strip()
 
 
 def _takes(handle: int) -> bool:

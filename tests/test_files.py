@@ -47,10 +47,15 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     assert long.exists()
 
 
+def own_files(folder: Path) -> list[str]:
+    """What the folders of these tests are made of."""
+    return [name for name in ("a", "b") if (folder / name).is_file()]
+
+
 def test_a_folder_is_there_at_every_moment(tmp_path: Path) -> None:
     """A reader that looks all the time while it is replaced a hundred times always finds it whole."""
     folder = tmp_path / "opponent"
-    replace_folder(folder, {"a": b"0"})
+    replace_folder(folder, {"a": b"0"}, own_files)
     missing = []
     done = threading.Event()
 
@@ -63,7 +68,7 @@ def test_a_folder_is_there_at_every_moment(tmp_path: Path) -> None:
     watcher.start()
     try:
         for number in range(100):
-            replace_folder(folder, {"a": str(number).encode()})
+            replace_folder(folder, {"a": str(number).encode()}, own_files)
     finally:
         done.set()
         watcher.join()
@@ -76,11 +81,11 @@ def test_folders_are_replaced_on_every_system(tmp_path: Path, known: bool, monke
         monkeypatch.setattr(files, "_renameat2", lambda: None)
     folder = tmp_path / "opponent"
     for content in (b"old", b"new"):
-        replace_folder(folder, {"a": content})
+        replace_folder(folder, {"a": content}, own_files)
         assert (folder / "a").read_bytes() == content and names(tmp_path) == ["opponent"]
     monkeypatch.setattr(os, "fsync", disk_full)
     with pytest.raises(OSError, match=r"No space left.*opponent"):
-        replace_folder(folder, {"a": b"half"})
+        replace_folder(folder, {"a": b"half"}, own_files)
     assert (folder / "a").read_bytes() == b"new" and names(tmp_path) == ["opponent"]
 
 
@@ -88,11 +93,11 @@ def test_only_what_was_written_here_is_replaced(tmp_path: Path) -> None:
     mine = tmp_path / "thesis"
     mine.mkdir()
     (mine / "chapter1").write_text("two years of work")
-    with pytest.raises(ValueError, match=r"holds other things than a; not replaced"):
-        replace_folder(mine, {"a": b""})
+    with pytest.raises(ValueError, match=r"was not written here; not replaced"):
+        replace_folder(mine, {"a": b""}, own_files)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ValueError, match="expected a folder, found a file"):
-        replace_folder(tmp_path / "file", {"a": b""})
+        replace_folder(tmp_path / "file", {"a": b""}, own_files)
     assert names(tmp_path) == ["file", "thesis"] and names(mine) == ["chapter1"]
 
 
@@ -105,14 +110,16 @@ def test_what_is_moved_aside_covers_nothing(tmp_path: Path) -> None:
 
 
 def test_leftovers_are_cleared_by_age(tmp_path: Path) -> None:
-    for name in (".new-1-aa", ".new-2-bb"):
+    old, new, file = (f".new-{number}-{number:016x}" for number in (1, 2, 3))
+    for name in (old, new, ".new-project", ".new-1-notes"):
         (tmp_path / name).mkdir()
-    (tmp_path / ".new-3-cc").touch()
-    os.utime(tmp_path / ".new-1-aa", (0, 0))
+    (tmp_path / file).touch()
+    os.utime(tmp_path / old, (0, 0))
+    os.utime(tmp_path / ".new-project", (0, 0))
     files.clear_leftovers(tmp_path, 60)
-    assert names(tmp_path) == [".new-2-bb", ".new-3-cc"]
+    assert names(tmp_path) == [".new-1-notes", new, file, ".new-project"]
     files.clear_leftovers(tmp_path)
-    assert names(tmp_path) == []
+    assert names(tmp_path) == [".new-1-notes", ".new-project"]
 
 
 def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path) -> None:

@@ -58,10 +58,16 @@ def locked(runs: Path, name: str) -> Iterator[None]:
 
 
 def prepare(config: Config) -> tuple[Path, Path | None]:
-    """Make the run's folder and write the settings into it; returns it, and where an earlier one was moved to."""
+    """Make the run's folder and write the settings into it; returns it, and where an earlier one was moved to.
+
+    Raises:
+        ValueError: something else has the name; it stays.
+    """
     folder = config.runs / config.name
     aside = None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if not (folder / SETTINGS).is_file():
+            raise ValueError(f"{folder}: is there already and is no run: take another name= or runs=")
         aside = move_aside(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_settings(config, folder)

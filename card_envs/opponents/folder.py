@@ -137,7 +137,7 @@ def save_value(
 
 def check_place(folder: Path) -> None:
     """Make sure that a network can be saved there: better before training than after. Raises ValueError."""
-    check_replaceable(folder, (WEIGHTS_FILE, MODEL_FILE, CARD_FILE))
+    check_replaceable(folder, own_files)
     check_output_folder(folder.parent)
 
 
@@ -174,7 +174,16 @@ def _save(
         **about,
     )
     files = {WEIGHTS_FILE: data, CARD_FILE: (card.model_dump_json(indent=1) + "\n").encode()}
-    replace_folder(folder, files | ({MODEL_FILE: model} if model else {}))
+    replace_folder(folder, files | ({MODEL_FILE: model} if model else {}), own_files)
+
+
+def own_files(folder: Path) -> tuple[str, ...]:
+    """Return the names of the files that a saved network consists of; none where the folder is no network's."""
+    try:
+        card = load_card(folder)
+    except (OSError, ValueError):
+        return ()
+    return (WEIGHTS_FILE, CARD_FILE, *([MODEL_FILE] if card.model_sha256 else []))
 
 
 def load_card(folder: Path) -> Card:
