@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import gymnasium
@@ -13,13 +14,14 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from numpy.typing import NDArray
 
 from card_envs.engine.legality import IllegalMove
+from card_envs.envs.aec import CardEnv
 from card_envs.envs.rendering import rendered
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Turn
 from card_envs.opponents.scripted import RandomPolicy
-from tests.conftest import short_options
+from tests.conftest import play_randomly, short_options
 from tests.test_environments import gymnasium_id
 
 
@@ -200,18 +202,119 @@ def test_illegal_moves_can_be_errors(game: Game) -> None:
 
 
 def test_what_is_wrong_is_said(game: Game) -> None:
-    for wrong in ({"autoreset_mode": "Disabled"}, {"illegal_move": "ignore"}, {"render_mode": "human"}, {"seat": 9}):
+    for wrong in ({"autoreset_mode": "Sometimes"}, {"illegal_move": "ignore"}, {"render_mode": "human"}, {"seat": 9}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             VectorSeatEnv(game.name, **wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no_such_option"):
         VectorSeatEnv(game.name, no_such_option=1)
     env = make(game, 2)
-    with pytest.raises(ValueError, match="deal"):
-        env.reset(options={"deal": {}})
+    with pytest.raises(gymnasium.error.ResetNeeded, match="of all tables"):
+        env.reset(options={"reset_mask": np.array([True, False])})
     env.reset(seed=1)
+    before = pickle.dumps(env)
+    for options, what in (
+        ({"deal": {}}, "deal"),
+        ({"deal": [None]}, "deal: expected one, or 2, got 1"),
+        ({"deal": [None, {}]}, "deal"),
+        ({"reset_mask": [True, False]}, "reset_mask: expected bools"),
+        ({"reset_mask": np.zeros(2, np.bool_)}, "at least one"),
+        ({"reset_mask": np.ones(3, np.bool_)}, "reset_mask"),
+        ({"reset_mask": np.ones(2)}, "reset_mask"),
+        ({"shuffle": True}, "unknown key"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            env.reset(options=options)
+        assert pickle.dumps(env) == before
     for actions in (np.zeros(3, np.int64), np.zeros(2)):
         with pytest.raises(ValueError, match="2 whole numbers"):
             env.step(actions)
+
+
+def test_seeds_may_be_left_out_for_some_tables(game: Game) -> None:
+    """As in Gymnasium's own: None at a table goes on with its stream, or begins with one that nobody can guess."""
+    env = make(game, 3, opponents="greedy")
+    env.reset(seed=[1, 2, 3])
+    given = env.states.copy()
+    env.reset(seed=[1, None, 3])
+    assert [bool(equal) for equal in env.states == given] == [True, False, True]
+    fresh = [make(game, 3, opponents="greedy") for _ in range(2)]
+    for one in fresh:
+        one.reset(seed=[None, 2, None])
+    assert [bool(equal) for equal in fresh[0].states == fresh[1].states] == [False, True, False]
+    for deterministic in fresh:
+        deterministic.reset(seed=[1, 2, 3])
+        assert np.array_equal(deterministic.states, given)
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_some_tables_are_reset(game: Game, mode: AutoresetMode) -> None:
+    """The others stay as they are; what comes is what a reset of all would bring there."""
+    env, whole = (make(game, 4, autoreset_mode=mode) for _ in range(2))
+    assert env.autoreset_mode is mode is env.metadata["autoreset_mode"]
+    obs, info = env.reset(seed=5)
+    for _ in range(3):
+        actions = info["action_mask"].argmax(axis=1)
+        actions[0] = -1  # the episode ends there
+        before = obs, *env.step(actions)
+        obs, terminated, info = before[1], before[3], before[5]
+        chosen = np.array([True, False, False, True])
+        options = {"reset_mask": chosen, "deal": None}
+        seen, info = env.reset(seed=7, options=options)
+        assert set(options) == {"reset_mask", "deal"}  # the caller's
+        assert np.array_equal(seen[chosen], whole.reset(seed=7)[0][chosen])
+        assert np.array_equal(seen[~chosen], obs[~chosen])
+        assert info["action_mask"].any(axis=1).all() or mode is not AutoresetMode.SAME_STEP
+        obs = seen
+        assert terminated[0]
+
+
+def test_without_autoreset_ended_tables_have_to_be_reset(game: Game) -> None:
+    env = make(game, 3, autoreset_mode="Disabled")
+    _, info = env.reset(seed=5)
+    actions = info["action_mask"].argmax(axis=1)
+    actions[1] = -1
+    _, rewards, terminated, _, info = env.step(actions)
+    assert terminated.tolist() == [False, True, False] and rewards[1] < 0 and not info["action_mask"][1].any()
+    before = pickle.dumps(env)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="at table 1 is over; reset"):
+        env.step(info["action_mask"].argmax(axis=1))
+    assert pickle.dumps(env) == before
+    _, info = env.reset(options={"reset_mask": terminated})
+    _, rewards, *_ = env.step(info["action_mask"].argmax(axis=1))
+    assert info["action_mask"].any(axis=1).all()
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
+    """At all tables, or at each its own; move for move what the single environment plays on these deals."""
+    chosen = short_options(game) if short else {}
+    records = []
+    for seed in (1, 2):
+        single = CardEnv(game, **chosen)
+        single.reset(seed=seed)
+        records.append(play_randomly(single, seed, 200).record().deal)
+    env = VectorSeatEnv(game.name, 3, **chosen)
+    singles = [SingleSeatEnv(game.name, **chosen) for _ in range(3)]
+    for deals in ([records[0]] * 3, [records[0], None, records[1]]):
+        obs, info = env.reset(seed=[4, 5, 6], options={"deal": deals[0] if deals.count(deals[0]) == 3 else deals})
+        over = np.zeros(3, np.bool_)
+        shown = 0
+        for i, deal in enumerate(deals):
+            seen, _ = singles[i].reset(seed=0, options=None if deal is None else {"deal": deal})
+            over[i] = deal is None
+            assert over[i] or np.array_equal(obs[i], seen)
+        num_packs = env._num_packs.copy()
+        for _ in range(100):
+            actions = info["action_mask"].argmax(axis=1)
+            obs, rewards, terminated, _, info = env.step(actions)
+            for i in np.flatnonzero(~over):
+                seen, reward, over[i], _, _ = singles[i].step(actions[i])
+                assert (rewards[i], terminated[i]) == (reward, over[i])
+                # Behind the packs of the record each environment deals from a stream of its own.
+                over[i] = over[i] or (num_packs[i] > 0 and env._num_packs[i] == 0)
+                assert over[i] or np.array_equal(obs[i], seen)
+                shown += 1
+        assert shown > 3
 
 
 def test_rendering(game: Game) -> None:

@@ -23,6 +23,7 @@ from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs.aec import ObsDtype, observation_box, worst_reward
 from card_envs.envs.rendering import check_render_mode, rendered
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
+from card_envs.files import brief
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
 from card_envs.opponents.policy import moves_of, sealed, turn_of_states
@@ -30,22 +31,21 @@ from card_envs.opponents.policy import moves_of, sealed, turn_of_states
 Indices = Int64s
 VectorRenderMode = Literal["ansi", "rgb_array"]
 VECTOR_RENDER_MODES: tuple[VectorRenderMode, ...] = ("ansi", "rgb_array")
-RESETS = (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP)
 
 
 def play_at(
-    first: int, last: int, states: NDArray[Any], tables: Indices, actions: Indices, payees: Int8s, paid: Any
+    first: int, last: int, states: NDArray[Any], tables: Indices, actions: Indices, payees: Int8s, paid: Any, packs: Any
 ) -> None:
     """Play `actions` [n] at the tables numbered `tables` [n] and deal on; ended episodes stay as they are.
 
-    What a table's seat `payees` [B] gets is added to `paid` [B].
+    What a table's seat `payees` [B] gets is added to `paid` [B]. Where given `packs` [B] are left, nothing is dealt.
     """
     for k in range(first, last):
         i = tables[k]
         state = states[i]
         play(state, actions[k])
         paid[i] += state.rewards[payees[i]]
-        while state.needs_deal and not state.over:
+        while state.needs_deal and not state.over and packs[i] == 0:
             deal_next(state)
 
 
@@ -58,6 +58,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
     `step` and `reset` raise RuntimeError while another thread is inside.
 
     Attributes:
+        autoreset_mode: what happens where an episode ends.
         seat: [n] int8, the learner's seat at each table; a copy.
         states: [n] records of the game's State, hidden cards included; a view, not a copy.
     """
@@ -84,8 +85,9 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             seat: the learner's seat; "random": drawn anew for each episode.
             autoreset_mode: "SameStep": a table whose episode ended shows its next one at once; the last observation
                 and info are in `infos["final_obs"]` and `infos["final_info"]`. "NextStep": it shows the last
-                observation, and the next step there ignores the action and begins anew, as Gymnasium's own vector
-                wrappers want it.
+                observation, and the next step there ignores the action and begins the next episode, as Gymnasium's
+                own vector wrappers want it. "Disabled": it shows the last observation, and has to be reset before the
+                next step: `reset(options={"reset_mask": terminated})`.
             illegal_move: "terminate": the episode ends with the worst score that one deal can bring (-1 with
                 `reward="win"`). "raise": `IllegalMove`, and nothing has happened.
             render_mode: "ansi": `render` returns a text for each table. "rgb_array": a picture [H, W, 3] uint8 for
@@ -94,9 +96,11 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
                 then float; the mask stays int8.
             options: of the game, see its `options.py`.
         """
-        known = isinstance(autoreset_mode, (str, AutoresetMode))
-        if not known or autoreset_mode not in (*RESETS, *(mode.value for mode in RESETS)):
-            raise ValueError(f'autoreset_mode: expected "SameStep" or "NextStep", got {autoreset_mode!r}')
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            modes = " or ".join(f'"{mode.value}"' for mode in AutoresetMode)
+            raise ValueError(f"autoreset_mode: expected {modes}, got {brief(autoreset_mode)}") from None
         one_of(illegal_move, ("terminate", "raise"), "illegal_move")
         one_of(render_mode, (None, *VECTOR_RENDER_MODES), "render_mode")
         check_render_mode(render_mode)
@@ -110,11 +114,10 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self.num_envs = num_envs
         self.illegal_move = illegal_move
         self.render_mode: VectorRenderMode | None = render_mode
-        self._same_step = AutoresetMode(autoreset_mode) == AutoresetMode.SAME_STEP
         self.metadata = {
             "render_modes": [*VECTOR_RENDER_MODES],
             "render_fps": 1,
-            "autoreset_mode": AutoresetMode(autoreset_mode),
+            "autoreset_mode": self.autoreset_mode,
         }
         self.single_observation_space = observation_box(self.game, obs_dtype)
         self._obs_dtype = np.dtype(obs_dtype)
@@ -128,7 +131,9 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self._blank = np.zeros(1, rules.STATE)
         self._blank[0] = rules.new_state(validated)
         self._holder = Holder()
-        self._resting = np.zeros(num_envs, np.bool_)  # episode over; the next step begins anew
+        self._resting = np.zeros(num_envs, np.bool_)  # episode over, and the next one not begun
+        self._packs: dict[int, list[Int8s]] = {}  # what is to be dealt, by table; after that the table's own stream
+        self._num_packs = np.zeros(num_envs, np.int64)  # the same for `play_at`
         self._rng: np.random.Generator | None = None  # of the opponents
 
     @property
@@ -141,37 +146,95 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
 
     @exclusive
     def reset(
-        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], Info]:
-        """Deal at every table.
+        """Deal at every table, or at some.
 
         Args:
             seed: of all tables, or one for each: the deals are then those of the PettingZoo environment with that
                 seed. None goes on with the streams at hand.
-            options: none.
+            options: `"reset_mask"`: [n] bool, the tables that are reset; the others stay as they are, and so do the
+                draws of the opponents. `"deal"`: as for the PettingZoo environment, one for all tables that are reset,
+                or a list of n in which None deals at random.
+
+        Raises:
+            ValueError: a malformed seed, mask or deal, or an unknown key; the environment stays as it was.
+            gymnasium.error.ResetNeeded: the first reset has to be of all tables.
         """
-        known_keys(options, (), "reset options")
+        given = known_keys(options, ("reset_mask", "deal"), "reset options")
+        chosen = self._mask_of(given.get("reset_mask"))
+        if self._rng is None and not chosen.all():
+            raise gymnasium.error.ResetNeeded(f"{self.game.name}: the first reset has to be of all tables")
+        packs = self._packs_of(given.get("deal"))
         if seed is None and self._rng is None:
             seed = new_seed()
-        if seed is None:
-            keys = self.states["rng"].copy()
-        elif isinstance(seed, (str, bytes)) or not isinstance(seed, (Sequence, np.ndarray)):
-            number = seed_number(seed)
-            keys = table_keys(number, np.arange(self.num_envs))
-            self._seed_others(number)
-        else:
-            if len(seed) != self.num_envs:
-                raise ValueError(f"seed: expected one, or {self.num_envs}, got {len(seed)}")
-            numbers = [seed_number(one) for one in seed]
-            keys = np.concatenate([table_keys(one, np.zeros(1)) for one in numbers])
-            self._seed_others(numbers)
-        self._resting[:] = False
-        self._begin(np.arange(self.num_envs), keys)
+        keys, others = self._keys_of(seed)
+        if others is not None and chosen.all():
+            self.np_random = np.random.default_rng(others)
+            self._rng = sealed(self.np_random)
+        self._resting[chosen] = False
+        tables = np.flatnonzero(chosen)
+        for i in tables.tolist():
+            self._set_packs(i, packs[i])
+        self._begin(tables, keys[tables])
         return self._look()
 
-    def _seed_others(self, seed: int | list[int]) -> None:
-        self.np_random = np.random.default_rng(seed)
-        self._rng = sealed(self.np_random)
+    def _mask_of(self, mask: Any) -> NDArray[np.bool_]:
+        """[n] bool, the tables that are meant. Raises ValueError."""
+        if mask is None:
+            return np.ones(self.num_envs, np.bool_)
+        fits = isinstance(mask, np.ndarray) and mask.shape == (self.num_envs,) and mask.dtype == np.bool_
+        if not fits or not mask.any():
+            raise ValueError(
+                f"reset_mask: expected bools [{self.num_envs}], at least one of them True; got {mask!r:.80}"
+            )
+        return mask.copy()
+
+    def _packs_of(self, deals: Any) -> list[list[Int8s]]:
+        """The packs that are to be dealt at each table. Raises ValueError."""
+        if isinstance(deals, (list, tuple)):
+            if len(deals) != self.num_envs:
+                raise ValueError(f"deal: expected one, or {self.num_envs}, got {len(deals)}")
+        else:
+            deals = [deals] * self.num_envs
+        return [[] if deal is None else self.game.view.parse_deal(self._blank[0], deal) for deal in deals]
+
+    def _keys_of(self, seed: Any) -> tuple[NDArray[np.uint64], int | list[int] | None]:
+        """[n] keys of the tables' streams, and what the opponents' draws are seeded with. Raises ValueError."""
+        keys = self.states["rng"].copy()
+        if seed is None:
+            return keys, None
+        if isinstance(seed, (str, bytes)) or not isinstance(seed, (Sequence, np.ndarray)):
+            number = seed_number(seed)
+            return table_keys(number, np.arange(self.num_envs)), number
+        if len(seed) != self.num_envs:
+            raise ValueError(f"seed: expected one, or {self.num_envs}, got {len(seed)}")
+        if self._rng is None:  # where the tables begin is no secret
+            keys = table_keys(new_seed(), np.arange(self.num_envs))
+        numbers = [None if one is None else seed_number(one) for one in seed]
+        for i, one in enumerate(numbers):
+            if one is not None:
+                keys[i] = table_keys(one, np.zeros(1))[0]
+        return keys, [int(keys[i]) if one is None else one for i, one in enumerate(numbers)]
+
+    def _set_packs(self, i: int, packs: list[Int8s]) -> None:
+        self._num_packs[i] = len(packs)
+        self._packs.pop(i, None)
+        if packs:
+            self._packs[i] = list(packs)
+
+    def _deal_given(self, i: int) -> None:
+        """Deal the pack that comes next at a table; further ones, at last from its stream, until a decision is due."""
+        state = self.states[i]
+        while True:
+            if self._num_packs[i]:
+                pack, *rest = self._packs[i]
+                bind(kernels.arrange_table, self.game)(self.states, i, pack)
+                self._set_packs(i, rest)
+            else:
+                bind(kernels.deal_table, self.game)(self.states, i)
+            if state.over or not state.needs_deal:
+                return
 
     @exclusive
     def step(
@@ -182,9 +245,15 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         Raises:
             IllegalMove: with `illegal_move="raise"`, naming the first table; nothing has happened then. Also where an
                 opponent plays an illegal action: that is a fault of the opponent.
+            gymnasium.error.ResetNeeded: before `reset`; with `autoreset_mode="Disabled"` also where an episode is over.
         """
         self._check_reset()
         actions = whole_numbers(actions, self.num_envs)
+        if self.autoreset_mode == AutoresetMode.DISABLED and self._resting.any():
+            over = ", ".join(map(str, np.flatnonzero(self._resting)[:5]))
+            raise gymnasium.error.ResetNeeded(
+                f"{self.game.name}: the episode at table {over} is over; reset with options={{'reset_mask': ended}}"
+            )
         illegal = ~self._tables.are_legal(actions) & ~self._resting
         if self.illegal_move == "raise" and illegal.any():
             i = int(illegal.argmax())
@@ -196,7 +265,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self._begin_again(self._resting)
         ended = illegal | self.states["over"]
         infos: Info = {}
-        if self._same_step:
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
             if ended.any():
                 infos = self._last_look(ended)
             self._begin_again(ended)
@@ -210,7 +279,10 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
 
     def _play(self, tables: Indices, actions: Indices, paid: NDArray[np.float64]) -> None:
-        bind(play_at, self.game)(0, len(tables), self.states, tables, actions, self._seat, paid)
+        bind(play_at, self.game)(0, len(tables), self.states, tables, actions, self._seat, paid, self._num_packs)
+        if self._packs:
+            for i in tables[self.states["needs_deal"][tables] & ~self.states["over"][tables]].tolist():
+                self._deal_given(i)
 
     def _play_others(self, tables: Indices, paid: NDArray[np.float64]) -> None:
         """Play the other seats' moves at these tables until it is the learner's turn, or the end; `paid` adds up."""
@@ -232,6 +304,8 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
 
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
         tables = np.flatnonzero(which)
+        for i in tables.tolist() if self._packs else ():
+            self._set_packs(i, [])  # of the episode that has ended
         self._begin(tables, self.states["rng"][tables])
 
     def _begin(self, tables: Indices, keys: NDArray[np.uint64]) -> None:
@@ -240,6 +314,11 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             dealt = np.repeat(self._blank, len(tables))
             bind(kernels.reset_tables, self.game)(0, len(tables), dealt, keys)
             self.states.put(tables, dealt)
+            for i, key in zip(tables.tolist(), keys) if self._packs else ():
+                if self._num_packs[i]:
+                    self.states[i] = self._blank[0]
+                    self.states[i].rng = key
+                    self._deal_given(i)
             if self._seat_option == "random":
                 self._seat[tables] = hash_each(dealt["rng"]) % np.uint64(self.game.rules.NUM_SEATS)
             self._play_others(tables, np.zeros(self.num_envs))
