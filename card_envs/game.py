@@ -265,7 +265,8 @@ class OptionalBot(Protocol):
 class View(Protocol):
     """What a `view.py` offers: names, text, JSON. Nothing here is compiled."""
 
-    SCHEMA: dict[str, Any]  # JSON schema of `view`
+    View: Any  # the pydantic model of `view`
+    SCHEMA: dict[str, Any]  # its JSON schema
     SEAT_NAMES: tuple[str, ...]  # what a seat calls itself and the others, clockwise
 
     def move_text(self, state: State, action: int) -> str:

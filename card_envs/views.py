@@ -22,6 +22,8 @@ Model = TypeVar("Model", bound=BaseModel)
 VERSION: Literal[1] = 1  # of all views: higher where a key changes its meaning or is no longer understood
 MOST_ENTRIES = 1000  # of any list or object in a view
 DEEPEST = 8
+Amount = Annotated[int, Field(ge=0, le=1000)]  # of cards, tricks or bids: no picture of more is drawn
+Points = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]  # far beyond what an episode can bring
 Version = Annotated[Literal[1], Field(description="of this form of a view")]
 
 

@@ -78,7 +78,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
         assert any(all(np.array_equal(found[name], one[name]) for name in one) for one in weights)
         checkpoint.read(checkpoint.previous(saved))
         verify(GameRecord.load(record))
-        half_written += any(path.name.startswith(LEFTOVER) for path in tmp_path.iterdir())
+        half_written += any(LEFTOVER.fullmatch(path.name) for path in tmp_path.iterdir())
     print(f"100 kills while saving, {half_written} of them after one that left something half-written beside")
     assert half_written
 

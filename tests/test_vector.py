@@ -296,7 +296,7 @@ def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
     env = VectorSeatEnv(game.name, 3, **chosen)
     singles = [SingleSeatEnv(game.name, **chosen) for _ in range(3)]
     for deals in ([records[0]] * 3, [records[0], None, records[1]]):
-        obs, info = env.reset(seed=[4, 5, 6], options={"deal": deals[0] if deals.count(deals[0]) == 3 else deals})
+        obs, info = env.reset(seed=[4, 5, 6], options={"deal": deals[0] if deals[1] else deals})
         over = np.zeros(3, np.bool_)
         shown = 0
         for i, deal in enumerate(deals):
@@ -307,7 +307,7 @@ def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
         for _ in range(100):
             actions = info["action_mask"].argmax(axis=1)
             obs, rewards, terminated, _, info = env.step(actions)
-            for i in np.flatnonzero(~over):
+            for i in np.flatnonzero(~over).tolist():
                 seen, reward, over[i], _, _ = singles[i].step(actions[i])
                 assert (rewards[i], terminated[i]) == (reward, over[i])
                 # Behind the packs of the record each environment deals from a stream of its own.

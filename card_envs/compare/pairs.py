@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
 from card_envs.compare.tables import Played, Watch, new_tables, play_out
 from card_envs.compare.tallies import sums_of
+from card_envs.engine.buffers import check_game, seed_number, whole_number
 from card_envs.game import Game, Int8s
-from card_envs.opponents.policy import Policy
+from card_envs.opponents.policy import Policy, check_policy
 
+MOST_PAIRS = 1 << 24
 PAIRS_AT_ONCE = 1024
 MIN_PAIRS_AT_ONCE = 16
 WON = "won"  # how a game for one calls the end of a won episode
@@ -131,8 +133,7 @@ def join(parts: Sequence[Part]) -> Part:
 
 def chunks(pairs: int) -> list[NDArray[np.int64]]:
     """The numbers of the deals in the portions in which they are played, the same for any number of processes."""
-    if pairs < 1:
-        raise ValueError(f"pairs: expected at least 1, got {pairs}")
+    pairs = whole_number(pairs, 1, MOST_PAIRS, "pairs")
     size = min(PAIRS_AT_ONCE, max(MIN_PAIRS_AT_ONCE, -(-pairs // 32)))
     return [np.arange(start, min(start + size, pairs)) for start in range(0, pairs, size)]
 
@@ -250,8 +251,14 @@ def play_pairs(
         seed: of deals and policies.
         options: of the game; rewards are in points unless they say otherwise.
         progress: called with the number of pairs finished since the last call.
+
+    Raises:
+        ValueError: an argument is none of these, or a policy fails.
     """
-    match = Match(game, (first, second), None, seed, options or {})
+    check_game(game)
+    for policy, where in ((first, "first"), (second, "second")):
+        check_policy(policy, where)
+    match = Match(game, (first, second), None, seed_number(seed), options or {})
     parts = []
     for numbers in chunks(pairs):
         parts.append(match.play(numbers))

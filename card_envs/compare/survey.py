@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from card_envs.compare.estimates import Estimate, as_json, estimate, share, share_of
 from card_envs.compare.tables import Played, new_tables, play_out
 from card_envs.compare.tallies import Tallied, sums_of, tallied
+from card_envs.engine.buffers import check_game, seed_number, whole_number
 from card_envs.game import Game, Int8s
-from card_envs.opponents.policy import Policy
+from card_envs.opponents.policy import Policy, check_policy
 
 TABLES_AT_ONCE = 4096
+MOST_EPISODES = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,10 @@ def counts(
     game: Game, policy: Policy, episodes: int, seed: int = 0, options: dict[str, Any] | None = None
 ) -> Iterator[Count]:
     """The same as it goes on: what has been seen so far, after each portion of the episodes."""
-    if episodes < 1:
-        raise ValueError(f"episodes: expected at least 1, got {episodes}")
+    check_game(game)
+    check_policy(policy, "policy")
+    whole_number(episodes, 1, MOST_EPISODES, "episodes")
+    seed = seed_number(seed)
     count = Count()
     for start in range(0, episodes, TABLES_AT_ONCE):
         numbers = np.arange(start, min(start + TABLES_AT_ONCE, episodes))

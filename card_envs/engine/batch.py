@@ -14,6 +14,7 @@ from card_envs.engine import kernels
 from card_envs.engine.buffers import (
     INT8,
     INT64,
+    MAX_TABLES,
     UINT64,
     Fixed,
     Kinds,
@@ -48,7 +49,6 @@ Result = TypeVar("Result")
 # Handing work to threads costs about 50 microseconds; below this many tables for each it does not pay.
 MIN_TABLES_A_THREAD = 4096
 MAX_DECISIONS = (1 << 63) - 1
-MAX_TABLES = 1 << 40
 
 
 def undealt(

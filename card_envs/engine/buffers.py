@@ -17,11 +17,13 @@ from card_envs.game import Game
 
 INT8, INT64, UINT64, FLOAT32 = (np.dtype(kind) for kind in (np.int8, np.int64, np.uint64, np.float32))
 
+MAX_TABLES = 1 << 40
+
 
 def checked(
     name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool = True
 ) -> NDArray[Any]:
-    """The array itself, if compiled code may have it.
+    """The array itself, if compiled code may have it; of a read-only one, which is not `written`, a copy.
 
     Args:
         name: what messages call it.
@@ -36,12 +38,17 @@ def checked(
     if isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype:
         flags = array.flags
         if flags.carray or (not written and flags.c_contiguous and flags.aligned):
-            return array if type(array) is np.ndarray else np.asarray(array)
+            return for_loops(array if type(array) is np.ndarray else np.asarray(array))
         got = f"{'a read-only' if flags.c_contiguous else 'a strided'} one"
     else:
         got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else brief(array)
     kind = "a contiguous, writable array" if written else "a contiguous array"
     raise ValueError(f"{name}: expected {kind} of {dtype.name} with shape {shape}, got {got}")
+
+
+def for_loops(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a contiguous array, or a copy if it is read-only: for that, loops would be compiled once more."""
+    return array if array.flags.carray else array.copy()
 
 
 Kinds = dict[str, tuple[tuple[int, ...], type[np.generic]]]  # arrays by name: shape and type

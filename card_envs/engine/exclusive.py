@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from threading import get_ident
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -53,4 +53,4 @@ def exclusive(
         finally:
             holder.leave()
 
-    return alone
+    return cast(Callable[Concatenate[Owner, Arguments], Result], alone)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.engine.buffers import for_loops
 from card_envs.engine.rng import advance, below
 from card_envs.engine.sets import count, nth, some_bits
 from card_envs.game import Cards, Game, Int8s, Int64s, UInt64s
@@ -116,7 +117,7 @@ def whole_numbers(actions: Any, number: int) -> Int64s:
         raise ValueError(f"actions: expected {number} whole numbers: {error}") from None
     if actions.shape != (number,) or actions.dtype.kind not in "iu":
         raise ValueError(f"actions: expected {number} whole numbers, got {actions.dtype} of shape {actions.shape}")
-    return np.ascontiguousarray(actions, np.int64)
+    return for_loops(np.ascontiguousarray(actions, np.int64))
 
 
 def is_legal(mask: Int8s, action: int) -> bool:

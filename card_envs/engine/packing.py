@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import Fixed, check_game
+from card_envs.engine.buffers import Fixed, check_game, for_loops
 from card_envs.engine.compile import bind
 from card_envs.engine.legality import WORD, own_bits, words
 from card_envs.engine.sets import set_bits, some_bits
+from card_envs.files import brief
 from card_envs.game import Field, Game, Int8s, Int64s, UInt64s, total
 
 Rows = TypeVar("Rows")  # an array or a torch tensor
@@ -94,7 +95,8 @@ class Planes:
         rows = _checked(rows, np.ndarray, "int8", self.size)
         found = np.zeros((*rows.shape[:-1], self.num_bytes), np.uint8)
         flat, flat_found = rows.reshape(-1, self.size), found.reshape(-1, self.num_bytes)
-        bind(pack_rows)(0, len(flat), np.ascontiguousarray(flat), self.runs, self.lows, flat_found.view(np.uint64))
+        flat = for_loops(np.ascontiguousarray(flat))
+        bind(pack_rows)(0, len(flat), flat, self.runs, self.lows, flat_found.view(np.uint64))
         return found
 
     def unpacked(self, rows: Any) -> Any:
@@ -105,7 +107,7 @@ class Planes:
             return torch.from_numpy(self.unpacked(rows.numpy())) if rows.device.type == "cpu" else self.on_device(rows)
         rows = _checked(rows, np.ndarray, "uint8", self.num_bytes)
         found = np.empty((*rows.shape[:-1], self.size), np.int8)
-        flat = np.require(rows.reshape(-1, self.num_bytes), requirements="C")
+        flat = for_loops(np.ascontiguousarray(rows.reshape(-1, self.num_bytes)))
         if flat.ctypes.data % 8:
             flat = flat.copy()
         bind(unpack_rows)(0, len(flat), flat.view(np.uint64), self.runs, self.lows, found.reshape(-1, self.size))
@@ -128,11 +130,14 @@ class Planes:
 
 def _checked(rows: Any, kind: Any, dtype: str, size: int) -> Any:
     """The rows themselves. Raises ValueError where they are of another kind."""
-    if isinstance(rows, kind) and str(rows.dtype) == dtype and tuple(rows.shape[-1:]) == (size,):
+    if not isinstance(rows, kind):
+        got = brief(rows)
+    elif str(rows.dtype) != dtype or tuple(rows.shape[-1:]) != (size,):
+        got = f"{rows.dtype} {(*rows.shape,)}"
+    else:
         return rows
     expected = f"expected {'an array' if kind is np.ndarray else 'a tensor'} of {dtype} with shape (..., {size})"
-    shape = getattr(rows, "shape", None)
-    raise ValueError(f"{expected}, got {rows!r:.80}" if shape is None else f"{expected}, got {rows.dtype} {(*shape,)}")
+    raise ValueError(f"{expected}, got {got}")
 
 
 # Loops

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.buffers import INT8, Fixed, check_game, checked, whole_number
+from card_envs.engine.buffers import INT8, MAX_TABLES, Fixed, check_game, checked, whole_number
 from card_envs.engine.compile import bind, bind_bot
 from card_envs.engine.rng import table_keys
+from card_envs.files import brief
 from card_envs.game import Game, Int8s, State
 
 
@@ -69,7 +70,8 @@ class Table(Fixed):
         return Table(self.game, self.state)
 
     def seed(self, seed: int, table: int = 0) -> None:
-        """Key the table's stream and end its episode, so that the next deal begins one."""
+        """Key the table's stream and end its episode, so that the next deal begins one. Raises ValueError."""
+        table = whole_number(table, 0, MAX_TABLES - 1, "table")
         self.state.rng = table_keys(seed, np.array([table]))[0]
         self.state.over = self.state.needs_deal = True
 
@@ -125,7 +127,7 @@ class Table(Fixed):
 def _restore(game: Game, state: bytes) -> Table:
     check_game(game)
     if not isinstance(state, bytes) or len(state) != game.rules.STATE.itemsize:
-        raise ValueError(f"state: expected {game.rules.STATE.itemsize} bytes, got {len(state)}")
+        raise ValueError(f"state: expected {game.rules.STATE.itemsize} bytes, got {brief(state)}")
     return Table(game, np.frombuffer(state, game.rules.STATE)[0])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from card_envs.engine.buffers import whole_number
 from card_envs.envs.aec import CardEnv
+from card_envs.files import brief
 from card_envs.games import get_game
 from card_envs.record import GameRecord
 
@@ -11,11 +13,16 @@ def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
     """An environment in which the first `num_moves` moves of a record (default all) have been played.
 
     Raises:
-        ValueError: another version of the rules, or a move that is illegal at its place.
+        ValueError: no record, another version of the rules, or options, a deal or a move that don't fit the game.
     """
+    if not isinstance(record, GameRecord):
+        raise ValueError(f"record: expected a GameRecord, as GameRecord.load(path) reads it, got {brief(record)}")
+    if num_moves is not None:
+        num_moves = whole_number(num_moves, 0, None, "num_moves")
     game = get_game(record.game)
     if game.version != record.version:
         raise ValueError(f"record of {game.name} version {record.version}; these are the rules of {game.version}")
+    game.validated(record.options)  # what only `CardEnv` takes is no option
     env = CardEnv(game, illegal_move="raise", **record.options)
     env.reset(seed=0, options={"deal": record.deal})
     for number, move in enumerate(record.moves[:num_moves]):

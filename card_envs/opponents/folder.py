@@ -27,6 +27,7 @@ from card_envs.opponents.network import (
     Architecture,
     TrainedPolicy,
     Weights,
+    check_weights,
     hidden_sizes,
     weight_shapes,
 )
@@ -284,12 +285,10 @@ def _load(
         shapes = weight_shapes([rules.FULL_SIZE, *card.hidden, 1])
     elif card.architecture != "onnx":
         shapes = KINDS[card.architecture].shapes(game, card.hidden)
-    found = {name: tensor.shape for name, tensor in tensors.items()}
-    if found != shapes:
-        differing = sorted(set(found.items()) ^ set(shapes.items()))
-        raise ValueError(f"{folder}: {WEIGHTS_FILE} does not hold the network of the card: see {differing[0][0]}")
-    if not all(tensor.dtype in (np.float16, np.float32) and np.isfinite(tensor).all() for tensor in tensors.values()):
-        raise ValueError(f"{folder}: {WEIGHTS_FILE}: weights must be finite float16 or float32")
+    try:
+        check_weights(tensors, shapes)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {WEIGHTS_FILE} does not hold the network of the card: {error}") from None
     results = golden.get(RESULTS[kind], np.zeros(()))
     if not 0 < (results.shape[0] if results.ndim else 0) <= MAX_GOLDEN_ROWS:
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing or too many")

@@ -122,7 +122,7 @@ def checked_scratch(game: Game, mover: Mover) -> MoverScratch:
     inner, outer = np.shape(mover.second) if np.ndim(mover.second) == 2 else (1, 1)
     seen, moves = rules.OBS_SIZE + rules.NUM_ACTIONS, len(scale)
     shapes = (seen, inner), (moves, inner), (inner,), (inner, outer), (outer,), (outer,), (2,)
-    for name, weights, shape in zip(Mover._fields, mover, shapes):
+    for name, weights, shape in zip(Mover._fields, mover, shapes, strict=True):
         checked(f"network: {name}", weights, shape, FLOAT32, written=False)
     base, one = np.zeros((2, inner), np.float32)
     two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import INT8, checked
+from card_envs.engine.buffers import INT8, check_game, checked, truth
+from card_envs.files import brief
 from card_envs.game import Field, Game, Rules, bounds, total
 from card_envs.opponents.afterstates import Afterstates, move_fields
 from card_envs.opponents.mover import Mover
@@ -82,14 +83,16 @@ class TrainedPolicy(LogitsPolicy):
     architecture: ClassVar[Architecture]
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
-        super().__init__(sampled)
+        check_game(game)
+        super().__init__(truth(sampled, "sampled"))
+        check_weights(weights, self.shapes(game, hidden_sizes(weights)))
         self.game = game
         self.weights = weights
 
     @staticmethod
     def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the tensors of such a network with these hidden layers."""
-        raise NotImplementedError
+        """Names and shapes of the tensors of such a network with these hidden layers; none if it holds no tensors."""
+        return {}
 
     @property
     def reads_moves(self) -> bool:
@@ -200,7 +203,7 @@ class AfterstatePolicy(TrainedPolicy):
     @staticmethod
     def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
         shapes = weight_shapes([total(input_fields(game.rules)), *hidden, 1])
-        return shapes | {"move.weight": (hidden[0], total(move_fields(game.rules))), "own": (1,)}
+        return shapes | {"move.weight": (*hidden[:1], total(move_fields(game.rules))), "own": (1,)}
 
     @property
     def num_entries(self) -> int:
@@ -285,9 +288,21 @@ def layers_of(weights: Weights) -> Layers:
 
 
 def hidden_sizes(weights: Weights) -> list[int]:
-    """The sizes of the hidden layers of stored weights."""
-    layers = sum(name.endswith(".bias") for name in weights)
-    return [len(weights[f"layer{i}.bias"]) for i in range(layers - 1)]
+    """The sizes of the hidden layers of stored weights. Raises ValueError where they are no arrays by name."""
+    if not isinstance(weights, Mapping) or not all(isinstance(tensor, np.ndarray) for tensor in weights.values()):
+        raise ValueError(f"weights: expected arrays by name, got {brief(weights)}")
+    layers = sum(str(name).endswith(".bias") for name in weights)
+    return [np.size(weights.get(f"layer{i}.bias", ())) for i in range(layers - 1)]
+
+
+def check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Raise ValueError where stored weights have other names, shapes or types, or are not finite."""
+    found = {name: tensor.shape for name, tensor in weights.items()}
+    if found != shapes:
+        name = min((str(name) for name, _ in set(found.items()) ^ set(shapes.items())))
+        raise ValueError(f"weights: {name}: expected {shapes.get(name, 'none')}, got {found.get(name, 'none')}")
+    if not all(tensor.dtype in (np.float16, np.float32) and np.isfinite(tensor).all() for tensor in weights.values()):
+        raise ValueError("weights: expected finite float16 or float32")
 
 
 def through(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:

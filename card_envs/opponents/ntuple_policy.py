@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import FLOAT32, checked
+from card_envs.engine.buffers import for_loops
 from card_envs.engine.compile import bind
 from card_envs.game import Game, Int8s, Int64s
 from card_envs.opponents.afterstates import PLAYER, Afterstates
@@ -31,8 +31,7 @@ class NTuplePolicy(TrainedPolicy):
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         """Take weights named and shaped as in `shapes`, in float16 or float32."""
         super().__init__(game, weights, sampled)
-        self.table = np.ascontiguousarray(weights["weights"], np.float32)
-        checked("weights", self.table, (planner_of(game).NUM_WEIGHTS,), FLOAT32, written=False)
+        self.table = for_loops(np.ascontiguousarray(weights["weights"], np.float32))
         self.remembered = Remembered(game)
 
     @staticmethod

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.files import brief
 from card_envs.game import Game
-from card_envs.opponents.policy import Policy, Turn
+from card_envs.opponents.policy import Policy, Turn, check_policy
 
 
 def phase_actions(game: Game, phase: str) -> range:
@@ -28,7 +29,14 @@ class PhasedPolicy:
             actions: of the phase (see `Game.phases`).
             inside: who decides there.
             outside: who decides everywhere else.
+
+        Raises:
+            ValueError: one of them is something else.
         """
+        if not isinstance(actions, range):
+            raise ValueError(f"actions: expected a range of actions, as in Game.phases, got {brief(actions)}")
+        check_policy(inside, "inside")
+        check_policy(outside, "outside")
         self.actions = actions
         self.inside = inside
         self.outside = outside

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.buffers import FLOAT32, INT8, UINT64, checked, checked_states, truth, whole_number
+from card_envs.engine.buffers import FLOAT32, INT8, UINT64, check_game, checked, checked_states, truth, whole_number
 from card_envs.engine.compile import bind, bind_bot
 from card_envs.engine.legality import IllegalMove, illegal_move, is_legal, whole_numbers
+from card_envs.files import brief
 from card_envs.game import Game, Int8s, Int64s, legal
 from card_envs.opponents.afterstates import Afterstates, afterstates
 from card_envs.opponents.mover import Mover, move_scores
@@ -54,7 +55,8 @@ class Turn:
     """
 
     def __init__(self, game: Game, states: NDArray[Any], obs: Int8s, mask: Int8s, seat: Int8s) -> None:
-        n = len(seat)
+        check_game(game)
+        n = np.size(seat)
         self.game = game
         self.obs = checked("obs", obs, (n, game.rules.OBS_SIZE), INT8)
         self.mask = checked("mask", mask, (n, game.rules.NUM_ACTIONS), INT8)
@@ -68,8 +70,12 @@ class Turn:
         return len(self.__states)
 
     def at(self, rows: NDArray[np.intp]) -> Turn:
-        """The decisions at some of the tables: their numbers, or [n] bool."""
-        rows = np.arange(len(self))[rows]
+        """The decisions at some of the tables: their numbers [m], or [n] bool. Raises ValueError for others."""
+        n, given = len(self), np.asarray(rows)
+        are_numbers = given.dtype.kind in "iu" and (given.size == 0 or -n <= given.min() <= given.max() < n)
+        if given.ndim != 1 or not (are_numbers or given.size == 0 or (given.dtype == np.bool_ and len(given) == n)):
+            raise ValueError(f"rows: expected numbers of tables below {n}, or {n} bools, got {brief(rows)}")
+        rows = np.arange(n)[given if given.size else []]
         return Turn(self.game, self.__states.take(rows), self.obs[rows], self.mask[rows], self.seat[rows])
 
     def anew(self) -> Turn:
@@ -110,6 +116,8 @@ class Turn:
 
     def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
         """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
+        if not callable(getattr(rng, "integers", None)):
+            raise ValueError(f"rng: expected a numpy.random.Generator, got {brief(rng)}")
         worlds = np.repeat(self.__states, whole_number(k, 1, MOST_WORLDS, "k"))
         keys = checked("rng.integers", rng.integers(0, 1 << 64, len(worlds), np.uint64), (len(worlds),), UINT64)
         bind(kernels.redeal_tables, self.game)(0, len(worlds), worlds, worlds["seat"].copy(), keys)
@@ -258,6 +266,12 @@ class Opponent:
         return [Advice(texts[a], float(a == best), *(figures[a].item() for figures in tried)) for a in ranked]
 
 
+def check_policy(policy: object, where: str) -> None:
+    """Raise ValueError where a policy is meant and something else was given, such as a class or a name."""
+    if not isinstance(policy, Policy) or isinstance(policy, type):
+        raise ValueError(f"{where}: expected a Policy, with act and probabilities, got {brief(policy)}")
+
+
 def answer_of(policy: Policy, turn: Turn, ask: Callable[[], Answer]) -> Answer:
     """What a policy answers. Raises PolicyError from its own exception; IllegalMove passes."""
     try:
@@ -312,7 +326,8 @@ def name_of(policy: Policy) -> str:
 
 
 def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:
-    """The decisions at these tables."""
+    """The decisions at these tables. Raises ValueError where that is no game, or the States are not its."""
+    check_game(game)
     states = checked_states(game, states)
     n = len(states)
     obs = np.empty((n, game.rules.OBS_SIZE), np.int8)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.engine.buffers import one_of
+from card_envs.engine.compile import BOTS
 from card_envs.opponents.policy import Turn, sample
 
 
@@ -22,6 +24,8 @@ class ScriptedPolicy:
     """The player of that name in the game's `bot.py`: `trivial` or `greedy`. Deterministic."""
 
     def __init__(self, bot: str) -> None:
+        """Take the player's name. Raises ValueError where there is none of that name."""
+        one_of(bot, BOTS, "bot")
         self.bot = bot
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:

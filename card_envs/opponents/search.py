@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.buffers import UINT64, check_game, checked, truth, whole_number
 from card_envs.engine.compile import bind
+from card_envs.files import brief
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.lines import LONGEST, NO_MOVE, Lines, find_lines, new_reach, single_moves
 from card_envs.opponents.mover import Mover, line_scores
@@ -35,6 +36,7 @@ from card_envs.opponents.policy import (
     Opponent,
     Policy,
     Turn,
+    check_policy,
     name_of,
     probabilities_of,
 )
@@ -101,7 +103,11 @@ class Guide:
     plays_on: bool = False
 
     def __post_init__(self) -> None:
+        check_policy(self.policy, "guide: policy")
+        if not isinstance(self.value, ValueNetwork | None):
+            raise ValueError(f"guide: value: expected a ValueNetwork or None, got {brief(self.value)}")
         whole_number(self.horizon, 0, ALL_MOVES, "horizon")
+        truth(self.plays_on, "guide: plays_on")
         if self.plays_on and self.value is not None:
             raise ValueError("guide: who plays on plays to the end: no value network")
 
@@ -176,6 +182,8 @@ class SearchPolicy:
         self.num_worlds = whole_number(num_worlds, 1, ALL_MOVES, "num_worlds")
         threads = (os.cpu_count() or 1) if num_threads is None else num_threads
         self.num_threads = whole_number(threads, 1, None, "num_threads")
+        if not isinstance(guide, Guide | None):
+            raise ValueError(f"guide: expected a Guide or None, got {brief(guide)}")
         self.guide = guide
         if seconds is None and num_worlds == ALL_MOVES:
             raise ValueError("search: expected a number of worlds, or seconds")

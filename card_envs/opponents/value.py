@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import FLOAT32, checked
+from card_envs.engine.buffers import FLOAT32, check_game, checked
 from card_envs.game import Game, Int8s
-from card_envs.opponents.network import Weights, input_scale, weight_shapes
+from card_envs.opponents.network import Weights, check_weights, hidden_sizes, input_scale, weight_shapes
 from card_envs.opponents.sparse import add_row
 
 HIDDEN_LAYERS = 2
@@ -75,13 +75,11 @@ class ValueNetwork:
 
     def __init__(self, game: Game, weights: Weights) -> None:
         """Take weights named and shaped as in `weight_shapes` for [FULL_SIZE, H1, H2, 1], in float16 or float32."""
-        if len(weights) != 2 * (HIDDEN_LAYERS + 1):
-            raise ValueError(f"value network: expected {HIDDEN_LAYERS} hidden layers, got {len(weights) // 2 - 1}")
-        hidden = [np.size(weights.get(f"layer{i}.bias", ())) for i in range(HIDDEN_LAYERS)]
-        shapes = weight_shapes([game.rules.FULL_SIZE, *hidden, 1])
-        found = {name: np.shape(tensor) for name, tensor in weights.items()}
-        if found != shapes:
-            raise ValueError(f"value network of {game.name}: expected weights of the shapes {shapes}, got {found}")
+        check_game(game)
+        hidden = hidden_sizes(weights)
+        if len(hidden) != HIDDEN_LAYERS:
+            raise ValueError(f"value network: expected {HIDDEN_LAYERS} hidden layers, got {len(hidden)}")
+        check_weights(weights, weight_shapes([game.rules.FULL_SIZE, *hidden, 1]))
         self.weights = weights
         scale = input_scale(game.rules.FULL_FIELDS)
         padding = np.zeros((-len(scale) % 8, len(weights["layer0.bias"])), np.float32)

@@ -18,6 +18,8 @@ from card_envs.games.back_alley.rules import ACTION, LITTLE_BLOOPER, NUM_CARDS
 from card_envs.options import as_json
 from card_envs.views import (
     VERSION,
+    Amount,
+    Points,
     Strict,
     Version,
     deal_keys,
@@ -147,7 +149,6 @@ def outcomes(states: States) -> tuple[NDArray[np.str_], Int64s]:
 
 Card = Literal[CARDS]  # type: ignore[valid-type]
 Seat = Annotated[int, Field(ge=0, le=3)]
-Points = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]  # far beyond what a match can bring
 
 
 class LaidAside(Strict):
@@ -182,10 +183,10 @@ class View(Strict):
     bids: list[Literal[BIDS]] = Field([], max_length=4, description="from left of the dealer")  # type: ignore[valid-type]
     tricks: list[Trick] = Field([], max_length=13, description="the last may be incomplete")
     trump: Literal["C", "D", "H", "S"] | None = follows("suit of the card turned up; null: no trump")
-    hand_sizes: list[int] | None = follows("cards in each hand")
-    tricks_taken: list[int] | None = follows("by team 0 (seats 0 and 2) and team 1")
-    contracts: list[int] | None = follows("of team 0 and team 1")
-    board_levels: list[int] | None = follows("of each seat (BA-8); 0: no board")
+    hand_sizes: list[Amount] | None = follows("cards in each hand")
+    tricks_taken: list[Amount] | None = follows("by team 0 (seats 0 and 2) and team 1")
+    contracts: list[Amount] | None = follows("of team 0 and team 1")
+    board_levels: list[Amount] | None = follows("of each seat (BA-8); 0: no board")
     to_move: Seat | None = follows("the seat to move; null: none")
     legal: list[str] | None = follows("the legal moves of the seat")
 

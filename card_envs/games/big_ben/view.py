@@ -29,7 +29,7 @@ from card_envs.games.big_ben.rules import (
     UP,
 )
 from card_envs.options import as_json
-from card_envs.views import VERSION, Strict, Version, deal_keys, follows, legal_texts, read, settled, to_move
+from card_envs.views import VERSION, Amount, Strict, Version, deal_keys, follows, legal_texts, read, settled, to_move
 
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
@@ -140,9 +140,9 @@ class View(Strict):
     waste: list[Card] = Field([], max_length=STOCK_SIZE, description="from the bottom")
     hops: Annotated[int, Field(ge=0, le=MAX_HOPS, description="hops in a row (BB-10)")] = 0
     stock: list[Card] | None = follows("the cards in it, by suit and rank")
-    stock_size: int | None = follows("cards in the stock")
-    to_come: dict[Hour, int] | None = follows("cards still to come at each hour")
-    placed: int | None = follows("cards placed on foundations")
+    stock_size: Amount | None = follows("cards in the stock")
+    to_come: dict[Hour, Amount] | None = follows("cards still to come at each hour")
+    placed: Amount | None = follows("cards placed on foundations")
     to_move: Literal[0] | None = follows("the seat to move; null: none")
     legal: list[str] | None = follows("the legal moves")
 

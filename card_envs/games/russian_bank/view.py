@@ -20,6 +20,7 @@ from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, MATCH_POINTS
 from card_envs.options import as_json
 from card_envs.views import (
     VERSION,
+    Points,
     Strict,
     Version,
     deal_keys,
@@ -178,7 +179,7 @@ class Player(Strict):
         "ways that fit",
     )
     stale: Annotated[int, Field(ge=0, le=NUM_BOTH + 1, description="turns that count for RB-19")] = 0
-    penalty_points: int | None = follows("RB-21")
+    penalty_points: Points | None = follows("RB-21")
 
 
 class Foundations(Strict):
@@ -198,7 +199,7 @@ class View(Strict):
     options: Annotated[Options, Field(description="of the episode")] = Options()
     seat: Annotated[Seat, Field(description="whose view this is")]
     game_number: Annotated[int, Field(ge=0, lt=MATCH_GAMES, description="0 for the first game of a match")] = 0
-    scores: list[int] = Field([0, 0], min_length=2, max_length=2, description="points of player 0, player 1")
+    scores: list[Points] = Field([0, 0], min_length=2, max_length=2, description="points of player 0, player 1")
     starts: Seat | None = Field(None, description="who started this game; left out: the player to move")
     to_move: Seat | None = Field(None, description="null when the game is over; left out: `seat`")
     turned: Card | None = Field(None, description="the turned hand card of the player to move; null: none")

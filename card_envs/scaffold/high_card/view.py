@@ -15,6 +15,7 @@ from card_envs.scaffold.high_card import GAME, rules
 from card_envs.scaffold.high_card.options import Options
 from card_envs.views import (
     VERSION,
+    Amount,
     Strict,
     Version,
     deal_keys,
@@ -81,7 +82,7 @@ class View(Strict):
     game: Literal["high_card"] = "high_card"
     options: Annotated[Options, Field(description="of the episode")] = Options()
     seat: Annotated[Seat, Field(description="whose view this is")]
-    scores: list[int] | None = follows("tricks of each seat")
+    scores: list[Amount] | None = follows("tricks of each seat")
     hand: Annotated[list[Literal[CARDS]], Field(description="own cards")]  # type: ignore[valid-type]
     played: list[Literal[CARDS]] = Field([], description="cards of all tricks, in the order of play")  # type: ignore[valid-type]
     to_move: Seat | None = follows("the seat to move; null: none")
