@@ -25,9 +25,19 @@ LEFTOVER = ".new-"
 OLD = 3600.0  # seconds after which nobody is still writing a leftover
 MAX_JSON = 64 << 20
 CHUNK = 1 << 24  # bytes read at once
+AS_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Linux has the one, Windows the other
+AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer is not waited for; Windows has none in folders
 NOREPLACE, EXCHANGE = 1, 2  # flags of Linux's renameat2
 AT_FDCWD = -100
 UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # to some systems and file systems
+
+
+def user_path(path: str | Path) -> Path:
+    """Return a path with the home folder in place of `~`. Raises ValueError where there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path}: no such user has a home folder; a file of that name is ./{path}") from None
 
 
 # Writing
@@ -45,7 +55,10 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
         OSError: naming the file; what was there before is still there.
     """
     data = content.encode() if isinstance(content, str) else content
-    named, path = str(path), Path(os.path.realpath(path))  # behind a link, what it points to is replaced, not the link
+    named, path = (
+        str(path),
+        Path(os.path.realpath(user_path(path))),
+    )  # behind a link, what it points to is replaced, not the link
     if path.exists() and not path.is_file() and not path.is_dir():
         path.write_bytes(data)
         return
@@ -71,7 +84,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     Raises:
         OSError, ValueError: naming it; what was there before is still there.
     """
-    folder = Path(os.path.realpath(folder))
+    folder = Path(os.path.realpath(user_path(folder)))
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_replaceable(folder, files)
     fresh = _beside(folder)
@@ -90,6 +103,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def check_replaceable(folder: Path, names: Iterable[str]) -> None:
     """Raises ValueError where `replace_folder` would delete what it did not write."""
+    folder = user_path(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder, found a file; not replaced")
     if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).exists() for name in names):
@@ -195,6 +209,7 @@ def check_output(path: Path | None) -> None:
     """
     if path is None:
         return
+    path = user_path(path)
     try:
         if not path.parent.is_dir():
             raise ValueError(f"{path}: there is no folder {path.parent}; expected a file in an existing folder")
@@ -213,6 +228,7 @@ def check_output_folder(folder: Path | None) -> None:
     """Make sure that files can be written into a folder, which is made if it is missing. Raises ValueError."""
     if folder is None:
         return
+    folder = user_path(folder)
     try:
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder}: no files can be written there: it is a file; expected a folder")
@@ -242,7 +258,7 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
         OSError: it can't be read.
         ValueError: it is larger, or no regular file.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if pipes else os.O_NONBLOCK))
+    handle = os.open(user_path(path), os.O_RDONLY | AS_BYTES | (0 if pipes else AT_ONCE))
     with open(handle, "rb") as file:  # noqa: PTH123 (a path opened again may be another file by now)
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):
@@ -257,6 +273,18 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
     if size > limit:
         raise ValueError(f"{path}: {size:,} bytes or more; expected at most {limit:,}")
     return b"".join(parts)
+
+
+def read_text(path: str | Path, limit: int, *, pipes: bool = False) -> str:
+    """Read a file in UTF-8, with the mark at its beginning that some editors set, or without one.
+
+    Raises:
+        OSError, ValueError: as `read_file`, or it is in another encoding.
+    """
+    try:
+        return read_file(path, limit, pipes=pipes).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected text in UTF-8: {error}") from None
 
 
 def read_standard_input(limit: int) -> bytes:
@@ -287,6 +315,27 @@ def write_json(path: Path, figures: Any) -> None:
 def reason(error: Exception) -> str:
     """What a parser's exception says, in words also where it only ran out of stack."""
     return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+SAID = {
+    errno.ENOENT: "there is no such file or folder; expected one that exists",
+    errno.EEXIST: "exists already; expected a new name",
+    errno.EISDIR: "is a folder; expected a file",
+    errno.ENOTDIR: "there is a file where a folder should be; expected a path through folders",
+    errno.EACCES: "permission denied; expected one that you may read or write",
+    errno.EPERM: "permission denied; expected one that you may read or write",
+    errno.EROFS: "can't be written: the file system is read-only",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOSPC: "no space left on the disk",
+}
+
+
+def in_words(error: Exception) -> str:
+    """Return what an exception says; of the system's errors what, where, and what would be right."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    what = SAID.get(error.errno, error.strerror or type(error).__name__) if error.filename else error.strerror
+    return ": ".join(str(part) for part in (error.filename, error.filename2, what) if part)
 
 
 def brief(value: object) -> str:

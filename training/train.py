@@ -14,7 +14,7 @@ import typer
 from rich.table import Table as Sheet
 
 from training import launch, run_folder
-from training.command import command, complain, console
+from training.command import command, complain, console, say
 from training.config import Config, load_config
 
 if TYPE_CHECKING:
@@ -207,11 +207,6 @@ def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Wish]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def say(text: str) -> None:
-    """Print a line as it is."""
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:
