@@ -26,6 +26,7 @@ from card_envs import files
 LOST_OUTPUT, WRONG_INPUT = 1, 2  # exit codes
 WIDTH, HEIGHT = 80, 25  # where the environment names a size that nothing can be shown in
 MIN_SIZE = {"COLUMNS": 20, "LINES": 2}
+PATIENCE = 0.2  # seconds that a write takes where somebody reads
 PLAIN = str.maketrans({"±": "+-", "–": "-", "—": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">="})
 
 
@@ -77,6 +78,7 @@ class Lasting(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Write some of the bytes, or drop them all; returns how many."""
+        began = time.monotonic()
         while self.error is None:
             try:
                 written: int | None = self._raw.write(data)
@@ -85,6 +87,10 @@ class Lasting(io.RawIOBase):
                 time.sleep(0.01)  # a pipe that somebody made non-blocking is full
             except OSError as error:
                 self.error = error
+            except KeyboardInterrupt:
+                if time.monotonic() - began > PATIENCE:  # who should read does not: the end must not wait once more
+                    self.error = OSError(errno.EPIPE, os.strerror(errno.EPIPE))
+                raise
         return len(data)
 
     def writable(self) -> bool:

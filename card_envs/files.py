@@ -258,11 +258,8 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
         OSError: it can't be read.
         ValueError: it is larger, or no regular file.
     """
-    handle = os.open(user_path(path), os.O_RDONLY | AS_BYTES | (0 if pipes else AT_ONCE))
-    with open(handle, "rb") as file:  # noqa: PTH123 (a path opened again may be another file by now)
-        found = os.fstat(handle)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    with open(user_path(path), "rb", opener=None if pipes else _open_at_once) as file:  # noqa: PTH123 (no opener there)
+        found = os.fstat(file.fileno())
         if not (stat.S_ISREG(found.st_mode) or pipes):
             raise ValueError(f"{path}: no regular file")
         size = found.st_size  # which says nothing of a pipe, and little of a file that grows
@@ -273,6 +270,10 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
     if size > limit:
         raise ValueError(f"{path}: {size:,} bytes or more; expected at most {limit:,}")
     return b"".join(parts)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | AT_ONCE)
 
 
 def read_text(path: str | Path, limit: int, *, pipes: bool = False) -> str:

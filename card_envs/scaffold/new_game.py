@@ -179,7 +179,11 @@ def new_game(game: NewGame) -> list[Path]:
         OSError: something can't be written. In both cases nothing is.
     """
     files = game.files()
-    changed = {REGISTRY: registered((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)} if game.in_checkout else {}
+    changed = (
+        {REGISTRY: registered((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)}
+        if game.in_checkout
+        else {}
+    )
     places = [game.folder_of(game.package), game.folder_of(game.tests), *game.places()]
     if not game.in_checkout:
         places = [Path(game.name)]
