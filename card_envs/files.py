@@ -6,6 +6,7 @@ killed process leaves behind is called `.new-…`, has a name of its own, and is
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import ctypes
 import errno
@@ -258,7 +259,7 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
         OSError: it can't be read.
         ValueError: it is larger, or no regular file.
     """
-    with open(user_path(path), "rb", opener=None if pipes else _open_at_once) as file:  # noqa: PTH123 (no opener there)
+    with open(user_path(path), "rb", opener=None if pipes else _open_at_once) as file:
         found = os.fstat(file.fileno())
         if not (stat.S_ISREG(found.st_mode) or pipes):
             raise ValueError(f"{path}: no regular file")
@@ -276,16 +277,9 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | AT_ONCE)
 
 
-def read_text(path: str | Path, limit: int, *, pipes: bool = False) -> str:
-    """Read a file in UTF-8, with the mark at its beginning that some editors set, or without one.
-
-    Raises:
-        OSError, ValueError: as `read_file`, or it is in another encoding.
-    """
-    try:
-        return read_file(path, limit, pipes=pipes).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: expected text in UTF-8: {error}") from None
+def read_utf8(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
+    """Read a file of text as `read_file` does, without the byte order mark that some editors begin it with."""
+    return read_file(path, limit, pipes=pipes).removeprefix(codecs.BOM_UTF8)
 
 
 def read_standard_input(limit: int) -> bytes:
@@ -301,7 +295,7 @@ def read_json(path: Path) -> Any:
 
     Raises ValueError naming it if that is no JSON, OSError if it can't be read.
     """
-    data = read_standard_input(MAX_JSON) if str(path) == "-" else read_file(path, MAX_JSON, pipes=True)
+    data = read_standard_input(MAX_JSON) if str(path) == "-" else read_utf8(path, MAX_JSON, pipes=True)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:  # wrong encodings and endless numbers are ValueErrors, too

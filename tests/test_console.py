@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import io
 import json
 import os
@@ -116,7 +117,9 @@ def wrapped(raw: Any, encoding: str = "utf-8") -> io.TextIOWrapper:
     return io.TextIOWrapper(raw if isinstance(raw, io.BytesIO) else io.BufferedWriter(raw), encoding)
 
 
-def run(words: str, stdout: Any, monkeypatch: pytest.MonkeyPatch, stdin: Any = None) -> Any:
+def run(
+    words: str, stdout: Any, monkeypatch: pytest.MonkeyPatch, stdin: Any = None, program: Callable[[], Any] = main
+) -> Any:
     """The exit code of a command at these streams."""
     with monkeypatch.context() as patch:
         patch.setattr(sys, "argv", ["card_envs", *words.split()])
@@ -124,16 +127,18 @@ def run(words: str, stdout: Any, monkeypatch: pytest.MonkeyPatch, stdin: Any = N
         patch.setattr(sys, "stdout", stdout)
         patch.setattr(sys, "stderr", wrapped(io.BytesIO(), "ascii"))
         with pytest.raises(SystemExit) as ended:
-            main()
+            program()
         error = sys.stderr.buffer.getvalue()  # type: ignore[attr-defined]
     assert b"Traceback" not in error, error
     return ended.value.code
 
 
-def shown(words: str, monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8") -> tuple[Any, str]:
+def shown(
+    words: str, monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8", program: Callable[[], Any] = main
+) -> tuple[Any, str]:
     """The exit code of a command and what it printed, its stdin closed."""
     target = io.BytesIO()
-    code = run(words, wrapped(target, encoding), monkeypatch)
+    code = run(words, wrapped(target, encoding), monkeypatch, program=program)
     return code, target.getvalue().decode(encoding)
 
 
@@ -229,8 +234,10 @@ def test_help_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) 
             assert "..." not in text.replace("[ARGS]...", ""), "a summary is cut off: its first sentence is too long"
 
 
-@pytest.mark.parametrize("columns", ["0", "1", "-3", "abc", "²", "9" * 5000, "", None])
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+STRANGE = [("ascii", "0"), ("latin-1", "1"), ("utf-8", "-3"), ("ascii", "abc"), ("utf-8", "0"), ("cp437", None)]
+
+
+@pytest.mark.parametrize(("encoding", "columns"), STRANGE)
 def test_every_command_at_a_strange_terminal(
     encoding: str, columns: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +259,15 @@ def test_every_command_at_a_strange_terminal(
             lines = text.splitlines()
             assert len(text.split()) > 3, (words, text)
             assert max(map(len, lines)) > 19, (words, text)
+
+
+@pytest.mark.parametrize("size", ["0", "1", "-3", "abc", "²", "٣", "9" * 5000, "", " ", "1e2"])
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
+def test_consoles_of_any_size_show_what_is_printed(name: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, size)
+    target = io.StringIO()
+    console.Console(file=target).print("one two three")
+    assert target.getvalue() == "one two three\n"
 
 
 @pytest.mark.parametrize("stream", ["stdin", "stdout", "stderr"])
@@ -338,7 +354,7 @@ def test_files_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown("advise high_card view.json --opponent greedy", monkeypatch)[0] == 0
     assert shown("play high_card --resume game.json", monkeypatch)[0] == 0
     Path("latin.json").write_bytes(b'"\xe9"')
-    with pytest.raises(ValueError, match=r"latin\.json: expected text in UTF-8"):
+    with pytest.raises(ValueError, match=r"latin\.json: no game record"):
         GameRecord.load("latin.json")
 
 
@@ -375,6 +391,37 @@ def test_every_path_of_a_command_may_begin_at_home(monkeypatch: pytest.MonkeyPat
         program()
     assert ended.value.code == 0
     assert given == [*map(Path, ("/somewhere/1", "/somewhere/2", "/somewhere/3", "/somewhere")), "~"]
+
+
+TRAINING = ("train", "plot", "ablate", "best_response", "speed", "fit_leads", "fit_ntuple", "fit_value")
+
+
+def test_programs_of_training_are_like_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They print their help everywhere, and say in words what can't be read."""
+    pytest.importorskip("torch")
+    runnable = {
+        file.stem for file in (ROOT / "training").glob("*.py") if "app = command(main)" in file.read_text("utf-8")
+    }
+    assert runnable == set(TRAINING)
+    for name in TRAINING:
+        program = importlib.import_module(f"training.{name}").app
+        assert isinstance(program, console.Program)
+        for encoding in ("ascii", "utf-8"):
+            code, text = shown("--help", monkeypatch, encoding, program)
+            assert code == 0 and "Usage:" in text
+        assert run("--help", BROKEN["disk full"][0](), monkeypatch, program=program) == 1
+    Path("folder").mkdir()
+    from training import ablate, plot, train
+
+    for words, program, said in (
+        ("folder no", plot.app, "folder: expected the folder of a run"),
+        ("--config no", train.app, "no: no such file"),
+        ("--config ~nobody_of_that_name/x", train.app, "no such user"),
+        ("--config quickstart --variants no", ablate.app, "no: there is no such file"),
+        ("--config quickstart --variants folder", ablate.app, "folder: is a folder"),
+    ):
+        code, text = shown(words, monkeypatch, program=program)
+        assert code == 2 and f"{said}" in text and "Errno" not in text and text.count("\n") == 1, text
 
 
 def test_importing_the_commands_changes_no_hook() -> None:

@@ -100,7 +100,12 @@ def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion]
         raise ValueError("a Ray cluster needs Ray: pip install 'card_envs[ray]'") from None
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():  # Ray itself would try for many minutes
-        socket.create_connection((host, int(port)), timeout=10).close()
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:  # of port numbers that there are not
+            raise ValueError(
+                f"Ray cluster {address}: can't be reached: {error}; expected HOST:PORT, or local"
+            ) from None
     ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         task = ray.remote(max_retries=RETRIES)(_play)
