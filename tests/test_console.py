@@ -121,14 +121,15 @@ def run(
     words: str, stdout: Any, monkeypatch: pytest.MonkeyPatch, stdin: Any = None, program: Callable[[], Any] = main
 ) -> Any:
     """The exit code of a command at these streams."""
+    target = io.BytesIO()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "argv", ["card_envs", *words.split()])
         patch.setattr(sys, "stdin", stdin)
         patch.setattr(sys, "stdout", stdout)
-        patch.setattr(sys, "stderr", wrapped(io.BytesIO(), "ascii"))
+        patch.setattr(sys, "stderr", wrapped(target, "ascii"))
         with pytest.raises(SystemExit) as ended:
             program()
-        error = sys.stderr.buffer.getvalue()  # type: ignore[attr-defined]
+        error = target.getvalue()
     assert b"Traceback" not in error, error
     return ended.value.code
 

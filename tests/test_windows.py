@@ -37,7 +37,7 @@ ONLY_HERE = {
 # The libraries are imported first, as they are here; then all that Windows lacks is taken away, and the modules of this
 # project are imported once more.
 WITHOUT_POSIX = """
-import asyncio, importlib, json, os, pkgutil, select, shutil, signal, socket, sys, tempfile, time
+import asyncio, importlib, json, os, pkgutil, select, shutil, signal, socket, sys, tempfile, time, types
 from pathlib import Path
 
 def import_all():
@@ -67,6 +67,9 @@ for module, names in ((sys.modules[module], names) for module, names in ONLY_HER
     for name in names.split():
         if hasattr(module, name):
             delattr(module, name)
+msvcrt = types.ModuleType("msvcrt")  # which only Windows has
+msvcrt.LK_NBLCK, msvcrt.locking = 2, lambda handle, mode, number: None
+sys.modules["msvcrt"] = msvcrt
 assert not hasattr(os, "O_CLOEXEC") and not hasattr(signal, "SIGHUP")
 
 names = import_all()

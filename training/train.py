@@ -36,8 +36,8 @@ def main(
 ) -> int:
     """Train a policy by self-play, measure it, and save it as an opponent. Ctrl-C saves and ends.
 
-    Under `torchrun --nproc-per-node=K -m training.train ...` K processes train one policy together, each with all of the
-    tables and minibatches of the settings.
+    Under `torchrun --nproc-per-node=K -m training.train ...` K processes train one policy together, each with all of
+    the tables and minibatches of the settings.
     """
     settings = load_config(config, overrides)
     if processes == 1 or "RANK" in os.environ:
