@@ -154,8 +154,10 @@ def without_encoding(node: Any, around: list[ast.AST]) -> bool:
         return False
     called = ast.unparse(node.func)
     is_open = called == "open" or (called.endswith(".open") and called not in ("os.open", "Image.open"))
-    modes = [str(given.value) for given in node.args[called == "open" :] if isinstance(given, ast.Constant)]
-    return called.endswith((".read_text", ".write_text")) or (is_open and not any("b" in mode for mode in modes))
+    modes = map(ast.unparse, node.args[called == "open" :])  # a name for one may be anything
+    return called.endswith((".read_text", ".write_text")) or (
+        is_open and not any("b" in mode or mode.isidentifier() for mode in modes)
+    )
 
 
 @pytest.mark.parametrize("is_fault", [unguarded, without_encoding])
