@@ -110,11 +110,14 @@ class Lasting(io.RawIOBase):
 def lasting_streams() -> Iterator[None]:
     """Keep a program running whatever its standard streams are, and print what their encoding can't say in plain text.
 
-    A stream that was closed gives nothing and takes everything.
+    A stream that was closed gives nothing and takes everything; like one of a notebook it has no `fileno`.
     """
     before = sys.stdin, sys.stdout, sys.stderr
+    for stream in before:
+        if stream is None and (handle := os.open(os.devnull, os.O_RDWR)) > 2:
+            os.close(handle)  # those up to 2 are taken, so that no other file gets one of them
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123 (open as long as the process is)
+        sys.stdin = io.TextIOWrapper(io.BytesIO(), "utf-8")
     elif isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
         with contextlib.suppress(io.UnsupportedOperation):  # it has been read from already
             sys.stdin.reconfigure(errors="replace")
@@ -130,9 +133,8 @@ def lasting_streams() -> Iterator[None]:
 def _lasting(stream: Any) -> Any:
     """The same text stream, on a raw one that lasts."""
     if stream is None:
-        nowhere = open(os.devnull, "wb", 0)  # noqa: SIM115, PTH123 (its number is not free for other files, either)
-        closed = OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return io.TextIOWrapper(io.BufferedWriter(Lasting(nowhere, closed)), "utf-8", "replace")
+        closed = Lasting(io.BytesIO(), OSError(errno.EBADF, os.strerror(errno.EBADF)))
+        return io.TextIOWrapper(io.BufferedWriter(closed), "utf-8", "replace")
     if not isinstance(stream, io.TextIOWrapper):
         return stream  # a notebook's, a test's
     stream.flush()
