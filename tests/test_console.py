@@ -415,7 +415,7 @@ def test_programs_of_training_are_like_the_commands(monkeypatch: pytest.MonkeyPa
     from training import ablate, plot, train
 
     for words, program, said in (
-        ("folder no", plot.app, "folder: expected the folder of a run"),
+        ("folder no", plot.app, "folder: no folder of a run: it has no log.jsonl; expected"),
         ("--config no", train.app, "no: no such file"),
         ("--config ~nobody_of_that_name/x", train.app, "no such user"),
         ("--config quickstart --variants no", ablate.app, "no: there is no such file"),

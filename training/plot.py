@@ -71,7 +71,8 @@ def _entries(run: Path) -> list[dict[str, Any]]:
     try:
         entries = read_log(run)
     except OSError as error:
-        raise ValueError(f"{run}: expected the folder of a run, with its {LOG}: {in_words(error)}") from None
+        why = "it has no" if isinstance(error, (FileNotFoundError, NotADirectoryError)) else in_words(error)
+        raise ValueError(f"{run}: no folder of a run: {why} {LOG}; expected one that training has made") from None
     if not entries:
         raise ValueError(f"{run}: its log is empty")
     return entries
