@@ -22,7 +22,7 @@ PAGE = Path(__file__).with_name("README.md")
 def processor() -> str:
     """What this machine calls its processor."""
     information = Path("/proc/cpuinfo")
-    lines = information.read_text().splitlines() if information.is_file() else []
+    lines = information.read_text(encoding="utf-8").splitlines() if information.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
 
@@ -58,7 +58,7 @@ def main() -> None:
     text += "".join(f"\nNot measured: {one}.\n" for one in missing)
     print(text, end="")
     if arguments.write:
-        replace_file(PAGE, rewritten(PAGE.read_text(), text, str(PAGE)))
+        replace_file(PAGE, rewritten(PAGE.read_text(encoding="utf-8"), text, str(PAGE)))
 
 
 if __name__ == "__main__":

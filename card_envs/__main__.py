@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import TracebackType
 
 
 def without_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """What is shown of an exception that nothing caught: of Ctrl-C nothing."""
+    """Show an exception that nothing caught, but Ctrl-C."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
 
 
-if sys.excepthook is sys.__excepthook__:
+SCRIPT = "card-envs"
+if __name__ == "__main__" or os.path.basename(sys.argv[0] if sys.argv else "").startswith(SCRIPT):  # noqa: PTH119
     sys.excepthook = without_traceback  # before the imports below, which take a while
 
 import json
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Sheet
+from rich.text import Text
 
 from card_envs import files
+from card_envs.console import Program, console, say
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.options import described
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
-console = Console()
+MISSING = {name: f"this needs {name}: pip install 'card_envs[gpu]'" for name in ("torch", "numba_cuda")}
+app = Program(MISSING, no_args_is_help=True)
 
 
 def known_games() -> list[str]:
@@ -93,12 +96,20 @@ def parse_options(options: list[str] | None) -> dict[str, Any]:
     return parsed
 
 
-def write_json(figures: dict[str, Any], path: Path | None, *, last: bool = True) -> None:
-    """Write figures where the user asked for it, and say so once they are the last."""
+def write_json(figures: dict[str, Any], path: Path | None) -> None:
+    """Write figures where the user asked for it."""
     if path is not None:
         files.write_json(path, figures)
-        if last:
-            console.print(f"written to {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def deliver(figures: dict[str, Any], path: Path | None, show: Callable[[], object]) -> None:
+    """Write figures, then show them: printing may wait for a reader, or never end. What can't be written is shown."""
+    try:
+        write_json(figures, path)
+    finally:
+        show()
+    if path is not None:
+        say(f"written to {path}")
 
 
 @app.command()
@@ -108,14 +119,13 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
 
     for game in GAMES.values() if name is None else [get_game(name)]:
         rules = game.rules
-        console.print(
-            f"[bold]{game.name}[/] ({game.title}): {rules.NUM_SEATS} seats, {rules.NUM_ACTIONS} actions, "
-            f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
-        )
+        about = f" ({game.title}): {rules.NUM_SEATS} seats, {rules.NUM_ACTIONS} actions, "
+        about += f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
+        console.print(Text.assemble((game.name, "bold"), about))
         known = (f"{name} ({game.ladder[name]})" if name in game.ladder else name for name in opponent_names(game))
-        console.print(f"  opponents: {', '.join(known)}", highlight=False)
+        console.print(f"  opponents: {', '.join(known)}")
         for option, field in described(game.options).items():
-            console.print(f"  option {option} (default {field.default!r}): {field.description}", markup=False)
+            console.print(f"  option {option} (default {field.default!r}): {field.description}")
 
 
 @app.command()
@@ -149,7 +159,10 @@ def compare(
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
     record_pairs: Annotated[int, typer.Option(min=1, help="how many pairs of each pairing to save")] = 10,
 ) -> None:
-    """Compare policies on the same deals, with sides swapped where there are two; Ctrl-C shows the figures so far."""
+    """Compare policies on the same deals.
+
+    Sides are swapped where there are two; Ctrl-C shows the figures so far.
+    """
     from card_envs.compare.command import Keepsakes, Work, compare_all
     from card_envs.compare.contest import Contest, taken_apart
     from card_envs.compare.solving import solver_of
@@ -166,15 +179,16 @@ def compare(
         solver_of(contest.game)
     files.check_output(json_file)
 
-    def write(found: dict[str, Standings], last: bool = False) -> None:
-        if found and json_file is not None:
+    def write(found: dict[str, Standings]) -> None:
+        if json_file is not None:
             figures = {label: standings.as_dict() for label, standings in found.items()}
             whole = {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
-            write_json(whole, json_file, last=last)
+            write_json(whole, json_file)
 
     work, keep = Work(pairs, processes, ray, solve), Keepsakes(picture, records, record_pairs)
     found = compare_all(contests, work, keep, console, write)
-    write(found, last=True)
+    if found and json_file is not None:
+        say(f"written to {json_file}")
     if len(found) < len(contests) or any(standings.stopped for standings in found.values()):
         raise typer.Exit(130)
 
@@ -192,9 +206,9 @@ def survey(
     option: Options = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Show what a game is like with one player in all seats: length, endings, scores, first-move advantage.
+    """Show what a game is like with one player in all seats.
 
-    Ctrl-C shows what is known so far.
+    Length, endings, scores, first-move advantage; Ctrl-C shows what is known so far.
     """
     from card_envs.compare.command import described
     from card_envs.compare.report import show_figures, survey_sheet
@@ -222,7 +236,7 @@ def survey(
                     found[name] = count
                     progress.update(bar, completed=count.episodes)
                 with suppress(OSError):  # there may be room again at the end
-                    write_json(figures(), json_file, last=False)
+                    write_json(figures(), json_file)
     except KeyboardInterrupt:
         if not found:
             console.print("stopped before the first episodes were finished")
@@ -232,9 +246,12 @@ def survey(
     if known["stopped"]:
         title += f"\nstopped after {', '.join(f'{name} {count.episodes:,}' for name, count in found.items())}"
     surveys = {name: count.figures(game) for name, count in found.items()}
-    console.print(survey_sheet(title, surveys))
-    show_figures(console, game, {name: part.figures for name, part in surveys.items()})
-    write_json(known, json_file)
+
+    def show() -> None:
+        console.print(survey_sheet(title, surveys))
+        show_figures(console, game, {name: part.figures for name, part in surveys.items()})
+
+    deliver(known, json_file, show)
     if known["stopped"]:
         raise typer.Exit(130)
 
@@ -256,23 +273,29 @@ def solve(
     processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Find out which deals can be won with all cards known; Ctrl-C shows the figures so far."""
-    from card_envs.compare.command import solve_many, solve_one
+    """Find out which deals can be won with all cards known.
+
+    Ctrl-C shows the figures so far.
+    """
+    from card_envs.compare.command import show_solved, solve_many, solve_one, solving_title
+    from card_envs.compare.report import show_solving
     from card_envs.compare.solving import SolveTask, SolvingFigures
 
     options = tuple(parse_options(option).items())
     task = SolveTask(get_game(game_name), seed, options, seconds, memory, positions)
     files.check_output(json_file)
     if deal is not None:
-        write_json(solve_one(task, files.read_json(deal), console), json_file)
+        solved = solve_one(task, files.read_json(deal), console)
+        deliver(solved, json_file, lambda: show_solved(console, solved))
         return
 
-    def write(figures: SolvingFigures, last: bool = False) -> None:
-        write_json({**figures.as_dict(), "stopped": figures.packs < packs}, json_file, last=last)
+    def known(figures: SolvingFigures) -> dict[str, Any]:
+        return {**figures.as_dict(), "stopped": figures.packs < packs}
 
-    figures = solve_many(task, packs, processes, console, write)
+    figures = solve_many(task, packs, processes, console, lambda found: write_json(known(found), json_file))
     if figures is not None:
-        write(figures, last=True)
+        title = solving_title(task, figures.packs)
+        deliver(known(figures), json_file, lambda: show_solving(console, title, figures))
     if figures is None or figures.packs < packs:
         raise typer.Exit(130)
 
@@ -287,7 +310,10 @@ def advise(
     seed: Annotated[int, typer.Option(min=0, help="of the worlds that it draws")] = 0,
     json_file: JsonFile = None,
 ) -> None:
-    """Show what an opponent thinks of every legal move, from what one seat can see."""
+    """Show what an opponent thinks of every legal move.
+
+    It knows what one seat can see.
+    """
     from card_envs.opponents import load_opponent
     from card_envs.opponents.search import why_not
 
@@ -310,9 +336,8 @@ def advise(
             sheet.add_row(one.move, *numbers, str(one.worlds), why)
         else:
             sheet.add_row(one.move, f"{one.probability:.3f}")
-    console.print(sheet)
     figures = {"game": game.name, "opponent": opponent, "seed": seed, "moves": [one._asdict() for one in advices]}
-    write_json(figures, json_file)
+    deliver(figures, json_file, lambda: console.print(sheet))
 
 
 @app.command()
@@ -320,14 +345,17 @@ def schema(
     game_name: GameName,
     table: Annotated[bool, typer.Option("--table", help="as a table for people, in Markdown")] = False,
 ) -> None:
-    """Print the JSON schema of a game's views: what `advise` and the server take and give."""
+    """Print the JSON schema of a game's views.
+
+    These are what `advise` and the server take and give.
+    """
     game = get_game(game_name)
     if table:
         from card_envs.serve.described import key_table
 
-        console.print(key_table(game), markup=False, highlight=False, soft_wrap=True, end="")
+        console.print(key_table(game), soft_wrap=True, end="")
     else:
-        console.print(json.dumps(game.view.SCHEMA, indent=1), markup=False, highlight=False, soft_wrap=True)
+        say(json.dumps(game.view.SCHEMA, indent=1))
 
 
 @app.command()
@@ -349,10 +377,15 @@ def serve(
     tables: Annotated[int, typer.Option(min=1, help="kept at most")] = 10_000,
     idle_hours: Annotated[float, typer.Option(min=0.01, help="after which a table is deleted")] = 24.0,
     searches: Annotated[int | None, typer.Option(min=1, help="threads for searching; default: one a core")] = None,
-    origin: Annotated[list[str] | None, typer.Option(help="a web page elsewhere that may ask: https://…")] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(help="a web page elsewhere that may ask: https://example.org")
+    ] = None,
     host_name: Annotated[list[str] | None, typer.Option(help="another name that this server is called by")] = None,
 ) -> None:
-    """Serve opponents and tables to programs in any language; see docs/protocol.md."""
+    """Serve opponents and tables to programs in any language.
+
+    See docs/protocol.md.
+    """
     from card_envs.serve import command
     from card_envs.serve.limits import Limits
 
@@ -362,9 +395,7 @@ def serve(
         command.serve_stdio(folder, game or [], opponent or [], limits, allow_deals)
         return
     seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
-    command.serve_http(
-        seats, host, port, origin or [], host_name or [], lambda line: console.print(line, soft_wrap=True)
-    )
+    command.serve_http(seats, host, port, origin or [], host_name or [], say)
 
 
 @app.command()
@@ -372,7 +403,10 @@ def export(
     opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME, or a folder")],
     model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
 ) -> None:
-    """Write a trained opponent as an ONNX model, and beside it what its inputs are."""
+    """Write a trained opponent as an ONNX model.
+
+    What its inputs are is written beside it.
+    """
     from card_envs.layout import model_page
     from card_envs.opponents import load_opponent
     from card_envs.opponents.network import TrainedPolicy
@@ -386,7 +420,7 @@ def export(
         raise ValueError(f"{opponent}: expected a trained network; only these can be exported")
     files.replace_file(model, to_onnx(found.policy))
     files.replace_file(notes, model_page(found.game))
-    console.print(f"written to {model}; its inputs are in {notes}", markup=False, highlight=False, soft_wrap=True)
+    say(f"written to {model}; its inputs are in {notes}")
 
 
 @app.command(name="import")
@@ -395,12 +429,15 @@ def import_model(
     model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits")],
     folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
 ) -> None:
-    """Make an opponent of an ONNX model from any library; the folder is its name in every other command."""
+    """Make an opponent of an ONNX model from any library.
+
+    The folder is its name in every other command.
+    """
     from card_envs.opponents.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
 
     check_place(folder)
     save_model(folder, get_game(game_name), files.read_file(model, MAX_BYTES[MODEL_FILE]))
-    console.print(f"python -m card_envs compare {game_name} greedy {folder}", markup=False, soft_wrap=True)
+    say(f"python -m card_envs compare {game_name} greedy {folder}")
 
 
 @app.command()
@@ -410,16 +447,20 @@ def layout(
         False
     ),
 ) -> None:
-    """Print the tables of actions, observation and full state that follow from a game's declared fields."""
+    """Print how actions, observation and full state are laid out.
+
+    The tables follow from a game's declared fields.
+    """
     from card_envs.layout import rewritten, rules_page, tables
 
     game = get_game(game_name)
-    for name, text in tables(game).items():
-        console.print(f"{name}\n\n{text}", markup=False, highlight=False, soft_wrap=True)
+    path = rules_page(game)
     if write:
-        path = rules_page(game)
-        files.replace_file(path, rewritten(game, path.read_text()))
-        console.print(f"written to {path}")
+        files.replace_file(path, rewritten(game, path.read_text(encoding="utf-8")))
+    for name, text in tables(game).items():
+        say(f"{name}\n\n{text}")
+    if write:
+        say(f"written to {path}")
 
 
 @app.command()
@@ -429,7 +470,10 @@ def bench(
     json_file: JsonFile = None,
     device: Annotated[str, typer.Option(help="cpu, or a GPU: cuda, cuda:1")] = "cpu",
 ) -> None:
-    """Measure speed on this machine, by the clock and by CPU time; Ctrl-C shows the figures so far."""
+    """Measure speed on this machine, by the clock and by CPU time.
+
+    Ctrl-C shows the figures so far.
+    """
     from card_envs.bench import FIGURES, gpu_rates, measure_all
     from card_envs.compare.waiting import waiting
 
@@ -437,8 +481,9 @@ def bench(
     files.check_output(json_file)
     if device != "cpu":
         by_name = {game.name: dict(gpu_rates(game, device, seconds)) for game in chosen}
-        print_by_game(f"decisions on {device}, by the clock", chosen, by_name)
-        write_json({"device": device, "games": by_name}, json_file)
+        title = f"decisions on {device}, by the clock"
+        sheet = sheet_by_game(title, chosen, by_name)
+        deliver({"device": device, "games": by_name}, json_file, lambda: console.print(sheet))
         return
     figures: dict[str, Any] = {}
     stopped = True
@@ -452,7 +497,7 @@ def bench(
             for figures in measure_all(chosen, seconds):
                 progress.advance(bar)
                 with suppress(OSError):  # there may be room again at the end
-                    write_json(figures, json_file, last=False)
+                    write_json(figures, json_file)
         stopped = False
     except KeyboardInterrupt:
         console.print("stopped before all was measured")
@@ -466,31 +511,33 @@ def bench(
         by_game = [figures["games"][game.name] for game in chosen]
         for label in by_game[0]:
             sheet.add_row(label, *(both(known[label]) if label in known else "" for known in by_game))
-        console.print(sheet)
-        console.print(f"import card_envs: {both(figures['import_seconds'])} s")
-        write_json(figures, json_file)
+        last = f"import card_envs: {both(figures['import_seconds'])} s"
+        deliver(figures, json_file, lambda: console.print(sheet, last, sep="\n"))
     if stopped:
         raise typer.Exit(130)
 
 
-def print_by_game(title: str, chosen: list[Game], figures: dict[str, dict[str, float]]) -> None:
-    """A table with a column for each game."""
+def sheet_by_game(title: str, chosen: list[Game], figures: dict[str, dict[str, float]]) -> Sheet:
+    """Return a table with a column for each game."""
     sheet = Sheet(title=title)
     sheet.add_column("")
     for game in chosen:
         sheet.add_column(game.title, justify="right")
     for label in figures[chosen[0].name]:
         sheet.add_row(label, *(f"{figures[game.name][label]:,.4g}" for game in chosen))
-    console.print(sheet)
+    return sheet
 
 
 @app.command()
 def kernels(
     game_name: GameName,
-    capability: Annotated[str, typer.Option(help="compute capability: 8.0 (A100), 9.0 (H100), 12.0, …")] = "9.0",
+    capability: Annotated[str, typer.Option(help="compute capability: 8.0 (A100), 9.0 (H100), 12.0")] = "9.0",
     json_file: JsonFile = None,
 ) -> None:
-    """Compile a game's kernels for a GPU that need not be there, and print what each costs a thread (extra `gpu`)."""
+    """Compile a game's kernels for a GPU that need not be there.
+
+    Prints what each costs a thread (extra `gpu`).
+    """
     from card_envs.engine.ptx import Figures, tabulate
 
     game = get_game(game_name)
@@ -502,8 +549,8 @@ def kernels(
     for name, figures in tabulate(game, capability):
         found[name] = figures._asdict()
         sheet.add_row(name, *(f"{figure:,}" for figure in figures))
-    console.print(sheet)
-    write_json({"game": game.name, "capability": capability, "kernels": found}, json_file)
+    figures_found = {"game": game.name, "capability": capability, "kernels": found}
+    deliver(figures_found, json_file, lambda: console.print(sheet))
 
 
 @app.command()
@@ -518,7 +565,10 @@ def play(
     record: RecordFile = None,
     resume: Annotated[Path | None, typer.Option(help="go on with the game saved in this file")] = None,
 ) -> None:
-    """Play at the terminal; `help` at the prompt lists what can be typed."""
+    """Play at the terminal.
+
+    `help` at the prompt lists what can be typed.
+    """
     from card_envs.terminal.play import play_game
 
     options = parse_options(option)
@@ -539,7 +589,10 @@ def watch(
     delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
     gif: Annotated[Path | None, typer.Option(help="write it to this file as an animated GIF (extra: draw)")] = None,
 ) -> None:
-    """Step through a game between opponents, or a saved one, forwards and backwards."""
+    """Step through a game between opponents, or a saved one.
+
+    Forwards and backwards, move by move.
+    """
     from card_envs.terminal.watch import watch_game, watch_record
 
     if replay is not None:
@@ -564,10 +617,10 @@ def new_game(
 
     game = plan(name, title, folder)
     for file in new_game(game):
-        console.print(str(file), markup=False, highlight=False, soft_wrap=True)
+        say(str(file))
     console.print("next:")
     for number, step in enumerate(next_steps(game), 1):
-        console.print(f"{number}. {step}", markup=False, highlight=False, soft_wrap=True)
+        say(f"{number}. {step}")
 
 
 @app.command()
@@ -578,7 +631,7 @@ def check(name: Annotated[str, typer.Argument(help="a game, or a package that ha
     began = time.perf_counter()
     faults = check(name)
     for fault in faults:
-        console.print(str(fault), markup=False, highlight=False, soft_wrap=True)
+        say(str(fault))
     if faults:
         console.print(f"{len(faults)} to mend in {name}; what builds on it was not looked at")
         raise typer.Exit(1)
@@ -587,16 +640,7 @@ def check(name: Annotated[str, typer.Argument(help="a game, or a package that ha
 
 def main() -> None:
     """Run the command line; wrong input ends in one line, not in a traceback."""
-    try:
-        app()
-    except (ValueError, OSError) as error:
-        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise SystemExit(2) from None
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "numba_cuda"):
-            raise
-        console.print(f"[bold red]error:[/] this needs {error.name}: pip install 'card_envs\\[gpu]'", highlight=False)
-        raise SystemExit(2) from None
+    app()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ deleted is what was made here and can be recognised; all else in a folder stays.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import ctypes
 import errno
@@ -31,10 +32,20 @@ OLD = 3600.0  # seconds after which nobody is still writing a leftover
 MAX_JSON = 64 << 20
 CHUNK = 1 << 24  # bytes read at once
 LOCKED_BYTE = 1 << 30  # of a lock file on Windows, where a locked byte can't be read: far behind the text
+AS_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Linux has the one, Windows the other
+AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer is not waited for; Windows has none in folders
 NOREPLACE, EXCHANGE = 1, 2  # flags of Linux's renameat2
 AT_FDCWD = -100
 OwnFiles: TypeAlias = Callable[[Path], Collection[str]]  # which files of a folder were made here; none: not that folder
 UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # to some systems and file systems
+
+
+def user_path(path: str | Path) -> Path:
+    """Return a path with the home folder in place of `~`. Raises ValueError where there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path}: no such user has a home folder; a file of that name is ./{path}") from None
 
 
 # Writing
@@ -52,7 +63,10 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
         OSError: naming the file; what was there before is still there.
     """
     data = content.encode() if isinstance(content, str) else content
-    named, path = str(path), Path(os.path.realpath(path))  # behind a link, what it points to is replaced, not the link
+    named, path = (
+        str(path),
+        Path(os.path.realpath(user_path(path))),
+    )  # behind a link, what it points to is replaced, not the link
     if path.exists() and not path.is_file() and not path.is_dir():
         path.write_bytes(data)
         return
@@ -85,7 +99,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], own_files: OwnFiles
     Raises:
         OSError, ValueError: naming it; what was there before is still there.
     """
-    folder = Path(os.path.realpath(folder))
+    folder = Path(os.path.realpath(user_path(folder)))
     folder.parent.mkdir(parents=True, exist_ok=True)
     check_replaceable(folder, own_files)
     fresh = _beside(folder)
@@ -109,6 +123,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], own_files: OwnFiles
 
 def check_replaceable(folder: Path, own_files: OwnFiles) -> None:
     """Raise ValueError where `replace_folder` would replace a file, or a folder that it did not make."""
+    folder = user_path(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder, found a file; not replaced")
     if folder.is_dir() and any(folder.iterdir()) and not own_files(folder):
@@ -231,7 +246,7 @@ def locked(path: Path) -> Iterator[None]:
         BlockingIOError: another process has it; its text says which.
         OSError: the file can't be opened.
     """
-    with path.open("a+", errors="replace") as file:
+    with path.open("a+", encoding="utf-8", errors="replace") as file:
         if path.stat().st_size and not HOLDER.match(_text_of(file)):
             raise FileExistsError(errno.EEXIST, "is no lock file of this package", str(path))
         if not _takes(file.fileno()):
@@ -285,6 +300,7 @@ def check_output(path: Path | None) -> None:
     """
     if path is None:
         return
+    path = user_path(path)
     try:
         if not path.parent.is_dir():
             raise ValueError(f"{path}: there is no folder {path.parent}; expected a file in an existing folder")
@@ -303,6 +319,7 @@ def check_output_folder(folder: Path | None) -> None:
     """Make sure that files can be written into a folder, which is made if it is missing. Raises ValueError."""
     if folder is None:
         return
+    folder = user_path(folder)
     try:
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder}: no files can be written there: it is a file; expected a folder")
@@ -332,11 +349,8 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
         OSError: it can't be read.
         ValueError: it is larger, or no regular file.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if pipes else os.O_NONBLOCK))
-    with open(handle, "rb") as file:  # noqa: PTH123 (a path opened again may be another file by now)
-        found = os.fstat(handle)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    with open(user_path(path), "rb", opener=None if pipes else _open_at_once) as file:
+        found = os.fstat(file.fileno())
         if not (stat.S_ISREG(found.st_mode) or pipes):
             raise ValueError(f"{path}: no regular file")
         size = found.st_size  # which says nothing of a pipe, and little of a file that grows
@@ -347,6 +361,15 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
     if size > limit:
         raise ValueError(f"{path}: {size:,} bytes or more; expected at most {limit:,}")
     return b"".join(parts)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | AT_ONCE)
+
+
+def read_utf8(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
+    """Read a file of text as `read_file` does, without the byte order mark that some editors begin it with."""
+    return read_file(path, limit, pipes=pipes).removeprefix(codecs.BOM_UTF8)
 
 
 def read_standard_input(limit: int) -> bytes:
@@ -362,7 +385,7 @@ def read_json(path: Path) -> Any:
 
     Raises ValueError naming it if that is no JSON, OSError if it can't be read.
     """
-    data = read_standard_input(MAX_JSON) if str(path) == "-" else read_file(path, MAX_JSON, pipes=True)
+    data = read_standard_input(MAX_JSON) if str(path) == "-" else read_utf8(path, MAX_JSON, pipes=True)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:  # wrong encodings and endless numbers are ValueErrors, too
@@ -377,6 +400,27 @@ def write_json(path: Path, figures: Any) -> None:
 def reason(error: Exception) -> str:
     """What a parser's exception says, in words also where it only ran out of stack."""
     return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+SAID = {
+    errno.ENOENT: "there is no such file or folder; expected one that exists",
+    errno.EEXIST: "exists already; expected a new name",
+    errno.EISDIR: "is a folder; expected a file",
+    errno.ENOTDIR: "there is a file where a folder should be; expected a path through folders",
+    errno.EACCES: "permission denied; expected one that you may read or write",
+    errno.EPERM: "permission denied; expected one that you may read or write",
+    errno.EROFS: "can't be written: the file system is read-only",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOSPC: "no space left on the disk",
+}
+
+
+def in_words(error: Exception) -> str:
+    """Return what an exception says; of the system's errors what, where, and what would be right."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    what = SAID.get(error.errno, error.strerror or type(error).__name__) if error.filename else error.strerror
+    return ": ".join(str(part) for part in (error.filename, error.filename2, what) if part)
 
 
 def brief(value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, FailFast, ValidationError
 
-from card_envs.files import MAX_JSON, read_file, replace_file
+from card_envs.files import MAX_JSON, read_utf8, replace_file
 
 
 class GameRecord(BaseModel):
@@ -30,7 +30,7 @@ class GameRecord(BaseModel):
     def load(cls, path: str | Path) -> GameRecord:
         """Read a record. Raises ValueError naming the file if it is not one, OSError if it can't be read."""
         try:
-            return cls.model_validate_json(read_file(path, MAX_JSON))
+            return cls.model_validate_json(read_utf8(path, MAX_JSON))
         except ValidationError as error:
             first = error.errors()[0]
             raise ValueError(f"{path}: no game record: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -151,7 +151,7 @@ def lead_home(app: Sphinx, error: Exception | None) -> None:
     """The folder's own page is the front page."""
     if error is None and app.builder.name == "html":
         page = f'<!doctype html><meta http-equiv="refresh" content="0; url={root_doc}.html"><title>card_envs</title>\n'
-        (Path(app.outdir) / "index.html").write_text(page)
+        (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:

@@ -71,7 +71,7 @@ def strength(found: Figures) -> str:
 
 def comparison(game: Game, name: str) -> Figures:
     """A comparison of a game's players: strength/GAME-NAME.json."""
-    figures: Figures = json.loads((ROOT / "strength" / f"{game.name}-{name}.json").read_text())
+    figures: Figures = json.loads((ROOT / "strength" / f"{game.name}-{name}.json").read_text(encoding="utf-8"))
     return figures
 
 
@@ -128,7 +128,7 @@ def summary() -> str:
 
 def speed(labels: tuple[str, ...] = ()) -> str:
     """What `bench` measured by CPU time: these rows, or all of them with what the clock said beside it."""
-    found = json.loads((ROOT / "docs" / "speed.json").read_text())["games"]
+    found = json.loads((ROOT / "docs" / "speed.json").read_text(encoding="utf-8"))["games"]
     games = [game for game in GAMES.values() if game.name in found]
     form = "{cpu:.3g}" if labels else "{cpu:.3g} / {clock:.3g}"
     body = [
@@ -142,7 +142,7 @@ def tables() -> dict[str, str]:
     """The tables by their names: `strength`, `speed`, `speed-all`, and each `GAME-*.json` of strength/."""
     found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed()}
     for path in (ROOT / "strength").glob("*.json"):
-        figures = json.loads(path.read_text())
+        figures = json.loads(path.read_text(encoding="utf-8"))
         if "policies" in figures:
             found[path.name] = strength(figures)
     return found
@@ -158,9 +158,9 @@ if __name__ == "__main__":
     check = sys.argv[1:] == ["--check"]
     for name in DOCUMENTS:
         page = ROOT / name
-        text = page.read_text()
+        text = page.read_text(encoding="utf-8")
         if rewritten(text) != text:
             if check:
                 raise SystemExit(f"{name}: its figures are not those of the JSON files: python docs/figures.py")
-            page.write_text(rewritten(text))
+            page.write_text(rewritten(text), encoding="utf-8")
             print(f"written: {name}")

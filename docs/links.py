@@ -18,7 +18,7 @@ class Page(HTMLParser):
         self.names: set[str] = set()
         self.links: set[str] = set()
         self.loads: set[str] = set()
-        self.feed(path.read_text())
+        self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)

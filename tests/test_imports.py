@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 # Each layer may import from itself and from those before it; a game's folder from no other game's.
 LAYERS = (
-    {"cards", "files", "game", "options", "record"},
+    {"cards", "console", "files", "game", "options", "record"},
     {"engine"},
     {"views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
@@ -31,7 +31,7 @@ LAYERS = (
 IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 # Modules that only commands and users import.
-MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command", "waiting", "gpu", "ptx"}
+MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command", "console", "waiting", "gpu", "ptx"}
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",

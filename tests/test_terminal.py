@@ -128,7 +128,7 @@ def test_wrong_input_is_answered_and_changes_nothing(game: Game, monkeypatch: py
     assert record == untouched
     for answer in ("no move of", "Did you mean undo", "is not legal now", "take back your last", "Say where to"):
         assert answer in shown
-    assert "No such file" in shown and "unknown opponent 'nobody'" in shown
+    assert "there is no folder no;" in shown and "unknown opponent 'nobody'" in shown
     assert "Left before the end" in shown
 
 

@@ -14,7 +14,7 @@ from rich.table import Table as Sheet
 
 from card_envs import files
 from card_envs.compare.spread import spread
-from training.command import command, console
+from training.command import command, console, say
 from training.config import Config, load_config
 
 
@@ -26,7 +26,7 @@ def main(
     processes: Annotated[int, typer.Option(min=1, help="runs at once, each on one core")] = 2,
     out: Annotated[Path | None, typer.Option(help="write the figures to this JSON file")] = None,
 ) -> None:
-    """Train short runs of every variant and print how they compare. The budget is the config's: set `minutes=…`."""
+    """Train short runs of every variant and print how they compare. The budget is the config's: set `minutes=...`."""
     base = load_config(config, overrides)
     chosen: dict[str, dict[str, Any]] = files.read_json(variants)
     if not isinstance(chosen, dict) or not all(isinstance(change, dict) for change in chosen.values()):
@@ -41,9 +41,9 @@ def main(
         for number, result in spread(run, list(enumerate(settings)), processes):
             name, seed = jobs[number]
             results[name].append(result)
-            console.print(f"{name}, seed {seed}: {result}", highlight=False)
             if out is not None:
                 files.write_json(out, results)
+            say(f"{name}, seed {seed}: {result}")
     except KeyboardInterrupt:
         console.print("stopped; this is known:")
         results = {name: runs for name, runs in results.items() if runs}

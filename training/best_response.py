@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from card_envs import files
+from card_envs.compare.waiting import waiting
 from card_envs.opponents.folder import check_place
 from training.command import command, console
 from training.config import Config, load_config
@@ -43,6 +43,8 @@ def main(
     if out is not None:
         check_place(out)
     figures = respond(settings, against, out)
+    if json_file is not None:
+        files.write_json(json_file, figures)
     share, margin = figures["win_share"], figures["margin_per_episode"]
     low, high = margin["low"], margin["high"]
     interval = "no interval" if low is None else f"{low:+.3g} to {high:+.3g}"
@@ -54,8 +56,6 @@ def main(
         highlight=False,
         soft_wrap=True,
     )
-    if json_file is not None:
-        files.write_json(json_file, figures)
 
 
 def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     else:
         raise ValueError(f"against {against!r}: expected greedy or a trained opponent")
     trainer = Trainer(Config(**{**config.model_dump(), "minutes": None, **shares}))
-    with Progress(console=console, transient=True) as progress:
+    with waiting(console) as progress:
         task = progress.add_task(f"against {against}", total=1.0)
         while trainer.progress < 1:
             trainer.iterate()

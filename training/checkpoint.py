@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from card_envs.files import read_file, replace_file
+from card_envs.files import in_words, read_file, replace_file
 
 Arrays = dict[str, NDArray[Any]]
 FACTS, DIGEST = "facts", "sha256"
@@ -112,7 +112,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     except FileNotFoundError:
         problem = f"{path}: there is no checkpoint to resume from"
     except (OSError, ValueError) as error:
-        problem = str(error)
+        problem = in_words(error)
     raise ValueError(f"{problem}; {way_out(path)}") from None
 
 

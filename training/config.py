@@ -8,9 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from card_envs.files import brief, read_file, reason
+from card_envs.files import brief, read_utf8, reason, user_path
 from card_envs.games import get_game
 from training.recipes import recipe
 
@@ -41,7 +41,9 @@ class Config(BaseModel):
     name: str = Field(
         default="run", pattern=r"^\w[\w.-]*$", description="of the run's folder (default: the config file's)"
     )
-    runs: Path = Field(default=Path("runs"), description="the folder that holds the folders of runs")
+    runs: Annotated[Path, AfterValidator(user_path)] = Field(
+        default=Path("runs"), description="the folder that holds the folders of runs"
+    )
     seed: int = Field(default=0, ge=0, lt=1 << 63, description="of deals, weights and draws")
 
     minutes: float | None = Field(
@@ -219,10 +221,11 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
     Raises:
         ValueError: naming the file or override, the key, what was given and what is right.
     """
+    path = user_path(path)
     try:
         if path.is_dir() or not path.exists():
             path = recipe(path)
-        data = read_file(path, MAX_BYTES, pipes=True)
+        data = read_utf8(path, MAX_BYTES, pipes=True)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
     try:

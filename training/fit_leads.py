@@ -318,7 +318,7 @@ class Fitting:
         start = time.process_time()
         kept: list[Labels] = []
         drawn, spent, logged = 0, 0.0, 0.0
-        with Progress(console=console, transient=True) as progress, log.open("w") as file:
+        with Progress(console=console, transient=True) as progress, log.open("w", encoding="utf-8") as file:
             task = progress.add_task("", total=1.0)
             while spent < 1:
                 kept = [*kept[-KEPT + 1 :], self.positions.draw()]

@@ -255,7 +255,7 @@ def learn(learning: Learning, minutes: float, log: Path) -> None:
     start = time.process_time()
     spent, logged = 0.0, 0.0
     results: list[NDArray[np.float64]] = []
-    with Progress(console=console, transient=True) as progress, log.open("w") as file:
+    with Progress(console=console, transient=True) as progress, log.open("w", encoding="utf-8") as file:
         task = progress.add_task("", total=1.0)
         while spent < 1:
             found = learning.go_on(DEALS_AT_ONCE)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from card_envs.compare.report import check_picture, save_picture
-from training.command import command
-from training.run_folder import read_log
+from card_envs.files import in_words
+from training.command import command, say
+from training.run_folder import LOG, read_log
 
 # What is drawn: title, the figures of the log (with their names in the legend), and the label of the axis.
 PANELS: list[tuple[str, dict[str, str], str]] = [
@@ -28,7 +29,7 @@ def main(
 ) -> None:
     """Draw the learning curves of runs."""
     draw(runs, out, hours)
-    print(f"drawn to {out}")
+    say(f"drawn to {out}")
 
 
 def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
@@ -70,7 +71,8 @@ def _entries(run: Path) -> list[dict[str, Any]]:
     try:
         entries = read_log(run)
     except OSError as error:
-        raise ValueError(f"{run}: no folder of a run: {error}") from None
+        why = "it has no" if isinstance(error, (FileNotFoundError, NotADirectoryError)) else in_words(error)
+        raise ValueError(f"{run}: no folder of a run: {why} {LOG}; expected one that training has made") from None
     if not entries:
         raise ValueError(f"{run}: its log is empty")
     return entries

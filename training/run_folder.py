@@ -87,13 +87,13 @@ def open_log(folder: Path, decisions: int) -> TextIO:
         with contextlib.suppress(FileNotFoundError):
             kept = [entry for entry in read_log(folder) if entry["decisions"] <= decisions]
     replace_file(path, "".join(json.dumps(entry) + "\n" for entry in kept))
-    return path.open("a")
+    return path.open("a", encoding="utf-8")
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
     """The entries of a run's log; what a killed run or a full disk left half-written is passed over."""
     entries = []
-    for line in (folder / LOG).read_text(errors="replace").splitlines():
+    for line in (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines():
         with contextlib.suppress(ValueError, RecursionError):
             entry = json.loads(line)
             if isinstance(entry, dict) and isinstance(entry.get("decisions"), int):

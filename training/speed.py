@@ -66,7 +66,7 @@ def matrix_speed() -> float:
 def main(
     config: Annotated[Path, typer.Option(help="the recipe that is measured")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
-    device: Annotated[str | None, typer.Option(help="the same as device=…: cpu, cuda, cuda:1")] = None,
+    device: Annotated[str | None, typer.Option(help="the same as device=...: cpu, cuda, cuda:1")] = None,
     together: Annotated[bool, typer.Option("--together", hidden=True)] = False,
 ) -> None:
     """Measure training: one process with parts switched, two that train one policy, two that don't know each other."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
+from card_envs.files import in_words
 from training import launch, run_folder
-from training.command import command, complain, console
+from training.command import command, complain, console, say
 from training.config import Config, load_config
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def main(
 ) -> int:
     """Train a policy by self-play, measure it, and save it as an opponent. Ctrl-C saves and ends.
 
-    Under `torchrun --nproc-per-node=K -m training.train …` K processes train one policy together, each with all of the
-    tables and minibatches of the settings.
+    Under `torchrun --nproc-per-node=K -m training.train ...` K processes train one policy together, each with all of
+    the tables and minibatches of the settings.
     """
     settings = load_config(config, overrides)
     if processes == 1 or "RANK" in os.environ:
@@ -105,7 +106,7 @@ class Run:
         try:
             return self._go()
         except OSError as error:  # a disk that is full, above all: what was written before is whole
-            return self.fail(f"{self.folder}: {error}")
+            return self.fail(f"{self.folder}: {in_words(error)}")
 
     def _go(self) -> int:
         from training.ppo import Diverged
@@ -197,7 +198,7 @@ class Wish:
 
 @contextmanager
 def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Wish]:
-    """The first Ctrl-C (or SIGTERM) lets the update end that has begun; a second Ctrl-C ends at once."""
+    """Let the update end that has begun: after Ctrl-C, SIGTERM, or a lost terminal; a second Ctrl-C ends at once."""
     wish = Wish()
 
     def on_signal(number: int, frame: Any) -> None:
@@ -207,17 +208,15 @@ def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Wish]:
             console.print("stopping after this update; Ctrl-C again: at once")
         wish.to_stop = True
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not so under nohup
+        numbers.append(signal.SIGHUP)  # the terminal is gone
+    before = {number: signal.signal(number, on_signal) for number in numbers}
     try:
         yield wish
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def say(text: str) -> None:
-    """Print a line as it is."""
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def print_strength(trainer: Trainer, strength: list[dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.files import replace_file
+from card_envs.files import replace_file, user_path
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import NUM_GOLDEN_ROWS, save_network
@@ -110,7 +110,7 @@ class Trainer:
 
     def _begin_with(self, name: str) -> None:
         """Take over the networks of a run, or the actor from an opponent. Raises ValueError where they don't fit."""
-        path = Path(name) / CHECKPOINT
+        path = user_path(name) / CHECKPOINT
         try:
             if path.is_file():
                 arrays, _ = checkpoint.read(path)

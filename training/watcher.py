@@ -40,7 +40,11 @@ class Watcher:
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions + 1 if decisions else None)
         columns = ("{task.fields[rate]}", "{task.fields[left]}", "{task.fields[figures]}")
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(20), *map(TextColumn, columns), console=console, transient=True
+            TextColumn("{task.description}", markup=False),
+            BarColumn(20),
+            *map(TextColumn, columns),
+            console=console,
+            transient=True,
         )
         self._task = self._progress.add_task(config.name, total=1.0, rate="", left="", figures="")
 

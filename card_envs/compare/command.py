@@ -6,7 +6,7 @@ Ctrl-C ends the work; what is known by then is shown.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,11 @@ from rich.console import Console
 from card_envs.compare.contest import Contest, play_contest
 from card_envs.compare.pairs import Part, chunks, join
 from card_envs.compare.records import save_records
-from card_envs.compare.report import check_picture, draw, show_comparison, show_solving
+from card_envs.compare.report import check_picture, draw, show_comparison
 from card_envs.compare.solving import Solved, SolveTask, SolvingFigures, given_deal, solve_deals, solving_figures
 from card_envs.compare.standings import Standings, standings
 from card_envs.compare.waiting import waiting
+from card_envs.console import say
 from card_envs.engine.table import Table, play_again
 from card_envs.files import check_output_folder
 
@@ -65,6 +66,16 @@ class Keepsakes:
         check_picture(self.picture)
         check_output_folder(self.records)
 
+    def save(self, title: str, found: Standings, pairs: int, label: str) -> Iterator[str]:
+        """Write them, where all was played also the games; yields what was written where."""
+        if self.picture is not None:
+            path = self.picture.with_stem(f"{self.picture.stem}-{label}") if label else self.picture
+            draw(title, found, path)
+            yield f"drawn to {path}"
+        if self.records is not None and not found.stopped:
+            saved = save_records(found.contest, pairs, self.record_pairs, self.records / label)
+            yield f"{saved} games saved to {self.records / label}"
+
 
 def compare_all(
     contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console, write: Write
@@ -91,17 +102,16 @@ def compare_all(
             break
         found[label] = shown
         title = comparison_title(shown, work.pairs, label)
-        show_comparison(console, title, shown)
-        write(found)
-        if keep.picture is not None:
-            path = keep.picture.with_stem(f"{keep.picture.stem}-{label}") if label else keep.picture
-            draw(title, shown, path)
-            console.print(f"drawn to {path}")
+        kept = []
+        try:  # files first: printing may wait for a reader, or never end
+            write(found)
+            kept = list(keep.save(title, shown, work.pairs, label))
+        finally:
+            show_comparison(console, title, shown)
+        for line in kept:
+            say(line)
         if shown.stopped:
             break
-        if keep.records is not None:
-            saved = save_records(contest, work.pairs, keep.record_pairs, keep.records / label)
-            console.print(f"{saved} games saved to {keep.records / label}")
     return found
 
 
@@ -162,26 +172,29 @@ def described(options: Iterable[tuple[str, Any]]) -> str:
 
 
 def solve_one(task: SolveTask, deal: object, console: Console) -> dict[str, Any]:
-    """Solve a custom deal and print the line; returns the figures for JSON."""
+    """Solve a custom deal; returns the figures for JSON."""
     state = given_deal(task.game, dict(task.options), deal)
     with console.status("solving"):
         solution = task.solve(state)
-    line = play_again(Table(task.game, state), solution.moves).moves
-    console.print(f"{solution.verdict}: {solution.positions:,} positions in {solution.seconds:.2f} s")
-    if line:
-        console.print(" ".join(line), highlight=False)
     return {
         "verdict": solution.verdict,
-        "moves": line,
+        "moves": play_again(Table(task.game, state), solution.moves).moves,
         "positions": solution.positions,
         "seconds": solution.seconds,
     }
 
 
+def show_solved(console: Console, solved: dict[str, Any]) -> None:
+    """Print what `solve_one` returned."""
+    console.print(f"{solved['verdict']}: {solved['positions']:,} positions in {solved['seconds']:.2f} s")
+    if solved["moves"]:
+        console.print(" ".join(solved["moves"]))
+
+
 def solve_many(
     task: SolveTask, packs: int, processes: int, console: Console, write: Callable[[SolvingFigures], object]
 ) -> SolvingFigures | None:
-    """Solve the first deals of a seed and print the figures; None if Ctrl-C came before there was anything.
+    """Solve the first deals of a seed; returns the figures, or None if Ctrl-C came before there was anything.
 
     Now and then what is known is given to `write`.
     """
@@ -200,9 +213,10 @@ def solve_many(
                     written = time.monotonic()
         except KeyboardInterrupt:
             console.print(f"stopped before {packs:,} packs")
-    if not solved:
-        return None
-    figures = solving_figures(task, solved)
-    bounds = f"{len(solved):,} packs, seed {task.seed}, {task.seconds:g} s each"
-    show_solving(console, f"{task.game.title}{described(task.options)}: {bounds}", figures)
-    return figures
+    return solving_figures(task, solved) if solved else None
+
+
+def solving_title(task: SolveTask, packs: int) -> str:
+    """Say what was solved."""
+    bounds = f"{packs:,} packs, seed {task.seed}, {task.seconds:g} s each"
+    return f"{task.game.title}{described(task.options)}: {bounds}"

@@ -13,6 +13,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context, parent_process
 from typing import TypeVar
 
+from card_envs.files import in_words
+
 Portion = TypeVar("Portion")
 Result = TypeVar("Result")
 
@@ -100,7 +102,10 @@ def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion]
         raise ValueError("a Ray cluster needs Ray: pip install 'card_envs[ray]'") from None
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():  # Ray itself would try for many minutes
-        socket.create_connection((host, int(port)), timeout=10).close()
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:  # of port numbers that there are not
+            raise OSError(f"Ray cluster {address}: {in_words(error)}; expected HOST:PORT, or local") from None
     ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         task = ray.remote(max_retries=RETRIES)(_play)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
+
+from card_envs.console import hangup_as_ctrl_c
 
 
 class TimeLeft(ProgressColumn):
@@ -20,7 +24,10 @@ class TimeLeft(ProgressColumn):
         return Text(f"about {timedelta(seconds=round(left))} left")
 
 
-def waiting(console: Console) -> Progress:
-    """A progress display that is gone when it ends."""
+@contextmanager
+def waiting(console: Console) -> Iterator[Progress]:
+    """Show progress until the work ends, also by Ctrl-C or with the terminal."""
     columns = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft())
-    return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
+    text = TextColumn("{task.description}", markup=False)
+    with hangup_as_ctrl_c(), Progress(text, *columns, console=console, transient=True) as progress:
+        yield progress

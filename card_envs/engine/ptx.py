@@ -121,7 +121,7 @@ def assembled(ptx: str, capability: tuple[int, int]) -> tuple[int, int]:
         return -1, -1
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel.ptx"
-        file.write_text(ptx)
+        file.write_text(ptx, encoding="utf-8")
         arch = "sm_{}{}".format(*capability)
         command = [ptxas, "-v", f"-arch={arch}", "-o", str(file.with_suffix(".cubin")), str(file)]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stderr

@@ -80,7 +80,7 @@ class Games(MutableMapping[str, Game]):
 def entry_points() -> Iterator[EntryPoint]:
     """Those of the group. Where no file names it, that is seen without `importlib.metadata`, which takes 15 ms."""
     files = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
-    if any(GROUP in file.read_text(errors="replace") for file in files):
+    if any(GROUP in file.read_text(encoding="utf-8", errors="replace") for file in files):
         import importlib.metadata
 
         yield from importlib.metadata.entry_points(group=GROUP)

@@ -96,7 +96,7 @@ class NewGame(NamedTuple):
                 continue
             inside = part.parts[0] == "tests"
             package, rest = (self.tests, part.relative_to("tests")) if inside else (self.package, part)
-            text = self.renamed(path.read_text())
+            text = self.renamed(path.read_text(encoding="utf-8"))
             files[self.folder_of(package) / rest] = self.with_sorted_imports(text) if path.suffix == ".py" else text
         for place, text in self.places().items():
             files[place] = text.format(name=self.name, title=self.title, shared=SHARED_TESTS)
@@ -179,7 +179,11 @@ def new_game(game: NewGame) -> list[Path]:
         OSError: something can't be written. In both cases nothing is.
     """
     files = game.files()
-    changed = {REGISTRY: registered((game.root / REGISTRY).read_text(), game.name)} if game.in_checkout else {}
+    changed = (
+        {REGISTRY: registered((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)}
+        if game.in_checkout
+        else {}
+    )
     places = [game.folder_of(game.package), game.folder_of(game.tests), *game.places()]
     if not game.in_checkout:
         places = [Path(game.name)]
@@ -191,7 +195,7 @@ def new_game(game: NewGame) -> list[Path]:
     try:
         for path, text in {**files, **changed}.items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
-            (draft / path).write_text(text)
+            (draft / path).write_bytes(text.encode())
         _move(draft, game.root, places, list(changed))
     finally:
         shutil.rmtree(draft)

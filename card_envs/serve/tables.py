@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from card_envs.files import MAX_JSON, check_output_folder, read_file
+from card_envs.files import AS_BYTES, MAX_JSON, check_output_folder, read_file
 from card_envs.games import get_game
 from card_envs.serve.episode import Episode
 from card_envs.serve.limits import Limits
@@ -196,7 +196,7 @@ class Tables:
         """Add a line to a table's file; all of it or nothing."""
         data = json.dumps(line).encode() + b"\n"
         try:
-            handle = os.open(self._path(name), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+            handle = os.open(self._path(name), os.O_WRONLY | os.O_APPEND | AS_BYTES | flags, 0o600)
             try:
                 size = os.fstat(handle).st_size
                 if os.write(handle, data) != len(data):

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from card_envs.console import hangup_as_ctrl_c, is_lost
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.replay import replay
-from card_envs.files import check_output
+from card_envs.files import check_output, in_words
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Advice, Opponent, moves_of, offspring, sealed, turn_of_states
@@ -90,7 +91,8 @@ def play_game(
         rng = offspring(rng)  # what the others get can't be turned back to the key of the later deals
     table = PersonsTable(env, seat, others, sealed(rng), console, events)
     try:
-        table.play()
+        with hangup_as_ctrl_c():
+            table.play()
     except (KeyboardInterrupt, EOFError):
         console.print()
     finally:
@@ -102,7 +104,9 @@ def play_game(
 
 
 def ask(prompt: str, console: Console) -> str:
-    """A line from the person. Raises EOFError at the end of the input."""
+    """Read a line from the person. Raises EOFError at the end of the input, or where nobody can see what is printed."""
+    if is_lost():
+        raise EOFError
     line = console.input(prompt, markup=False).strip()
     if not sys.stdin.isatty():  # nobody sees what was typed: show it, and begin a new line
         console.print(line, markup=False, highlight=False)
@@ -252,8 +256,8 @@ class PersonsTable:
         try:
             opponent = load_opponent(name or "greedy", self.env.game)
             ranked = opponent.evaluate(self.env.view(self.person))
-        except ValueError as error:
-            self.say(str(error))
+        except (OSError, ValueError) as error:
+            self.say(in_words(error))
             return
         if ranked[0].margin is not None:
             best, *others = ranked
@@ -274,9 +278,10 @@ class PersonsTable:
             self.say("Say where to: save FILE")
             return
         try:
+            check_output(Path(file))
             self.env.record().save(file)
-        except OSError as error:
-            self.say(str(error))
+        except (OSError, ValueError) as error:
+            self.say(in_words(error))
         else:
             self.say(f"Saved to {file}; --resume {file} goes on from here.")
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
+from card_envs.console import hangup_as_ctrl_c, is_lost
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.replay import replay, verify
 from card_envs.files import check_output
@@ -65,7 +66,8 @@ def watch_game(
         return chosen_action(env, players[env.possible_agents.index(env.agent_selection)], rng)
 
     try:
-        show(Showing(env, choose, names, seat), delay, console, gif)
+        with hangup_as_ctrl_c():
+            show(Showing(env, choose, names, seat), delay, console, gif)
     finally:
         if record is not None:
             env.record().save(record)
@@ -176,6 +178,8 @@ def browse(pages: Iterator[str], delay: float | None, console: Console) -> None:
             return
         for page in pages:
             console.print(with_suits(page, console), highlight=False)
+            if is_lost():
+                return
             time.sleep(delay)
     except (KeyboardInterrupt, EOFError):
         console.print()

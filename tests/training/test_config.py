@@ -82,6 +82,14 @@ def test_settings_that_come_with_the_package_have_names(tmp_path: Path, monkeypa
     assert load_config(Path("mine")).name == "mine"
 
 
+def test_files_with_a_byte_order_mark_and_home_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "marked.toml").write_bytes(b'\xef\xbb\xbfgame = "high_card"\r\n')
+    config = load_config(Path("~/marked.toml"), ["runs=~/runs", "minutes=1"])
+    assert config.game == "high_card" and config.runs == tmp_path / "runs"
+
+
 @pytest.mark.parametrize("depth", [100, 300, 500, 700, 900, 1000, 100_000])
 def test_what_is_nested_without_end(depth: int, tmp_path: Path) -> None:
     deep = "[" * depth + "]" * depth

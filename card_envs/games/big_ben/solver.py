@@ -222,7 +222,7 @@ def _check(state: State, moves: list[int]) -> None:
 @cache
 def shipped_weights() -> NDArray[np.int64]:
     """[NUM_WEIGHTS] the tables that positions are scored with."""
-    tables = json.loads((Path(__file__).parent / "solver_weights.json").read_text())
+    tables = json.loads((Path(__file__).parent / "solver_weights.json").read_bytes())
     return np.concatenate([tables[name] for name in beam.TABLES])
 
 

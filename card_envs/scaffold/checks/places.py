@@ -41,7 +41,7 @@ def numbered_rules(text: str) -> list[tuple[int, str]]:
 def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
     """The tables of RULES.md against the declared fields, its numbers, its options."""
     file = rules_page(game)
-    page = file.read_text()
+    page = file.read_text(encoding="utf-8")
     try:
         right = rewritten(game, page)
     except ValueError as error:
@@ -122,7 +122,7 @@ def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
 
 def _check_rule_tests(sources: Sources, file: Path) -> Iterator[Finding]:
     """Every numbered rule has a test that is named after it."""
-    rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text())}
+    rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text(encoding="utf-8"))}
     tests = {}
     for name, node in Source(file).functions.items():
         found = re.match(r"test_([a-z]{2})_(\d+)_", name)

@@ -1,0 +1,431 @@
+"""Commands at broken, closed and narrow terminals: files are written whole, and what is said is said in words."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from inspect import signature
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.main import get_command
+
+from card_envs import bench, console, files
+from card_envs.__main__ import app, main
+from card_envs.engine import ptx
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+from card_envs.games import GAMES
+from card_envs.opponents import folder
+from card_envs.opponents.policy import Turn
+from card_envs.record import GameRecord
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
+
+ROOT = Path(__file__).parents[1]
+SOLVED = next(game.name for game in GAMES.values() if game.solver)
+SHIPPED = next(game.name for game in GAMES.values() if game != HIGH_CARD)
+COMPARE = "compare high_card greedy trivial --pairs 8"
+# What makes each command write each of its files, by the name of the parameter.
+OUTPUTS = {
+    ("compare", "json_file"): f"{COMPARE} --json OUT.json",
+    ("compare", "picture"): f"{COMPARE} --picture OUT.png",
+    ("compare", "records"): f"{COMPARE} --records OUT",
+    ("survey", "json_file"): "survey high_card --episodes 16 --json OUT.json",
+    ("solve", "json_file"): f"solve {SOLVED} --packs 2 --positions 50 --json OUT.json",
+    ("advise", "json_file"): "advise high_card view.json --opponent greedy --json OUT.json",
+    ("bench", "json_file"): "bench high_card --json OUT.json",
+    ("kernels", "json_file"): "kernels high_card --json OUT.json",
+    ("export", "model"): f"export {SHIPPED}/small OUT.onnx",
+    ("import", "folder"): "import high_card view.json OUT",
+    ("play", "record"): "play high_card --record OUT.json",
+    ("watch", "record"): "watch high_card --delay 0 --record OUT.json",
+    ("watch", "gif"): "watch high_card --seed 1 --delay 0.02 --gif OUT.gif",
+    ("new-game", "folder"): "new-game at_the_console --folder OUT",
+}
+# What makes each command read each of its files.
+INPUTS = {
+    ("solve", "deal"): f"solve {SOLVED} --deal IN",
+    ("advise", "position"): "advise high_card IN",
+    ("import", "model"): "import high_card IN OUT",
+    ("play", "resume"): "play high_card --resume IN",
+    ("watch", "replay"): "watch --replay IN",
+}
+OTHERS = {("serve", "folder")}  # of a server's tables
+# Those that have no such files, and one that is used wrongly.
+MORE = (
+    "games",
+    "schema high_card",
+    "schema high_card --table",
+    "layout high_card",
+    "check nothing.there",
+    "serve --game x",
+)
+
+
+class Boom:
+    """A policy that plays nothing."""
+
+    def __init__(self, game: Game) -> None:
+        pass
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        raise RuntimeError("[bold]no[/] :boom:")
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        raise RuntimeError
+
+
+class Gone(io.RawIOBase):
+    """A standard output that Ctrl-C is pressed at, for whoever should read it does not."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if bytes(data).strip():
+            raise KeyboardInterrupt
+        return len(data)
+
+
+def without_reader() -> Any:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "wb", 0)
+
+
+# What stdout is, and the exit code: dropped output is an error, what is closed or less than Unicode is not.
+BROKEN: dict[str, tuple[Callable[[], Any], int]] = {
+    "reader gone": (lambda: wrapped(without_reader()), 1),
+    "disk full": (lambda: wrapped(os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb", 0)), 1),
+    "ascii": (lambda: wrapped(io.BytesIO(), "ascii"), 0),
+    "closed": (lambda: None, 0),
+    "not read": (lambda: wrapped(Gone()), 130),
+}
+
+
+def wrapped(raw: Any, encoding: str = "utf-8") -> io.TextIOWrapper:
+    return io.TextIOWrapper(raw if isinstance(raw, io.BytesIO) else io.BufferedWriter(raw), encoding)
+
+
+def run(
+    words: str, stdout: Any, monkeypatch: pytest.MonkeyPatch, stdin: Any = None, program: Callable[[], Any] = main
+) -> Any:
+    """The exit code of a command at these streams."""
+    target = io.BytesIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", ["card_envs", *words.split()])
+        patch.setattr(sys, "stdin", stdin)
+        patch.setattr(sys, "stdout", stdout)
+        patch.setattr(sys, "stderr", wrapped(target, "ascii"))
+        with pytest.raises(SystemExit) as ended:
+            program()
+        error = target.getvalue()
+    assert b"Traceback" not in error, error
+    return ended.value.code
+
+
+def shown(
+    words: str, monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8", program: Callable[[], Any] = main
+) -> tuple[Any, str]:
+    """The exit code of a command and what it printed, its stdin closed."""
+    target = io.BytesIO()
+    code = run(words, wrapped(target, encoding), monkeypatch, program=program)
+    return code, target.getvalue().decode(encoding)
+
+
+@pytest.fixture(autouse=True)
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of its own with a view, and no work that takes long."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(console, "PATIENCE", -1.0)
+    fresh = console.Console()
+    monkeypatch.setattr(console, "console", fresh)
+    monkeypatch.setattr("card_envs.__main__.console", fresh)
+    env = CardEnv(HIGH_CARD)
+    env.reset(seed=1)
+    Path("view.json").write_text(json.dumps(env.view(env.agent_selection)), encoding="utf-8")
+    for name in dir(bench):
+        if name.endswith(("_rate", "_seconds")):
+            monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Rate(1.0, 1.0))
+    figures = ptx.Figures(*range(len(ptx.Figures._fields)))
+    monkeypatch.setattr(ptx, "tabulate", lambda *arguments: iter([("step", figures)]))
+    monkeypatch.setattr(folder, "save_model", lambda place, game, model: files.replace_folder(place, {"model": model}))
+
+
+def path_parameters() -> Iterator[tuple[str, str]]:
+    """Every command and its parameters that are paths."""
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = command.name or command.callback.__name__.replace("_", "-")
+        hints = get_type_hints(command.callback)
+        yield from ((name, one) for one in signature(command.callback).parameters if "Path" in str(hints[one]))
+
+
+def test_all_files_of_commands_are_tried() -> None:
+    assert sorted(path_parameters()) == sorted([*OUTPUTS, *INPUTS, *OTHERS])
+    named = {words.split()[0] for words in (*OUTPUTS.values(), *INPUTS.values(), *MORE)}
+    assert named == set(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("output", OUTPUTS, ids=" ".join)
+def test_files_are_written_whatever_becomes_of_what_is_printed(
+    output: tuple[str, str], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip({"picture": "matplotlib", "gif": "resvg_py", "model": "onnx"}.get(output[1], "json"))
+    if kind == "disk full" and not Path("/dev/full").exists():
+        pytest.skip("there is no full disk")
+    make, expected = BROKEN[kind]
+    code = run(OUTPUTS[output], make(), monkeypatch, io.StringIO("quit\n"))
+    written = list(Path().glob("OUT*"))
+    assert written and not list(Path().glob(".new-*"))
+    for path in written:
+        assert list(path.iterdir()) if path.is_dir() else path.stat().st_size > 0
+        if path.suffix == ".json":
+            (GameRecord.load if output[1] == "record" else files.read_json)(path)
+    # Nobody waits for a reader in a game: Ctrl-C ends it as usual.
+    assert code == expected or (kind == "not read" and output[0] in ("play", "watch")), (code, expected)
+
+
+@pytest.mark.parametrize("shell", ["{} | head -c 1 >/dev/null", "{} >/dev/full", "{} >&-", "{} 2>&1 >/dev/full | true"])
+def test_a_shell_breaks_nothing(shell: str) -> None:
+    if os.name != "posix" or not Path("/dev/full").exists():
+        pytest.skip("there is no such shell")
+    command = f"'{sys.executable}' -m card_envs compare {SHIPPED} greedy trivial --pairs 2 --json OUT.json"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["sh", "-c", shell.format(command)], env=environment, capture_output=True, timeout=300)
+    assert files.read_json(Path("OUT.json"))["pairs"] == 2
+    assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there are no hangups")
+@pytest.mark.parametrize("words", ["play {} --record OUT.json", "watch {} --delay 60 --record OUT.json"])
+def test_a_game_outlasts_its_terminal(words: str) -> None:
+    command = [sys.executable, "-m", "card_envs", *words.format(SHIPPED).split()]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    while b"hand" not in process.stdout.readline():  # the first position
+        assert process.poll() is None
+    process.stdout.close()
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) in (0, 1)
+    assert not GameRecord.load("OUT.json").outcome["over"]
+
+
+# Encodings, sizes, closed streams
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437", "utf-8"])
+def test_help_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, command in ("", None), *get_command(app).commands.items():  # type: ignore[attr-defined]
+        code, text = shown(f"{name} --help", monkeypatch, encoding)
+        assert code == 0 and "Usage:" in text and text.isascii()
+        if command is None:
+            assert "..." not in text.replace("[ARGS]...", ""), "a summary is cut off: its first sentence is too long"
+
+
+STRANGE = [("ascii", "0"), ("latin-1", "1"), ("utf-8", "-3"), ("ascii", "abc"), ("utf-8", "0"), ("cp437", None)]
+
+
+@pytest.mark.parametrize(("encoding", "columns"), STRANGE)
+def test_every_command_at_a_strange_terminal(
+    encoding: str, columns: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stdin is closed; its size is nonsense; what it prints may be more than the encoding has."""
+    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
+        if columns is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, columns)
+    fresh = console.Console()
+    monkeypatch.setattr(console, "console", fresh)
+    monkeypatch.setattr("card_envs.__main__.console", fresh)
+    tried = [words for output, words in OUTPUTS.items() if output[1] not in ("gif", "picture", "model", "folder")]
+    read = [words.replace("IN", "-") for input_, words in INPUTS.items()]
+    for words in (*tried, *read, *MORE, "compare high_card greedy trivial --pairs x", "nothing"):
+        code, text = shown(words, monkeypatch, encoding)
+        assert code in (0, 1, 2)
+        if code == 0 or text:
+            lines = text.splitlines()
+            assert len(text.split()) > 3, (words, text)
+            assert max(map(len, lines)) > 19, (words, text)
+
+
+@pytest.mark.parametrize("size", ["0", "1", "-3", "abc", "²", "٣", "9" * 5000, "", " ", "1e2"])
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
+def test_consoles_of_any_size_show_what_is_printed(name: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, size)
+    target = io.StringIO()
+    console.Console(file=target).print("one two three")
+    assert target.getvalue() == "one two three\n"
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout", "stderr"])
+def test_closed_streams_are_there_while_a_program_runs(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, stream, None)
+    with console.lasting_streams():
+        assert sys.stdin.readline() == "" if stream == "stdin" else print("x", file=getattr(sys, stream)) is None
+        assert console.is_lost() == (stream == "stdout")
+    assert getattr(sys, stream) is None
+
+
+def test_what_an_encoding_lacks_is_written_in_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", wrapped(target, "ascii"))
+    with console.lasting_streams():
+        print("1 ± 2 … é ♥ \ud800 →")
+    assert target.getvalue() == b"1 +- 2 ... e ? ? ->\n"
+
+
+# What is said
+
+
+def test_one_place_makes_consoles() -> None:
+    for file in (file for part in ("card_envs", "training") for file in (ROOT / part).rglob("*.py")):
+        made = [node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call)]
+        found = {ast.unparse(node.func) for node in made} & {"Console", "typer.Typer", "rich.print", "typer.echo"}
+        assert not found or file.name == "console.py", f"{file}: {found}"
+
+
+def test_names_are_no_markup_and_no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, text = shown(f"compare high_card greedy {__name__}:Boom --pairs 2", monkeypatch)
+    assert code == 2 and f"{__name__}:Boom: RuntimeError: [bold]no[/] :boom:" in text
+    name = "a:boom:[bold]b"
+    for printed in (console.say, console.complain, console.console.print):
+        target = wrapped(io.BytesIO())
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", target)
+            printed(name)
+        assert name in target.buffer.getvalue().decode()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("input_", INPUTS, ids=" ".join)
+def test_files_that_cannot_be_read_are_named_in_words(input_: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("folder").mkdir()
+    for name, said in (
+        ("nofile", "there is no such file"),
+        ("folder", "is a folder"),
+        ("view.json/x", "there is a file where a folder should be"),
+        ("~nobody_of_that_name/x", "no such user"),
+        ("x" * 300, "too long"),
+    ):
+        code, text = shown(INPUTS[input_].replace("IN", name), monkeypatch)
+        assert code == 2 and text.startswith(f"error: {name}: ") and text.count("\n") == 1, text
+        assert said in text and "Errno" not in text, text
+
+
+def test_errors_of_the_system_in_words(tmp_path: Path) -> None:
+    for number in files.SAID:
+        said = files.in_words(OSError(number, os.strerror(number), "a/b"))
+        assert said.startswith("a/b: ") and "Errno" not in said
+    assert files.in_words(OSError(5, "Input/output error")) == "Input/output error"
+    assert files.in_words(OSError("in words")) == files.in_words(ValueError("in words")) == "in words"
+
+
+def test_saving_where_there_is_no_folder_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = io.BytesIO()
+    run("play high_card", wrapped(target), monkeypatch, io.StringIO("save no/x\nsave .\nhint nobody\nquit\n"))
+    text = target.getvalue().decode()
+    assert "no/x: there is no folder no" in " ".join(text.split()) and ".: is a folder" in text and "Errno" not in text
+
+
+# Files of people
+
+
+def test_files_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As editors on Windows write them."""
+    env = CardEnv(HIGH_CARD)
+    env.reset(seed=1)
+    env.record().save("game.json")
+    for name in ("game.json", "view.json"):
+        Path(name).write_bytes(b"\xef\xbb\xbf" + Path(name).read_bytes())
+    assert GameRecord.load("game.json") == env.record()
+    assert files.read_json(Path("view.json"))["seat"] == 0
+    assert shown("advise high_card view.json --opponent greedy", monkeypatch)[0] == 0
+    assert shown("play high_card --resume game.json", monkeypatch)[0] == 0
+    Path("latin.json").write_bytes(b'"\xe9"')
+    with pytest.raises(ValueError, match=r"latin\.json: no game record"):
+        GameRecord.load("latin.json")
+
+
+def test_home_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    env = CardEnv(HIGH_CARD)
+    env.reset(seed=1)
+    env.record().save("~/game.json")
+    assert GameRecord.load("~/game.json") == env.record()
+    files.check_output(Path("~/x"))
+    files.check_output_folder(Path("~/deep"))
+    files.replace_folder(Path("~/folder"), {"a": b"1"})
+    assert files.read_file("~/folder/a", 9) == b"1"
+    assert {path.name for path in home.iterdir()} == {"game.json", "deep", "folder"}
+    assert shown("play high_card --resume=~/game.json --record=~/again.json", monkeypatch)[0] == 0
+    assert shown("new-game some_game --folder=~/deep", monkeypatch)[0] == 0
+    assert (home / "again.json").exists() and (home / "deep" / "some_game").is_dir() and not Path("~").exists()
+
+
+def test_every_path_of_a_command_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    program = console.Program({})
+
+    @program.command()
+    def command(one: Path, more: list[Path], option: Path | None = None, text: str = "") -> None:
+        given.extend([one, *more, option, text])
+
+    monkeypatch.setenv("HOME", "/somewhere")
+    monkeypatch.setattr(sys, "argv", ["x", "~/1", "~/2", "~/3", "--option", "~", "--text", "~"])
+    with pytest.raises(SystemExit) as ended:
+        program()
+    assert ended.value.code == 0
+    assert given == [*map(Path, ("/somewhere/1", "/somewhere/2", "/somewhere/3", "/somewhere")), "~"]
+
+
+TRAINING = ("train", "plot", "ablate", "best_response", "speed", "fit_leads", "fit_ntuple", "fit_value")
+
+
+def test_programs_of_training_are_like_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They print their help everywhere, and say in words what can't be read."""
+    pytest.importorskip("torch")
+    runnable = {
+        file.stem for file in (ROOT / "training").glob("*.py") if "app = command(main)" in file.read_text("utf-8")
+    }
+    assert runnable == set(TRAINING)
+    for name in TRAINING:
+        program = importlib.import_module(f"training.{name}").app
+        assert isinstance(program, console.Program)
+        for encoding in ("ascii", "utf-8"):
+            code, text = shown("--help", monkeypatch, encoding, program)
+            assert code == 0 and "Usage:" in text
+        assert run("--help", BROKEN["disk full"][0](), monkeypatch, program=program) == 1
+    Path("folder").mkdir()
+    from training import ablate, plot, train
+
+    for words, program, said in (
+        ("folder no", plot.app, "folder: no folder of a run: it has no log.jsonl; expected"),
+        ("--config no", train.app, "no: no such file"),
+        ("--config ~nobody_of_that_name/x", train.app, "no such user"),
+        ("--config quickstart --variants no", ablate.app, "no: there is no such file"),
+        ("--config quickstart --variants folder", ablate.app, "folder: is a folder"),
+    ):
+        code, text = shown(words, monkeypatch, program=program)
+        assert code == 2 and f"{said}" in text and "Errno" not in text and text.count("\n") == 1, text
+
+
+def test_importing_the_commands_changes_no_hook() -> None:
+    code = "import sys; import card_envs.__main__; assert sys.excepthook is sys.__excepthook__"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
