@@ -123,7 +123,7 @@ def compare(
     game_name: GameName,
     players: Annotated[
         list[str],
-        typer.Argument(help="two or more: opponents' names, folders or module:Class", autocompletion=known_players),
+        typer.Argument(help="two or more: opponents' names, ./FOLDER or MODULE:CLASS", autocompletion=known_players),
     ],
     pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes of every pairing")] = 1000,
     seed: Seed = 0,
@@ -283,7 +283,7 @@ def advise(
     position: Annotated[
         Path, typer.Argument(help="JSON: a view (`env.view`) of the seat to move; - reads standard input")
     ],
-    opponent: Annotated[str, typer.Option(help="who is asked: a name, folder or module:Class")] = "search-1024",
+    opponent: Annotated[str, typer.Option(help="who is asked: a name, ./FOLDER or MODULE:CLASS")] = "search-1024",
     seed: Annotated[int, typer.Option(min=0, help="of the worlds that it draws")] = 0,
     json_file: JsonFile = None,
 ) -> None:
@@ -340,7 +340,8 @@ def serve(
     ),
     game: Annotated[list[str] | None, typer.Option(help="offer these games alone")] = None,
     opponent: Annotated[
-        list[str] | None, typer.Option(help="GAME/NAME=WHAT: offer this opponent as well, a folder or module:Class")
+        list[str] | None,
+        typer.Option(help="GAME/NAME=WHAT: offer this opponent as well: ./FOLDER or MODULE:CLASS"),
     ] = None,
     allow_deals: Annotated[
         bool, typer.Option("--allow-deals", help="accept seeds and custom deals; whoever sends one knows every card")
@@ -369,7 +370,7 @@ def serve(
 
 @app.command()
 def export(
-    opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME, or a folder")],
+    opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME or ./FOLDER")],
     model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
 ) -> None:
     """Write a trained opponent as an ONNX model, and beside it what its inputs are."""
@@ -395,12 +396,14 @@ def import_model(
     model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits")],
     folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
 ) -> None:
-    """Make an opponent of an ONNX model from any library; the folder is its name in every other command."""
+    """Make an opponent of an ONNX model from any library; the folder's path is its name in every other command."""
     from card_envs.opponents.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
+    from card_envs.opponents.names import name_of_folder
 
     check_place(folder)
     save_model(folder, get_game(game_name), files.read_file(model, MAX_BYTES[MODEL_FILE]))
-    console.print(f"python -m card_envs compare {game_name} greedy {folder}", markup=False, soft_wrap=True)
+    name = name_of_folder(folder)
+    console.print(f"python -m card_envs compare {game_name} greedy {name}", markup=False, soft_wrap=True)
 
 
 @app.command()
