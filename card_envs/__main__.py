@@ -399,9 +399,10 @@ def import_model(
     """Make an opponent of an ONNX model from any library; the folder's path is its name in every other command."""
     from card_envs.opponents.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
     from card_envs.opponents.names import name_of_folder
+    from card_envs.opponents.onnx import model_file
 
     check_place(folder)
-    save_model(folder, get_game(game_name), files.read_file(model, MAX_BYTES[MODEL_FILE]))
+    save_model(folder, get_game(game_name), model_file(model, MAX_BYTES[MODEL_FILE]))
     name = name_of_folder(folder)
     console.print(f"python -m card_envs compare {game_name} greedy {name}", markup=False, soft_wrap=True)
 

@@ -184,6 +184,17 @@ def _renameat2() -> Any:
     return function
 
 
+# Names of files
+
+
+def expanded(path: str | Path) -> Path:
+    """A path with the home folder in place of `~`, where there is one."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # nobody of that name
+        return Path(path)
+
+
 # Checks before long work
 
 

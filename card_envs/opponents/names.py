@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from card_envs.engine.buffers import truth
+from card_envs.files import expanded
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.folder import VALUE_FOLDER, load_network, load_value
@@ -169,14 +170,6 @@ def parse(text: str) -> Name:
 def name_of_folder(folder: Path) -> str:
     """The name of the opponent in a folder."""
     return str(folder) if isinstance(parse(str(folder)).player, Folder) else f".{os.sep}{folder}"
-
-
-def expanded(path: str | Path) -> Path:
-    """A path with the home folder in place of `~`, where there is one."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:  # nobody of that name
-        return Path(path)
 
 
 def _player(short: str) -> Player | None:
