@@ -19,7 +19,7 @@ from card_envs.files import brief, read_file
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
-MOST_PARTS = 1 << 20  # of the file: fields of all its messages
+MOST_PARTS = 1 << 18  # of the file: fields of all its messages
 MOST_NODES = 4096
 MOST_BYTES = 1 << 30  # of all values of one run together
 MOST_WORK = 1 << 35  # multiply-adds of one run: some seconds on one core
@@ -65,6 +65,8 @@ def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> Mode
         found = onnx.load_model_from_string(model)
     except Exception as error:  # protobuf's own
         raise ValueError(f"no ONNX model: {brief(str(error))}") from None
+    if len(found.graph.node) > MOST_NODES:
+        raise ValueError(f"ONNX model: {len(found.graph.node):,} nodes: expected at most {MOST_NODES:,}")
     versions = [opset.version for opset in found.opset_import if opset.domain in STANDARD]
     if len(versions) != 1 or len(found.opset_import) != 1 or found.functions:
         raise ValueError("ONNX model: expected operators of the standard alone")
@@ -82,8 +84,6 @@ def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> Mode
         raise ValueError("ONNX model: a sparse tensor is refused: export it as a dense one")
     for node in made.graph.node:
         _check_node(node)
-    if len(made.graph.node) > MOST_NODES:
-        raise ValueError(f"ONNX model: {len(made.graph.node):,} nodes: expected at most {MOST_NODES:,}")
     try:
         onnx.checker.check_model(made)
     except Exception as error:  # onnx's own
