@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -61,9 +62,10 @@ from card_envs.opponents.network import (
     input_scale,
     weight_shapes,
 )
-from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
+from card_envs.opponents.policy import Opponent, Policy, Turn, moves_of, probabilities_of, sample, turn_of_states
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.value import ValueNetwork, value_of
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
 Weights = dict[str, NDArray[np.float32]]
@@ -397,6 +399,58 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     assert np.array_equal(again["rng"], worlds["rng"])
     worlds["seat"] = 77  # a policy may do with its worlds what it likes
     assert np.array_equal(states["seat"], seats)
+
+
+@pytest.mark.parametrize("shift", [-1e3, -4e9, -1e30, 1e30])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_only_legal_moves_count_however_low_their_scores(architecture: str, shift: float) -> None:
+    kind = ARCHITECTURES[architecture]  # type: ignore[index]
+    weights = random_weights(HIGH_CARD, kind=kind)
+    last = f"layer{len(HIDDEN)}.bias"
+    weights[last] = np.full_like(weights[last], shift)
+    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 50))
+    policies: list[Policy] = [kind(HIGH_CARD, weights), kind(HIGH_CARD, weights, sampled=False)]
+    with contextlib.suppress(ImportError):
+        from card_envs.opponents.onnx import OnnxPolicy, to_onnx
+
+        policies += [OnnxPolicy(HIGH_CARD, to_onnx(kind(HIGH_CARD, weights)), sampled) for sampled in (False, True)]
+    for policy in policies:
+        shares = policy.probabilities(turn)
+        assert not shares[turn.mask == 0].any() and np.allclose(shares.sum(axis=1), 1)
+        turn.check(policy.act(turn, np.random.default_rng(0)), "it")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: float) -> None:
+    weights = random_weights(HIGH_CARD)
+    weights[f"layer{len(HIDDEN)}.bias"][:] = value
+    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 5))
+    for sampled in (False, True):
+        opponent = Opponent("broken", HIGH_CARD, NetworkPolicy(HIGH_CARD, weights, sampled))
+        with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
+            moves_of(opponent, turn, np.random.default_rng(0))
+        with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
+            probabilities_of(opponent, turn)
+
+
+@pytest.mark.parametrize("shift", [0, -4e9, -1e30])
+def test_a_module_may_score_as_low_as_it_likes(shift: float) -> None:
+    torch = pytest.importorskip("torch")
+    size, actions = HIGH_CARD.rules.OBS_SIZE, HIGH_CARD.rules.NUM_ACTIONS
+
+    class Low(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(size, actions)
+
+        def forward(self, observation: Any, action_mask: Any) -> Any:
+            return (self.layer(observation) + shift).masked_fill(action_mask == 0, -torch.inf)
+
+    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 50))
+    for sampled in (False, True):
+        policy = card_envs.opponents.TorchPolicy(Low(), sampled)
+        turn.check(policy.act(turn, np.random.default_rng(0)), "it")
+        assert not policy.probabilities(turn)[turn.mask == 0].any()
 
 
 def test_samples_are_drawn_with_their_probabilities() -> None:

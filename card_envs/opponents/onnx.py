@@ -117,7 +117,7 @@ class OnnxPolicy(TrainedPolicy):
             answers = self._session.run([self._gives], {name: fed[name] for name in self._reads})[0]
         except Exception as error:  # whatever the library raises has no class of its own
             raise ValueError(f"ONNX model: {error}") from None
-        if answers.shape != mask.shape or not np.isfinite(answers).all():
+        if answers.shape != mask.shape or not np.isfinite(answers[mask != 0]).all():
             raise ValueError(f"ONNX model: {self._gives}: expected finite numbers of shape {mask.shape}")
         if self._gives == "probabilities":
             answers = np.log(np.maximum(answers, np.finfo(np.float32).tiny))
@@ -282,7 +282,8 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
             "Concat", graph.node("Unsqueeze", "decision", axis), graph.node("Unsqueeze", "action", axis), axis=1
         )
         x = graph.node("ScatterND", graph.node("Where", legal, low, low), at, scores)
-    x = graph.node("Softmax", graph.node("Where", legal, x, low), axis=1)
+    never = graph.constant(np.full((), -np.inf, np.float32))
+    x = graph.node("Softmax", graph.node("Where", legal, x, never), axis=1)
     graph.node("Identity", x, output="probabilities")
     kinds = {FLOATS: TensorProto.FLOAT, WHOLE: TensorProto.INT64}
     rows = dict.fromkeys(("observation", "action_mask", "probabilities"), "n")
