@@ -30,6 +30,7 @@ from card_envs.opponents.afterstates import WORLDS_AHEAD, Afterstates, move_fiel
 from card_envs.opponents.graphs import check_cost, read_model
 from card_envs.opponents.network import (
     ILLEGAL,
+    STEADY,
     AfterstatePolicy,
     Architecture,
     Inputs,
@@ -240,6 +241,7 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
 # The way out
 
 
+@STEADY
 def to_onnx(policy: TrainedPolicy) -> bytes:
     """A trained network as an ONNX model with `probabilities`.
 
