@@ -123,7 +123,12 @@ def replace_by(kind: str) -> Callable[[Path], None]:
     def change(info: Path) -> None:
         path = info / "entry_points.txt"
         path.unlink()
-        {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "loop": lambda: path.symlink_to(path)}[kind]()
+        if kind == "folder":
+            path.mkdir()
+        elif kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(path)
 
     return change
 
@@ -160,5 +165,5 @@ def test_no_other_package_stops_ours(kind: str, strict: bool, folder: Path) -> N
     assert done.returncode == 0, done.stderr
     games, said = done.stdout.split("\n", 1)
     assert games.split() == [*(game.name for game in OWN), "high_stakes"]
-    harmless = kind in ("not UTF-8", "no section", "zeros", "a loop of links") or (kind == "not permitted" and os.geteuid() == 0)
-    assert harmless or "aa_broken" in said or kind == "not permitted"
+    unsaid = ("not UTF-8", "no section", "zeros", "a loop of links", "not permitted")  # the last but for root
+    assert kind in unsaid or "aa_broken" in said

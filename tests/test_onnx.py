@@ -171,7 +171,7 @@ HIDDEN = (
 def costly(what: str) -> bytes:
     """A model that takes far too much."""
     one = np.float32(1)
-    nodes, constants = {
+    made: dict[str, Callable[[], tuple[list[Any], list[Any]]]] = {
         "6 GB": lambda: (filled([40_000, 40_000]) + chain("Identity", 1), []),
         "200 products": lambda: (filled([8000, 8000]) + chain("MatMul", 200, "v0"), []),
         "200,000 nodes": lambda: (filled([1]) + chain("Identity", 200_000), []),
@@ -206,7 +206,8 @@ def costly(what: str) -> bytes:
             [constant(np.array([0]), "zero"), constant(np.array([1 << 32]), "much")],
         ),
         "not to be told": lambda: ([helper.make_node("NonZero", ["observation"], ["v0"]), *chain("Identity", 1)], []),
-    }[what]()  # fmt: skip
+    }  # fmt: skip
+    nodes, constants = made[what]()
     if what == "doubled 40 times":
         for node in nodes:
             if node.op_type == "Concat":
