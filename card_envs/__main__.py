@@ -133,7 +133,7 @@ def compare(
     game_name: GameName,
     players: Annotated[
         list[str],
-        typer.Argument(help="two or more: opponents' names, folders or module:Class", autocompletion=known_players),
+        typer.Argument(help="two or more: opponents' names, ./FOLDER or MODULE:CLASS", autocompletion=known_players),
     ],
     pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes of every pairing")] = 1000,
     seed: Seed = 0,
@@ -306,7 +306,7 @@ def advise(
     position: Annotated[
         Path, typer.Argument(help="JSON: a view (`env.view`) of the seat to move; - reads standard input")
     ],
-    opponent: Annotated[str, typer.Option(help="who is asked: a name, folder or module:Class")] = "search-1024",
+    opponent: Annotated[str, typer.Option(help="who is asked: a name, ./FOLDER or MODULE:CLASS")] = "search-1024",
     seed: Annotated[int, typer.Option(min=0, help="of the worlds that it draws")] = 0,
     json_file: JsonFile = None,
 ) -> None:
@@ -368,7 +368,8 @@ def serve(
     ),
     game: Annotated[list[str] | None, typer.Option(help="offer these games alone")] = None,
     opponent: Annotated[
-        list[str] | None, typer.Option(help="GAME/NAME=WHAT: offer this opponent as well, a folder or module:Class")
+        list[str] | None,
+        typer.Option(help="GAME/NAME=WHAT: offer this opponent as well: ./FOLDER or MODULE:CLASS"),
     ] = None,
     allow_deals: Annotated[
         bool, typer.Option("--allow-deals", help="accept seeds and custom deals; whoever sends one knows every card")
@@ -400,7 +401,7 @@ def serve(
 
 @app.command()
 def export(
-    opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME, or a folder")],
+    opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME or ./FOLDER")],
     model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
 ) -> None:
     """Write a trained opponent as an ONNX model.
@@ -431,13 +432,15 @@ def import_model(
 ) -> None:
     """Make an opponent of an ONNX model from any library.
 
-    The folder is its name in every other command.
+    The folder's path is its name in every other command.
     """
     from card_envs.opponents.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
+    from card_envs.opponents.names import name_of_folder
+    from card_envs.opponents.onnx import model_file
 
     check_place(folder)
-    save_model(folder, get_game(game_name), files.read_file(model, MAX_BYTES[MODEL_FILE]))
-    say(f"python -m card_envs compare {game_name} greedy {folder}")
+    save_model(folder, get_game(game_name), model_file(model, MAX_BYTES[MODEL_FILE]))
+    say(f"python -m card_envs compare {game_name} greedy {name_of_folder(folder)}")
 
 
 @app.command()

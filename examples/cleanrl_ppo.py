@@ -42,7 +42,7 @@ optimizer = torch.optim.Adam(parameters, lr=1e-3, eps=1e-5)
 
 
 def policy(obs: torch.Tensor, mask: torch.Tensor) -> torch.distributions.Categorical:
-    return torch.distributions.Categorical(logits=actor(obs).masked_fill(mask == 0, -1e9))
+    return torch.distributions.Categorical(logits=actor(obs).masked_fill(mask == 0, -torch.inf))
 
 
 obs, info = envs.reset(seed=0)

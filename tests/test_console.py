@@ -159,7 +159,11 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Rate(1.0, 1.0))
     figures = ptx.Figures(*range(len(ptx.Figures._fields)))
     monkeypatch.setattr(ptx, "tabulate", lambda *arguments: iter([("step", figures)]))
-    monkeypatch.setattr(folder, "save_model", lambda place, game, model: files.replace_folder(place, {"model": model}))
+    monkeypatch.setattr(
+        folder,
+        "save_model",
+        lambda place, game, model: files.replace_folder(place, {"model": model}, lambda made: ["model"]),
+    )
 
 
 def path_parameters() -> Iterator[tuple[str, str]]:
@@ -370,7 +374,7 @@ def test_home_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert GameRecord.load("~/game.json") == env.record()
     files.check_output(Path("~/x"))
     files.check_output_folder(Path("~/deep"))
-    files.replace_folder(Path("~/folder"), {"a": b"1"})
+    files.replace_folder(Path("~/folder"), {"a": b"1"}, lambda folder: ["a"])
     assert files.read_file("~/folder/a", 9) == b"1"
     assert {path.name for path in home.iterdir()} == {"game.json", "deep", "folder"}
     assert shown("play high_card --resume=~/game.json --record=~/again.json", monkeypatch)[0] == 0

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,57 @@ def test_broken_packages_are_named_and_left_out(folder: Path) -> None:
         "package other: the game missing (other:MISSING) can't be loaded: AttributeError",
     ):
         assert warning in done.stderr, done.stderr
+
+
+def replace_file(info: Path, content: bytes) -> None:
+    (info / "entry_points.txt").write_bytes(content)
+
+
+def replace_by(kind: str) -> Callable[[Path], None]:
+    def change(info: Path) -> None:
+        path = info / "entry_points.txt"
+        path.unlink()
+        if kind == "folder":
+            path.mkdir()
+        elif kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(path)
+
+    return change
+
+
+BROKEN: dict[str, Callable[[Path], None]] = {
+    "not UTF-8": lambda info: replace_file(info, b"[gymnasium.envs]\nx\xe9 = y:z\n"),
+    "not UTF-8, of ours": lambda info: replace_file(info, b"[card_envs.games]\nx\xe9 = y\xe9:z\n"),
+    "zeros": lambda info: replace_file(info, bytes(100) + b"[card_envs.games]"),
+    "malformed": lambda info: replace_file(info, b"[card_envs.games]\nnonsense\n = bar\nfoo =\n[[[\n"),
+    "malformed value": lambda info: replace_file(info, b"[card_envs.games]\nfoo = a b c : d\nbar = :\n"),
+    "no section": lambda info: replace_file(info, b"card_envs.games = 3\n"),
+    "twice": lambda info: replace_file(info, b"[card_envs.games]\na = no:A\na = no:B\n[card_envs.games]\na = no:C\n"),
+    "huge": lambda info: replace_file(info, b"[card_envs.games]\n" + b"#" * (64 << 20)),
+    "not permitted": lambda info: (info / "entry_points.txt").chmod(0),
+    "a folder": replace_by("folder"),
+    "a pipe": replace_by("pipe"),
+    "a loop of links": replace_by("loop"),
+    "no metadata": lambda info: (info / "METADATA").unlink(),
+    "ends the program": lambda info: replace_file(info, b"[card_envs.games]\nx = leaves:GAME\n"),
+    "a name of another kind": lambda info: replace_file(info, b"[card_envs.games]\nx = named:GAME\n"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("strict", [False, True], ids=["", "warnings are errors"])
+def test_no_other_package_stops_ours(kind: str, strict: bool, folder: Path) -> None:
+    """Also where warnings are errors; what is wrong is said to who asks for the game."""
+    (folder / "leaves.py").write_text("raise SystemExit(3)\n")
+    (folder / "named.py").write_text("from card_envs.game import Game\nGAME = Game('../x y', 'X', 'named')\n")
+    install(folder, "aa_broken", {"x": "nowhere:GAME"})  # is found before the others
+    BROKEN[kind](folder / "aa_broken-0.1.dist-info")
+    code = "import card_envs; print(*card_envs.GAMES)\ntry: card_envs.get_game('x')\nexcept ValueError as e: print(e)"
+    done = run(folder, *(["-W", "error::UserWarning"] if strict else []), "-c", code)
+    assert done.returncode == 0, done.stderr
+    games, said = done.stdout.split("\n", 1)
+    assert games.split() == [*(game.name for game in OWN), "high_stakes"]
+    unsaid = ("not UTF-8", "no section", "zeros", "a loop of links", "not permitted")  # the last but for root
+    assert kind in unsaid or "aa_broken" in said

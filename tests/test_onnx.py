@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from card_envs.__main__ import app
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
-from card_envs.opponents.folder import MODEL_FILE, save_model, save_network
+from card_envs.opponents.folder import CARD_FILE, MODEL_FILE, WEIGHTS_FILE, save_model, save_network
 from card_envs.opponents.network import ARCHITECTURES, NetworkPolicy, TrainedPolicy
 from card_envs.opponents.policy import turn_of_states
 from card_envs.scaffold.high_card import GAME as TINY
@@ -22,7 +24,7 @@ from tests.conftest import positions, some
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-from card_envs.opponents.onnx import OnnxPolicy, to_onnx, wanted_inputs  # noqa: E402
+from card_envs.opponents.onnx import MOST_ROWS, OnnxPolicy, model_file, to_onnx, wanted_inputs  # noqa: E402
 
 helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
 
@@ -97,12 +99,126 @@ MASK = {"observation": ["n", D], "action_mask": ["n", A]}
 SCORED = [helper.make_node("Identity", ["action_mask"], ["logits"])]
 
 
-def external() -> bytes:
-    weights = onnx.numpy_helper.from_array(np.zeros((A,), np.float32), "w")
-    weights.ClearField("raw_data")
-    weights.data_location = onnx.TensorProto.EXTERNAL
-    weights.external_data.add(key="location", value="/etc/passwd")
-    return model([helper.make_node("Add", ["action_mask", "w"], ["logits"])], MASK, ["n", A], constants=[weights])
+def elsewhere(location: str = "/etc/passwd", **more: str) -> Any:
+    """Weights [A] in another file."""
+    weights = onnx.TensorProto(name="w", data_type=FLOAT, dims=[A], data_location=onnx.TensorProto.EXTERNAL)
+    for key, value in {"location": location, **more}.items():
+        weights.external_data.add(key=key, value=value)
+    return weights
+
+
+def constant(array: Any, name: str) -> Any:
+    return onnx.numpy_helper.from_array(np.asarray(array), name)
+
+
+def chain(kind: str, number: int, *others: str, **attributes: Any) -> list[Any]:
+    """Nodes one after the other, and what turns the last into logits."""
+    names = ["v0", *(f"v{i + 1}" for i in range(number))]
+    nodes = [helper.make_node(kind, [a, *others], [b], **attributes) for a, b in pairwise(names)]
+    one = helper.make_node("ReduceMax", [names[-1]], ["one"], keepdims=0)
+    return [*nodes, one, helper.make_node("Add", ["action_mask", "one"], ["logits"])]
+
+
+def filled(sizes: list[int]) -> list[Any]:
+    """A node that gives v0 of these sizes."""
+    sizes_node = helper.make_node("Constant", [], ["sizes"], value=constant(np.array(sizes, np.int64), "c"))
+    return [sizes_node, helper.make_node("ConstantOfShape", ["sizes"], ["v0"])]
+
+
+def branches(graph: Any) -> bytes:
+    true = constant(True, "true")
+    node = helper.make_node("If", ["true"], ["w"], then_branch=graph, else_branch=graph)
+    return model([node, helper.make_node("Add", ["action_mask", "w"], ["logits"])], MASK, ["n", A], constants=[true])
+
+
+def hidden(where: str) -> bytes:
+    """A model with weights in another file, wherever those can be named."""
+    add = helper.make_node("Add", ["action_mask", "w"], ["logits"])
+    tensor, indices = elsewhere(), constant(np.arange(A), "indices")
+    as_values = onnx.SparseTensorProto(values=tensor, indices=indices, dims=[A])
+    as_indices = onnx.SparseTensorProto(values=constant(np.ones(A, np.float32), "w"), indices=tensor, dims=[A])
+    output = [helper.make_tensor_value_info("w", FLOAT, [A])]
+    inner = helper.make_node("Constant", [], ["w"], value=tensor)
+    if where == "initializer":
+        return model([add], MASK, ["n", A], constants=[tensor])
+    if where == "constant":
+        return model([inner, add], MASK, ["n", A])
+    if where in ("sparse constant", "sparse indices"):
+        value = as_values if where == "sparse constant" else as_indices
+        return model([helper.make_node("Constant", [], ["w"], sparse_value=value), add], MASK, ["n", A])
+    if where == "branch":
+        return branches(helper.make_graph([], "branch", [], output, [tensor]))
+    if where == "constant in a branch":
+        return branches(helper.make_graph([inner], "branch", [], output))
+    if where == "sparse in a branch":
+        return branches(helper.make_graph([], "branch", [], output, sparse_initializer=[as_values]))
+    made = onnx.load_model_from_string(model([add], MASK, ["n", A]))
+    if where == "sparse initializer":
+        made.graph.sparse_initializer.append(as_values)
+    elif where == "list of tensors":
+        made.graph.node[0].attribute.add(name="all", type=onnx.AttributeProto.TENSORS).tensors.append(tensor)
+    elif where == "function":
+        made.functions.append(helper.make_function("x", "f", [], ["w"], [inner], [helper.make_opsetid("", 18)]))
+    return bytes(made.SerializeToString())
+
+
+HIDDEN = (
+    "initializer", "constant", "sparse constant", "sparse indices", "branch", "constant in a branch",
+    "sparse in a branch", "sparse initializer", "list of tensors", "function",
+)  # fmt: skip
+
+
+def costly(what: str) -> bytes:
+    """A model that takes far too much."""
+    one = np.float32(1)
+    made: dict[str, Callable[[], tuple[list[Any], list[Any]]]] = {
+        "6 GB": lambda: (filled([40_000, 40_000]) + chain("Identity", 1), []),
+        "200 products": lambda: (filled([8000, 8000]) + chain("MatMul", 200, "v0"), []),
+        "200,000 nodes": lambda: (filled([1]) + chain("Identity", 200_000), []),
+        "doubled 40 times": lambda: (filled([1]) + chain("Concat", 40, axis=0), []),
+        "tiled": lambda: (filled([1024]) + chain("Tile", 1, "times"), [constant(np.array([1 << 22]), "times")]),
+        "expanded": lambda: (filled([1]) + chain("Expand", 1, "to"), [constant(np.array([1 << 16, 1 << 16]), "to")]),
+        "padded": lambda: (filled([1]) + chain("Pad", 1, "by"), [constant(np.array([0, 1 << 33]), "by")]),
+        "a range": lambda: (
+            [helper.make_node("Range", ["zero", "end", "step"], ["v0"]), *chain("Identity", 1)],
+            [constant(one * value, name) for value, name in ((0, "zero"), (3e9, "end"), (1, "step"))],
+        ),
+        "a convolution": lambda: (
+            [*filled([1, 64, 65536]), helper.make_node("Conv", ["v0", "w"], ["v1"]), *chain("Identity", 1)[1:]],
+            [constant(np.zeros((64, 64, 2048), np.float32), "w")],
+        ),
+        "sums of products": lambda: (
+            [*filled([3000, 3000]), helper.make_node("Einsum", ["v0", "v0"], ["v1"], equation="ab,bc->ac"),
+             *chain("Einsum", 4, "v0", equation="ab,bc->ac")[1:]], [],
+        ),
+        "as many as a number seen": lambda: (
+            [helper.make_node("ReduceMax", ["observation"], ["most"], keepdims=0),
+             helper.make_node("Cast", ["most"], ["whole"], to=onnx.TensorProto.INT64),
+             helper.make_node("Unsqueeze", ["whole", "zero"], ["sizes"]),
+             helper.make_node("ConstantOfShape", ["sizes"], ["v0"]), *chain("Identity", 1)],
+            [constant(np.array([0]), "zero")],
+        ),
+        "fewer rows, more work": lambda: (
+            [helper.make_node("Shape", ["observation"], ["shape"]),
+             helper.make_node("Gather", ["shape", "zero"], ["n"]),
+             helper.make_node("Div", ["much", "n"], ["sizes"]),
+             helper.make_node("ConstantOfShape", ["sizes"], ["v0"]), *chain("Identity", 1)],
+            [constant(np.array([0]), "zero"), constant(np.array([1 << 32]), "much")],
+        ),
+        "not to be told": lambda: ([helper.make_node("NonZero", ["observation"], ["v0"]), *chain("Identity", 1)], []),
+    }  # fmt: skip
+    nodes, constants = made[what]()
+    if what == "doubled 40 times":
+        for node in nodes:
+            if node.op_type == "Concat":
+                node.input.append(node.input[0])
+    return model(nodes, MASK, ["n", A], constants=constants)
+
+
+COSTLY = (
+    "6 GB", "200 products", "200,000 nodes", "doubled 40 times", "tiled", "expanded", "padded", "a range",
+    "a convolution", "sums of products", "as many as a number seen", "fewer rows, more work", "not to be told",
+)  # fmt: skip
 
 
 def endless() -> bytes:
@@ -139,7 +255,6 @@ FAULTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "no output": (
         lambda: model([helper.make_node("Identity", ["action_mask"], ["q"])], MASK, ["n", A], "q"), "outputs q",
     ),
-    "weights elsewhere": (external, "ONNX model: .*(another file|extern)"),
     "for ever": (endless, "Loop"),
     "operators of others": (foreign, "standard alone"),
 }  # fmt: skip
@@ -151,6 +266,101 @@ def test_what_is_no_model_of_the_game_is_refused(fault: str, tmp_path: Path) -> 
     with pytest.raises(ValueError, match=said):
         save_model(tmp_path / "mine", TINY, make())
     assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("where", HIDDEN)
+def test_weights_in_other_files_are_found_wherever_they_are_named(where: str) -> None:
+    with pytest.raises(ValueError, match=r"ONNX model: (.* in another file|.*standard alone)"):
+        OnnxPolicy(TINY, hidden(where))
+
+
+@pytest.mark.parametrize("what", COSTLY)
+def test_what_a_model_costs_is_bounded(what: str) -> None:
+    """Refused within the time that a test may take, and before any of it runs."""
+    with pytest.raises(ValueError, match=r"ONNX model: .*(more than|expected at most|can't be told)"):
+        OnnxPolicy(TINY, costly(what))
+
+
+def test_a_file_of_many_small_parts_is_refused() -> None:
+    """Two bytes each, hundreds in memory."""
+    graph = onnx.helper.make_graph([], "g", [], []).SerializeToString()
+    body = graph + b"\x0a\x00" * (20 << 20)
+    size = onnx.ModelProto(producer_name="x" * len(body)).SerializeToString()[1 : -len(body)]
+    with pytest.raises(ValueError, match="made of more than 262,144 parts"):
+        OnnxPolicy(TINY, b"\x08\x09\x3a" + size + body)
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("../w.bin", "a file beside the model"),
+        ("/etc/passwd", "a file beside the model"),
+        ("sub/w.bin", "a file beside the model"),
+        ("sub\\w.bin", "a file beside the model"),
+        ("C:w.bin", "a file beside the model"),
+        ("..", "a file beside the model"),
+        ("", "a file beside the model"),
+        ("link", "a file beside the model"),
+        ("*/_ORT_MEM_ADDR_/*", "a file beside the model"),
+        ("pipe", "no regular file"),
+        ("large", "expected at most"),
+        ("short", "ONNX model"),
+    ],
+)
+def test_weights_are_taken_from_plain_files_beside_the_model_alone(location: str, said: str, tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    (folder / "sub").mkdir(parents=True)
+    for path in (tmp_path / "w.bin", folder / "sub" / "w.bin", folder / "sub\\w.bin", folder / "C:w.bin"):
+        path.write_bytes(bytes(4 * A))
+    (folder / "link").symlink_to(tmp_path / "w.bin")
+    os.mkfifo(folder / "pipe")
+    with (folder / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    (folder / "short").write_bytes(bytes(4))
+    add = helper.make_node("Add", ["action_mask", "w"], ["logits"])
+    path = folder / "model.onnx"
+    path.write_bytes(model([add], MASK, ["n", A], constants=[elsewhere(location)]))
+    with pytest.raises((ValueError, OSError), match=said):
+        save_model(tmp_path / "mine", TINY, model_file(path, 1 << 20))
+    assert not (tmp_path / "mine").exists()
+
+
+def test_weights_beside_a_model_become_part_of_it(tmp_path: Path) -> None:
+    weights = np.arange(A, dtype=np.float32)
+    (tmp_path / "w.bin").write_bytes(b"head" + weights.tobytes() + b"tail")
+    tensor = elsewhere("w.bin", offset="4", length=str(4 * A), checksum="0")
+    add = helper.make_node("Add", ["action_mask", "w"], ["logits"])
+    (tmp_path / "model.onnx").write_bytes(model([add], MASK, ["n", A], constants=[tensor]))
+    save_model(tmp_path / "mine", TINY, model_file(tmp_path / "model.onnx", 1 << 20))
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {CARD_FILE, MODEL_FILE, WEIGHTS_FILE}
+    (tmp_path / "w.bin").unlink()
+    turn = turn_of_states(TINY, some(positions(TINY), 8))
+    policy = load_opponent(tmp_path / "mine").policy
+    assert isinstance(policy, OnnxPolicy)
+    np.testing.assert_allclose(policy.logits_at(turn)[turn.mask != 0], (turn.mask + weights)[turn.mask != 0])
+
+
+def test_what_is_checked_is_what_runs() -> None:
+    """A file may look like another format to the library that runs it: that is given what was checked, as ONNX."""
+    made = onnx.load_model_from_string(model(SCORED, MASK, ["n", A]))
+    made.producer_name = "ORTM" + "x" * 60
+    made.metadata_props.add(key="ort_config", value="{}")
+    data = made.SerializeToString(deterministic=True)
+    assert data[4:8] == b"ORTM"
+    policy = OnnxPolicy(TINY, data)
+    assert b"ORTM" not in policy.model and b"ort_config" not in policy.model
+    turn = turn_of_states(TINY, some(positions(TINY), 8))
+    assert np.array_equal(policy.logits_at(turn)[turn.mask != 0], turn.mask[turn.mask != 0])
+    assert OnnxPolicy(TINY, policy.model).model == policy.model
+
+
+def test_many_decisions_are_given_in_parts(game: Game) -> None:
+    """What a model costs is bounded for one part; the rows are the same."""
+    policy = OnnxPolicy(game, to_onnx(network(game, ARCHITECTURES["afterstates"])))
+    turn = turn_of_states(game, some(positions(game), 2 * MOST_ROWS + 1))
+    logits = policy.logits_at(turn)
+    for rows in (slice(0, 3), slice(MOST_ROWS - 1, MOST_ROWS + 2), slice(2 * MOST_ROWS, None)):
+        np.testing.assert_allclose(policy.logits_at(turn.at(np.arange(len(turn))[rows])), logits[rows], atol=1e-4)
 
 
 def test_a_model_that_gives_no_numbers_is_refused(tmp_path: Path) -> None:
@@ -185,9 +395,10 @@ def test_a_torch_module_becomes_an_opponent(tmp_path: Path) -> None:
     rows = torch.export.Dim("n")
     torch.onnx.export(
         module, example, path, input_names=["observation", "action_mask"], output_names=["logits"], dynamo=True,
-        external_data=False, dynamic_shapes={"observation": {0: rows}, "action_mask": {0: rows}},
+        dynamic_shapes={"observation": {0: rows}, "action_mask": {0: rows}},
     )  # fmt: skip
-    save_model(tmp_path / "mine", game, path.read_bytes())
+    done = CliRunner().invoke(app, ["import", game.name, str(path), str(tmp_path / "mine")])
+    assert done.exit_code == 0, done.output
     turn = turn_of_states(game, some(positions(game), 50))
     with torch.no_grad():
         logits = module(torch.from_numpy(turn.obs).float(), torch.from_numpy(turn.mask).float())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
+import re
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +24,7 @@ import card_envs
 from card_envs.engine.compile import bind
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
-from card_envs.games import GAMES
+from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.folder import (
     CARD_FILE,
@@ -32,6 +35,9 @@ from card_envs.opponents.folder import (
     load_value,
     save_network,
     save_value,
+)
+from card_envs.opponents.names import (
+    KINDS as SEARCHES,
 )
 from card_envs.opponents.names import (
     MODELS,
@@ -45,6 +51,7 @@ from card_envs.opponents.names import (
     Uniform,
     UsersOwn,
     frames,
+    name_of_folder,
     parse,
 )
 from card_envs.opponents.network import (
@@ -55,9 +62,10 @@ from card_envs.opponents.network import (
     input_scale,
     weight_shapes,
 )
-from card_envs.opponents.policy import Opponent, Policy, Turn, sample, turn_of_states
+from card_envs.opponents.policy import Opponent, Policy, Turn, moves_of, probabilities_of, sample, turn_of_states
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.value import ValueNetwork, value_of
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
 Weights = dict[str, NDArray[np.float32]]
@@ -111,7 +119,7 @@ def test_every_named_opponent_plays(game: Game) -> None:
     turn = turn_of_states(game, some(positions(game), 100))
     rows = np.arange(100)
     for short in quick_opponents(game):
-        for name, given in ((f"{game.name}/{short}", None), (short, game), (short, game.name), (Path(short), game)):
+        for name, given in ((f"{game.name}/{short}", None), (short, game), (short, game.name)):
             opponent = load_opponent(name, given)
             assert isinstance(opponent, Opponent) and isinstance(opponent.policy, Policy)
             assert (opponent.name, opponent.game) == (short, game)
@@ -181,8 +189,20 @@ MEANINGS: dict[str, tuple[str | None, Player]] = {
     "my.module:Mine": (None, UsersOwn("my.module", "Mine")),
     "big_ben/my.module:Mine": ("big_ben", UsersOwn("my.module", "Mine")),
     "big_ben/ppo": ("big_ben", Shipped("ppo")),
+    # A path is a folder, whether there is one or not.
+    "./ppo": (None, Folder(Path("ppo"))),
+    ".": (None, Folder(Path())),
+    "../a=b+c": (None, Folder(Path("../a=b+c"))),
+    "/search:x-3": (None, Folder(Path("/search:x-3"))),
+    "~/mine": (None, Folder(Path.home() / "mine")),
+    "~nobody-at-all/mine": (None, Folder(Path("~nobody-at-all/mine"))),
+    "runs/quickstart/opponent": (None, Folder(Path("runs/quickstart/opponent"))),
+    "runs/my.module:Mine": (None, Folder(Path("runs/my.module:Mine"))),
+    "whist/greedy": (None, Folder(Path("whist/greedy"))),
+    "search:runs/mine-8": (None, Searching(8, parse("runs/mine"))),
+    "bidding=./ppo+~/mine": (None, Phased("bidding", parse("./ppo"), parse("~/mine"))),
     # What is no such thing is taken for the name of a shipped network.
-    "whist/greedy": (None, Shipped("whist/greedy")),
+    "big_ben/runs/mine": ("big_ben", Shipped("runs/mine")),
     "big_ben": (None, Shipped("big_ben")),
     "Random": (None, Shipped("Random")),
     "rollout-8": (None, Shipped("rollout-8")),
@@ -204,13 +224,61 @@ def test_what_names_mean(text: str) -> None:
     assert name.text == text and name.short == text.removeprefix(f"{name.game}/")
 
 
-def test_a_folder_that_exists_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["empty", "network"])
+def test_names_do_not_depend_on_the_working_directory(
+    game: Game, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever folders are there, a registered name is the registered opponent, also as a part of others."""
+    phased = [f"{phase}={name}+{name}" for phase in game.phases for name in opponent_names(game)]
+    names = [*opponent_names(game), *phased, *(f"{search}:greedy-4" for search in SEARCHES)]
+    names += [f"{game.name}/{name}" for name in names]
+    before = {name: (parse(name), content(load_opponent(name, game))) for name in names}
+    parts = {text for name in names for text in re.split(r"[=+:]|-4$", name) if text}
+    source = tmp_path / "other" / "mine"
+    saved_value(game, saved(game, source) / VALUE_FOLDER) if kind == "network" else source.mkdir(parents=True)
+    for text in sorted({*names, *parts}):
+        shutil.copytree(source, tmp_path / text, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    for text in ("ppo", "runs/a=b+c", "search-8"):
-        assert not isinstance(parse(text).player, Folder)
-        (tmp_path / text).mkdir(parents=True)
-        assert parse(text).player == Folder(Path(text))
-    assert parse("search:ppo-3").player == Searching(3, parse("ppo"))
+    for name in names:
+        assert (parse(name), content(load_opponent(name, game))) == before[name], name
+
+
+def content(value: Any) -> Any:
+    """What an object is made of, to be compared with that of another."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, Game):
+        return value.name
+    if isinstance(value, dict):
+        return sorted((name, content(part)) for name, part in value.items())
+    if isinstance(value, (tuple, list)):
+        return [content(part) for part in value]
+    return (type(value).__name__, content(vars(value))) if hasattr(value, "__dict__") else value
+
+
+def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = get_game("big_ben")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    weights = load_network(saved(game, tmp_path / "small", seed=7), game).weights
+    saved(game, tmp_path / "big_ben" / "small", seed=7)
+    for path in (
+        "./small", "~/small", str(tmp_path / "small"), "../" + tmp_path.name + "/small", "./big_ben/small",
+        Path("small"), Path("~/small"), Path("big_ben/small"),
+    ):  # fmt: skip
+        policy = load_opponent(path, game).policy
+        assert isinstance(policy, TrainedPolicy) and load_opponent(path, game).name == "small"
+        assert np.array_equal(policy.weights["layer0.bias"], weights["layer0.bias"])
+        text = path if isinstance(path, str) else name_of_folder(path)
+        guided = load_opponent(f"search:{text}-3", game).policy
+        assert isinstance(guided, SearchPolicy) and guided.guide is not None
+    for text in ("mine", "big_ben/mine", "runs"):
+        saved(game, tmp_path / text)
+        with pytest.raises(ValueError, match=f"unknown opponent '{text}'; for the folder of that name write ./{text}"):
+            load_opponent(text, game)
+    with pytest.raises(ValueError, match=r"unknown opponent '\./nowhere', and no folder of that name"):
+        load_opponent("./nowhere", game)
 
 
 def test_names_say_who_takes_part() -> None:
@@ -331,6 +399,58 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     assert np.array_equal(again["rng"], worlds["rng"])
     worlds["seat"] = 77  # a policy may do with its worlds what it likes
     assert np.array_equal(states["seat"], seats)
+
+
+@pytest.mark.parametrize("shift", [-1e3, -4e9, -1e30, 1e30])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_only_legal_moves_count_however_low_their_scores(architecture: str, shift: float) -> None:
+    kind = ARCHITECTURES[architecture]  # type: ignore[index]
+    weights = random_weights(HIGH_CARD, kind=kind)
+    last = f"layer{len(HIDDEN)}.bias"
+    weights[last] = np.full_like(weights[last], shift)
+    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 50))
+    policies: list[Policy] = [kind(HIGH_CARD, weights), kind(HIGH_CARD, weights, sampled=False)]
+    with contextlib.suppress(ImportError):
+        from card_envs.opponents.onnx import OnnxPolicy, to_onnx
+
+        policies += [OnnxPolicy(HIGH_CARD, to_onnx(kind(HIGH_CARD, weights)), sampled) for sampled in (False, True)]
+    for policy in policies:
+        shares = policy.probabilities(turn)
+        assert not shares[turn.mask == 0].any() and np.allclose(shares.sum(axis=1), 1)
+        turn.check(policy.act(turn, np.random.default_rng(0)), "it")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: float) -> None:
+    weights = random_weights(HIGH_CARD)
+    weights[f"layer{len(HIDDEN)}.bias"][:] = value
+    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 5))
+    for sampled in (False, True):
+        opponent = Opponent("broken", HIGH_CARD, NetworkPolicy(HIGH_CARD, weights, sampled))
+        with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
+            moves_of(opponent, turn, np.random.default_rng(0))
+        with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
+            probabilities_of(opponent, turn)
+
+
+@pytest.mark.parametrize("shift", [0, -4e9, -1e30])
+def test_a_module_may_score_as_low_as_it_likes(shift: float) -> None:
+    torch = pytest.importorskip("torch")
+    size, actions = HIGH_CARD.rules.OBS_SIZE, HIGH_CARD.rules.NUM_ACTIONS
+
+    class Low(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(size, actions)
+
+        def forward(self, observation: Any, action_mask: Any) -> Any:
+            return (self.layer(observation) + shift).masked_fill(action_mask == 0, -torch.inf)
+
+    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 50))
+    for sampled in (False, True):
+        policy = card_envs.opponents.TorchPolicy(Low(), sampled)
+        turn.check(policy.act(turn, np.random.default_rng(0)), "it")
+        assert not policy.probabilities(turn)[turn.mask == 0].any()
 
 
 def test_samples_are_drawn_with_their_probabilities() -> None:

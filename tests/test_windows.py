@@ -98,8 +98,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert GameRecord.load(folder / "game.json") == env.record()
     files.write_json(folder / "figures.json", {"one": 1})
     assert files.read_json(folder / "figures.json") == {"one": 1}
-    files.replace_folder(folder / "opponent", {"a": b"1\\r\\n\\x1a2"})
-    files.replace_folder(folder / "opponent", {"a": b"1\\r\\n\\x1a2"})
+    files.replace_folder(folder / "opponent", {"a": b"1\\r\\n\\x1a2"}, lambda made: ["a"])
+    files.replace_folder(folder / "opponent", {"a": b"1\\r\\n\\x1a2"}, lambda made: ["a"])
     assert files.read_file(folder / "opponent" / "a", 100) == b"1\\r\\n\\x1a2"
     from training.config import load_config
     load_config(Path("quickstart"), [f"runs={json.dumps(str(folder / 'runs'))}"])

@@ -294,7 +294,9 @@ class OwnNetwork(Actor):
                 f"{type(self.module).__name__}: expected logits of shape {(len(rows), seen.shape[1] - self.size)}, got "
                 f"{tuple(logits.shape)}"
             )
-        return logits.float()
+        logits, illegal = logits.float(), seen[:, self.size :] == 0
+        # Where all are low, what stands for illegal moves would be high: the best legal one is at zero.
+        return logits - logits.detach().masked_fill(illegal, -torch.inf).amax(dim=1, keepdim=True)
 
     def policy(self, game: Game) -> TorchPolicy:
         """See `Actor.policy`."""

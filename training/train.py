@@ -140,8 +140,11 @@ class Run:
             return CTRL_C
         trainer.save(opponent, strength)
         print_strength(trainer, strength)
-        say(f'card_envs.load_opponent("{opponent}")')
-        say(f"python -m card_envs play {trainer.config.game} --opponents {opponent}")
+        from card_envs.opponents.names import name_of_folder
+
+        name = name_of_folder(opponent)
+        say(f'card_envs.load_opponent("{name}")')
+        say(f"python -m card_envs play {trainer.config.game} --opponents {name}")
         return 0
 
     def fail(self, why: str, code: int = LOST) -> int:

@@ -12,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.files import replace_file, user_path
+from card_envs.files import replace_file
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.folder import NUM_GOLDEN_ROWS, save_network
+from card_envs.opponents.names import Folder, parse
 from card_envs.opponents.network import TrainedPolicy
 from card_envs.opponents.policy import Policy, turn_of_states
 from training import checkpoint
@@ -110,9 +111,10 @@ class Trainer:
 
     def _begin_with(self, name: str) -> None:
         """Take over the networks of a run, or the actor from an opponent. Raises ValueError where they don't fit."""
-        path = user_path(name) / CHECKPOINT
         try:
-            if path.is_file():
+            player = parse(name).player
+            path = player.path / CHECKPOINT if isinstance(player, Folder) else None
+            if path and path.is_file():
                 arrays, _ = checkpoint.read(path)
                 self._take_networks(arrays)
             else:

@@ -22,17 +22,23 @@ from numpy.typing import NDArray
 from card_envs.engine.table import Table
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents.policy import Opponent, Turn, moves_of, turn_of_states
+from card_envs.opponents.policy import Opponent, Turn, moves_of, offspring, turn_of_states
 
 LONGEST = 1 << 16  # moves of an episode: far beyond any
 PREFIX = "card_envs_"
 
 
 class Draws:
-    """What the deals of a game are drawn from. A copy of a state shares it: else it would know the deals to come."""
+    """What the deals of a game are drawn from. A copy of a state shares it: else it would know the deals to come.
 
-    def __init__(self, seed: int) -> None:
+    What is sent to another process goes on with deals of its own, for the same reason; the same ones each time.
+    """
+
+    def __init__(self, seed: int | np.random.Generator) -> None:
         self._rng = np.random.default_rng(seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Draws, (offspring(self._rng),)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Draws:
         return self
@@ -50,6 +56,16 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
         self.draws = game.draws
         self.paid = np.zeros(game.card_game.rules.NUM_SEATS)
         self.begun = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SpielState:
+        copied: SpielState = self.clone()
+        return copied
+
+    def __copy__(self) -> SpielState:
+        return self.__deepcopy__({})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored_state, (self.get_game(), self.serialize())
 
     def current_player(self) -> int:
         if self.table.needs_deal:
@@ -114,6 +130,9 @@ class SpielGame(pyspiel.Game):  # type: ignore[misc]
         )
         super().__init__(kind, info, params)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored_game, (self.card_game, self.get_parameters(), self.draws)
+
     def new_initial_state(self) -> SpielState:
         return SpielState(self)
 
@@ -138,10 +157,13 @@ class SpielObserver:
 class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
     """One of our opponents as a bot of OpenSpiel; it is told what the seat to move knows."""
 
-    def __init__(self, opponent: Opponent, seed: int = 0) -> None:
+    def __init__(self, opponent: Opponent, seed: int | np.random.Generator = 0) -> None:
         super().__init__()
         self.opponent = opponent
         self.rng = np.random.default_rng(seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.opponent, self.rng)
 
     def step(self, state: SpielState) -> int:
         world = state.resample_from_infostate(state.current_player())
@@ -207,6 +229,22 @@ def register(game: Game) -> None:
             super().__init__(game, kind, params or {})
 
     pyspiel.register_game(kind, Registered)
+
+
+def _restored_game(game: Game, params: dict[str, Any], draws: Draws) -> SpielGame:
+    """A game that was copied, or sent to this process."""
+    if PREFIX + game.name not in pyspiel.registered_names():
+        register(game)
+    made: SpielGame = pyspiel.load_game(PREFIX + game.name, params)
+    made.draws = draws
+    return made
+
+
+def _restored_state(game: SpielGame, text: str) -> SpielState:
+    """A state that was sent to this process."""
+    state: SpielState = game.deserialize_state(text)
+    state.draws = game.draws
+    return state
 
 
 for _game in GAMES.values():

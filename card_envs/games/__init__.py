@@ -22,5 +22,6 @@ def get_game(name: str) -> Game:
     if name not in GAMES:
         near = difflib.get_close_matches(name[:80], GAMES, cutoff=0.4)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(GAMES)}"
-        raise ValueError(f"unknown game {name!r:.80}; {hint}")
+        left_out = "".join(f"\n{problem}" for problem in GAMES.problems)
+        raise ValueError(f"unknown game {name!r:.80}; {hint}{left_out}")
     return GAMES[name]

@@ -24,6 +24,7 @@ from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
 from card_envs.opponents.network import (
     ARCHITECTURES,
+    STEADY,
     Architecture,
     TrainedPolicy,
     Weights,
@@ -75,6 +76,7 @@ class Card(BaseModel):
         return self
 
 
+@STEADY
 def save_network(
     folder: Path, policy: TrainedPolicy, golden: Turn, *, training: dict[str, Any], strength: list[dict[str, Any]]
 ) -> None:
@@ -119,6 +121,7 @@ def golden_turn(game: Game, options: dict[str, Any] | None = None) -> Turn:
     return turn_of_states(game, env.states)
 
 
+@STEADY
 def save_value(
     folder: Path, game: Game, weights: Weights, golden: NDArray[np.int8], *, training: dict[str, Any]
 ) -> None:
@@ -218,6 +221,7 @@ def _read_both(folder: Path) -> tuple[bytes, bytes]:
     return card, weights
 
 
+@STEADY
 def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -> TrainedPolicy:
     """The network of an opponent's folder, after every check.
 
@@ -244,6 +248,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
     return policy
 
 
+@STEADY
 def load_value(folder: Path, game: Game) -> ValueNetwork:
     """The value network of a folder, after the same checks. Raises ValueError as `load_network` does."""
     _, game, tensors, golden = _load(folder, game, "value")

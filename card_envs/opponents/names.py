@@ -1,8 +1,9 @@
 """The names of opponents: a small language, parsed and built here.
 
     NAME   = [GAME "/"] PLAYER      such as back_alley/greedy; the game may be left out where it is given
-    PLAYER = FOLDER                 what training wrote: whatever folder exists
-           | "random"               every legal move is equally likely
+           | PATH                   the folder of a network: it begins with ".", "~" or "/", or it has a "/" and is none
+                                    of the above: ./mine, runs/quickstart/opponent
+    PLAYER = "random"               every legal move is equally likely
            | "trivial" | "greedy"   the scripted players of the game's `bot.py`
            | "search-" N            a search in N worlds
            | "search:" T "ms"       the same for T milliseconds a move, on all cores
@@ -18,13 +19,15 @@
            | SHIPPED                a trained network that comes with the package, or a rung of the game's ladder:
                                     "strong" and "champion" stand for one of the above
 
-The first line of PLAYER that fits holds. The NAME before "+" has no "+" of its own.
+The first line of PLAYER that fits holds. The NAME before "+" has no "+" of its own. What a name means does not depend
+on the folders that there are: a word alone is never one.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +35,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from card_envs.engine.buffers import truth
+from card_envs.files import user_path
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.folder import VALUE_FOLDER, load_network, load_value
@@ -55,7 +59,7 @@ PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
 
 @dataclass(frozen=True)
 class Folder:
-    """A network that training wrote."""
+    """A network that training or `import` wrote; `~` in its path is expanded."""
 
     path: Path
 
@@ -154,14 +158,22 @@ def parse(text: str) -> Name:
     """Read a name. Every text is one, if not too long; whether there is such a player turns out when it is built."""
     if len(text) > LONGEST:
         raise ValueError(f"opponent {text!r:.80}: expected at most {LONGEST} characters, got {len(text)}")
+    if text.startswith((".", "~")) or Path(text).is_absolute():
+        return Name(text, None, text, Folder(user_path(text)))
     before, slash, after = text.partition("/")
-    game, short = (before, after) if slash and before in GAMES else (None, text)
-    return Name(text, game, short, _player(text, short))
+    if slash and before in GAMES:
+        return Name(text, before, after, _player(after) or Shipped(after))
+    is_path = slash or os.sep in text
+    return Name(text, None, text, _player(text) or (Folder(user_path(text)) if is_path else Shipped(text)))
 
 
-def _player(text: str, short: str) -> Player:
-    if _is_folder(text):
-        return Folder(Path(text))
+def name_of_folder(folder: Path) -> str:
+    """The name of the opponent in a folder."""
+    return str(folder) if isinstance(parse(str(folder)).player, Folder) else f".{os.sep}{folder}"
+
+
+def _player(short: str) -> Player | None:
+    """Read a PLAYER; None for any other text, such as the name of a shipped one."""
     if short == "random":
         return Uniform()
     if short in ("trivial", "greedy"):
@@ -173,21 +185,14 @@ def _player(text: str, short: str) -> Player:
         return Searching(_number(guided[3]), parse(guided[2]), _number(guided[4]), kind == "rollout", kind == "plan")
     if phased := PHASED.fullmatch(short):
         return Phased(phased[1], parse(phased[2]), parse(phased[3]))
-    if ":" in short and not NO_TIME.fullmatch(short):
+    if ":" in short and not NO_TIME.fullmatch(short) and not {"/", os.sep} & set(short):
         module, _, class_name = short.partition(":")
         return UsersOwn(module, class_name)
-    return Shipped(short)
+    return None
 
 
 def _number(digits: str | None) -> int | None:
     return None if digits is None else int(digits)
-
-
-def _is_folder(text: str) -> bool:
-    try:
-        return text != "" and Path(text).is_dir()
-    except (OSError, ValueError):  # such as a name that is too long for a file
-        return False
 
 
 def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -220,12 +225,13 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     """An opponent, from a name, a folder, or a class of yours.
 
     Args:
-        name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote;
-            `"module:Class"`: a `Policy`, made by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds
-            that one of these guides; `"search:100ms"`, `"search:POLICY-100ms"`: for 100 ms a move;
-            `"rollout:POLICY-N"`: the same, but the policy plays on for its side; `"plan-N"`, `"plan:100ms"`,
-            `"plan:POLICY-N"`: searches that compare lines of moves; or two of these as one player:
-            `"bidding=ppo+greedy"` bids like `ppo` and does everything else like `greedy`.
+        name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote, as a path with
+            a separator (`"runs/quickstart/opponent"`, `"./mine"`) or as a `Path`; `"module:Class"`: a `Policy`, made
+            by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds that one of these guides;
+            `"search:100ms"`, `"search:POLICY-100ms"`: for 100 ms a move; `"rollout:POLICY-N"`: the same, but the policy
+            plays on for its side; `"plan-N"`, `"plan:100ms"`, `"plan:POLICY-N"`: searches that compare lines of moves;
+            or two of these as one player: `"bidding=ppo+greedy"` bids like `ppo` and does everything else like
+            `greedy`.
         game: needed for short names and classes; otherwise checked.
         sampled: a trained network draws its moves from its probabilities, unless it was made to play the likeliest;
             False: it plays the likeliest.
@@ -238,7 +244,8 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     if not isinstance(game, Game | None):
         game = get_game(game)
     try:
-        return build(parse(str(name)), game, truth(sampled, "sampled"))
+        text = name if isinstance(name, str) else name_of_folder(name)
+        return build(parse(text), game, truth(sampled, "sampled"))
     except RecursionError:
         raise ValueError(f"opponent {str(name)!r:.80}: made of too many players") from None
 
@@ -251,8 +258,11 @@ def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponen
         game = GAMES[name.game]
     player = name.player
     if isinstance(player, Folder):
+        if not _is_folder(player.path):
+            known = [game] if game else GAMES.values()
+            raise _unknown(name.text, [f"{one.name}/{short}" for one in known for short in opponent_names(one)])
         network = load_network(player.path, game, sampled)
-        return Opponent(player.path.name, network.game, network)
+        return Opponent(player.path.absolute().name, network.game, network)
     if isinstance(player, Searching) and player.guide:
         return _guided(name, player, player.guide, game)
     if game is None:
@@ -291,8 +301,10 @@ def _guided(name: Name, player: Searching, guide: Name, game: Game | None) -> Op
     """
     proposer = build(guide, game, sampled=False)
     game = proposer.game
-    places = [] if player.plays_on else [Path(guide.text) / VALUE_FOLDER, MODELS / game.name / VALUE_FOLDER]
-    value = next((load_value(place, game) for place in places if place.is_dir()), None)
+    places = [guide.player.path / VALUE_FOLDER] if isinstance(guide.player, Folder) else []
+    places += [MODELS / game.name / VALUE_FOLDER]
+    found = None if player.plays_on else next((place for place in places if place.is_dir()), None)
+    value = load_value(found, game) if found else None
     return Opponent(name.short, game, player.policy(game, Guide(proposer, value, plays_on=player.plays_on)))
 
 
@@ -322,4 +334,13 @@ def _unknown(text: str, known: list[str]) -> ValueError:
     by_short = {name.rpartition("/")[2]: name for name in known} | {name: name for name in [*known, TIMED]}
     near = list(dict.fromkeys(by_short[name] for name in difflib.get_close_matches(text[:200], by_short, cutoff=0.5)))
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
+    if _is_folder(Path(text)):
+        return ValueError(f"unknown opponent {text!r:.200}; for the folder of that name write .{os.sep}{text}; {hint}")
     return ValueError(f"unknown opponent {text!r:.200}, and no folder of that name; {hint}")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # such as a name that is too long for a file
+        return False

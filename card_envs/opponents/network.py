@@ -21,7 +21,8 @@ Weights = Mapping[str, NDArray[np.floating]]
 Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases
 Inputs: TypeAlias = dict[str, NDArray[Any]]
 Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "settled", "n-tuple", "onnx"]
-ILLEGAL = np.float32(-1e9)
+ILLEGAL = np.float32(-1e9)  # as golden rows hold it; what is played does not count on it
+STEADY = np.errstate(all="ignore")  # tiny shares are zeros, whatever NumPy is set to do about them
 
 
 def input_fields(rules: Rules) -> tuple[Field, ...]:
@@ -55,20 +56,29 @@ class LogitsPolicy:
         self.sampled = sampled
 
     def logits_at(self, turn: Turn) -> NDArray[np.float32]:
-        """[n, A] scores of the actions, -1e9 where illegal."""
+        """[n, A] scores of the actions; what they are where illegal counts for nothing."""
         raise NotImplementedError
 
+    def scores(self, turn: Turn) -> NDArray[np.float32]:
+        """[n, A] scores of the actions, below all others where illegal. Raises ValueError where one is no number."""
+        logits, legal = self.logits_at(turn), turn.mask != 0
+        if not np.isfinite(logits[legal]).all():
+            raise ValueError(f"{type(self).__name__}: expected finite scores of all legal moves")
+        return np.where(legal, logits, -np.inf).astype(np.float32)
+
+    @STEADY
     def probabilities(self, turn: Turn) -> NDArray[np.float32]:
         """See `Policy.probabilities`."""
-        logits = self.logits_at(turn)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True)) * (turn.mask != 0)
+        scores = self.scores(turn)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
 
+    @STEADY
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
         """See `Policy.act`."""
         if self.sampled:
             return sample(self.probabilities(turn), rng)
-        return self.logits_at(turn).argmax(axis=1)
+        return self.scores(turn).argmax(axis=1)
 
 
 class TrainedPolicy(LogitsPolicy):

@@ -18,16 +18,19 @@ import importlib.util
 import io
 import warnings
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.files import brief
+from card_envs.files import brief, read_file, user_path
 from card_envs.game import Game, Rules, total
 from card_envs.opponents.afterstates import WORLDS_AHEAD, Afterstates, move_fields, move_scale
+from card_envs.opponents.graphs import check_cost, read_model
 from card_envs.opponents.network import (
     ILLEGAL,
+    STEADY,
     AfterstatePolicy,
     Architecture,
     Inputs,
@@ -44,9 +47,9 @@ if TYPE_CHECKING:
     import torch
 
 OPSET, IR_VERSION = 18, 9  # what programs of the last years read
-ENDLESS = {"Loop", "Scan"}  # operators that may run for ever
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
 FLOATS, WHOLE = "tensor(float)", "tensor(int64)"
+MOST_ROWS = 64  # decisions that a model is given at once: what it costs is bounded for these
 MOVES = ("moves", "settled_moves")
 SETTLED = 1
 
@@ -68,9 +71,10 @@ class OnnxPolicy(TrainedPolicy):
             ValueError: it is no model, or does not read or give what it should.
         """
         super().__init__(game, {}, sampled)
-        self.model = model
-        self._session = _session(model)
-        given = {entry.name: (entry.type, list(entry.shape)) for entry in self._session.get_inputs()}
+        self._graph = _read(model)
+        self.model = self._graph.SerializeToString(deterministic=True)
+        weights = {tensor.name for tensor in self._graph.graph.initializer}
+        given = {entry.name: _declared(entry) for entry in self._graph.graph.input if entry.name not in weights}
         wanted = wanted_inputs(game.rules)
         of_moves = set(given) & (set(MOVES) | {"decision", "action"})
         if not {"observation"} <= set(given) <= set(wanted) or len(of_moves) not in (0, 3) or set(MOVES) <= of_moves:
@@ -78,12 +82,16 @@ class OnnxPolicy(TrainedPolicy):
         for name, (kind, shape) in given.items():
             _check_entry("input", name, kind, shape, *wanted[name])
         self._reads = list(given)
-        outputs = {entry.name: entry for entry in self._session.get_outputs()}
+        outputs = {entry.name: _declared(entry) for entry in self._graph.graph.output}
         self._gives = next((name for name in ("probabilities", "logits") if name in outputs), "")
         if not self._gives:
             raise ValueError(f"ONNX model: outputs {', '.join(outputs)}: expected probabilities or logits")
-        output = outputs[self._gives]
-        _check_entry("output", self._gives, output.type, list(output.shape), FLOATS, [None, game.rules.NUM_ACTIONS])
+        kind, shape = outputs[self._gives]
+        _check_entry("output", self._gives, kind, shape, FLOATS, [None, game.rules.NUM_ACTIONS])
+        self._affordable: set[tuple[int, int]] = set()
+        for rows in (1, MOST_ROWS):
+            self._check_cost(rows, rows * game.rules.NUM_ACTIONS)
+        self._session = _session(self.model)
 
     @property
     def num_entries(self) -> int:
@@ -94,61 +102,96 @@ class OnnxPolicy(TrainedPolicy):
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         """See `TrainedPolicy.logits`. Raises ValueError where the model fails or gives no numbers."""
+        number = len(inputs["mask"])
+        if number <= MOST_ROWS:
+            return self._logits(inputs)
+        starts = range(0, number, MOST_ROWS)
+        return np.concatenate([self._logits(some_rows(inputs, at, min(at + MOST_ROWS, number))) for at in starts])
+
+    def _logits(self, inputs: Inputs) -> NDArray[np.float32]:
         mask = inputs["mask"]
         fed = {"observation": inputs["obs"].astype(np.float32), "action_mask": mask.astype(np.float32)}
         if self.reads_moves:
             fed |= dense_moves(self.game.rules, inputs)
+        self._check_cost(len(mask), len(inputs.get("action", ())))
         try:
             answers = self._session.run([self._gives], {name: fed[name] for name in self._reads})[0]
         except Exception as error:  # whatever the library raises has no class of its own
             raise ValueError(f"ONNX model: {error}") from None
-        if answers.shape != mask.shape or not np.isfinite(answers).all():
+        if answers.shape != mask.shape or not np.isfinite(answers[mask != 0]).all():
             raise ValueError(f"ONNX model: {self._gives}: expected finite numbers of shape {mask.shape}")
         if self._gives == "probabilities":
             answers = np.log(np.maximum(answers, np.finfo(np.float32).tiny))
         return np.where(mask != 0, answers, ILLEGAL).astype(np.float32)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.game, self.model, self.sampled)
+
+    def _check_cost(self, decisions: int, moves: int) -> None:
+        """Raises ValueError where a run for so many takes too much, or does not give a row for each decision."""
+        if (decisions, moves) in self._affordable:
+            return
+        counts = dict.fromkeys(("observation", "action_mask"), decisions)
+        wanted = wanted_inputs(self.game.rules)
+        inputs = {
+            name: [counts.get(name, moves) if size is None else size for size in wanted[name][1]]
+            for name in self._reads
+        }
+        shape = check_cost(self._graph, inputs).get(self._gives)
+        if shape != [decisions, self.game.rules.NUM_ACTIONS]:
+            expected = f"[{decisions}, {self.game.rules.NUM_ACTIONS}]"
+            raise ValueError(f"ONNX model: output {self._gives}: expected the shape {expected}, got {shape}")
+        self._affordable.add((decisions, moves))
+
+
+def model_file(path: str | Path, limit: int) -> bytes:
+    """A model from elsewhere as one whole, with the weights that it keeps in files beside it, as torch's exporter does.
+
+    Args:
+        path: of the model.
+        limit: bytes of it and of those files together.
+
+    Raises:
+        ValueError: it is no model, or refers to anything but plain files in its own folder.
+        OSError: it can't be read.
+    """
+    path = user_path(path)
+    model = read_file(path, limit)
+    return bytes(_read(model, path.parent, limit - len(model)).SerializeToString(deterministic=True))
+
+
+def _read(model: bytes, folder: Path | None = None, limit: int = 0) -> Any:
+    """A model, checked. Raises ValueError."""
+    try:
+        return read_model(model, folder, limit)
+    except ImportError:
+        raise ValueError(MISSING) from None
+
+
+def _declared(entry: Any) -> tuple[str, list[int | str]]:
+    """The type and sizes that a model's input or output says it has."""
+    from onnx import TensorProto
+
+    kind = entry.type.tensor_type
+    shape = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in kind.shape.dim]
+    names = {TensorProto.FLOAT: FLOATS, TensorProto.INT64: WHOLE}
+    return names.get(kind.elem_type, f"type {kind.elem_type}"), shape
+
 
 def _session(model: bytes) -> Any:
-    """What runs a model, on one thread. Raises ValueError."""
+    """What runs a checked model, on one thread. Raises ValueError."""
     try:
-        import onnx
         import onnxruntime
     except ImportError:
         raise ValueError(MISSING) from None
-    try:
-        graph = onnx.load_model_from_string(model)
-        onnx.checker.check_model(graph)
-    except Exception as error:  # protobuf's and onnx's own
-        raise ValueError(f"no ONNX model: {brief(str(error))}") from None
-    if any(opset.domain not in ("", "ai.onnx") for opset in graph.opset_import) or graph.functions:
-        raise ValueError("ONNX model: expected operators of the standard alone")
-    _check_graph(graph.graph)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
+    options.add_session_config_entry("session.load_model_format", "ONNX")  # it would guess from a few bytes
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise ValueError(f"ONNX model: {error}") from None
-
-
-def _check_graph(graph: Any) -> None:
-    """Raises ValueError where a graph may run for ever, or has weights in other files."""
-    from onnx import AttributeProto, external_data_helper
-
-    for tensor in graph.initializer:
-        if external_data_helper.uses_external_data(tensor):
-            raise ValueError("ONNX model: its weights are in another file: export it as one file")
-    for node in graph.node:
-        if node.op_type in ENDLESS:
-            raise ValueError(f"ONNX model: operator {node.op_type} is refused: it may run for ever")
-        for attribute in node.attribute:
-            tensors = [attribute.t] if attribute.type == AttributeProto.TENSOR else []
-            if any(external_data_helper.uses_external_data(tensor) for tensor in tensors):
-                raise ValueError("ONNX model: its weights are in another file: export it as one file")
-            if attribute.type == AttributeProto.GRAPH:
-                _check_graph(attribute.g)
 
 
 def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
@@ -173,6 +216,18 @@ def _check_entry(what: str, name: str, kind: str, shape: list[Any], wanted: str,
         raise ValueError(f"ONNX model: {what} {name}: expected {wanted} [{expected}], got {kind} {shape}")
 
 
+def some_rows(inputs: Inputs, start: int, end: int) -> Inputs:
+    """The inputs of some of the decisions."""
+    rows = {name: inputs[name][start:end] for name in ("obs", "mask")}
+    if "first" not in inputs:
+        return rows
+    first, starts = inputs["first"][start : end + 1], inputs["starts"]
+    starts = starts[first[0] : first[-1] + 1]
+    entries = slice(starts[0], starts[-1])
+    moves = {"action": inputs["action"][first[0] : first[-1]], "first": first - first[0], "starts": starts - starts[0]}
+    return rows | moves | {name: inputs[name][entries] for name in ("entry", "value")}
+
+
 def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
     """The inputs of the moves, by both names, from what `AfterstatePolicy.inputs` gives."""
     after = afterstates_in(inputs)
@@ -186,6 +241,7 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
 # The way out
 
 
+@STEADY
 def to_onnx(policy: TrainedPolicy) -> bytes:
     """A trained network as an ONNX model with `probabilities`.
 
@@ -228,7 +284,8 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
             "Concat", graph.node("Unsqueeze", "decision", axis), graph.node("Unsqueeze", "action", axis), axis=1
         )
         x = graph.node("ScatterND", graph.node("Where", legal, low, low), at, scores)
-    x = graph.node("Softmax", graph.node("Where", legal, x, low), axis=1)
+    never = graph.constant(np.full((), -np.inf, np.float32))
+    x = graph.node("Softmax", graph.node("Where", legal, x, never), axis=1)
     graph.node("Identity", x, output="probabilities")
     kinds = {FLOATS: TensorProto.FLOAT, WHOLE: TensorProto.INT64}
     rows = dict.fromkeys(("observation", "action_mask", "probabilities"), "n")

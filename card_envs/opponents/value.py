@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.buffers import FLOAT32, check_game, checked
 from card_envs.game import Game, Int8s
-from card_envs.opponents.network import Weights, check_weights, hidden_sizes, input_scale, weight_shapes
+from card_envs.opponents.network import STEADY, Weights, check_weights, hidden_sizes, input_scale, weight_shapes
 from card_envs.opponents.sparse import add_row
 
 HIDDEN_LAYERS = 2
@@ -92,6 +92,7 @@ class ValueNetwork:
         )
         self.net = Net(*(np.ascontiguousarray(np.concatenate(parts)) for parts in layers))
 
+    @STEADY
     def values(self, full: Int8s) -> NDArray[np.float32]:
         """[n] points for full states [n, FULL_SIZE]."""
         first, second, last = self.net

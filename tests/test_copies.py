@@ -1,0 +1,182 @@
+"""Whatever plays can be copied, and sent to a worker: the copy does the same."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.engine.batch import BatchEnv
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+from card_envs.opponents import TorchPolicy, load_opponent, opponent_names
+from card_envs.opponents.folder import save_network
+from card_envs.opponents.network import NetworkPolicy
+from card_envs.opponents.policy import Opponent, Turn, turn_of_states
+from card_envs.scaffold.high_card import GAME as TINY
+from tests.conftest import is_timed, play_randomly, positions, short_options, some
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "sent": lambda one: pickle.loads(pickle.dumps(one)),
+    "deep": copy.deepcopy,
+    "shallow": copy.copy,
+}
+
+
+class First:
+    """A user's own."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        return turn.mask.argmax(axis=1)
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        return np.eye(turn.mask.shape[1], dtype=np.float32)[self.act(turn, np.random.default_rng())]
+
+
+def small_network(game: Game) -> NetworkPolicy:
+    rng = np.random.default_rng(0)
+    shapes = NetworkPolicy.shapes(game, [8, 8])
+    return NetworkPolicy(game, {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()})
+
+
+def all_players(game: Game, folder: Path) -> list[Opponent]:
+    """Those that the package ships, and one of each other kind."""
+    network = small_network(game)
+    save_network(folder / "mine", network, turn_of_states(game, some(positions(game), 8)), training={}, strength=[])
+    names = [
+        name for name in opponent_names(game) if not is_timed(game, name) and name not in ("champion", "search-1024")
+    ]
+    names += ["rollout:trivial-2", str(folder / "mine"), f"search:{folder / 'mine'}-4", f"{__name__}:First"]
+    names += [f"{phase}=greedy+{folder / 'mine'}" for phase in game.phases]
+    players = [load_opponent(name, game) for name in names]
+    try:
+        from card_envs.opponents.onnx import OnnxPolicy, to_onnx
+
+        players.append(Opponent("onnx", game, OnnxPolicy(game, to_onnx(network), sampled=False)))
+    except ValueError:
+        pass  # the extra `onnx` is not installed
+    return players
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_players(game: Game, way: str, tmp_path: Path) -> None:
+    turn = turn_of_states(game, some(positions(game), 4))
+    for player in all_players(game, tmp_path):
+        copied = WAYS[way](player)
+        assert copied.name == player.name and copied.game == game
+        moves, its_moves = (one.act(turn, np.random.default_rng(1)) for one in (player, copied))
+        assert np.array_equal(moves, its_moves), player.name
+        assert getattr(copied.policy, "sampled", None) == getattr(player.policy, "sampled", None)
+
+
+def test_modules_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    turn = turn_of_states(TINY, some(positions(TINY), 4))
+    player = TorchPolicy(torch.nn.Bilinear(TINY.rules.OBS_SIZE, TINY.rules.NUM_ACTIONS, TINY.rules.NUM_ACTIONS))
+    for way in WAYS.values():
+        assert np.array_equal(way(player).probabilities(turn), player.probabilities(turn))
+
+
+@pytest.mark.parametrize("way", ["sent", "deep"])
+def test_environments(game: Game, way: str) -> None:
+    env = CardEnv(game)
+    env.reset(seed=1)
+    play_randomly(env, 1, 1)
+    one = gymnasium.make(game.gymnasium_id, opponents="trivial")
+    one.reset(seed=1)
+    many = gymnasium.make_vec(game.gymnasium_id, num_envs=3, opponents="trivial")
+    many.reset(seed=1)
+    batch = BatchEnv(game, 4, seed=1)
+    for made in (env, one, many, batch):
+        twin = WAYS[way](made)
+        shown = [what_it_shows(each) for each in (made, twin)]
+        assert shown[0] == shown[1]
+
+
+def what_it_shows(env: Any) -> list[Any]:
+    """Of some steps more."""
+    shown = []
+    for _ in range(2):
+        if isinstance(env, CardEnv):
+            env.step(int(env.last()[0]["action_mask"].argmax()))
+            seen: Any = env.last()[0]["observation"]
+        elif isinstance(env, BatchEnv):
+            env.step(env.mask.argmax(axis=1))
+            seen = env.obs
+        else:
+            inner = env.unwrapped
+            masks = np.asarray(inner.action_masks() if hasattr(inner, "action_masks") else inner._tables.mask)
+            actions = masks.argmax(axis=-1)
+            seen = env.step(actions if masks.ndim > 1 else int(actions))[0]
+        shown.append(seen.tobytes())
+    return shown
+
+
+def spiel_game(game: Game) -> Any:
+    pytest.importorskip("pyspiel", reason="the extra `open-spiel` is not installed")
+    import pyspiel
+
+    from card_envs.envs import spiel
+
+    if spiel.PREFIX + game.name not in pyspiel.registered_names():
+        spiel.register(game)
+    return pyspiel.load_game(spiel.PREFIX + game.name, {"options": json.dumps(short_options(game)), "seed": 3})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_games_states_and_bots_of_openspiel(game: Game, way: str) -> None:
+    made = spiel_game(game)
+    from card_envs.envs import spiel
+
+    copied = WAYS[way](made)
+    assert copied.get_parameters() == made.get_parameters() and copied.card_game == game
+    state = made.new_initial_state()
+    for step in range(6):
+        state.apply_action(0 if state.is_chance_node() else state.legal_actions()[step % len(state.legal_actions())])
+    twin = WAYS[way](state)
+    assert type(twin) is type(state) and twin.history() == state.history() and str(twin) == str(state)
+    while not state.is_chance_node() and not state.is_terminal():
+        assert twin.legal_actions() == state.legal_actions() and twin.current_player() == state.current_player()
+        for one in (state, twin):
+            one.apply_action(one.legal_actions()[0])
+    assert twin.returns() == state.returns()
+    state = made.new_initial_state()
+    state.apply_action(0)
+    bot = spiel.OpponentBot(load_opponent("random", game), seed=5)
+    assert WAYS[way](bot).step(state.clone()) == bot.step(state.clone())
+
+
+def test_what_is_sent_does_not_know_the_deals_to_come(game: Game) -> None:
+    made = spiel_game(game)
+    before = made.new_initial_state()
+    sent = [pickle.loads(pickle.dumps(one)) for one in (before, before, made.new_initial_state())]
+    deals = []
+    for state in (before, *sent):
+        state.apply_action(0)
+        deals.append(state.table.game.view.dealt_pack(state.table.state).tobytes())
+    assert len(set(deals)) == 2 and deals[0] != deals[1]
+
+
+def test_a_process_that_knows_nothing_takes_it_all(tmp_path: Path) -> None:
+    turn = turn_of_states(TINY, some(positions(TINY), 4))
+    made: list[Any] = [*all_players(TINY, tmp_path)[:3], turn]
+    state = spiel_game(TINY).new_initial_state()
+    state.apply_action(0)
+    (tmp_path / "sent").write_bytes(pickle.dumps((made, state)))
+    code = f"import pickle; print(pickle.load(open({str(tmp_path / 'sent')!r}, 'rb'))[1].legal_actions())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(state.legal_actions())
