@@ -17,7 +17,7 @@ from card_envs.draw import draw
 from card_envs.engine.legality import whole_numbers
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
-from card_envs.opponents.network import ARCHITECTURES, TrainedPolicy
+from card_envs.opponents.network import ARCHITECTURES
 from card_envs.opponents.ntuple_policy import NTuplePolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import turn_of_states
@@ -155,5 +155,3 @@ def test_read_only_arrays_compile_nothing_again() -> None:
     turn = turn_of_states(TINY, read_only(env.states))
     assert turn.bot_moves("greedy").tolist() == turn_of_states(TINY, env.states).bot_moves("greedy").tolist()
     assert np.array_equal(PACKING.unpack(read_only(PACKING.pack(read_only(env.obs)))), env.obs)
-    policy = load_opponent("small", "back_alley").policy
-    assert isinstance(policy, TrainedPolicy)
