@@ -22,6 +22,7 @@ Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # wei
 Inputs: TypeAlias = dict[str, NDArray[Any]]
 Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "settled", "n-tuple", "onnx"]
 ILLEGAL = np.float32(-1e9)  # as golden rows hold it; what is played does not count on it
+NEVER = np.float32(-np.inf)
 STEADY = np.errstate(all="ignore")  # tiny shares are zeros, whatever NumPy is set to do about them
 
 
@@ -59,26 +60,33 @@ class LogitsPolicy:
         """[n, A] scores of the actions; what they are where illegal counts for nothing."""
         raise NotImplementedError
 
-    def scores(self, turn: Turn) -> NDArray[np.float32]:
-        """[n, A] scores of the actions, below all others where illegal. Raises ValueError where one is no number."""
-        logits, legal = self.logits_at(turn), turn.mask != 0
-        if not np.isfinite(logits[legal]).all():
-            raise ValueError(f"{type(self).__name__}: expected finite scores of all legal moves")
-        return np.where(legal, logits, -np.inf).astype(np.float32)
+    def scores(self, turn: Turn) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """[n, A] scores of the actions, below all others where illegal, and [n, 1] the highest.
+
+        Raises ValueError where that is no finite number: one score is not, or there is none.
+        """
+        scores = np.where(turn.mask != 0, self.logits_at(turn), NEVER)
+        highest = scores.max(axis=1, keepdims=True)
+        if not np.isfinite(highest).all():
+            raise ValueError(f"{type(self).__name__}: expected finite scores of legal moves")
+        return scores, highest
 
     @STEADY
     def probabilities(self, turn: Turn) -> NDArray[np.float32]:
         """See `Policy.probabilities`."""
-        scores = self.scores(turn)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return self._shares(turn)
+
+    def _shares(self, turn: Turn) -> NDArray[np.float32]:
+        scores, highest = self.scores(turn)
+        weights = np.exp(scores - highest)
         return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
 
     @STEADY
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
         """See `Policy.act`."""
         if self.sampled:
-            return sample(self.probabilities(turn), rng)
-        return self.scores(turn).argmax(axis=1)
+            return sample(self._shares(turn), rng)
+        return self.scores(turn)[0].argmax(axis=1)
 
 
 class TrainedPolicy(LogitsPolicy):
