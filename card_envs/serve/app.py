@@ -122,6 +122,7 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
 
     @app.delete("/v1/seats/{token}", response_model=messages.Left)
     async def leave(token: str) -> Response:
+        await seats.bring(token)
         return JSONResponse(seats.leave(token))
 
     @app.post("/v1/seats/{token}/moves", response_model=messages.Position)
@@ -130,10 +131,11 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
 
     @app.post("/v1/seats/{token}/undo", response_model=messages.Position)
     async def undo(token: str, picture: Picture = None) -> Response:
-        return await _drawn(seats.advisers, seats.undo(token), picture)
+        return await _drawn(seats.advisers, await seats.undo(token), picture)
 
     @app.get("/v1/seats/{token}/record", response_model=dict[str, Any])
     async def record(token: str) -> Response:
+        await seats.bring(token)
         return JSONResponse(seats.record(token))
 
     @app.get(
@@ -143,6 +145,7 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
     )
     async def events(token: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
         last = int(last_event_id) if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
+        await seats.bring(token)
         stream = seats.stream(token, last)
         if stream is None:
             return Response(status_code=204)

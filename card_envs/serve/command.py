@@ -64,7 +64,7 @@ def serve_http(
         """Ends streams and waiting requests before uvicorn waits for them."""
 
         async def shutdown(self, sockets: list[socket] | None = None) -> None:
-            seats.stop()
+            seats.end()
             await super().shutdown(sockets)
 
     # A seat's link is a secret: requests are not logged.

@@ -69,6 +69,14 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
     def move(body: SeatMoveRequest) -> Awaitable[dict[str, Any]]:
         return seats.move(body.token, MoveRequest(move=body.move, turn=body.turn, wait=body.wait))
 
+    async def record(body: TokenRequest) -> dict[str, Any]:
+        await seats.bring(body.token)
+        return seats.record(body.token)
+
+    async def leave(body: TokenRequest) -> dict[str, Any]:
+        await seats.bring(body.token)
+        return seats.leave(body.token)
+
     return {
         "games": (NoRequest, lambda body: _now(advisers.games())),
         "schema": (GameRequest, lambda body: _now(advisers.schema(body.game))),
@@ -78,9 +86,9 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
         "table": (TableRequest, lambda body: _now(seats.create(body))),
         "position": (PositionRequest, lambda body: seats.position(body.token, body.wait, body.since, body.at)),
         "move": (SeatMoveRequest, move),
-        "undo": (TokenRequest, lambda body: _now(seats.undo(body.token))),
-        "record": (TokenRequest, lambda body: _now(seats.record(body.token))),
-        "leave": (TokenRequest, lambda body: _now(seats.leave(body.token))),
+        "undo": (TokenRequest, lambda body: seats.undo(body.token)),
+        "record": (TokenRequest, record),
+        "leave": (TokenRequest, leave),
     }
 
 
