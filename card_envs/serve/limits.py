@@ -63,7 +63,7 @@ class Limits:
     searches: int = os.cpu_count() or 1
     waiting: int = 64
     connections: int = 4_000
-    connections_per_client: int = 1_000
+    connections_per_client: int = 2_000
     head: int = 1 << 15
     patience: float = 20.0
 
