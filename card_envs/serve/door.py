@@ -62,16 +62,15 @@ class Door:
             await send(message)
 
         try:
-            refusal = self._refusal(scope["method"], Headers(scope=scope))
+            refusal = self._refusal(scope)
             if refusal is None:
                 await self.app(scope, receive, with_headers)
                 return
-        except Exception as error:
-            log.exception("%s %s failed", scope["method"], scope["path"][:12])  # no more: a seat's link is a secret
+        except Exception:
+            log.exception("%s %r failed", scope["method"], scope["path"][:12])  # no more: a seat's link is a secret
             if started:
                 raise
             refusal = JSONResponse(Problem("failed", "the server failed; its log has more").as_dict(), 500)
-            del error
         await refusal(scope, receive, with_headers)
 
     def _put_under_root(self, scope: Scope) -> None:
@@ -83,8 +82,11 @@ class Door:
             scope["path"] = self.root_path + scope["path"]
             scope["raw_path"] = self.root_path.encode() + scope.get("raw_path", b"")
 
-    def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
         """What is told to those who may not come in."""
+        method, headers = scope["method"], Headers(scope=scope)
+        if "\0" in scope["path"]:  # which no file's name has
+            return _told(404, Problem("unknown", "Not Found"))
         host = headers.get("host", "")
         if not is_known(host, self.hosts):
             return _told(400, Problem("bad_request", f"Host: {host!r:.80} is no name of this server (see --host-name)"))
