@@ -44,7 +44,7 @@ class Limits:
         idle_hours: after which a table that nobody has played at is deleted.
         seconds: that an opponent may think about a move.
         streams: of events, open at the same time.
-        streams_per_table: of these.
+        streams_per_client, streams_per_table: of these.
         searches: threads for opponents that take their time.
         waiting: requests for advice that wait for a thread; of more, whoever has most is turned away.
         connections: that are open at the same time.
@@ -59,6 +59,7 @@ class Limits:
     idle_hours: float = 24.0
     seconds: float = 2.0
     streams: int = 2_000
+    streams_per_client: int = 1_000
     streams_per_table: int = 16
     searches: int = os.cpu_count() or 1
     waiting: int = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -28,7 +29,7 @@ class Seats:
         self.tables = tables
         self.allow_deals = allow_deals
         self.stopping = asyncio.Event()
-        self._streams = 0
+        self._streams: Counter[str] = Counter()  # open ones, by client
         self._reading: dict[str, asyncio.Future[None]] = {}  # tables that are being read, by name
 
     def create(self, asked: TableRequest) -> dict[str, Any]:
@@ -140,12 +141,17 @@ class Seats:
         table, seat = self._find(token)
         if last is not None and table.episode.over and last == len(table.episode.moves):
             return None
-        if self._streams >= self.limits.streams or table.streams >= self.limits.streams_per_table:
+        if (
+            self._streams.total() >= self.limits.streams
+            or self._streams[CLIENT.get()] >= self.limits.streams_per_client
+            or table.streams >= self.limits.streams_per_table
+        ):
             raise Problem("busy", "too many event streams are open")
         return self._events(table, seat, last)
 
     async def _events(self, table: SeatedTable, seat: int, last: int | None) -> AsyncIterator[dict[str, Any] | None]:
-        self._streams += 1
+        client = CLIENT.get()
+        self._streams[client] += 1
         table.streams += 1
         try:
             while not table.gone and not self.stopping.is_set():
@@ -159,7 +165,8 @@ class Seats:
                     if not await _is_set_within(changed, KEEP_ALIVE):
                         yield None
         finally:
-            self._streams -= 1
+            self._streams[client] -= 1
+            self._streams += Counter()  # without those that have none left
             table.streams -= 1
 
     async def bring(self, token: str) -> None:
