@@ -171,6 +171,16 @@ def test_what_fails_within_is_told(client: TestClient, monkeypatch: pytest.Monke
     assert (reply.status_code, reply.json()["error"]["code"]) == (500, "failed") and "secret" not in reply.text
 
 
+def test_who_is_turned_away_may_come_again(tmp_path: Path) -> None:
+    seats = seats_of(tmp_path)
+    with TestClient(make_app(seats)) as client:
+        made = client.post("/v1/tables", json={"game": TINY.name}).json()["seats"][0]
+        view = client.get(made["link"], params={"wait": 5}).json()["view"]
+        seats.advisers.stop()
+        reply = client.post("/v1/advise", json={"game": TINY.name, "view": view})
+    assert (reply.status_code, reply.headers["retry-after"]) == (503, "1") and is_problem(reply.json())
+
+
 def test_every_reply_has_the_safe_headers(client: TestClient) -> None:
     """No other page shows it in a frame, guesses its kind, keeps it, or is told of it; errors, too."""
     for path in ("/", "/page.js", "/docs", "/openapi.json", "/v1/games", "/v1/nowhere", "/nowhere"):
@@ -551,7 +561,7 @@ def test_half_a_character_is_a_value_error(half: Any, client: TestClient) -> Non
     opponent = load_opponent("greedy", TINY)
     for key in half if isinstance(half, dict) else ():
         with pytest.raises(ValueError, match="option"):
-            CardEnv(TINY, **{key: 1})
+            TINY.validated({key: 1})
     for path in places(view):
         with pytest.raises(ValueError, match="view"):
             opponent.evaluate(with_value(view, path, half))

@@ -18,11 +18,10 @@ pytest.importorskip("pydantic")
 
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve import seats as seats_module
 from card_envs.serve import tables as tables_module
 from card_envs.serve.command import make_seats
 from card_envs.serve.limits import Limits
-from card_envs.serve.messages import Problem, TableRequest
+from card_envs.serve.messages import MoveRequest, Problem, TableRequest
 from card_envs.serve.seats import Seats
 from card_envs.serve.tables import Tables
 
@@ -143,7 +142,7 @@ def test_a_folder_has_one_server(tmp_path: Path) -> None:
         seats.stop()
         size = (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size
         with pytest.raises(Problem):
-            await seats.move(token, seats_module.MoveRequest(move=move or "XX"))
+            await seats.move(token, MoveRequest(move=move or "XX"))
         with pytest.raises(Problem, match="ending"):
             sit_down(seats)
         assert (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size == size

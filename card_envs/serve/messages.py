@@ -26,7 +26,7 @@ STATUS = {
     "failed": 500,
     "busy": 503,
 }
-RETRY_AFTER = 1  # seconds, where a server is busy
+RETRY_AFTER = "1"  # seconds, where a server is busy
 MOST_ENTRIES = 20_000  # of any list or object: the moves of a record
 PLACE = re.compile(
     r"((?:view|deal|record|options?)(?:[.:\[] ?[\w.\[\]]+)?)(?=: )"

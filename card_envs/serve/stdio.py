@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, BinaryIO, Literal, TextIO, TypeVar, cast
+from typing import Any, BinaryIO, Literal, TextIO, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -222,6 +222,6 @@ def streams() -> tuple[BinaryIO, BinaryIO]:
 def _own(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
     """A standard stream, with a buffer that the interpreter does not wait for at its end."""
     try:
-        return cast(BinaryIO, open(stream.fileno(), mode, closefd=False))  # type: ignore[union-attr]
+        return open(stream.fileno(), mode, closefd=False)  # type: ignore[union-attr]
     except (AttributeError, OSError, ValueError):
         raise ValueError(f"serve --stdio: {name} is closed; expected the pipes of a parent process") from None
