@@ -382,6 +382,9 @@ def serve(
         list[str] | None, typer.Option(help="a web page elsewhere that may ask: https://example.org")
     ] = None,
     host_name: Annotated[list[str] | None, typer.Option(help="another name that this server is called by")] = None,
+    root_path: Annotated[
+        str, typer.Option(help="path under which a web server before this one offers it: /cards")
+    ] = "",
 ) -> None:
     """Serve opponents and tables to programs in any language.
 
@@ -393,10 +396,12 @@ def serve(
     threads = {} if searches is None else {"searches": searches}
     limits = Limits(tables=tables, idle_hours=idle_hours, seconds=seconds, **threads)
     if stdio:
-        command.serve_stdio(folder, game or [], opponent or [], limits, allow_deals)
+        command.serve_parent(folder, game or [], opponent or [], limits, allow_deals)
         return
+    listeners = command.listen(host, port)
     seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
-    command.serve_http(seats, host, port, origin or [], host_name or [], say)
+    names = command.names_of(host, host_name or [])
+    command.serve_http(seats, listeners, names, origin or [], root_path, say)
 
 
 @app.command()

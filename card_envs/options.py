@@ -77,8 +77,9 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
     try:
         return adapter(declared).validate_python(dict(given))
     except ValidationError as error:
-        problems = "; ".join(
-            f"{problem['loc'][0]}={brief(problem['input'])}: {problem['msg']}" for problem in error.errors()[:2]
+        problems = "; ".join(  # half a character in a name has no place
+            f"{next(iter(problem['loc']), 'name')}={brief(problem['input'])}: {problem['msg']}"
+            for problem in error.errors()[:2]
         )
         known = "; ".join(f"{name}: {field.description}" for name, field in described(declared).items())
         raise ValueError(f"{where}: option {problems}. The options are {known}") from None

@@ -128,7 +128,8 @@ def test_drawings_of_wrong_views(game: Game) -> None:
     ways = [ways[i] for i in rng.permutation(len(ways))[:80]]
     for way in ways:
         views: list[Any] = [changed(view, way[:-1], [])]
-        views += [changed(view, way, wrong) for wrong in (None, -1, 1 << 40, 1.5, "x", [], {}, [[]] * 2000)]
+        values: list[Any] = [None, -1, 1 << 40, 1.5, "x", [], {}, [[]] * 2000]
+        views += [changed(view, way, value) for value in values]
         for wrong in views:
             try:
                 assert draw(game, wrong).startswith("<svg")

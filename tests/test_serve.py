@@ -268,7 +268,7 @@ def test_seats_are_secret(game: Game, client: TestClient, tmp_path: Path) -> Non
         "/v1/seats/" + "0" * 48,
     ):
         assert client.get(wrong).status_code == 404
-    (file,) = (tmp_path / "tables").iterdir()
+    (file,) = (tmp_path / "tables").glob("*.jsonl")
     assert all(link[-32:] not in file.read_text() for link in links)
     assert file.stat().st_mode & 0o77 == 0 and file.parent.stat().st_mode & 0o77 == 0
 
@@ -417,7 +417,7 @@ def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
         token = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
         seats.tables.expire()
         assert len(seats.tables) == 1
-        (file,) = seats.tables.folder.iterdir()
+        (file,) = seats.tables.folder.glob("*.jsonl")
         long_ago = time.time() - 3600 * LIMITS.idle_hours - 60
         os.utime(file, (long_ago, long_ago))
         seats.tables.expire()
@@ -439,7 +439,7 @@ def test_tables_survive_a_restart(game: Game, tmp_path: Path) -> None:
         play_on(client, link, rng, most=4)
         client.post(f"{link}/undo")
         before = at_turn(client, link, since=0)
-    (file,) = (tmp_path / "tables").iterdir()
+    (file,) = (tmp_path / "tables").glob("*.jsonl")
     with file.open("ab") as half_a_line:
         half_a_line.write(b'"XX')
     with TestClient(make_app(seats_of(game, tmp_path))) as client:

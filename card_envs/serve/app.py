@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,33 +18,23 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from card_envs.draw import draw
 from card_envs.serve import messages
 from card_envs.serve.advisers import Advisers
-from card_envs.serve.messages import Problem
+from card_envs.serve.door import Bodies, Door
+from card_envs.serve.messages import RETRY_AFTER, Problem
 from card_envs.serve.seats import Seats
 
 PAGE = Path(__file__).parent / "page"
-RETRY_AFTER = "1"  # seconds
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",  # a seat's link is a secret
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'",
-}
-DOCS = "/docs"  # FastAPI's page, which has a script within it
-DOCS_POLICY = f"{HEADERS['Content-Security-Policy']}; script-src 'self' 'unsafe-inline'"
-
 Wait = Annotated[float, Query(ge=0, le=30, allow_inf_nan=False, description="seconds to wait for the seat's turn")]
 Picture = Annotated[Literal["wide", "tall"] | None, Query(description="add a drawing (SVG), for such a screen")]
 Number = Annotated[int | None, Query(ge=0, le=1 << 31)]
 
 
-def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = ("*",)) -> FastAPI:
+def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = ("*",), root_path: str = "") -> FastAPI:
     """The application.
 
     Args:
@@ -51,7 +42,9 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
         origins: of web pages elsewhere that may ask.
         hosts: names by which the server may be called; else a page elsewhere could reach a local one by a name of its
             own.
+        root_path: under which a web server before this one offers it: `/cards`.
     """
+    root_path = f"/{root_path.strip('/')}".rstrip("/")
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -61,16 +54,22 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
         seats.stop()
 
     failures: dict[int | str, dict[str, Any]] = {
-        status: {"model": messages.Failure} for status in sorted({*messages.STATUS.values(), 400})
+        status: {"model": messages.Failure} for status in sorted({*messages.STATUS.values(), 400, 405, 408, 431})
     }
     app = FastAPIOffline(
-        redoc_url=None, favicon_url="/icon.svg", title="card_envs", version="1", lifespan=life, responses=failures
+        redoc_url=None,
+        favicon_url=f"{root_path}/icon.svg",
+        title="card_envs",
+        version="1",
+        lifespan=life,
+        responses=failures,
     )
-    app.add_middleware(Bounds, body=seats.limits.body)
+    app.state.root_path = root_path
+    app.add_middleware(Bodies, most=seats.limits.body)
     app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings shrink to a tenth
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
+    app.add_middleware(Door, hosts=hosts, origins=origins, root_path=root_path)
     app.add_exception_handler(Problem, _tell_problem)
     app.add_exception_handler(RequestValidationError, _tell_malformed)
     app.add_exception_handler(HTTPException, _tell_http)
@@ -111,8 +110,11 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
     """Tables."""
 
     @app.post("/v1/tables", response_model=messages.NewTable, status_code=201)
-    async def create(body: messages.TableRequest) -> Response:
-        return JSONResponse(seats.create(body), 201)
+    async def create(request: Request, body: messages.TableRequest) -> Response:
+        made = seats.create(body)
+        for seat in made["seats"]:
+            seat["link"] = request.scope.get("root_path", "") + seat["link"]
+        return JSONResponse(made, 201)
 
     @app.get("/v1/seats/{token}", response_model=messages.Position)
     async def position(
@@ -122,6 +124,7 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
 
     @app.delete("/v1/seats/{token}", response_model=messages.Left)
     async def leave(token: str) -> Response:
+        await seats.bring(token)
         return JSONResponse(seats.leave(token))
 
     @app.post("/v1/seats/{token}/moves", response_model=messages.Position)
@@ -130,10 +133,11 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
 
     @app.post("/v1/seats/{token}/undo", response_model=messages.Position)
     async def undo(token: str, picture: Picture = None) -> Response:
-        return await _drawn(seats.advisers, seats.undo(token), picture)
+        return await _drawn(seats.advisers, await seats.undo(token), picture)
 
     @app.get("/v1/seats/{token}/record", response_model=dict[str, Any])
     async def record(token: str) -> Response:
+        await seats.bring(token)
         return JSONResponse(seats.record(token))
 
     @app.get(
@@ -142,7 +146,8 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "all was seen"}},
     )
     async def events(token: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
-        last = int(last_event_id) if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
+        last = int(last_event_id) if last_event_id and re.fullmatch("[0-9]{1,18}", last_event_id) else None
+        await seats.bring(token)
         stream = seats.stream(token, last)
         if stream is None:
             return Response(status_code=204)
@@ -162,7 +167,7 @@ async def _as_events(stream: AsyncIterator[dict[str, Any] | None]) -> AsyncItera
         if position is None:
             yield ": still here\n\n"
         else:
-            yield f"event: position\nid: {position['turn']}\ndata: {json.dumps(position)}\n\n"
+            yield f"event: position\nid: {position['turn']}\ndata: {json.dumps(position, allow_nan=False)}\n\n"
 
 
 async def _tell_problem(request: Request, problem: Exception) -> Response:
@@ -181,7 +186,8 @@ async def _tell_malformed(request: Request, error: Exception) -> Response:
 
 async def _tell_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    code = {404: "unknown", 413: "too_large"}.get(error.status_code, "bad_request")
+    known = {status: code for code, status in messages.STATUS.items() if code in ("unknown", "forbidden", "too_large")}
+    code = known.get(error.status_code, "failed" if error.status_code >= 500 else "bad_request")
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(_methods(request))
@@ -196,42 +202,5 @@ async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
 def _methods(request: Request) -> list[str]:
     """What may be asked of a path; each route knows its own methods only."""
     routes = [route for route in request.app.routes if isinstance(route, Route)]
-    path = request.url.path
+    path = request.scope["path"].removeprefix(request.app.state.root_path)
     return sorted({name for route in routes if route.path_regex.match(path) for name in route.methods or ()})
-
-
-class Bounds:
-    """Turns away bodies that are too long, and adds the headers that every reply has."""
-
-    def __init__(self, app: ASGIApp, body: int) -> None:
-        self.app = app
-        self.body = body
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        headers = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
-        if scope["path"].startswith(DOCS):
-            headers[b"content-security-policy"] = DOCS_POLICY.encode()
-        left = self.body
-
-        async def bounded() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
-                raise HTTPException(413, f"expected a body of at most {self.body:,} bytes")
-            return message
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *headers.items()]
-            await send(message)
-
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > self.body:
-            problem = Problem("too_large", f"expected a body of at most {self.body:,} bytes")
-            await JSONResponse(problem.as_dict(), problem.status)(scope, receive, with_headers)
-            return
-        await self.app(scope, bounded, with_headers)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import errno
 import gc
 import logging
+import socket
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from socket import socket
 
 from card_envs.games import GAMES, get_game
 from card_envs.serve.advisers import Advisers
@@ -18,6 +22,8 @@ from card_envs.serve.tables import Tables
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 ANYWHERE = ("0.0.0.0", "::")
+BACKLOG = 2048
+SPARE_FILES = 256  # open files besides connections
 SECONDS_TO_END = 5
 SECONDS_TO_KEEP = 75  # a connection on which nothing comes
 
@@ -47,52 +53,125 @@ def make_seats(
     return Seats(Advisers(Opponents(chosen, added), limits), Tables(folder, limits), allow_deals)
 
 
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Take a port at all addresses of a host: before the opponents are loaded, not after.
+
+    Raises:
+        ValueError: saying why it can't be had.
+    """
+    listeners: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in sorted({(one[0], one[4]) for one in found}):
+            try:
+                listeners.append(socket.create_server(address, family=family, backlog=BACKLOG))
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
+                    raise  # else one of several: `localhost` without IPv6
+        if not listeners:
+            raise OSError(errno.EADDRNOTAVAIL, "no such address here")
+    except (OSError, UnicodeError) as error:
+        for listener in listeners:
+            listener.close()
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"serve: port {port} of {host} can't be had: {why}; take another --port or --host") from None
+    return listeners
+
+
+def names_of(host: str, hosts: Sequence[str]) -> list[str]:
+    """By which names a server that listens at a host may be called, besides those given."""
+    if host not in ANYWHERE:
+        return [*LOOPBACK, host, *hosts]
+    from card_envs.serve.door import ANY_ADDRESS
+
+    own = socket.gethostname().lower()
+    return [*LOOPBACK, ANY_ADDRESS, own, own.partition(".")[0], f"{own.partition('.')[0]}.local", *hosts]
+
+
+def _with_files(limits: Limits) -> Limits:
+    """As many connections as the process may have files open, which it asks the system for."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such bound
+        return limits
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + SPARE_FILES
+    if 0 <= soft < wanted:
+        soft = wanted if hard < 0 else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        connections = max(1, min(limits.connections, soft - SPARE_FILES))
+        return replace(
+            limits, connections=connections, connections_per_client=min(limits.connections_per_client, connections)
+        )
+    return limits
+
+
 def serve_http(
-    seats: Seats, host: str, port: int, origins: Sequence[str], hosts: Sequence[str], tell: Callable[[str], None]
+    seats: Seats,
+    listeners: list[socket.socket],
+    names: Sequence[str],
+    origins: Sequence[str],
+    root_path: str,
+    tell: Callable[[str], None],
 ) -> None:
-    """Serve until the process is told to end."""
+    """Serve until the process is told to end.
+
+    Args:
+        seats: what answers.
+        listeners: from `listen`.
+        names: of the host, from `names_of`.
+        origins: of web pages elsewhere that may ask.
+        root_path: under which a web server before this one offers it.
+        tell: what is told of the progress, a line at a time.
+    """
     try:
         import uvicorn
 
         from card_envs.serve.app import make_app
+        from card_envs.serve.connections import uvicorn_options
     except ImportError as error:
         raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[serve]'") from None
-    known = ["*"] if host in ANYWHERE and not hosts else [*LOOPBACK, host, *hosts]
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
 
     class Server(uvicorn.Server):
         """Ends streams and waiting requests before uvicorn waits for them."""
 
-        async def shutdown(self, sockets: list[socket] | None = None) -> None:
-            seats.stop()
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            seats.end()
             await super().shutdown(sockets)
 
     # A seat's link is a secret: requests are not logged.
     config = uvicorn.Config(
-        make_app(seats, origins, known),
-        host=host,
-        port=port,
+        make_app(seats, origins, names, root_path),
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=SECONDS_TO_END,
         timeout_keep_alive=SECONDS_TO_KEEP,
-        limit_concurrency=2 * seats.limits.streams,
+        **uvicorn_options(_with_files(seats.limits)),
     )
     tell("loading; the first start on a machine compiles the games, which takes minutes")
     seats.advisers.warm_up(tell)
     gc.collect()
     gc.freeze()  # what is loaded stays; to look at it again in each collection would hold up everybody
     tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
-    tell(f"serving on http://{host}:{port} (OpenAPI: /docs)")
-    Server(config).run()
+    host, port, *_ = listeners[0].getsockname()
+    tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
+    Server(config).run(listeners)
 
 
-def serve_stdio(
+def serve_parent(
     folder: Path | None, games: Sequence[str], opponents: Sequence[str], limits: Limits, allow_deals: bool
 ) -> None:
-    """Serve the parent process; without a folder, tables are forgotten at the end."""
-    from card_envs.serve.stdio import main
+    """Serve the parent process; without a folder, tables are forgotten at the end.
 
+    Raises:
+        ValueError: of these, or stdin or stdout is closed.
+    """
+    from card_envs.serve.stdio import serve_stdio, streams
+
+    source, target = streams()
     with tempfile.TemporaryDirectory(prefix="card_envs-") as temporary:
-        main(make_seats(folder or Path(temporary), games, opponents, limits, allow_deals))
+        seats = make_seats(folder or Path(temporary), games, opponents, limits, allow_deals)
+        asyncio.run(serve_stdio(seats, source, target))

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
+from collections import Counter, OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from card_envs.serve.messages import Problem
 
 Answer = TypeVar("Answer")
+Queue = tuple[str, ...]  # where a job waits: the client, what for, and whatever divides that further
+
+MOST_REMEMBERED = 10_000  # queues whose turns are remembered
+CLIENT: ContextVar[str] = ContextVar("client", default="")  # who asks, in the request's task and those it starts
+
+
+def client_of(address: str) -> str:
+    """The client behind an address: in IPv6, whoever has one has 2^64 of them."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
 
 
 @dataclass(frozen=True)
@@ -25,9 +44,13 @@ class Limits:
         idle_hours: after which a table that nobody has played at is deleted.
         seconds: that an opponent may think about a move.
         streams: of events, open at the same time.
-        streams_per_table: of these.
+        streams_per_client, streams_per_table: of these.
         searches: threads for opponents that take their time.
-        waiting: requests for advice that wait for a thread; more are turned away.
+        waiting: requests for advice that wait for a thread; of more, whoever has most is turned away.
+        connections: that are open at the same time.
+        connections_per_client: of these.
+        head: bytes of a request's first line and headers.
+        patience: seconds for a request to arrive, or for a reply to be taken, before the connection is closed.
     """
 
     body: int = 1 << 18
@@ -36,43 +59,137 @@ class Limits:
     idle_hours: float = 24.0
     seconds: float = 2.0
     streams: int = 2_000
+    streams_per_client: int = 1_000
     streams_per_table: int = 16
     searches: int = os.cpu_count() or 1
     waiting: int = 64
+    connections: int = 4_000
+    connections_per_client: int = 2_000
+    head: int = 1 << 15
+    patience: float = 20.0
+
+
+class Job:
+    """Work that waits for a thread.
+
+    Attributes:
+        work: what to call.
+        queue: where it waits now; asked again each time that a thread is free.
+        patient: whether it is never turned away.
+        done: what comes of it.
+    """
+
+    def __init__(
+        self, work: Callable[[], Any], queue: Callable[[], Queue], patient: bool, done: asyncio.Future[Any]
+    ) -> None:
+        self.work = work
+        self.queue = queue
+        self.patient = patient
+        self.done = done
 
 
 class Workers:
-    """Some threads, and a queue of bounded length before them. Compiled code gives them the other cores."""
+    """Some threads, and before them queues that take turns. Compiled code gives them the other cores.
+
+    A thread that is free takes the job whose client was served longest ago; among these the one whose next part of the
+    queue's name was, and so on; then the oldest. So nobody waits for all that somebody else has asked for.
+    """
 
     def __init__(self, threads: int, waiting: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._most = threads + waiting
-        self._taken = 0
+        self._threads = threads
+        self._most = waiting
+        self._busy = 0
+        self._waiting: list[Job] = []
+        self._served: OrderedDict[Queue, int] = OrderedDict()  # by the beginnings of queues: the turn that was theirs
+        self._turn = 0
         self._stopped = False
 
-    async def run(self, work: Callable[[], Answer], *, patient: bool = False) -> Answer:
+    async def run(
+        self, work: Callable[[], Answer], *, queue: Callable[[], Queue] | None = None, patient: bool = False
+    ) -> Answer:
         """Do some work.
 
         Args:
             work: what to call in a thread.
+            queue: where it waits; the default is one for all requests of a client.
             patient: queue up in any case: for what is bounded elsewhere, such as by the number of tables.
 
         Raises:
-            Problem: the queue is full.
+            Problem: the queues are full, and nobody has more waiting than this client; or the server is ending.
         """
-        if self._stopped or (self._taken >= self._most and not patient):
-            raise Problem("busy", "all threads are at work; try again")
-        self._taken += 1
+        if self._stopped:
+            raise Problem("busy", "the server is ending")
+        client = CLIENT.get()
+        job = Job(work, queue or (lambda: (client, "")), patient, asyncio.get_running_loop().create_future())
+        if not patient and self._busy >= self._threads:
+            self._make_room(job)
+        self._waiting.append(job)
+        self._start()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        except asyncio.CancelledError:
-            if self._stopped:
-                raise Problem("busy", "the server is ending") from None
-            raise
+            return await job.done  # type: ignore[no-any-return]
         finally:
-            self._taken -= 1
+            if job in self._waiting:  # cancelled
+                self._waiting.remove(job)
+
+    def _make_room(self, job: Job) -> None:
+        """Turn away the newest job of the client that has most of them waiting, which may be this one."""
+        jobs = [other for other in self._waiting if not other.patient]
+        if len(jobs) < self._most:
+            return
+        waiting = Counter(other.queue()[0] for other in jobs)
+        client, most = waiting.most_common(1)[0]
+        problem = Problem("busy", "all threads are at work; try again")
+        if waiting[job.queue()[0]] + 1 >= most:
+            raise problem
+        newest = next(other for other in reversed(jobs) if other.queue()[0] == client)
+        self._waiting.remove(newest)
+        newest.done.set_exception(problem)
+
+    def _start(self) -> None:
+        """Give free threads work."""
+        while self._busy < self._threads and self._waiting and not self._stopped:
+            job = self._next()
+            self._busy += 1
+            started = self._pool.submit(job.work)
+            started.add_done_callback(partial(_call, asyncio.get_running_loop(), self._finish, job))
+
+    def _next(self) -> Job:
+        """Take the job out whose turn it is."""
+        jobs = [(job.queue(), job) for job in self._waiting]
+        self._turn += 1
+        for depth in range(1, 1 + max(len(queue) for queue, _ in jobs)):
+            turn = min(self._served.get(queue[:depth], 0) for queue, _ in jobs)
+            first = next(queue[:depth] for queue, _ in jobs if self._served.get(queue[:depth], 0) == turn)
+            jobs = [(queue, job) for queue, job in jobs if queue[:depth] == first]
+            self._served[first] = self._turn
+            self._served.move_to_end(first)
+        while len(self._served) > MOST_REMEMBERED:
+            self._served.popitem(last=False)
+        job = jobs[0][1]
+        self._waiting.remove(job)
+        return job
+
+    def _finish(self, job: Job, done: Future[Any]) -> None:
+        self._busy -= 1
+        if not job.done.done():
+            if error := done.exception():
+                job.done.set_exception(error)
+            else:
+                job.done.set_result(done.result())
+        self._start()
 
     def stop(self) -> None:
-        """Let what has begun finish, and nothing else begin."""
+        """Let what has begun finish, and nothing else begin: what waits is told so."""
         self._stopped = True
+        for job in self._waiting:
+            if not job.done.done():
+                job.done.set_exception(Problem("busy", "the server is ending"))
+        self._waiting.clear()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: Any) -> None:
+    """Call a function in the loop's thread, unless the loop has ended."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function, *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,7 @@ STATUS = {
     "not_alone": 409,
     "forbidden": 403,
     "too_large": 413,
+    "not_json": 415,
     "bad_request": 422,
     "bad_view": 422,
     "bad_deal": 422,
@@ -24,6 +26,7 @@ STATUS = {
     "failed": 500,
     "busy": 503,
 }
+RETRY_AFTER = "1"  # seconds, where a server is busy
 MOST_ENTRIES = 20_000  # of any list or object: the moves of a record
 PLACE = re.compile(
     r"((?:view|deal|record|options?)(?:[.:\[] ?[\w.\[\]]+)?)(?=: )"
@@ -34,9 +37,9 @@ class Problem(Exception):
     """What a client is told instead of a reply."""
 
     def __init__(self, code: str, message: str, field: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(_sayable(message))
         self.code = code
-        self.field = field
+        self.field = None if field is None else _sayable(field)
 
     @property
     def status(self) -> int:
@@ -45,6 +48,11 @@ class Problem(Exception):
     def as_dict(self) -> dict[str, Any]:
         """As it is sent."""
         return {"error": {"code": self.code, "message": str(self), "field": self.field}}
+
+
+def _sayable(text: str) -> str:
+    """A text without halves of characters, which JSON can't be encoded with."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def wrong(code: str, error: ValueError) -> Problem:
@@ -68,21 +76,35 @@ class Request(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _whole(cls, given: Any) -> Any:
+    def _plain(cls, given: Any) -> Any:
         try:
-            return _with_whole_numbers(given)
+            return plain(given)
         except RecursionError:
             raise ValueError("nested too deep") from None
 
 
-def _with_whole_numbers(given: Any) -> Any:
-    if isinstance(given, (dict, list)) and len(given) > MOST_ENTRIES:
-        raise ValueError(f"a list or object of {len(given)} entries; expected at most {MOST_ENTRIES}")
-    if isinstance(given, dict):
-        return {key: _with_whole_numbers(value) for key, value in given.items()}
-    if isinstance(given, list):
-        return [_with_whole_numbers(value) for value in given]
-    return int(given) if isinstance(given, float) and given.is_integer() else given
+def plain(given: Any) -> Any:
+    """JSON that was read, as it is meant: whole numbers are ints.
+
+    Raises:
+        ValueError: something in it is endless, no number, half a character, or too much.
+    """
+    if isinstance(given, (dict, list)):
+        if len(given) > MOST_ENTRIES:
+            raise ValueError(f"a list or object of {len(given)} entries; expected at most {MOST_ENTRIES}")
+        if isinstance(given, list):
+            return [plain(value) for value in given]
+        return {plain(key): plain(value) for key, value in given.items()}
+    if isinstance(given, str) and not given.isascii():
+        try:
+            given.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{given!r:.80}: half a character; expected Unicode text") from None
+    if isinstance(given, float):
+        if not math.isfinite(given):
+            raise ValueError(f"{given} is no number of JSON; expected a finite one")
+        return int(given) if given.is_integer() else given
+    return given
 
 
 class Reply(BaseModel):

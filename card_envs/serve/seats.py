@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from card_envs.engine.buffers import new_seed
 from card_envs.serve.advisers import Advisers, log
 from card_envs.serve.asking import choose, is_quick
 from card_envs.serve.episode import position
+from card_envs.serve.limits import CLIENT, Queue
 from card_envs.serve.messages import MoveRequest, Problem, TableRequest, wrong
 from card_envs.serve.tables import Header, SeatedTable, Tables
 
@@ -27,7 +29,8 @@ class Seats:
         self.tables = tables
         self.allow_deals = allow_deals
         self.stopping = asyncio.Event()
-        self._streams = 0
+        self._streams: Counter[str] = Counter()  # open ones, by client
+        self._reading: dict[str, asyncio.Future[None]] = {}  # tables that are being read, by name
 
     def create(self, asked: TableRequest) -> dict[str, Any]:
         game = self.opponents.game(asked.game)
@@ -73,6 +76,7 @@ class Seats:
     async def position(
         self, token: str, wait: float = 0.0, since: int | None = None, at: int | None = None
     ) -> dict[str, Any]:
+        await self.bring(token)
         table, seat = self._find(token)
         if at is not None:
             if at > len(table.episode.moves):
@@ -83,6 +87,7 @@ class Seats:
         return self._position(table, seat, since)
 
     async def move(self, token: str, asked: MoveRequest) -> dict[str, Any]:
+        await self.bring(token)
         table, seat = self._find(token)
         episode, number = table.episode, len(table.episode.moves)
         if asked.turn is not None and asked.turn != number:
@@ -100,15 +105,20 @@ class Seats:
         await self._until_turn(table, seat, asked.wait)
         return self._position(table, seat, number)
 
-    def undo(self, token: str) -> dict[str, Any]:
+    async def undo(self, token: str) -> dict[str, Any]:
+        await self.bring(token)
         table, seat = self._find(token)
         number = table.last_own(seat)
         if number is None:
             raise Problem("no_undo", "nothing can be taken back here")
+        episode = table.episode
+        before = await self.advisers.quick.run(lambda: episode.after(number))
+        if table.gone or table.episode is not episode or table.last_own(seat) != number:
+            raise Problem("stale_turn", "the table has gone on meanwhile; nothing was done", "turn")
         if table.thinking:
             table.thinking.cancel()
             table.thinking = None
-        self.tables.undo(table, number)
+        self.tables.undo(table, before)
         return self._position(table, seat)
 
     def record(self, token: str) -> dict[str, Any]:
@@ -131,12 +141,17 @@ class Seats:
         table, seat = self._find(token)
         if last is not None and table.episode.over and last == len(table.episode.moves):
             return None
-        if self._streams >= self.limits.streams or table.streams >= self.limits.streams_per_table:
+        if (
+            self._streams.total() >= self.limits.streams
+            or self._streams[CLIENT.get()] >= self.limits.streams_per_client
+            or table.streams >= self.limits.streams_per_table
+        ):
             raise Problem("busy", "too many event streams are open")
         return self._events(table, seat, last)
 
     async def _events(self, table: SeatedTable, seat: int, last: int | None) -> AsyncIterator[dict[str, Any] | None]:
-        self._streams += 1
+        client = CLIENT.get()
+        self._streams[client] += 1
         table.streams += 1
         try:
             while not table.gone and not self.stopping.is_set():
@@ -150,8 +165,30 @@ class Seats:
                     if not await _is_set_within(changed, KEEP_ALIVE):
                         yield None
         finally:
-            self._streams -= 1
+            self._streams[client] -= 1
+            self._streams += Counter()  # without those that have none left
             table.streams -= 1
+
+    async def bring(self, token: str) -> None:
+        """Read the table of a token, if need be, where nobody waits for it: a long game takes a second.
+
+        Raises:
+            Problem: it is broken.
+        """
+        name = self.tables.missing(token)
+        if name is None:
+            return
+        if name not in self._reading:
+            self._reading[name] = asyncio.ensure_future(self._read(name))
+        await asyncio.shield(self._reading[name])
+
+    async def _read(self, name: str) -> None:
+        try:
+            table = await self.advisers.quick.run(lambda: self.tables.read(name))
+            if table is not None:
+                self.tables.keep(table)
+        finally:
+            del self._reading[name]
 
     def _find(self, token: str) -> tuple[SeatedTable, int]:
         table, seat = self.tables.find(token)
@@ -166,13 +203,18 @@ class Seats:
         """Wait until a seat is to move, the game is over or stands still, or the time is up."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while table.episode.seat not in (seat, None) and not (table.problem or table.gone or self.stopping.is_set()):
-            left = end - loop.time()
-            if left <= 0 or not await _is_set_within(table.changed, left):
-                return
+        table.waiting += 1
+        try:
+            while table.episode.seat not in (seat, None) and not (table.problem or table.gone):
+                left = end - loop.time()
+                if left <= 0 or self.stopping.is_set() or not await _is_set_within(table.changed, left):
+                    return
+        finally:
+            table.waiting -= 1
 
     def _go_on(self, table: SeatedTable) -> None:
         """Let the opponents play as long as it is their turn."""
+        table.client = CLIENT.get()
         if table.player is not None and not (table.thinking or table.problem or self.stopping.is_set()):
             table.thinking = asyncio.get_running_loop().create_task(self._play(table))
 
@@ -197,14 +239,17 @@ class Seats:
             action = work()
             await asyncio.sleep(0)  # others have their turn
         else:
-            action = await self.advisers.searches.run(work, patient=True)
+            action = await self.advisers.searches.run(work, queue=lambda: _queue(table), patient=True)
         if not table.gone:
             self.tables.play(table, action)
 
     async def tend(self) -> None:
         """Delete idle tables from time to time, until it is cancelled."""
         while True:
-            self.tables.expire()
+            for name in await asyncio.to_thread(self.tables.idle):
+                if name not in self._reading:
+                    self.tables.expire_one(name)
+                await asyncio.sleep(0)  # others have their turn
             await asyncio.sleep(EXPIRE_EVERY)
 
     def end_waiting(self) -> None:
@@ -212,10 +257,20 @@ class Seats:
         self.stopping.set()
         self.tables.wake()
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """End all that goes on; what waits for a thread is told so. Tables are on the disk already."""
         self.end_waiting()
         self.advisers.stop()
+
+    def stop(self) -> None:
+        """End, and leave the tables to another server."""
+        self.end()
+        self.tables.close()
+
+
+def _queue(table: SeatedTable) -> Queue:
+    """Where an opponent's search waits: tables where somebody waits for it don't queue behind those left alone."""
+    return table.client, "tables" if table.waiting or table.streams else "tables left alone", table.name
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import json
 import sys
+import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, TextIO, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from card_envs.files import reason
+from card_envs.serve.advisers import log
 from card_envs.serve.messages import (
     AdviseRequest,
     MoveRequest,
@@ -20,8 +25,11 @@ from card_envs.serve.messages import (
     Turn,
     Wait,
     malformed,
+    plain,
 )
 from card_envs.serve.seats import Seats
+
+Answer = TypeVar("Answer")
 
 AT_ONCE = 64  # lines that are being answered; more are not read before
 
@@ -69,6 +77,14 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
     def move(body: SeatMoveRequest) -> Awaitable[dict[str, Any]]:
         return seats.move(body.token, MoveRequest(move=body.move, turn=body.turn, wait=body.wait))
 
+    async def record(body: TokenRequest) -> dict[str, Any]:
+        await seats.bring(body.token)
+        return seats.record(body.token)
+
+    async def leave(body: TokenRequest) -> dict[str, Any]:
+        await seats.bring(body.token)
+        return seats.leave(body.token)
+
     return {
         "games": (NoRequest, lambda body: _now(advisers.games())),
         "schema": (GameRequest, lambda body: _now(advisers.schema(body.game))),
@@ -78,9 +94,9 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
         "table": (TableRequest, lambda body: _now(seats.create(body))),
         "position": (PositionRequest, lambda body: seats.position(body.token, body.wait, body.since, body.at)),
         "move": (SeatMoveRequest, move),
-        "undo": (TokenRequest, lambda body: _now(seats.undo(body.token))),
-        "record": (TokenRequest, lambda body: _now(seats.record(body.token))),
-        "leave": (TokenRequest, lambda body: _now(seats.leave(body.token))),
+        "undo": (TokenRequest, lambda body: seats.undo(body.token)),
+        "record": (TokenRequest, record),
+        "leave": (TokenRequest, leave),
     }
 
 
@@ -88,11 +104,11 @@ async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
     """The answer to a line, whatever it is."""
     identity: Any = None
     try:
-        if len(line) > seats.limits.body:
+        if len(line.rstrip(b"\r\n")) > seats.limits.body:
             raise Problem("too_large", f"expected a line of at most {seats.limits.body:,} bytes")
         try:
             given = json.loads(line)
-            identity = given.get("id") if isinstance(given, dict) else None
+            identity = _echo(given.get("id")) if isinstance(given, dict) else None
             asked = Line.model_validate(given)
             known = calls(seats)
             if asked.call not in known:
@@ -102,21 +118,46 @@ async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
         except ValidationError as error:
             raise malformed(error) from None
         except (ValueError, RecursionError) as error:
-            raise Problem("bad_request", f"no JSON: {error}") from None
+            raise Problem("bad_request", f"no JSON: {reason(error)}") from None
     except Problem as problem:
         return {"id": identity, **problem.as_dict()}
+    except Exception:
+        log.exception("a request failed")
+        return {"id": identity, **Problem("failed", "the server failed; its log has more").as_dict()}
+
+
+def _echo(identity: Any) -> Any:
+    """An `id`, if it can be sent back as it was. Raises ValueError."""
+    plain(identity)
+    return identity
+
+
+def _encoded(reply: dict[str, Any]) -> bytes:
+    """A line of strict JSON."""
+    failure = Problem("failed", "the server failed; its log has more").as_dict()
+    for said in (reply, {"id": reply["id"], **failure}):
+        try:
+            return json.dumps(said, allow_nan=False).encode() + b"\n"
+        except (ValueError, TypeError, RecursionError):
+            log.exception("an answer is no JSON")
+    return json.dumps({"id": None, **failure}).encode() + b"\n"
 
 
 async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
-    """Answer lines until there are no more."""
+    """Answer each line with one, until there are no more or nobody reads the answers."""
     room = asyncio.Semaphore(AT_ONCE)
+    loop = asyncio.get_running_loop()
+    gone = loop.create_future()  # set when nobody reads
     running: set[asyncio.Task[None]] = set()
 
     async def work(line: bytes) -> None:
+        data = _encoded(await answer(seats, line))
         try:
-            data = json.dumps(await answer(seats, line)).encode() + b"\n"
             target.write(data)
             target.flush()
+        except OSError as error:
+            if not gone.done():
+                gone.set_result(error)
         finally:
             room.release()
 
@@ -128,23 +169,59 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
                 break
         return line
 
-    while True:
-        await room.acquire()
-        line = await asyncio.to_thread(read)
-        if not line:
-            break
-        if not line.strip():
-            room.release()
-            continue
-        task = asyncio.create_task(work(line))
-        running.add(task)
-        task.add_done_callback(running.discard)
-    seats.end_waiting()
-    await asyncio.gather(*running)  # what was asked is answered
-    seats.stop()
+    try:
+        while not gone.done():
+            await room.acquire()
+            line = _in_daemon(read)
+            await asyncio.wait([line, gone], return_when=asyncio.FIRST_COMPLETED)
+            if gone.done() or not line.result():
+                break
+            task = asyncio.create_task(work(line.result()))
+            running.add(task)
+            task.add_done_callback(running.discard)
+        seats.end_waiting()
+        await asyncio.gather(*running)  # what was asked is answered
+    finally:
+        seats.stop()
 
 
-def main(seats: Seats) -> None:
-    """Serve the parent process; nothing else is written to stdout."""
-    target, sys.stdout = sys.stdout.buffer, sys.stderr
-    asyncio.run(serve_stdio(seats, sys.stdin.buffer, target))
+def _in_daemon(work: Callable[[], Answer]) -> asyncio.Future[Answer]:
+    """Do some work in a thread that the process does not wait for when it ends, as it would for `to_thread`."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Answer] = loop.create_future()
+
+    def settle(settle: Callable[[Any], None], value: Any) -> None:
+        if not done.done():
+            settle(value)
+
+    def run() -> None:
+        try:
+            result = work()
+        except Exception as error:
+            told = functools.partial(settle, done.set_exception, error)
+        else:
+            told = functools.partial(settle, done.set_result, result)
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(told)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done
+
+
+def streams() -> tuple[BinaryIO, BinaryIO]:
+    """Requests and answers of the parent process; nothing else is written to stdout from now on.
+
+    Raises:
+        ValueError: stdin or stdout is closed.
+    """
+    given = sys.stdin, sys.stdout
+    sys.stdout = sys.stderr
+    return _own("stdin", given[0], "rb"), _own("stdout", given[1], "wb")
+
+
+def _own(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
+    """A standard stream, with a buffer that the interpreter does not wait for at its end."""
+    try:
+        return open(stream.fileno(), mode, closefd=False)  # type: ignore[union-attr]
+    except (AttributeError, OSError, ValueError):
+        raise ValueError(f"serve --stdio: {name} is closed; expected the pipes of a parent process") from None

@@ -1,18 +1,22 @@
 """Tables that survive a restart: a file for each, which grows by a line a move.
 
 Its first line says how the table was made, and each further one is a move, or `{"undo": 12}`: back to twelve moves. The
-file holds the seed of the deals: its folder is its owner's alone.
+file holds the seed of the deals: it is its owner's alone. Only such files are counted, read or deleted; whatever else
+is in the folder stays as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
+import logging
 import os
 import re
 import secrets
+import stat
 import time
 from collections import OrderedDict
 from pathlib import Path
@@ -20,13 +24,19 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from card_envs.files import AS_BYTES, MAX_JSON, check_output_folder, read_file
+from card_envs.files import AS_BYTES, MAX_JSON, check_output_folder, locked, read_file
 from card_envs.games import get_game
 from card_envs.serve.episode import Episode
 from card_envs.serve.limits import Limits
 from card_envs.serve.messages import Problem
 
+log = logging.getLogger("card_envs.serve")
+
 TOKEN = re.compile(r"([0-9a-f]{16})[0-9a-f]{32}")  # a table's name, then the secret of a seat
+FILE = re.compile(r"([0-9a-f]{16})\.jsonl")
+LOCK = ".lock"
+MAX_HEADER = 1 << 20  # bytes
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Header(BaseModel):
@@ -57,6 +67,8 @@ class SeatedTable:
         self.problem: str | None = None
         self.gone = False
         self.streams = 0
+        self.waiting = 0  # requests, for a turn
+        self.client = ""  # who asked last
         self.thinking: asyncio.Task[None] | None = None
         self.changed = asyncio.Event()
 
@@ -88,13 +100,36 @@ class Tables:
     """All tables of a folder; those that were used last are in memory as well."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
-        """Take the folder. Raises ValueError where it can't be written to."""
+        """Take the folder, which is made for its owner alone where there is none.
+
+        Raises:
+            ValueError: it can't be written to, or another server has it.
+        """
+        with contextlib.suppress(OSError):
+            folder.mkdir(0o700, parents=True)
         check_output_folder(folder)
-        folder.chmod(0o700)
+        if os.name == "posix" and folder.stat().st_mode & WRITABLE_BY_OTHERS:
+            log.warning("%s: others may write there, and so delete tables: chmod go-w is safer", folder)
         self.folder = folder
         self.limits = limits
-        self._names = {file.stem for file in folder.glob("*.jsonl")}
+        self._held = contextlib.ExitStack()
+        try:
+            self._held.enter_context(locked(folder / LOCK))
+        except BlockingIOError as error:
+            raise ValueError(
+                f"{folder}: {error.strerror} is serving the tables there; stop it, or take another --folder"
+            ) from None
+        except OSError as error:
+            raise ValueError(f"{folder}: {LOCK} can't be locked: {error.strerror}") from None
+        self._closed = False
+        files = [file for file in folder.iterdir() if FILE.fullmatch(file.name)]
+        self._names = {file.stem for file in files if _is_table(file)}
         self._live: OrderedDict[str, SeatedTable] = OrderedDict()
+
+    def close(self) -> None:
+        """Give the folder back; nothing is written after that."""
+        self._closed = True
+        self._held.close()
 
     def __len__(self) -> int:
         return len(self._names)
@@ -120,7 +155,7 @@ class Tables:
     def find(self, token: str) -> tuple[SeatedTable, int]:
         """The table and the seat of a token. Raises Problem if it is none."""
         match = TOKEN.fullmatch(token)
-        table = self._table(match[1]) if match and match[1] in self._names else None
+        table = self._table(match[1]) if match else None
         if table is not None:
             digest = _digest(token)
             for seat, known in enumerate(table.header.tokens):
@@ -128,16 +163,30 @@ class Tables:
                     return table, seat
         raise Problem("unknown", "no such seat, or the table is gone")
 
+    def missing(self, token: str) -> str | None:
+        """The name of the table of a token where it is not in memory, but may be on the disk; else None."""
+        match = TOKEN.fullmatch(token)
+        return match[1] if match and match[1] not in self._live else None
+
+    def read(self, name: str) -> SeatedTable | None:
+        """A table from its file, in any thread; None where there is none. Raises Problem where it is broken."""
+        return _read(self._path(name))
+
+    def keep(self, table: SeatedTable) -> None:
+        """Have a table in memory that was read, unless it is there or was deleted meanwhile."""
+        if table.name not in self._live and self._path(table.name).exists():
+            self._names.add(table.name)
+            self._keep(table)
+
     def play(self, table: SeatedTable, action: int) -> None:
         """Play a legal action, which is then on the disk. Raises Problem, and nothing has happened, if it can't be."""
         self._append(table.name, table.episode.move_text(action))
         table.episode.play_action(action)
         table.notify()
 
-    def undo(self, table: SeatedTable, num_moves: int) -> None:
-        """Go back to so many moves. Raises Problem, and nothing has happened, if that can't be saved."""
-        before = table.episode.after(num_moves)
-        self._append(table.name, {"undo": num_moves})
+    def undo(self, table: SeatedTable, before: Episode) -> None:
+        """Go back to what a table was. Raises Problem, and nothing has happened, if that can't be saved."""
+        self._append(table.name, {"undo": len(before.moves)})
         table.episode = before
         table.notify()
 
@@ -155,14 +204,30 @@ class Tables:
 
     def expire(self) -> None:
         """Delete what has been idle for too long, but for what somebody watches."""
-        oldest = time.time() - 3600 * self.limits.idle_hours
-        for file in self.folder.glob("*.jsonl"):
-            table = self._live.get(file.stem)
-            if file.stem in self._names and file.stat().st_mtime < oldest and not (table and table.streams):
-                if table:
-                    self.remove(table)
-                else:
-                    self._delete(file.stem)
+        for name in self.idle():
+            self.expire_one(name)
+
+    def idle(self) -> list[str]:
+        """The tables at which nothing has happened for too long; in any thread, for there may be thousands."""
+        return [name for name in list(self._names) if self._is_idle(name)]
+
+    def expire_one(self, name: str) -> None:
+        """Delete a table unless something has happened there meanwhile, somebody watches, or it is none any more."""
+        table = self._live.get(name)
+        if not self._is_idle(name) or (table and table.streams):
+            return
+        if not _is_table(self._path(name)):
+            self._names.discard(name)
+        elif table:
+            self.remove(table)
+        else:
+            self._delete(name)
+
+    def _is_idle(self, name: str) -> bool:
+        try:
+            return self._path(name).lstat().st_mtime < time.time() - 3600 * self.limits.idle_hours
+        except OSError:
+            return False
 
     def _delete(self, name: str) -> None:
         self._names.discard(name)
@@ -178,22 +243,24 @@ class Tables:
             if len(self._live) <= self.limits.live_tables:
                 return
             other = self._live[name]
-            if not (other is table or other.streams or other.thinking):
+            if not (other is table or other.streams or other.waiting or other.thinking):
                 del self._live[name]
 
     def _table(self, name: str) -> SeatedTable | None:
         if name in self._live:
             self._live.move_to_end(name)
             return self._live[name]
-        table = _read(self._path(name))
+        table = self.read(name)
         if table is None:
             self._names.discard(name)
         else:
-            self._keep(table)
+            self.keep(table)
         return table
 
     def _append(self, name: str, line: Any, flags: int = 0) -> None:
         """Add a line to a table's file; all of it or nothing."""
+        if self._closed:
+            raise Problem("busy", "the server is ending")
         data = json.dumps(line).encode() + b"\n"
         try:
             handle = os.open(self._path(name), os.O_WRONLY | os.O_APPEND | AS_BYTES | flags, 0o600)
@@ -212,6 +279,19 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def _is_table(path: Path) -> bool:
+    """Whether a file is a table of ours: regular, with the line at its head that says how it was made."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return False
+        with path.open("rb") as file:
+            line = file.readline(MAX_HEADER)
+        Header.model_validate_json(line)
+    except (OSError, ValueError):
+        return False
+    return line.endswith(b"\n")
+
+
 def _read(path: Path) -> SeatedTable | None:
     """A table from its file; None where that is gone. A last line that was cut off by a crash is dropped.
 
@@ -219,10 +299,10 @@ def _read(path: Path) -> SeatedTable | None:
         Problem: it is broken, or was made under other rules.
     """
     try:
+        if path.is_symlink():
+            raise ValueError("a link, which no server made")
         data = read_file(path, MAX_JSON)
         whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            os.truncate(path, whole)
         first, *lines = data[:whole].splitlines()
         header = Header.model_validate_json(first)
         if get_game(header.game).version != header.version:
@@ -231,13 +311,17 @@ def _read(path: Path) -> SeatedTable | None:
         moves: list[str] = []
         for line in map(json.loads, lines):
             if isinstance(line, dict):
+                if line["undo"] not in range(len(moves)):
+                    raise ValueError(f"undo: expected 0 to {len(moves) - 1}")
                 del moves[line["undo"] :]
             else:
                 moves.append(line)
         for move in moves:
             table.episode.play(move)
+        if whole < len(data):
+            os.truncate(path, whole)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, ValidationError, KeyError, TypeError) as error:
+    except (OSError, ValueError, ValidationError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise Problem("failed", "the table's file can't be read") from error
     return table

@@ -23,6 +23,7 @@ let epoch = 0; // changes with each table, so that answers for an old one are dr
 
 // The server
 
+/** Ask the server; a path has no slash at its beginning, for the page may lie under another. */
 async function ask(path, body) {
   const how = body === undefined
     ? {}
@@ -41,11 +42,11 @@ async function ask(path, body) {
 const shape = () => (window.innerHeight > window.innerWidth ? "tall" : "wide");
 
 const drawn = (path, query = {}) => `${path}?${new URLSearchParams({ picture: shape(), ...query })}`;
-const seatPath = (query) => drawn(`/v1/seats/${token}`, query);
+const seatPath = (query) => drawn(`v1/seats/${token}`, query);
 
 /** A position of the game at the table, or in the file. */
 function positionAt(at) {
-  return token ? ask(seatPath({ at })) : ask(drawn("/v1/replay"), { record, seat: Number($("seat").value || 0), at });
+  return token ? ask(seatPath({ at })) : ask(drawn("v1/replay"), { record, seat: Number($("seat").value || 0), at });
 }
 
 function fail(error) {
@@ -69,7 +70,7 @@ async function attempt(work) {
 
 async function begin() {
   await attempt(async () => {
-    games = (await ask("/v1/games")).games;
+    games = (await ask("v1/games")).games;
     games.forEach((one, number) => {
       const label = element("label", {}, element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 }), one.title);
       $("games").append(label);
@@ -120,7 +121,7 @@ async function play(event) {
   clear();
   const players = [null, ...[...form.querySelectorAll("select[name='player']")].map((select) => select.value)];
   await attempt(async () => {
-    const made = await ask("/v1/tables", { game: one.name, options, players, undo: true });
+    const made = await ask("v1/tables", { game: one.name, options, players, undo: true });
     await sit(made.seats[0].token);
   });
 }
@@ -179,7 +180,7 @@ async function open() {
     } catch {
       throw new Error(`${file.name}: no game record: no JSON`);
     }
-    const position = await ask(drawn("/v1/replay"), { record, seat: 0, at: 0 });
+    const position = await ask(drawn("v1/replay"), { record, seat: 0, at: 0 });
     if (now !== epoch) return;
     live = { ...position, turn: record.moves.length };
     openTable(position);
@@ -220,7 +221,7 @@ async function move(text) {
   const turn = live.turn;
   busy(true);
   const done = await attempt(async () => {
-    const reply = await ask(drawn(`/v1/seats/${token}/moves`), { move: text, turn, wait: 10 });
+    const reply = await ask(drawn(`v1/seats/${token}/moves`), { move: text, turn, wait: 10 });
     tell(reply.moves);
     await follow(reply, between(turn, reply.turn));
     return true;
@@ -230,7 +231,7 @@ async function move(text) {
 
 async function undo() {
   await attempt(async () => {
-    const reply = await ask(drawn(`/v1/seats/${token}/undo`), {});
+    const reply = await ask(drawn(`v1/seats/${token}/undo`), {});
     while ($("log").children.length > reply.turn) $("log").lastChild.remove();
     await follow(reply);
     $("status").textContent = `Taken back. ${$("status").textContent}`;
@@ -241,7 +242,7 @@ async function hint() {
   busy(true);
   await attempt(async () => {
     const now = epoch;
-    const { moves } = await ask("/v1/advise", { game: game.name, opponent: $("adviser").value, view: live.view, seconds: 2 });
+    const { moves } = await ask("v1/advise", { game: game.name, opponent: $("adviser").value, view: live.view, seconds: 2 });
     if (now !== epoch || shown !== live) return;
     const words = new Map(moves.map((one) => [one.move, worth(one)]));
     for (const button of $("moves").children) {
@@ -262,7 +263,7 @@ const worth = (one) => one.margin === null ? `${Math.round(100 * one.probability
 
 async function save() {
   await attempt(async () => {
-    const saved = await ask(`/v1/seats/${token}/record`);
+    const saved = await ask(`v1/seats/${token}/record`);
     const address = URL.createObjectURL(new Blob([`${JSON.stringify(saved, null, 1)}\n`], { type: "application/json" }));
     element("a", { href: address, download: `${game.name}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);

@@ -1,0 +1,188 @@
+"""Connections to the server: how many there are, and how long each may take for its part of the work.
+
+Uvicorn bounds the head of a request; it waits for ever for a request to arrive or for a reply to be taken, and counts
+connections without regard to whose they are. A new connection is let in at the cost of one on which nothing is asked,
+so that those who ask are heard however many others only hold the line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from card_envs.serve.limits import Limits, client_of
+from card_envs.serve.messages import RETRY_AFTER, Problem
+
+END_OF_HEAD = re.compile(rb"\n\r?\n")
+MOST_IGNORED = 1 << 20  # bytes that one who is refused may still send
+LINGER = 1.0  # seconds in which one who is refused may read why
+
+
+class Connections:
+    """All that are open, by client, the oldest first."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._by_client: dict[str, dict[Connection, None]] = {}
+        self._number = 0
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a connection in; False where there are too many, on all of which something is asked."""
+        if self._number >= self.limits.connections:
+            crowd = max(self._by_client.values(), key=len)
+        else:
+            crowd = self._by_client.setdefault(connection.whose, {})
+        if self._number >= self.limits.connections or len(crowd) >= self.limits.connections_per_client:
+            idle = next((other for other in crowd if other.is_idle), None)
+            if idle is None:
+                return False
+            self.leave(idle)
+            idle.transport.abort()
+        self._by_client.setdefault(connection.whose, {})[connection] = None
+        self._number += 1
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        """Count a connection out, if it was in."""
+        crowd = self._by_client.get(connection.whose, {})
+        if connection in crowd:
+            del crowd[connection]
+            self._number -= 1
+        if not crowd:
+            self._by_client.pop(connection.whose, None)
+
+
+class Connection(H11Protocol):
+    """Uvicorn's protocol, with bounds."""
+
+    others: ClassVar[Connections]
+    whose = ""
+    _has_asked = False
+    _is_refused = False
+    _ignored = 0  # bytes since then
+    _waits_for = ""  # the part of a request, or for a reply to be taken
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.whose = client_of(self.client[0]) if self.client else ""
+        if self.others.admit(self):
+            self._watch()
+        else:
+            self._refuse(503, Problem("busy", "too many connections are open; try again"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.others.leave(self)
+        self._wait_for("")
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            self._ignored += len(data)
+            if self._ignored > MOST_IGNORED:
+                self.transport.pause_reading()
+        elif self._is_too_long(data):
+            most = self.others.limits.head
+            self._refuse(431, Problem("too_large", f"expected at most {most:,} bytes of address and headers"))
+        else:
+            super().data_received(data)
+            self._watch()
+
+    def _is_too_long(self, data: bytes) -> bool:
+        """Whether the head of a request is, before anybody looks at it."""
+        if self.conn.their_state is not h11.IDLE:
+            return False
+        end = END_OF_HEAD.search(data)
+        return len(self.conn.trailing_data[0]) + (end.start() if end else len(data)) > self.others.limits.head
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._wait_for("reply")
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, Problem("bad_request", "this is no HTTP/1.1"))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered."""
+        return bool(self._waits_for) or self.conn.their_state is h11.IDLE
+
+    def _watch(self) -> None:
+        """See what the other side has to do now."""
+        self._has_asked |= self.conn.their_state is not h11.IDLE
+        if self.flow.write_paused:
+            self._wait_for("reply")
+        elif self.conn.their_state is h11.SEND_BODY:
+            self._wait_for("body")
+        elif self.conn.their_state is h11.IDLE and (not self._has_asked or self.conn.trailing_data[0]):
+            self._wait_for("head")
+        else:
+            self._wait_for("")  # an answer is due, or another request may come: uvicorn has a time for that
+
+    def _wait_for(self, part: str) -> None:
+        if part == self._waits_for:
+            return
+        self._waits_for = part
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if part:
+            self._timer = self.loop.call_later(self.others.limits.patience, self._end)
+
+    def _end(self) -> None:
+        part = self._waits_for
+        if part == "reply":
+            self.transport.abort()
+        else:
+            self._refuse(408, Problem("bad_request", f"the request's {part} took too long"))
+
+    def _refuse(self, status: int, problem: Problem) -> None:
+        """Tell a problem, unless another reply is on its way, and hang up."""
+        if self._is_refused or self.transport.is_closing():
+            return
+        self._is_refused = True
+        self._wait_for("")
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            body = json.dumps(problem.as_dict()).encode()
+            head = [
+                f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+                "content-type: application/json",
+                f"content-length: {len(body)}",
+                "connection: close",
+                *([f"retry-after: {RETRY_AFTER}"] if status == 503 else []),
+            ]
+            self.transport.write("\r\n".join([*head, "", ""]).encode() + body)
+        if self.cycle is not None:  # whatever answers has nobody to answer any more
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(LINGER, self.transport.abort)  # to close with something unread would take the reply back
+
+
+def bounded(limits: Limits) -> type[Connection]:
+    """The protocol of one server."""
+
+    class Bounded(Connection):
+        others = Connections(limits)
+
+    return Bounded
+
+
+def uvicorn_options(limits: Limits) -> dict[str, Any]:
+    """What uvicorn is to be told."""
+    return {"http": bounded(limits), "h11_max_incomplete_event_size": limits.head, "ws": "none"}

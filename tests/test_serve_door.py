@@ -1,0 +1,583 @@
+"""Who may ask the server, what it bears of those who ask badly, and that it tells all of them in the same form."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from card_envs import GameRecord, replay
+from card_envs.envs.aec import CardEnv
+from card_envs.opponents import load_opponent
+from card_envs.scaffold.high_card import GAME as TINY
+from card_envs.serve import stdio as stdio_module
+from card_envs.serve.command import ANYWHERE, listen, make_seats, names_of
+from card_envs.serve.limits import Limits
+from card_envs.serve.messages import STATUS
+from card_envs.serve.seats import Seats
+from tests.test_clients import ENVIRONMENT
+
+uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
+from fastapi.testclient import TestClient  # noqa: E402
+
+from card_envs.serve.app import make_app  # noqa: E402
+from card_envs.serve.connections import uvicorn_options  # noqa: E402
+
+LIMITS = Limits(searches=1, patience=1.0, connections=30, connections_per_client=20, head=4096, body=1 << 16)
+HALVES: list[Any] = ["\ud800", "a\udfff", {"\ud800": 1}, ["\ud800"], {"x": {"y": ["\udc00"]}}]
+
+
+def seats_of(folder: Path) -> Seats:
+    return make_seats(folder, [TINY.name], [], LIMITS, allow_deals=True)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    with TestClient(make_app(seats_of(tmp_path / "tables")), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Of a server with small limits."""
+    app = make_app(seats_of(tmp_path_factory.mktemp("tables") / "tables"), hosts=("localhost", "*.cards.example"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", **uvicorn_options(LIMITS)))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def strict(text: bytes | str) -> Any:
+    """JSON as a strict reader takes it."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    def finite(number: str) -> float:
+        assert math.isfinite(float(number)), number
+        return float(number)
+
+    found = json.loads(text, parse_constant=refuse, parse_float=finite)
+    json.dumps(found, ensure_ascii=False).encode()  # no half characters
+    return found
+
+
+def is_problem(found: Any) -> bool:
+    error = found["error"]
+    return found.keys() == {"error"} and error.keys() == {"code", "message", "field"} and error["code"] in STATUS
+
+
+def exchange(port: int, data: bytes, seconds: float = 20.0) -> bytes:
+    """All that comes back until the server hangs up, or a whole reply is there."""
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
+        try:
+            connection.sendall(data)
+            return received(connection)
+        except ConnectionError:
+            return b""
+
+
+def received(connection: socket.socket) -> bytes:
+    reply = b""
+    while part := connection.recv(1 << 16):
+        reply += part
+        head, _, body = reply.partition(b"\r\n\r\n")
+        lengths = [int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        if lengths and len(body) >= lengths[0]:
+            break
+    return reply
+
+
+def asked(line: str, *headers: str, body: str = "", host: str | None = "localhost") -> bytes:
+    named = [] if host is None else [f"Host: {host}"]
+    return "\r\n".join([f"{line} HTTP/1.1", *named, *headers, "", body]).encode("latin-1")
+
+
+JSON = "Content-Type: application/json"
+TOKEN = "0" * 48
+REQUESTS: dict[str, tuple[bytes, int]] = {
+    "unknown path": (asked("GET /v1/nowhere"), 404),
+    "no such file": (asked("GET /nowhere.js"), 404),
+    "a null in the path": (asked("GET /a%00b"), 404),
+    "a null in the protocol's path": (asked("GET /v1/a%00b"), 404),
+    "a path that leads out": (asked("GET /..%2f..%2fetc/passwd"), 404),
+    "a long name": (asked("GET /" + "x" * 600), 404),
+    "half a character": (asked("GET /%ff%ed%a0%80"), 404),
+    "a folder that takes nothing": (asked("POST /", "Content-Length: 0"), 405),
+    "another method": (asked("PUT /v1/games", "Content-Length: 0"), 405),
+    "an invented method": (asked("SING /v1/games"), 405),
+    "another game": (asked("GET /v1/games/bridge/schema"), 404),
+    "a bad query": (asked(f"GET /v1/seats/{TOKEN}?wait=nan"), 422),
+    "a long query": (asked(f"GET /v1/seats/{TOKEN}?since={'9' * 3000}"), 422),
+    "half a character in the query": (asked(f"GET /v1/seats/{TOKEN}?picture=%ed%a0%80"), 422),
+    "no seat": (asked(f"GET /v1/seats/{TOKEN}"), 404),
+    "a long event": (asked(f"GET /v1/seats/{TOKEN}/events", f"Last-Event-ID: {'9' * 3000}"), 404),
+    "another host": (asked("GET /v1/games", host="elsewhere.example"), 400),
+    "no host": (b"GET /v1/games HTTP/1.0\r\n\r\n", 400),
+    "a host that is none": (asked("GET /v1/games", host="[::1"), 400),
+    "no HTTP": (b"\x16\x03\x01\x00\x00 hello\r\n\r\n", 400),
+    "two hosts": (asked("GET /v1/games", "Host: elsewhere.example"), 400),
+    "a long line": (asked("GET /" + "x" * 100_000), 431),
+    "a long header": (asked("GET /v1/games", "X: " + "x" * 100_000), 431),
+    "many headers": (asked("GET /v1/games", *(f"X{number}: y" for number in range(10_000))), 431),
+    "a length that is none": (asked("POST /v1/advise", JSON, "Content-Length: x"), 400),
+    "a length beyond all measure": (asked("POST /v1/advise", JSON, "Content-Length: " + "9" * 19), 413),
+    "no kind of body": (asked("POST /v1/tables", "Content-Length: 2", body="{}"), 415),
+    "text": (asked("POST /v1/tables", "Content-Type: text/plain", "Content-Length: 2", body="{}"), 415),
+    "no JSON": (asked("POST /v1/tables", JSON, "Content-Length: 1", body="{"), 422),
+    "no body": (asked("POST /v1/tables", JSON, "Content-Length: 0"), 422),
+    "half a body": (asked("POST /v1/tables", JSON, "Content-Length: 9", body="{"), 408),
+    "half a head": (b"GET /v1/ga", 408),
+    "parts that are none": (asked("POST /v1/tables", JSON, "Transfer-Encoding: chunked", body="x\r\n"), 400),
+    "a page of elsewhere": (asked("POST /v1/tables", JSON, "Origin: http://x", "Content-Length: 2", body="{}"), 403),
+}
+
+
+@pytest.mark.parametrize("what", REQUESTS)
+def test_every_error_is_the_promised_object(what: str, port: int) -> None:
+    request, status = REQUESTS[what]
+    head, _, body = exchange(port, request).partition(b"\r\n\r\n")
+    assert int(head.split()[1]) == status, (head, body)
+    assert is_problem(strict(body)), body
+    assert b"content-type: application/json" in head.lower()
+
+
+def test_what_fails_within_is_told(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(client.app.router.routes[-1].app, "get_path", fail)  # type: ignore[attr-defined]
+    reply = client.get("/page.js")
+    assert (reply.status_code, reply.json()["error"]["code"]) == (500, "failed") and "secret" not in reply.text
+
+
+def test_who_is_turned_away_may_come_again(tmp_path: Path) -> None:
+    seats = seats_of(tmp_path)
+    with TestClient(make_app(seats)) as client:
+        made = client.post("/v1/tables", json={"game": TINY.name}).json()["seats"][0]
+        view = client.get(made["link"], params={"wait": 5}).json()["view"]
+        seats.advisers.stop()
+        reply = client.post("/v1/advise", json={"game": TINY.name, "view": view})
+    assert (reply.status_code, reply.headers["retry-after"]) == (503, "1") and is_problem(reply.json())
+
+
+def test_every_reply_has_the_safe_headers(client: TestClient) -> None:
+    """No other page shows it in a frame, guesses its kind, keeps it, or is told of it; errors, too."""
+    for path in ("/", "/page.js", "/docs", "/openapi.json", "/v1/games", "/v1/nowhere", "/nowhere"):
+        for headers in ({}, {"host": "elsewhere"}):
+            found = client.get(path, headers=headers).headers
+            assert found["x-frame-options"] == "DENY" and found["x-content-type-options"] == "nosniff", path
+            assert "frame-ancestors 'none'" in found["content-security-policy"]
+            assert found["referrer-policy"] == "no-referrer" and found["cache-control"] == "no-store"
+
+
+# From where
+
+
+FOREIGN = [
+    {"origin": "http://elsewhere.example"},
+    {"origin": "null"},
+    {"origin": "http://testserver:81"},
+    {"origin": "http://["},
+    {"origin": ""},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+    {"sec-fetch-site": "cross-site", "origin": "http://testserver"},
+    {"sec-fetch-site": "?"},
+]
+OWN: list[dict[str, str]] = [
+    {},
+    {"origin": "http://testserver"},
+    {"sec-fetch-site": "same-origin", "origin": "https://behind.a.proxy"},
+    {"sec-fetch-site": "none"},
+]
+KINDS = ["application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", None]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+def test_pages_from_elsewhere_change_nothing(
+    headers: dict[str, str], kind: str | None, client: TestClient, tmp_path: Path
+) -> None:
+    """Whatever kind of body they send, to whatever path, and whatever FastAPI would make of it."""
+    link = client.post("/v1/tables", json={"game": TINY.name}).json()["seats"][0]["link"]
+    given = {**headers, **({} if kind is None else {"content-type": kind})}
+    body = json.dumps({"game": TINY.name}).encode()
+    for method, path in (
+        ("POST", "/v1/tables"),
+        ("POST", "/v1/advise"),
+        ("POST", "/v1/replay"),
+        ("POST", f"{link}/moves"),
+        ("POST", f"{link}/undo"),
+        ("DELETE", link),
+        ("PUT", "/v1/games"),
+    ):
+        refused = client.request(method, path, content=body, headers=given)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden"), (method, path)
+    assert client.get(link).status_code == 200 and len(list((tmp_path / "tables").glob("*.jsonl"))) == 1
+
+
+@pytest.mark.parametrize("headers", OWN, ids=str)
+def test_the_servers_own_page_and_programs_may_ask(headers: dict[str, str], client: TestClient) -> None:
+    assert client.post("/v1/tables", json={"game": TINY.name}, headers=headers).status_code == 201
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_bodies_say_that_they_are_json(kind: str | None, client: TestClient) -> None:
+    body = json.dumps({"game": TINY.name}).encode()
+    refused = client.post("/v1/tables", content=body, headers={} if kind is None else {"content-type": kind})
+    assert refused.status_code == 415 and "application/json" in refused.json()["error"]["message"]
+    for kind in ("application/json", "Application/JSON; charset=utf-8"):
+        assert client.post("/v1/tables", content=body, headers={"content-type": kind}).status_code == 201
+
+
+def test_pages_that_the_owner_names_may_ask(tmp_path: Path) -> None:
+    app = make_app(seats_of(tmp_path), origins=["https://cards.example"])
+    with TestClient(app) as client:
+        named = {"origin": "https://cards.example", "sec-fetch-site": "cross-site"}
+        made = client.post("/v1/tables", json={"game": TINY.name}, headers=named)
+        assert made.status_code == 201 and made.headers["access-control-allow-origin"] == named["origin"]
+        asking = {**named, "access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+        assert client.options("/v1/tables", headers=asking).status_code == 200
+        other = {**asking, "origin": "https://other.example"}
+        assert is_problem(client.options("/v1/tables", headers=other).json())
+        assert client.post("/v1/tables", json={"game": TINY.name}, headers=other).status_code == 403
+
+
+def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
+    """A page can have any name lead to this machine, but no number."""
+    own = socket.gethostname().lower()
+    for host in ("127.0.0.1", "cards.example", *ANYWHERE):
+        known = names_of(host, ["extra.example", "*.below.example"])
+        with TestClient(make_app(seats_of(tmp_path / host.replace(":", "-")), hosts=known)) as client:
+
+            def status(name: str, client: TestClient = client) -> int:
+                return client.get("/v1/games", headers={"host": name}).status_code
+
+            for name in (
+                "localhost",
+                "LOCALHOST:8000",
+                "127.0.0.1:8000",
+                "[::1]:8000",
+                "extra.example",
+                "a.below.example",
+            ):
+                assert status(name) == 200, (host, name)
+            for name in (
+                "elsewhere.example",
+                "localhost.elsewhere.example",
+                "below.example",
+                "127.0.0.1.nip.io",
+                "",
+                "x@y",
+            ):
+                assert status(name) == 400, (host, name)
+            anywhere = host in ANYWHERE
+            for name in ("192.0.2.7:8000", "[2001:db8::7]", own, f"{own.partition('.')[0]}.local"):
+                assert status(name) == (200 if anywhere else 400), (host, name)
+
+
+def test_behind_a_path(tmp_path: Path) -> None:
+    """Whether or not the web server before this one cuts the path off; the page asks beside itself."""
+    with TestClient(make_app(seats_of(tmp_path), root_path="cards/")) as client:
+        for before in ("", "/cards"):
+            made = client.post(f"{before}/v1/tables", json={"game": TINY.name}).json()["seats"][0]
+            assert made["link"] == f"/cards/v1/seats/{made['token']}"
+            assert client.get(made["link"]).status_code == 200
+            assert client.get(made["link"].removeprefix("/cards")).status_code == 200
+            for path in ("/", "/page.js", "/icon.svg", "/docs", "/openapi.json", "/static-offline-docs/swagger-ui.css"):
+                assert client.get(before + path).status_code == 200, before + path
+            assert client.put(f"{before}/v1/games").headers["allow"] == "GET"
+            assert client.get(f"{before}/v1/nowhere").json()["error"]["code"] == "unknown"
+            docs = client.get(f"{before}/docs")
+            assert "'/cards/openapi.json'" in docs.text and "script-src" in docs.headers["content-security-policy"]
+        assert client.get("/openapi.json").json()["servers"] == [{"url": "/cards"}]
+    page = Path(make_app.__code__.co_filename).parent / "page"
+    for file in page.iterdir():
+        assert not re.search(r"[\"'`(]/\w", file.read_text()), file
+
+
+# Those who ask badly
+
+
+def test_a_port_in_use_is_found_first(tmp_path: Path) -> None:
+    """Before anything is loaded or made."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ValueError, match=f"port {port} of 127.0.0.1 can't be had: .*in use"):
+            listen("127.0.0.1", port)
+        command = [
+            sys.executable,
+            "-m",
+            "card_envs",
+            "serve",
+            "--port",
+            str(port),
+            "--folder",
+            str(tmp_path / "tables"),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
+    assert done.returncode and "in use" in done.stdout + done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "tables").exists()
+    for listener in listen("localhost", 0):
+        listener.close()
+    with pytest.raises(ValueError, match="can't be had"):
+        listen("no.such.host.invalid", 80)
+
+
+def test_endless_heads_are_cut_off(port: int) -> None:
+    for start in (
+        b"GET /",
+        b"GET / HTTP/1.1\r\nX: ",
+        b"GET / HTTP/1.1\r\n",
+        b"P",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: y\r\n",
+    ):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(start)
+            sent = 0
+            try:
+                while sent < 1 << 26:
+                    sent += connection.send((b"A: b\r\n" if start.endswith(b"\n") else b"x") * 10_000)
+            except ConnectionError:
+                pass
+        assert sent < 1 << 25, start
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET", asked("GET /v1/games")[:-2], asked("POST /v1/advise", JSON, "Content-Length: 50")]
+)
+def test_who_does_not_finish_a_request_is_hung_up_on(sent: bytes, port: int) -> None:
+    """Also where a byte comes now and then, and after a request that was answered."""
+    for before in (b"", asked("GET /v1/games")):
+        if before and not sent:
+            continue
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            if before:
+                connection.sendall(before)
+                assert received(connection).startswith(b"HTTP/1.1 200")
+            connection.sendall(sent)
+            connection.settimeout(0.1)
+            reply, began = b"", time.monotonic()
+            while time.monotonic() - began < 30:
+                try:
+                    if not (part := connection.recv(1 << 16)):
+                        break
+                    reply += part
+                except TimeoutError:
+                    if sent:
+                        connection.send(b"x")
+                except ConnectionError:
+                    break
+            else:
+                raise AssertionError("it waits for ever")
+            assert reply.startswith(b"HTTP/1.1 408") and is_problem(strict(reply.partition(b"\r\n\r\n")[2]))
+
+
+def test_who_takes_no_reply_is_hung_up_on(port: int) -> None:
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", port))
+        connection.settimeout(30)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                connection.sendall(asked("GET /openapi.json") * 10)
+
+
+def test_waiting_connections_keep_nobody_out(port: int) -> None:
+    """New ones come in at the cost of the oldest on which nothing is asked."""
+    held = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(3 * LIMITS.connections)]
+    try:
+        for number, connection in enumerate(held):
+            connection.setblocking(False)
+            if number % 2:
+                connection.send(b"GET /v1/")
+        for _ in range(5):
+            assert exchange(port, asked("GET /v1/games")).startswith(b"HTTP/1.1 200")
+    finally:
+        for connection in held:
+            connection.close()
+
+
+# JSON lines
+
+
+def answers_to(seats: Seats, lines: list[bytes]) -> list[Any]:
+    import asyncio
+
+    target = io.BytesIO()
+    asyncio.run(stdio_module.serve_stdio(seats, io.BytesIO(b"".join(lines)), target))
+    return [strict(line) for line in target.getvalue().splitlines()]
+
+
+def junk(rng: random.Random, depth: int = 0) -> Any:
+    """Any value that JSON, or Python's reading of it, may have."""
+    kinds: list[Any] = [
+        "",
+        "\ud800",
+        "é\udfff",
+        0,
+        -1,
+        1e308,
+        2.0,
+        1e-7,
+        True,
+        None,
+        10**30,
+        TINY.name,
+        "greedy",
+        TOKEN,
+    ]
+    if depth < 3 and rng.random() < 0.5:
+        names = ["game", "view", "options", "players", "token", "record", "seat", "deal", "\ud800", "move", "x", "id"]
+        if rng.random() < 0.5:
+            return [junk(rng, depth + 1) for _ in range(rng.randrange(4))]
+        return {rng.choice(names): junk(rng, depth + 1) for _ in range(rng.randrange(5))}
+    return rng.choice(kinds)
+
+
+def test_every_line_gets_one_answer(tmp_path: Path) -> None:
+    """However strange it is; what has an id that can be sent back has it in the answer."""
+    rng = random.Random(5)
+    calls = ["games", "schema", "opponents", "advise", "table", "position", "move", "undo", "record", "leave", "replay"]
+    lines = [
+        b"",
+        b" ",
+        b"{",
+        b"[" * 30_000,
+        b"\xff",
+        b"1" * 5000,
+        b"NaN",
+        b"{}",
+        b"[]",
+        b'"\\ud800"',
+        b"\xef\xbb\xbf{}",
+    ]
+    lines += [
+        b'{"id": %s, "call": "games"}' % one for one in (b"1e400", b"-1e400", b"NaN", b'"\\ud800"', b'{"\\ud800": 1}')
+    ]
+    lines += [b'{"id": %s, "call": "games"}' % (b"[" * deep + b"]" * deep) for deep in (100, 400, 900, 990, 20_000)]
+    lines += [b'{"id": %s, "call": "games"}' % (b"9" * 4000), b'{"id": 1, "call": "games", "body": {"x": Infinity}}']
+    lines += [b"x" * (LIMITS.body - 1), b"x" * LIMITS.body, b"x" * (LIMITS.body + 1), b"x" * (4 * LIMITS.body)]
+    for number in range(1500):
+        body = junk(rng)
+        body = body if isinstance(body, dict) else {"game": TINY.name, "view": body, "options": body}
+        lines.append(json.dumps({"id": number, "call": rng.choice(calls), "body": body}).encode())
+    found = answers_to(seats_of(tmp_path / "tables"), [line + b"\n" for line in lines])
+    assert len(found) == len(lines)
+    assert all(one.keys() in ({"id", "reply"}, {"id", "error"}) for one in found)
+    assert {one["id"] for one in found if isinstance(one["id"], int)} >= set(range(1500))
+    assert not any(one["error"]["code"] == "failed" for one in found if "error" in one)
+    assert len(answers_to(seats_of(tmp_path / "tables"), [b'{"call": "games"}'])) == 1  # without an end of the line
+
+
+def test_what_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be it in a handler, or an answer that is no JSON."""
+    seats = seats_of(tmp_path / "tables")
+    for wrong in (lambda: 1 / 0, lambda: {"x": math.nan}, lambda: {"x": object()}, lambda: {"x": b""}):
+        monkeypatch.setattr(seats.advisers, "games", wrong)
+        line = b'{"id": 7, "call": "games"}\n'
+        (answer,) = answers_to(seats, [line])
+        assert answer["error"]["code"] == "failed"
+        seats = seats_of(tmp_path / "tables")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
+def test_closed_pipes_are_told(closed: str) -> None:
+    command = f"exec '{sys.executable}' -m card_envs serve --stdio --game high_card {closed}"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=120, check=False)
+    assert done.returncode and b"is closed" in done.stderr and b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("way", ["Ctrl-C", "stdin ends", "stdout ends"])
+def test_a_child_process_ends(way: str) -> None:
+    """At once, and without a traceback, though a line may be waited for."""
+    words = [sys.executable, "-m", "card_envs", "serve", "--stdio", "--game", "big_ben"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, env=ENVIRONMENT, **pipes) as child:  # type: ignore[call-overload]
+        child.stdin.write(b'{"id": 1, "call": "games"}\n')
+        child.stdin.flush()
+        assert strict(child.stdout.readline())["id"] == 1
+        if way == "Ctrl-C":
+            child.send_signal(signal.SIGINT)
+        elif way == "stdin ends":
+            child.stdin.close()
+        else:
+            child.stdout.close()
+            child.stdin.write(b'{"id": 1, "call": "games"}\n')
+            child.stdin.flush()
+        try:
+            child.wait(timeout=30)
+        finally:
+            child.kill()
+        assert b"Traceback" not in child.stderr.read() and b"Fatal" not in child.stderr.read()
+
+
+# Half a character, wherever text is
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, (dict, list)):
+        for key, one in list(value.items() if isinstance(value, dict) else enumerate(value))[:3]:
+            yield from places(one, (*path, key))
+
+
+def with_value(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """A copy with something else at a place."""
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = with_value(copy[path[0]], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("half", HALVES, ids=ascii)
+def test_half_a_character_is_a_value_error(half: Any, client: TestClient) -> None:
+    """In Python, over HTTP, anywhere in options, views, deals and records."""
+    env = CardEnv(TINY)
+    env.reset(seed=1)
+    view, record = env.view(env.agent_selection), env.record().model_dump()
+    opponent = load_opponent("greedy", TINY)
+    for key in half if isinstance(half, dict) else ():
+        with pytest.raises(ValueError, match="option"):
+            TINY.validated({key: 1})
+    for path in places(view):
+        with pytest.raises(ValueError, match="view"):
+            opponent.evaluate(with_value(view, path, half))
+        if path:
+            asked = {"game": TINY.name, "view": with_value(view, path, half)}
+            refused = client.post("/v1/advise", content=json.dumps(asked), headers={"content-type": "application/json"})
+            assert refused.status_code == 422 and is_problem(strict(refused.content))
+    for path in places(record):
+        if path[:1] != ("outcome",):
+            with pytest.raises(ValueError, match=r"\S"):
+                replay(GameRecord.model_validate(with_value(record, path, half)))
+        asked = {"record": with_value(record, path, half)}
+        refused = client.post("/v1/replay", content=json.dumps(asked), headers={"content-type": "application/json"})
+        assert refused.status_code == 422 and is_problem(strict(refused.content))
+    for key in ("game", "options", "players", "deal"):
+        for given in (half, {"x": half}, [half]):
+            asked = {"game": TINY.name, key: given}
+            refused = client.post("/v1/tables", content=json.dumps(asked), headers={"content-type": "application/json"})
+            assert refused.status_code == 422 and is_problem(strict(refused.content)), refused.text

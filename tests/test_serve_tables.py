@@ -1,0 +1,218 @@
+"""The folder of a server's tables: whose it is, what is deleted there, and long games that hold up nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pydantic")
+
+from card_envs.game import Game
+from card_envs.scaffold.high_card import GAME as TINY
+from card_envs.serve import tables as tables_module
+from card_envs.serve.command import make_seats
+from card_envs.serve.limits import Limits
+from card_envs.serve.messages import MoveRequest, Problem, TableRequest
+from card_envs.serve.seats import Seats
+from card_envs.serve.tables import Tables
+
+LIMITS = Limits(searches=1)
+LONG_AGO = time.time() - 3600 * LIMITS.idle_hours - 60
+
+
+def seats_of(folder: Path, game: Game = TINY) -> Seats:
+    return make_seats(folder, [game.name], [], LIMITS)
+
+
+def sit_down(seats: Seats) -> str:
+    """The token of a person at a new table where only persons play."""
+    asked = TableRequest(game=TINY.name, players=[None] * TINY.rules.NUM_SEATS)
+    token: str = seats.create(asked)["seats"][0]["token"]
+    return token
+
+
+def foreign(folder: Path) -> dict[Path, bytes]:
+    """Things that are no tables, some of which look like them; all of them old."""
+    folder.mkdir()
+    name = "0123456789abcde"
+    contents = {
+        "dataset.jsonl": b'{"x": 1}\n',
+        f"{name}0.jsonl": b'{"x": 1}\n',
+        f"{name}1.jsonl": b"",
+        f"{name}2.jsonl": b'{"format": 1}\n',
+        f"{name}3.jsonl": b"\xff\x00" * 100,
+        f"{name}.jsonl": b"1\n",
+        f"{name}4.jsonl.bak": b"1\n",
+        f"{name.upper()}5.jsonl": b"1\n",
+        "notes.txt": b"mine",
+    }
+    files = {folder / name: data for name, data in contents.items()}
+    for file, data in files.items():
+        file.write_bytes(data)
+        file.chmod(0o644)
+    (folder / f"{name}6.jsonl").mkdir()
+    files[folder / f"{name}6.jsonl" / "within.jsonl"] = b"1\n"
+    (folder / f"{name}6.jsonl" / "within.jsonl").write_bytes(b"1\n")
+    (folder / f"{name}7.jsonl").symlink_to(folder / "dataset.jsonl")
+    os.mkfifo(folder / f"{name}8.jsonl")
+    for file in [*files, *folder.iterdir()]:
+        os.utime(file, (LONG_AGO, LONG_AGO), follow_symlinks=False)
+    folder.chmod(0o755)
+    return files
+
+
+def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
+    """Neither what others keep in its folder nor the folder's rights; of tables that are idle nothing else is left."""
+    folder = tmp_path / "folder"
+    files = foreign(folder)
+    before = {path.name: path.lstat().st_mode for path in folder.iterdir()}
+
+    async def serve() -> None:
+        seats = seats_of(folder)
+        assert len(seats.tables) == 0
+        token = sit_down(seats)
+        own = folder / f"{token[:16]}.jsonl"
+        assert stat.S_IMODE(own.stat().st_mode) == 0o600
+        tending = asyncio.create_task(seats.tend())
+        await asyncio.sleep(0.2)
+        assert own.exists()
+        os.utime(own, (LONG_AGO, LONG_AGO))
+        seats.tables.expire()
+        assert not own.exists()
+        for name in before:
+            with pytest.raises(Problem):
+                await seats.position(name[:16] + "0" * 32)
+        tending.cancel()
+        seats.stop()
+
+    asyncio.run(serve())
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    assert {file: file.read_bytes() for file in files} == files
+    after = {path.name: path.lstat().st_mode for path in folder.iterdir() if path.name != tables_module.LOCK}
+    assert after == before
+
+
+def test_tables_that_are_overwritten_are_no_longer_deleted(tmp_path: Path) -> None:
+    async def serve() -> None:
+        seats = seats_of(tmp_path / "tables")
+        file = seats.tables.folder / f"{sit_down(seats)[:16]}.jsonl"
+        file.write_text("somebody's own\n")
+        os.utime(file, (LONG_AGO, LONG_AGO))
+        seats.tables.expire()
+        assert file.exists()
+        seats.stop()
+
+    asyncio.run(serve())
+
+
+def test_folders_are_for_their_owner_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the server makes one; where others may write into one that is there, its owner is told."""
+    Tables(tmp_path / "new" / "tables", LIMITS).close()
+    assert stat.S_IMODE((tmp_path / "new" / "tables").stat().st_mode) == 0o700
+    (tmp_path / "open").mkdir()
+    for mode, told in ((0o755, False), (0o777, True)):
+        (tmp_path / "open").chmod(mode)
+        with caplog.at_level(logging.WARNING):
+            Tables(tmp_path / "open", LIMITS).close()
+        assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == mode
+        assert ("others may write there" in caplog.text) == told
+
+
+def test_a_folder_has_one_server(tmp_path: Path) -> None:
+    """The second is refused and changes nothing; what has ended writes no more."""
+    first = Tables(tmp_path / "tables", LIMITS)
+    with pytest.raises(ValueError, match=rf"tables: process {os.getpid()} on .* is serving the tables there"):
+        Tables(tmp_path / "tables", LIMITS)
+    first.close()
+    Tables(tmp_path / "tables", LIMITS).close()
+
+    async def late() -> None:
+        seats = seats_of(tmp_path / "tables")
+        token = sit_down(seats)
+        (move, *_) = (await seats.position(token))["view"]["legal"] or [""]
+        seats.stop()
+        size = (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size
+        with pytest.raises(Problem):
+            await seats.move(token, MoveRequest(move=move or "XX"))
+        with pytest.raises(Problem, match="ending"):
+            sit_down(seats)
+        assert (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size == size
+
+    asyncio.run(late())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"XX"',
+        '{"undo": -5}',
+        '{"undo": 7}',
+        '{"undo": "x"}',
+        '{"undo": 0.5}',
+        "{}",
+        "[]",
+        "5",
+        "null",
+        "[" * 50_000,
+        "",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_broken_tables_are_told(text: str, tmp_path: Path) -> None:
+    """Whatever stands after the first line; the file stays as it is."""
+
+    async def serve() -> None:
+        seats = seats_of(tmp_path)
+        token = sit_down(seats)
+        seats.stop()
+        file = tmp_path / f"{token[:16]}.jsonl"
+        with file.open("a") as broken:
+            broken.write(text + "\n")
+        before = file.read_bytes()
+        seats = seats_of(tmp_path)
+        with pytest.raises(Problem, match="the table's file can't be read"):
+            await seats.position(token)
+        assert file.read_bytes() == before
+        seats.stop()
+
+    asyncio.run(serve())
+
+
+@pytest.mark.parametrize("name", ["position", "at", "move", "undo", "record", "leave"])
+def test_tables_are_read_where_nobody_waits(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long games take a second to read: never in the thread of the event loop, and once for all who ask."""
+    readers: list[int] = []
+    read = tables_module._read
+
+    def noted(path: Path) -> Any:
+        readers.append(threading.get_ident())
+        time.sleep(0.05)
+        return read(path)
+
+    monkeypatch.setattr(tables_module, "_read", noted)
+
+    async def serve() -> None:
+        from card_envs.serve.stdio import answer
+
+        seats = seats_of(tmp_path)
+        token = sit_down(seats)
+        seats.stop()
+        seats = seats_of(tmp_path)
+        body = {"token": token, **({"move": "XX"} if name == "move" else {"at": 0} if name == "at" else {})}
+        call = "position" if name == "at" else name
+        line = json.dumps({"id": 1, "call": call, "body": body}).encode()
+        answers = await asyncio.gather(*(answer(seats, line) for _ in range(3)))
+        assert all("unknown" not in str(one) for one in answers[:1])
+        seats.stop()
+
+    asyncio.run(serve())
+    assert len(readers) == 1 and readers[0] != threading.get_ident()
