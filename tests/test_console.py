@@ -26,7 +26,7 @@ from card_envs.engine import ptx
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents import folder
+from card_envs.opponents import folder, onnx
 from card_envs.opponents.policy import Turn
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -164,6 +164,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "save_model",
         lambda place, game, model: files.replace_folder(place, {"model": model}, lambda made: ["model"]),
     )
+    monkeypatch.setattr(onnx, "model_file", files.read_file)
 
 
 def path_parameters() -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ import pytest
 
 from card_envs import GameRecord, replay
 from card_envs.envs.aec import CardEnv
+from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.serve import stdio as stdio_module
@@ -512,7 +513,7 @@ def test_closed_pipes_are_told(closed: str) -> None:
 @pytest.mark.parametrize("way", ["Ctrl-C", "stdin ends", "stdout ends"])
 def test_a_child_process_ends(way: str) -> None:
     """At once, and without a traceback, though a line may be waited for."""
-    words = [sys.executable, "-m", "card_envs", "serve", "--stdio", "--game", "big_ben"]
+    words = [sys.executable, "-m", "card_envs", "serve", "--stdio", "--game", next(iter(GAMES))]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(words, env=ENVIRONMENT, **pipes) as child:  # type: ignore[call-overload]
         child.stdin.write(b'{"id": 1, "call": "games"}\n')
