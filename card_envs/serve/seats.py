@@ -223,7 +223,8 @@ class Seats:
             while table.player is not None:
                 await self._play_one(table)
         except Problem as problem:  # no room on the disk: tried again when somebody looks
-            log.error("%s", problem)
+            if not self.stopping.is_set():  # at the end, what is not played yet is played after the next start
+                log.error("%s", problem)
         except Exception:  # of a policy
             table.problem = str(self.advisers.failed(f"{table.header.game}/{table.player}"))
             table.notify()
