@@ -1,0 +1,53 @@
+"""What every shipped opponent plays, frozen: hashes of its moves at 300 positions of each game.
+
+A change of how an opponent decides writes them again, `python -m tests.test_frozen_moves`, and says why. What
+networks give is frozen by the golden rows in their folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from card_envs.game import Game
+from card_envs.games import GAMES
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.policy import turn_of_states
+from card_envs.scaffold.high_card import GAME as TINY
+from tests.conftest import positions, quick_opponents, some
+
+FILE = Path(__file__).with_name("frozen_moves.json")
+NUMBER = 300
+
+
+def digest(game: Game, name: str) -> str:
+    """Return a hash of an opponent's moves at the positions, decided as one batch."""
+    turn = turn_of_states(game, some(positions(game), NUMBER))
+    moves = load_opponent(name, game).act(turn, np.random.default_rng(1))
+    return hashlib.sha256(moves.astype(np.int16).tobytes()).hexdigest()[:16]
+
+
+def check(game: Game, names: list[str]) -> None:
+    if game == TINY or not game.package.startswith("card_envs.games."):
+        pytest.skip("a game whose opponents are not frozen")
+    stored = json.loads(FILE.read_text(encoding="utf-8"))[game.name]
+    assert sorted(stored) == sorted(opponent_names(game))
+    assert {name: digest(game, name) for name in names} == {name: stored[name] for name in names}
+
+
+def test_quick_opponents_play_as_they_did(game: Game) -> None:
+    check(game, quick_opponents(game))
+
+
+@pytest.mark.slow
+def test_all_opponents_play_as_they_did(game: Game) -> None:
+    check(game, opponent_names(game))
+
+
+if __name__ == "__main__":
+    found = {game.name: {name: digest(game, name) for name in opponent_names(game)} for game in GAMES.values()}
+    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
