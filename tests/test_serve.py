@@ -254,7 +254,7 @@ def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -
         if is_timed(game, name):
             continue
         opponent = load_opponent(name, game)
-        one, other = (choose(opponent, episode, 7, 60.0)() for episode in episodes)
+        one, other = (choose(opponent.within(60.0), episode, 7)() for episode in episodes)
         assert one == other, name
 
 

@@ -22,7 +22,7 @@ from card_envs.compare.tables import Played, Watch, new_tables, play_out
 from card_envs.compare.tallies import sums_of
 from card_envs.engine.buffers import check_game, seed_number, whole_number
 from card_envs.game import Game, Int8s
-from card_envs.opponents.policy import Policy, check_policy
+from card_envs.opponents.policy import Policy, check_policy, reset
 
 MOST_PAIRS = 1 << 24
 PAIRS_AT_ONCE = 1024
@@ -209,6 +209,8 @@ class Match:
         states = new_tables(self.game, self.options, self.seed, np.repeat(numbers, len(lineup)))
         players = np.tile(seating(self.game.sides, len(lineup), bool(partner)), (len(numbers), 1))
         everyone = [*(self.policies[i] for i in lineup), *partner]
+        for policy in everyone:  # a part's result is its own, whatever was played before in this process
+            reset(policy)
         return play_out(
             self.game, states, everyone, players, rngs, tables_per_deal=len(lineup), log_size=log_size, watch=watch
         )

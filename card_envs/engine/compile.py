@@ -195,7 +195,9 @@ def _digest(parts: Parts) -> str:
 def _value(part: Any) -> bytes:
     if isinstance(part, np.ndarray):
         return f"{part.dtype}{part.shape}".encode() + part.tobytes()
-    if isinstance(part, (int, float, str, tuple, np.generic, np.dtype)):
+    if isinstance(part, tuple):  # whose `repr` would leave out most of a large array
+        return f"{type(part).__name__}{len(part)}".encode() + b"\0".join(map(_value, part))
+    if isinstance(part, (int, float, str, np.generic, np.dtype)):
         return f"{type(part).__name__}{part!r}".encode()
     return b""  # nothing else can be a constant of compiled code
 

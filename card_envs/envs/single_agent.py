@@ -17,7 +17,7 @@ from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, Policy, moves_of, offspring, turn_of_states
+from card_envs.opponents.policy import Opponent, Policy, moves_of, offspring, reset, turn_of_states
 
 Info = dict[str, Any]
 Opponents = str | Policy | Sequence[str | Policy]
@@ -115,6 +115,8 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
         if self._seat_option == "random":
             self.seat = int(random.integers(self.game.rules.NUM_SEATS))
+        for policy in self._opponents:
+            reset(policy)
         self._rng = offspring(random)  # `random` could be turned back to the seed of the deals
         self._play_others()
         if self.render_mode == "human":

@@ -169,8 +169,13 @@ class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
         world = state.resample_from_infostate(state.current_player())
         return int(moves_of(self.opponent, turn_of_states(self.opponent.game, world.table.states), self.rng)[0])
 
+    def restart(self) -> None:
+        """Forget the plans of the game before."""
+        self.opponent.reset()
+
     def restart_at(self, state: SpielState) -> None:
-        """Nothing is remembered from move to move."""
+        """Forget the plans of the game before; what comes next follows from what the seat sees."""
+        self.opponent.reset()
 
 
 class BotPolicy:

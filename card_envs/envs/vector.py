@@ -26,7 +26,7 @@ from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_pla
 from card_envs.files import brief
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
-from card_envs.opponents.policy import moves_of, sealed, turn_of_states
+from card_envs.opponents.policy import moves_of, reset, sealed, turn_of_states
 
 Indices = Int64s
 VectorRenderMode = Literal["ansi", "rgb_array"]
@@ -172,6 +172,9 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         if others is not None and chosen.all():
             self.np_random = np.random.default_rng(others)
             self._rng = sealed(self.np_random)
+        if chosen.all():
+            for policy in self._players:
+                reset(policy)
         self._resting[chosen] = False
         tables = np.flatnonzero(chosen)
         for i in tables.tolist():

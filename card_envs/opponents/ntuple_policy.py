@@ -45,6 +45,10 @@ class NTuplePolicy(TrainedPolicy):
     def act(self, turn: Turn, rng: np.random.Generator) -> Int64s:
         return super().act(turn, rng) if self.sampled else self.remembered.act(turn, self._plan)
 
+    def reset(self) -> None:
+        """Forget plans; see `Policy`."""
+        self.remembered.clear()
+
     def _plan(self, turn: Turn) -> Int64s:
         states = turn.worlds(np.random.default_rng(0), 1)[:, 0].copy()
         lines = self.best_lines(states, 1)[0][:, 0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.files import brief
 from card_envs.game import Game
-from card_envs.opponents.policy import Policy, Turn, check_policy
+from card_envs.opponents.policy import Evaluation, Policy, Turn, check_policy, evaluation_of, reset, within
 
 
 def phase_actions(game: Game, phase: str) -> range:
@@ -52,6 +54,33 @@ class PhasedPolicy:
         for policy, rows in self._split(turn):
             probabilities[rows] = policy.probabilities(turn.at(rows))
         return probabilities
+
+    def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation | None:
+        """See `Policy`: what those say who decide; None where none of them does."""
+        parts = [(rows, policy, evaluation_of(policy, turn.at(rows), rng)) for policy, rows in self._split(turn)]
+        if all(found is None for _, _, found in parts):
+            return None
+        shape = turn.mask.shape
+        means, errors, leads, lead_errors = (np.full(shape, np.nan) for _ in range(4))
+        worlds, chosen = np.zeros(shape, np.int64), np.zeros(len(turn), np.int64)
+        whole = Evaluation(means, errors, leads, lead_errors, worlds, chosen)
+        for rows, policy, found in parts:
+            if found is None:
+                chosen[rows] = policy.probabilities(turn.at(rows)).argmax(axis=1)
+                continue
+            for field in fields(Evaluation):
+                getattr(whole, field.name)[rows] = getattr(found, field.name)
+        return whole
+
+    def within(self, seconds: float, threads: int = 1) -> PhasedPolicy:
+        """See `Policy`."""
+        inside, outside = (within(policy, seconds, threads) for policy in (self.inside, self.outside))
+        return PhasedPolicy(self.actions, inside, outside)
+
+    def reset(self) -> None:
+        """See `Policy`."""
+        reset(self.inside)
+        reset(self.outside)
 
     def _split(self, turn: Turn) -> list[tuple[Policy, NDArray[np.intp]]]:
         inside = turn.mask[:, self.actions.start : self.actions.stop].any(axis=1)

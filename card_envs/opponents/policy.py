@@ -6,7 +6,7 @@ import hashlib
 import json
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -142,7 +142,16 @@ class Turn:
 
 @runtime_checkable
 class Policy(Protocol):
-    """Something that acts. Implement these two methods to bring your own."""
+    """Something that acts. Implement these two methods to bring your own.
+
+    Three more are optional; `evaluation_of`, `within` and `reset` ask for them and know the defaults. A policy made of
+    others hands them on.
+
+    - `evaluate(turn, rng) -> Evaluation | None`: what each legal move is worth; None, and without it: it doesn't say.
+    - `within(seconds, threads) -> Policy`: the same policy, which takes about that long for a decision at most, in
+      that many threads; without it: the policy as it is.
+    - `reset()`: forget everything that was remembered of earlier decisions; without it: nothing is.
+    """
 
     def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
         """[n] actions, each legal under `turn.mask`; all randomness comes from `rng`.
@@ -175,15 +184,6 @@ class Evaluation:
     lead_errors: NDArray[np.float64]
     worlds: NDArray[np.int64]
     chosen: NDArray[np.int64]
-
-
-@runtime_checkable
-class Evaluator(Protocol):
-    """A policy that can say what moves are worth."""
-
-    def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation:
-        """What each legal move is worth."""
-        ...
 
 
 class Advice(NamedTuple):
@@ -225,6 +225,14 @@ class Opponent:
         """See `Policy.probabilities`."""
         return self.policy.probabilities(turn)
 
+    def within(self, seconds: float, threads: int = 1) -> Opponent:
+        """See `Policy`."""
+        return replace(self, policy=within(self.policy, seconds, threads))
+
+    def reset(self) -> None:
+        """See `Policy`."""
+        reset(self.policy)
+
     def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:
         """The legal moves of the seat to move, best first, from a view (`env.view`), each with one number.
 
@@ -254,16 +262,41 @@ class Opponent:
             raise ValueError(f"view: seat: this is what seat {view['seat']} sees, but it is {whose}")
         turn = turn_of_states(self.game, np.array([state], self.game.rules.STATE))
         texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(turn.mask[0])}
-        if not isinstance(self.policy, Evaluator) or len(texts) == 1:
+        worth = None
+        if len(texts) > 1:
+            worth = answer_of(self, turn, lambda: evaluation_of(self, turn, np.random.default_rng(seed)))
+        if worth is None:
             shares = probabilities_of(self, turn)[0]
             return [Advice(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
-        evaluate = self.policy.evaluate
-        worth = answer_of(self, turn, lambda: evaluate(turn, np.random.default_rng(seed)))
         tried = worth.means[0], worth.errors[0], worth.worlds[0], worth.leads[0], worth.lead_errors[0]
         means, _, worlds, *_ = tried
         best = int(worth.chosen[0])
         ranked = sorted(texts, key=lambda a: (a != best, -worlds[a], -means[a]))  # what was dropped early comes last
         return [Advice(texts[a], float(a == best), *(figures[a].item() for figures in tried)) for a in ranked]
+
+
+def evaluation_of(policy: Policy, turn: Turn, rng: np.random.Generator) -> Evaluation | None:
+    """Return what a policy says that moves are worth; None where it doesn't."""
+    if isinstance(policy, Opponent):  # whose `evaluate` takes a view
+        return evaluation_of(policy.policy, turn, rng)
+    evaluate = getattr(policy, "evaluate", None)
+    found: Evaluation | None = None if evaluate is None else evaluate(turn, rng)
+    return found
+
+
+def within(policy: Policy, seconds: float, threads: int = 1) -> Policy:
+    """Return the same policy with a bound on its time for a decision, as far as it knows one; what it remembers is its
+    own."""
+    bounded = getattr(policy, "within", None)
+    found: Policy = policy if bounded is None else bounded(seconds, threads)
+    return found
+
+
+def reset(policy: Policy) -> None:
+    """Let a policy forget what it remembers of earlier decisions, so that it decides as a new one would."""
+    forget = getattr(policy, "reset", None)
+    if forget is not None:
+        forget()
 
 
 def check_policy(policy: object, where: str) -> None:

@@ -25,6 +25,10 @@ class Remembered:
         self.game = game
         self.moves: dict[bytes, int] = {}
 
+    def clear(self) -> None:
+        """Forget all moves."""
+        self.moves.clear()
+
     def act(self, turn: Turn, plan: Callable[[Turn], Int64s]) -> Int64s:
         """[n] moves: those that were planned; where none was, what `plan` says of these decisions."""
         turn = turn.anew()
@@ -37,7 +41,7 @@ class Remembered:
     def note(self, states: NDArray[Any], lines: Lines) -> None:
         """Note what comes next wherever lines [n, L] lead; `states` [n] are played on."""
         if len(self.moves) > MOST:
-            self.moves.clear()
+            self.clear()
         for step in range(1, lines.shape[1]):
             going = np.flatnonzero(lines[:, step] != NO_MOVE)
             if not len(going):

@@ -39,6 +39,7 @@ from card_envs.opponents.policy import (
     check_policy,
     name_of,
     probabilities_of,
+    reset,
 )
 from card_envs.opponents.remembered import Remembered
 from card_envs.opponents.rollouts import Rollouts
@@ -222,10 +223,17 @@ class SearchPolicy:
             lead_errors = standard_error(trials.leads, trials.lead_squares, worlds)
         return Evaluation(found.expected[:, None] + leads, errors, leads, lead_errors, worlds, found.chosen)
 
-    def within(self, seconds: float) -> SearchPolicy:
-        """The same search in one thread, cut short where it would take longer for a decision."""
+    def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
+        """The same search, cut short where it would take longer for a decision; see `Policy`."""
         seconds = seconds if self.seconds is None else min(seconds, self.seconds)
-        return SearchPolicy(self.game, self.num_worlds, 1, self.guide, seconds, self.plans)
+        return SearchPolicy(self.game, self.num_worlds, threads, self.guide, seconds, self.plans)
+
+    def reset(self) -> None:
+        """Forget plans, and those of the guide; see `Policy`."""
+        self.remembered.clear()
+        self.seconds_a_line = SECONDS_A_LINE
+        if self.guide is not None:
+            reset(self.guide.policy)
 
     def _proposals(self, turn: Turn) -> tuple[NDArray[np.int64], Int8s]:
         """[n] the moves to beat, and [n, A] those to try, all of them legal."""

@@ -382,7 +382,7 @@ def drop_clear_cases(tried: int, live: Int8s, budget: Budget, rivals: int, leads
 
 
 def drop_worst(live: Int8s, number: int, leads: Floats) -> None:
-    """Take out that many of the lines with the lowest sums."""
+    """Take out, of the live lines [C], as many as `number` with the lowest `leads` [C]; of equal ones the last."""
     for _ in range(number):
         worst = -1
         for line in range(live.shape[0]):

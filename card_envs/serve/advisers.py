@@ -112,7 +112,7 @@ class Advisers:
             view = episode.view(episode.seat or 0)
             for name in self.opponents.names(game):
                 opponent = self.opponents.opponent(game, name)
-                choose(opponent, episode, 0, self.limits.seconds)()
+                choose(opponent.within(self.limits.seconds), episode, 0)()
                 advice(opponent, view, 0, self.limits.seconds)
             measured(game)
 

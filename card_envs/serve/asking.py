@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,8 @@ from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.network import AfterstatePolicy, NetworkPolicy
 from card_envs.opponents.policy import Opponent, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.opponents.search import SearchPolicy
 from card_envs.serve.episode import Episode
 from card_envs.serve.messages import Problem
-
-Answer = TypeVar("Answer")
 
 QUICK = (
     RandomPolicy,
@@ -76,43 +73,31 @@ def is_quick(opponent: Opponent) -> bool:
     return isinstance(opponent.policy, QUICK)
 
 
-def choose(opponent: Opponent, episode: Episode, key: int, seconds: float) -> Callable[[], int]:
-    """What to call, in any thread, for the opponent's action at a table; it sees what its seat sees.
+def choose(opponent: Opponent, episode: Episode, key: int) -> Callable[[], int]:
+    """Return what to call, in any thread, for the opponent's action at a table; it sees what its seat sees.
 
     Args:
-        opponent: whose turn it is.
+        opponent: whose turn it is, `within` its time.
         episode: looked at now, not when the call comes.
         key: of all that the opponent draws.
-        seconds: that it has.
     """
     rng = np.random.default_rng([key, len(episode.moves)])
     turn = episode.turn(rng)
     seed = int(rng.integers(1 << 63))
 
-    def ask(one: Opponent) -> int:
-        return int(moves_of(one, turn, np.random.default_rng(seed))[0])
-
-    return lambda: within(seconds, opponent, ask)
+    return lambda: int(moves_of(opponent, turn, np.random.default_rng(seed))[0])
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:
-    """What an opponent thinks of the legal moves. Raises ValueError as `Opponent.evaluate` does."""
-    advices = within(seconds, opponent, lambda one: one.evaluate(view, seed))
+    """What an opponent thinks of the legal moves; a search that would take longer looks at fewer worlds.
+
+    Raises ValueError as `Opponent.evaluate` does.
+    """
+    advices = opponent.within(seconds).evaluate(view, seed)
     return [
         {name: None if value != value else value for name, value in one._asdict().items()}  # nan: not tried
         for one in advices
     ]
-
-
-def within(seconds: float, opponent: Opponent, ask: Callable[[Opponent], Answer]) -> Answer:
-    """Ask an opponent; a search looks at fewer worlds where the time would not do for all of them.
-
-    With time enough the answer is that of the whole search.
-    """
-    policy = opponent.policy
-    if isinstance(policy, SearchPolicy):
-        opponent = replace(opponent, policy=policy.within(seconds))
-    return ask(opponent)
 
 
 @cache

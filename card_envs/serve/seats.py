@@ -234,8 +234,12 @@ class Seats:
 
     async def _play_one(self, table: SeatedTable) -> None:
         game = table.episode.game
-        opponent = self.opponents.opponent(game, table.player or "")
-        work = choose(opponent, table.episode, table.header.key, min(table.header.seconds, self.limits.seconds))
+        name = table.player or ""
+        opponent = table.opponents.get(name)
+        if opponent is None:  # one of the table's own, which remembers its plans from move to move
+            seconds = min(table.header.seconds, self.limits.seconds)
+            opponent = table.opponents[name] = self.opponents.opponent(game, name).within(seconds)
+        work = choose(opponent, table.episode, table.header.key)
         if is_quick(opponent):
             action = work()
             await asyncio.sleep(0)  # others have their turn

@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from card_envs.files import AS_BYTES, MAX_JSON, check_output_folder, locked, read_file
 from card_envs.games import get_game
+from card_envs.opponents.policy import Opponent
 from card_envs.serve.episode import Episode
 from card_envs.serve.limits import Limits
 from card_envs.serve.messages import Problem
@@ -71,6 +72,7 @@ class SeatedTable:
         self.client = ""  # who asked last
         self.thinking: asyncio.Task[None] | None = None
         self.changed = asyncio.Event()
+        self.opponents: dict[str, Opponent] = {}  # who play here, by name
 
     @property
     def player(self) -> str | None:

@@ -1,0 +1,186 @@
+"""The protocol of policies: what is handed on by those made of others, and that nothing remembered changes a result."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare.pairs import Match, Part, join
+from card_envs.engine.compile import _value
+from card_envs.envs.vector import VectorSeatEnv
+from card_envs.game import Game
+from card_envs.opponents import load_opponent, opponent_names, remembered
+from card_envs.opponents.phased import PhasedPolicy
+from card_envs.opponents.policy import Opponent, Policy, Turn, evaluation_of, reset, turn_of_states, within
+from card_envs.opponents.scripted import ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy
+from card_envs.scaffold.high_card import GAME as TINY
+from tests.conftest import positions, short_options, some
+
+PAIRS = 48  # three parts
+
+
+def parts_of(policy: Policy) -> Iterator[Policy]:
+    """A policy and those it is made of."""
+    yield policy
+    if isinstance(policy, Opponent):
+        yield from parts_of(policy.policy)
+    elif isinstance(policy, PhasedPolicy):
+        yield from parts_of(policy.inside)
+        yield from parts_of(policy.outside)
+
+
+def searches_of(policy: Policy) -> list[SearchPolicy]:
+    return [part for part in parts_of(policy) if isinstance(part, SearchPolicy)]
+
+
+class Bounded:
+    """A user's policy with all that is optional; notes what it was asked."""
+
+    def __init__(self, game: Game) -> None:
+        self.asked: list[Any] = []
+
+    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+        return turn.mask.argmax(axis=1)
+
+    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+        return np.eye(turn.mask.shape[1], dtype=np.float32)[turn.mask.argmax(axis=1)]
+
+    def within(self, seconds: float, threads: int) -> Bounded:
+        self.asked.append((seconds, threads))
+        return self
+
+    def reset(self) -> None:
+        self.asked.append("reset")
+
+
+def test_what_is_optional_is_handed_on() -> None:
+    own, plain = Bounded(TINY), ScriptedPolicy("greedy")
+    made = Opponent("mine", TINY, PhasedPolicy(range(1), Opponent("own", TINY, own), plain))
+    bounded = within(made, 0.5, 2)
+    reset(bounded)
+    assert own.asked == [(0.5, 2), "reset"] and within(plain, 1.0) is plain
+    reset(plain)
+    turn = turn_of_states(TINY, some(positions(TINY), 20))
+    assert evaluation_of(made, turn, np.random.default_rng(0)) is None
+
+
+def test_every_search_keeps_to_its_time(game: Game) -> None:
+    for name in opponent_names(game):
+        bounded = load_opponent(name, game).within(0.01)
+        assert all((one.seconds, one.num_threads) == (0.01, 1) for one in searches_of(bounded)), name
+        assert len(searches_of(bounded)) == len(searches_of(load_opponent(name, game)))
+
+
+def test_every_rung_that_searches_gives_margins(game: Game) -> None:
+    """With their errors, where more than one move is tried."""
+    states = some(positions(game), 60)
+    for name in game.ladder:
+        opponent = load_opponent(name, game).within(0.02)
+        if not searches_of(opponent):
+            continue
+        found = 0
+        for i in range(len(states)):
+            state = states[i]
+            advices = opponent.evaluate(game.view.view(state, int(state.seat)))
+            margins = [one for one in advices if one.margin is not None and one.margin == one.margin]
+            assert not margins or advices[0].margin is not None
+            found += any(one.error == one.error for one in margins)
+            if found > 3:
+                break
+        assert found > 3, name
+
+
+def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although plans are forgotten when there are many."""
+    monkeypatch.setattr(remembered, "MOST", 300)
+    options, size = ({}, 20) if game.is_solitaire else (short_options(game), 3)
+
+    def played(policy: Policy, part: NDArray[np.int64]) -> Part:
+        return Match(game, (policy, ScriptedPolicy("greedy")), None, 3, dict(options)).play(part)
+
+    parts = [np.arange(k * size, (k + 1) * size) for k in range(2)]
+    one = load_opponent("plan-1", game)
+    shared = join([played(one, part) for part in parts])
+    alone = join([played(load_opponent("plan-1", game), part) for part in parts])
+    assert np.array_equal(shared.margins, alone.margins) and np.array_equal(shared.decisions, alone.decisions)
+
+
+def test_episodes_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    if game.is_solitaire:
+        pytest.skip("nobody else plays")
+    monkeypatch.setattr(remembered, "MOST", 10)
+    env = VectorSeatEnv(game.name, 4, opponents="plan-1", **short_options(game))
+    seen = []
+    for _ in range(2):
+        obs, info = env.reset(seed=5)
+        for _ in range(6):
+            obs, *_, info = env.step(info["action_mask"].argmax(axis=1))
+        seen.append(obs)
+    assert np.array_equal(seen[0], seen[1])
+
+
+def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> None:
+    """An opponent there plays what it plays elsewhere, with one search a plan."""
+    pytest.importorskip("fastapi", reason="the extra serve is not installed")
+    from card_envs.serve.asking import choose
+    from card_envs.serve.command import make_seats
+    from card_envs.serve.episode import Episode
+    from card_envs.serve.limits import Limits
+    from card_envs.serve.messages import MoveRequest, TableRequest
+
+    if game.is_solitaire:
+        pytest.skip("nobody else plays")
+    name = "plan-64"
+
+    async def played() -> None:
+        seats = make_seats(tmp_path / "tables", [game.name], [], Limits(), True)
+        players = [None, *[name] * (game.rules.NUM_SEATS - 1)]
+        made = seats.create(TableRequest(game=game.name, players=players, seed=4, options=short_options(game)))
+        token = next(seat["token"] for seat in made["seats"] if seat["token"])
+        for _ in range(4):
+            seen = await seats.position(token, 20.0, None, None)
+            if seen["your_turn"]:
+                await seats.move(token, MoveRequest(move=seen["view"]["legal"][0], turn=seen["turn"], wait=20.0))
+        table, _ = seats.tables.find(token)
+        moves, key, own = table.episode.moves, table.header.key, table.opponents[name].policy
+        seats.stop()
+        again = Episode(game, short_options(game), 4)
+        fresh = load_opponent(name, game).within(2.0)
+        for number, move in enumerate(moves):
+            if move.seat:
+                assert again.move_text(choose(fresh, again, key)()) == move.move, number
+            again.play(move.move)
+        assert isinstance(own, SearchPolicy) and (own.remembered.moves or game.planner is None)
+        assert len(moves) > 4
+
+    asyncio.run(played())
+
+
+def test_large_arrays_in_tuples_are_digested_whole() -> None:
+    array = np.zeros(5000)
+    changed = array.copy()
+    changed[2500] = 1
+    assert repr((array,)) == repr((changed,)) and _value((array,)) != _value((changed,))
+    assert _value((1, (2, 3))) != _value(((1, 2), 3))
+
+
+@pytest.mark.slow
+def test_any_number_of_processes_finds_the_same(game: Game) -> None:
+    """For every opponent that comes with the package."""
+    for name in opponent_names(game):
+        contest = Contest(game, (name, "greedy"), 3, tuple(short_options(game).items()))
+        pairs = 12 if searches_of(load_opponent(name, game)) else PAIRS
+        found = [join(list(play_contest(contest, pairs, processes))) for processes in (1, 2, 3)]
+        for other in found[1:]:
+            assert np.array_equal(found[0].margins, other.margins) and np.array_equal(found[0].wins, other.wins), name
+            assert np.array_equal(found[0].decisions, other.decisions), name
+            assert np.array_equal(found[0].tallies, other.tallies, equal_nan=True), name
+        print(f"{game.name}/{name}: {pairs} pairs, the same in 1, 2 and 3 processes", flush=True)
