@@ -127,7 +127,7 @@ def check_replaceable(folder: Path, own_files: OwnFiles) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder, found a file; not replaced")
     if folder.is_dir() and any(folder.iterdir()) and not own_files(folder):
-        raise ValueError(f"{folder}: is there already and was not written here; not replaced: take another name")
+        raise ValueError(f"{folder}: holds other things than what is written there; not replaced: take another name")
 
 
 def move_aside(path: Path) -> Path:

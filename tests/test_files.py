@@ -93,7 +93,7 @@ def test_only_what_was_written_here_is_replaced(tmp_path: Path) -> None:
     mine = tmp_path / "thesis"
     mine.mkdir()
     (mine / "chapter1").write_text("two years of work")
-    with pytest.raises(ValueError, match=r"was not written here; not replaced"):
+    with pytest.raises(ValueError, match=r"holds other things than what is written there; not replaced"):
         replace_folder(mine, {"a": b""}, own_files)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ValueError, match="expected a folder, found a file"):

@@ -292,6 +292,8 @@ def _load(
         shapes = KINDS[card.architecture].shapes(game, card.hidden)
     try:
         check_weights(tensors, shapes)
+        if not all(np.isfinite(tensor).all() for tensor in tensors.values()):
+            raise ValueError("weights: expected finite numbers")
     except ValueError as error:
         raise ValueError(f"{folder}: {WEIGHTS_FILE} does not hold the network of the card: {error}") from None
     results = golden.get(RESULTS[kind], np.zeros(()))

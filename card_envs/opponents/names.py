@@ -159,12 +159,19 @@ def parse(text: str) -> Name:
     if len(text) > LONGEST:
         raise ValueError(f"opponent {text!r:.80}: expected at most {LONGEST} characters, got {len(text)}")
     if text.startswith((".", "~")) or Path(text).is_absolute():
-        return Name(text, None, text, Folder(user_path(text)))
+        return Name(text, None, text, _folder(text))
     before, slash, after = text.partition("/")
     if slash and before in GAMES:
         return Name(text, before, after, _player(after) or Shipped(after))
     is_path = slash or os.sep in text
-    return Name(text, None, text, _player(text) or (Folder(user_path(text)) if is_path else Shipped(text)))
+    return Name(text, None, text, _player(text) or (_folder(text) if is_path else Shipped(text)))
+
+
+def _folder(text: str) -> Folder:
+    try:
+        return Folder(user_path(text))
+    except ValueError:  # nobody of that name has a home folder: no such opponent is told when it is built
+        return Folder(Path(text))
 
 
 def name_of_folder(folder: Path) -> str:

@@ -313,14 +313,14 @@ def hidden_sizes(weights: Weights) -> list[int]:
     return [np.size(weights.get(f"layer{i}.bias", ())) for i in range(layers - 1)]
 
 
-def check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Raise ValueError where stored weights have other names, shapes or types, or are not finite."""
+def check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]], what: str = "weights") -> None:
+    """Raise ValueError, naming them as `what`, where stored weights have other names, shapes or types."""
     found = {name: tensor.shape for name, tensor in weights.items()}
     if found != shapes:
         name = min((str(name) for name, _ in set(found.items()) ^ set(shapes.items())))
-        raise ValueError(f"weights: {name}: expected {shapes.get(name, 'none')}, got {found.get(name, 'none')}")
-    if not all(tensor.dtype in (np.float16, np.float32) and np.isfinite(tensor).all() for tensor in weights.values()):
-        raise ValueError("weights: expected finite float16 or float32")
+        raise ValueError(f"{what}: {name}: expected {shapes.get(name, 'none')}, got {found.get(name, 'none')}")
+    if not all(tensor.dtype in (np.float16, np.float32) for tensor in weights.values()):
+        raise ValueError(f"{what}: expected float16 or float32")
 
 
 def through(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -79,7 +79,7 @@ class ValueNetwork:
         hidden = hidden_sizes(weights)
         if len(hidden) != HIDDEN_LAYERS:
             raise ValueError(f"value network: expected {HIDDEN_LAYERS} hidden layers, got {len(hidden)}")
-        check_weights(weights, weight_shapes([game.rules.FULL_SIZE, *hidden, 1]))
+        check_weights(weights, weight_shapes([game.rules.FULL_SIZE, *hidden, 1]), "value network")
         self.weights = weights
         scale = input_scale(game.rules.FULL_FIELDS)
         padding = np.zeros((-len(scale) % 8, len(weights["layer0.bias"])), np.float32)

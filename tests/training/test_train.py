@@ -88,13 +88,9 @@ def test_a_folder_that_cannot_be_written_fails_before_training(tmp_path: Path, b
     (tmp_path / blocked).parent.mkdir(exist_ok=True)
     (tmp_path / blocked).write_text("in the way")
     result = CliRunner().invoke(app, arguments(runs, "decisions=100"))
-    if blocked == "runs":
-        assert result.exit_code == 2
-        assert "error:" in result.output and "runs" in result.output
-        assert (tmp_path / blocked).read_text() == "in the way"
-    else:  # a file of the run's name is moved aside like a folder
-        assert result.exit_code == 0, result.output
-        assert (runs / "tiny.1").read_text() == "in the way"
+    assert result.exit_code == 2
+    assert "error:" in result.output and "runs" in result.output
+    assert (tmp_path / blocked).read_text() == "in the way"
 
 
 @pytest.mark.parametrize(
