@@ -44,7 +44,7 @@ class Console(rich.console.Console):
 
 
 def _usable(size: str, least: int) -> bool:
-    """Whether something can be shown there; rich takes any digits, such as ², and any number, such as 0."""
+    """Return whether something can be shown there; rich takes any digits, such as ², and any number, such as 0."""
     return not size.isdigit() or (size.isdecimal() and len(size) < 6 and int(size) >= least)
 
 
@@ -149,7 +149,7 @@ def _lasting(stream: Any) -> Any:
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """What stands for letters that an encoding does not have."""
+    """Return plain letters for those that an encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     letters = unicodedata.normalize("NFKD", error.object[error.start : error.end].translate(PLAIN))

@@ -86,7 +86,7 @@ class Boom:
 
 
 class Gone(io.RawIOBase):
-    """A standard output that Ctrl-C is pressed at, for whoever should read it does not."""
+    """A standard output that nobody reads, so that Ctrl-C is pressed."""
 
     def writable(self) -> bool:
         return True

@@ -48,7 +48,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
 
 
 def own_files(folder: Path) -> list[str]:
-    """What the folders of these tests are made of."""
+    """List the files that the folders of these tests are made of."""
     return [name for name in ("a", "b") if (folder / name).is_file()]
 
 

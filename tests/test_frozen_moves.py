@@ -1,4 +1,4 @@
-"""What every shipped opponent plays, frozen: hashes of its moves at 300 positions of each game.
+"""The moves of every shipped opponent, frozen: hashes of its moves at 300 positions of each game.
 
 A change of how an opponent decides writes them again, `python -m tests.test_frozen_moves`, and says why. What
 networks give is frozen by the golden rows in their folders.

@@ -355,7 +355,7 @@ def test_what_is_checked_is_what_runs() -> None:
 
 
 def test_many_decisions_are_given_in_parts(game: Game) -> None:
-    """What a model costs is bounded for one part; the rows are the same."""
+    """The cost of a model is bounded for one part; the rows are the same."""
     policy = OnnxPolicy(game, to_onnx(network(game, ARCHITECTURES["afterstates"])))
     turn = turn_of_states(game, some(positions(game), 2 * MOST_ROWS + 1))
     logits = policy.logits_at(turn)

@@ -244,7 +244,7 @@ def test_names_do_not_depend_on_the_working_directory(
 
 
 def content(value: Any) -> Any:
-    """What an object is made of, to be compared with that of another."""
+    """Return the parts of an object, to be compared with those of another."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, Game):

@@ -1,4 +1,4 @@
-"""Who may ask the server, what it bears of those who ask badly, and that it tells all of them in the same form."""
+"""The server's door: which requests are refused, and that every reply has the promised form."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
 
 
 def test_behind_a_path(tmp_path: Path) -> None:
-    """Whether or not the web server before this one cuts the path off; the page asks beside itself."""
+    """With and without the web server in front cutting the path off; the page's addresses are relative."""
     with TestClient(make_app(seats_of(tmp_path), root_path="cards/")) as client:
         for before in ("", "/cards"):
             made = client.post(f"{before}/v1/tables", json={"game": TINY.name}).json()["seats"][0]

@@ -115,7 +115,7 @@ def test_tables_that_are_overwritten_are_no_longer_deleted(tmp_path: Path) -> No
 
 
 def test_folders_are_for_their_owner_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where the server makes one; where others may write into one that is there, its owner is told."""
+    """A folder that the server makes is private; if others may write into an existing one, it warns."""
     Tables(tmp_path / "new" / "tables", LIMITS).close()
     assert stat.S_IMODE((tmp_path / "new" / "tables").stat().st_mode) == 0o700
     (tmp_path / "open").mkdir()

@@ -73,7 +73,7 @@ def hostile() -> Iterator[None]:
 
 
 def opponents(game: Game, folder: Path) -> Iterator[Any]:
-    """What every opponent of quick answers, and a search, says."""
+    """Collect the answers of every quick opponent, and of a search."""
     turn = turn_of_states(game, some(positions(game), 64))
     env = CardEnv(game)
     env.reset(seed=3)
@@ -92,7 +92,7 @@ def opponents(game: Game, folder: Path) -> Iterator[Any]:
 
 
 def environments(game: Game, folder: Path) -> Iterator[Any]:
-    """What environments show, and what they write."""
+    """Collect what environments show and write."""
     env = CardEnv(game, render_mode="ansi", **short_options(game))
     env.reset(seed=5)
     for step in range(60):

@@ -1,4 +1,4 @@
-"""What Windows lacks is not needed: every module imports, and files are read and written, without POSIX's extras."""
+"""Nothing that Windows lacks is needed: every module imports, files are read and written, without POSIX's extras."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def with_parents(file: Path) -> Iterator[tuple[Any, list[ast.AST]]]:
 
 
 def unguarded(node: Any, around: list[ast.AST]) -> bool:
-    """Whether a node names what Windows lacks without asking first: `hasattr(os, "getuid")` in the same function."""
+    """Return whether a node names what Windows lacks without asking first, `hasattr(os, …)` in the same function."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         named = {name.name for name in node.names} if isinstance(node, ast.Import) else {node.module}
         return bool(named & set(LACKING)) and not any(isinstance(one, (ast.Try, ast.If, ast.With)) for one in around)
@@ -149,7 +149,7 @@ def unguarded(node: Any, around: list[ast.AST]) -> bool:
 
 
 def without_encoding(node: Any, around: list[ast.AST]) -> bool:
-    """Whether a node opens a file as text without naming the encoding: Windows would take its country's."""
+    """Return whether a node opens a file as text without naming the encoding: Windows would take its country's."""
     if not isinstance(node, ast.Call) or any(word.arg == "encoding" for word in node.keywords):
         return False
     called = ast.unparse(node.func)

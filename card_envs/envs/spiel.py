@@ -29,7 +29,7 @@ PREFIX = "card_envs_"
 
 
 class Draws:
-    """What the deals of a game are drawn from. A copy of a state shares it: else it would know the deals to come.
+    """The source of a game's deals. A copy of a state shares it: else it would know the deals to come.
 
     What is sent to another process goes on with deals of its own, for the same reason; the same ones each time.
     """

@@ -101,7 +101,7 @@ def messages(message: Any) -> Iterator[Any]:
 
 
 def _check_parts(data: bytes, descriptor: Any) -> None:
-    """Raises ValueError for a file of so many parts that reading them would fill memory, however small they are."""
+    """Raise ValueError for a file of too many parts: reading them would fill memory, however small they are."""
     left, waiting = MOST_PARTS, [(0, len(data), descriptor)]
     while waiting:
         at, end, kind = waiting.pop()
@@ -250,7 +250,7 @@ def _infer(
 def _evaluated(
     node: NodeProto, version: int, types: Mapping[str, TypeProto], known: Mapping[str, TensorProto]
 ) -> dict[str, TensorProto]:
-    """What a node of constants gives, as far as it is small: sizes may depend on it."""
+    """Compute what a node of constants gives, if it is small: sizes may depend on it."""
     import onnx
     from onnx.reference import ReferenceEvaluator
 

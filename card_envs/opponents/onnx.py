@@ -128,7 +128,7 @@ class OnnxPolicy(TrainedPolicy):
         return type(self), (self.game, self.model, self.sampled)
 
     def _check_cost(self, decisions: int, moves: int) -> None:
-        """Raises ValueError where a run for so many takes too much, or does not give a row for each decision."""
+        """Raise ValueError where a run of this size costs too much, or does not give a row for each decision."""
         if (decisions, moves) in self._affordable:
             return
         counts = dict.fromkeys(("observation", "action_mask"), decisions)
@@ -179,7 +179,7 @@ def _declared(entry: Any) -> tuple[str, list[int | str]]:
 
 
 def _session(model: bytes) -> Any:
-    """What runs a checked model, on one thread. Raises ValueError."""
+    """Return a session that runs a checked model on one thread. Raises ValueError."""
     try:
         import onnxruntime
     except ImportError:

@@ -89,7 +89,7 @@ def choose(opponent: Opponent, episode: Episode, key: int) -> Callable[[], int]:
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:
-    """What an opponent thinks of the legal moves; a search that would take longer looks at fewer worlds.
+    """Ask an opponent what it thinks of the legal moves; a search that would take longer looks at fewer worlds.
 
     Raises ValueError as `Opponent.evaluate` does.
     """

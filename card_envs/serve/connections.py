@@ -95,7 +95,7 @@ class Connection(H11Protocol):
             self._watch()
 
     def _is_too_long(self, data: bytes) -> bool:
-        """Whether the head of a request is, before anybody looks at it."""
+        """Return whether the head of a request exceeds its limit, before it is parsed."""
         if self.conn.their_state is not h11.IDLE:
             return False
         end = END_OF_HEAD.search(data)
@@ -118,7 +118,7 @@ class Connection(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being answered."""
+        """Return whether no request is being answered."""
         return bool(self._waits_for) or self.conn.their_state is h11.IDLE
 
     def _watch(self) -> None:
@@ -184,5 +184,5 @@ def bounded(limits: Limits) -> type[Connection]:
 
 
 def uvicorn_options(limits: Limits) -> dict[str, Any]:
-    """What uvicorn is to be told."""
+    """Return the options for uvicorn."""
     return {"http": bounded(limits), "h11_max_incomplete_event_size": limits.head, "ws": "none"}

@@ -83,7 +83,7 @@ class Door:
             scope["raw_path"] = self.root_path.encode() + scope.get("raw_path", b"")
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
-        """What is told to those who may not come in."""
+        """Return the reply to a request that is refused, or None."""
         method, headers = scope["method"], Headers(scope=scope)
         if "\0" in scope["path"]:  # which no file's name has
             return _told(404, Problem("unknown", "Not Found"))
@@ -96,7 +96,7 @@ class Door:
         return None
 
     def _is_foreign(self, headers: Headers, host: str) -> bool:
-        """Whether a page of another origin asks. Browsers say so, and other programs need not say anything."""
+        """Return whether a page of another origin asks. Browsers say so, and other programs need not say anything."""
         origins = [origin.lower() for origin in headers.getlist("origin")]
         if "*" in self.origins or (origins and all(origin in self.origins for origin in origins)):
             return False
@@ -119,7 +119,7 @@ def _place(origin: str) -> str:
 
 
 def is_known(host: str, hosts: Sequence[str]) -> bool:
-    """Whether a Host header names this server: a name, or `*.name` for all below it; `*` is any."""
+    """Return whether a Host header names this server: a name, or `*.name` for all below it; `*` is any."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
@@ -176,5 +176,5 @@ class Bodies:
 
 
 def _is_more(digits: str, most: int) -> bool:
-    """Whether a number, of however many digits, is more than another."""
+    """Return whether a number, of any number of digits, is more than another."""
     return len(digits.lstrip("0")) > 18 or int(digits[-18:]) > most

@@ -23,7 +23,7 @@ CLIENT: ContextVar[str] = ContextVar("client", default="")  # who asks, in the r
 
 
 def client_of(address: str) -> str:
-    """The client behind an address: in IPv6, whoever has one has 2^64 of them."""
+    """Return the client behind an address: in IPv6 a /64, since one client has 2^64 addresses."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -46,7 +46,7 @@ class Limits:
         streams: of events, open at the same time.
         streams_per_client, streams_per_table: of these.
         searches: threads for opponents that take their time.
-        waiting: requests for advice that wait for a thread; of more, whoever has most is turned away.
+        waiting: requests for advice that wait for a thread; beyond that, the client with the most is turned away.
         connections: that are open at the same time.
         connections_per_client: of these.
         head: bytes of a request's first line and headers.

@@ -274,7 +274,7 @@ class Seats:
 
 
 def _queue(table: SeatedTable) -> Queue:
-    """Where an opponent's search waits: tables where somebody waits for it don't queue behind those left alone."""
+    """Return the queue of an opponent's search: tables where somebody waits come before those left alone."""
     return table.client, "tables" if table.waiting or table.streams else "tables left alone", table.name
 
 

@@ -282,7 +282,7 @@ def _digest(token: str) -> str:
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a file is a table of ours: regular, with the line at its head that says how it was made."""
+    """Return whether a file is a table of ours: regular, with the line at its head that says how it was made."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return False
