@@ -66,10 +66,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test with a parameter `game` runs for all games, unless it names its own."""
+    """Every test with a parameter `game` runs for all games, unless it names its own.
+
+    Those marked `mechanics` test what is the same for all: by default on the smallest game, on the others as slow ones.
+    """
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "game" in metafunc.fixturenames and not any("game" in names for names in named):
-        metafunc.parametrize("game", games_under_test(), ids=lambda game: game.name)
+        games = games_under_test()
+        small = games if metafunc.definition.get_closest_marker("mechanics") is None else [TINY_GAME]
+        marks = {game.name: [] if game in small or len(games) == 1 else [pytest.mark.slow] for game in games}
+        metafunc.parametrize("game", [pytest.param(game, id=game.name, marks=marks[game.name]) for game in games])
 
 
 @pytest.hookimpl(optionalhook=True)

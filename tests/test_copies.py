@@ -26,6 +26,8 @@ from card_envs.opponents.policy import Opponent, Turn, turn_of_states
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import is_timed, play_randomly, positions, short_options, some
 
+pytestmark = pytest.mark.mechanics
+
 WAYS: dict[str, Callable[[Any], Any]] = {
     "sent": lambda one: pickle.loads(pickle.dumps(one)),
     "deep": copy.deepcopy,

@@ -34,6 +34,8 @@ from card_envs.opponents.policy import turn_of_states
 from card_envs.record import GameRecord
 from tests.conftest import positions, quick_opponents, short_options, some
 
+pytestmark = pytest.mark.mechanics
+
 
 @contextlib.contextmanager
 def hostile() -> Iterator[None]:

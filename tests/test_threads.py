@@ -23,6 +23,8 @@ from card_envs.opponents.policy import Turn
 from card_envs.opponents.scripted import ScriptedPolicy
 from tests.conftest import short_options
 
+pytestmark = pytest.mark.mechanics
+
 B = 512
 
 
