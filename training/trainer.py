@@ -295,16 +295,16 @@ class Trainer:
         if changed:
             was = ", ".join(f"{key} = {before[key]!r}" for key in changed)
             raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
-        before = len(facts["ranks"]), facts["tables"] or facts["settings"]["tables"]
-        now = self.ranks.count, self.config.tables
+        had = len(facts["ranks"]), facts["tables"] or facts["settings"]["tables"]
+        has = self.ranks.count, self.config.tables
         try:
-            self._go_on_from(arrays, facts, exactly=before == now)
+            self._go_on_from(arrays, facts, exactly=had == has)
         except ValueError as error:
             raise ValueError(f"{path}: no checkpoint of such a run: {error}; {checkpoint.way_out(path)}") from None
-        if before == now:
+        if had == has:
             return ""
-        had, have = (f"{count} x {tables} tables" for count, tables in (before, now))
-        return f"it had {had} in as many processes, now {have}: they are dealt again, so it is no longer bit-exact"
+        then, now = (f"{count} x {tables} tables" for count, tables in (had, has))
+        return f"it had {then} in as many processes, now {now}: they are dealt again, so it is no longer bit-exact"
 
     def _go_on_from(self, arrays: checkpoint.Arrays, facts: dict[str, Any], *, exactly: bool) -> None:
         self._take_networks(arrays)

@@ -38,9 +38,12 @@ def checked_net(game: Game, net: Net) -> Net:
     inputs = -(-game.rules.FULL_SIZE // 8) * 8
     sizes = np.shape(net.second) if np.ndim(net.second) == 2 else (1, 1)
     shapes = (inputs + 1, sizes[0] - 1), sizes, (sizes[1] + 1,)
-    for name, weights, shape in zip(Net._fields, net, shapes):
-        checked(f"value network: {name}", weights, shape, FLOAT32, written=False)
-    return net
+    return Net(
+        *(
+            checked(f"value network: {name}", weights, shape, FLOAT32, written=False)
+            for name, weights, shape in zip(Net._fields, net, shapes, strict=True)
+        )
+    )
 
 
 def value_of(full: Int8s, net: Net, layers: NDArray[np.float32]) -> float:
