@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from card_envs.engine.packing import Packing
     from card_envs.envs.replay import replay, verify
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.policy import Opponent, Policy, Turn
+    from card_envs.opponents.policy import Decisions, Opponent, Policy
     from card_envs.record import GameRecord
 
 # Imported when first used: they bring Numba along, which `import card_envs` leaves out.
@@ -32,14 +32,14 @@ _LAZY = {
     "load_opponent": "card_envs.opponents",
     "Opponent": "card_envs.opponents.policy",
     "Policy": "card_envs.opponents.policy",
-    "Turn": "card_envs.opponents.policy",
+    "Decisions": "card_envs.opponents.policy",
     "GameRecord": "card_envs.record",
     "replay": "card_envs.envs.replay",
     "verify": "card_envs.envs.replay",
 }
 
 __all__ = [
-    "GAMES", "BatchEnv", "Game", "GameRecord", "IllegalMove", "Opponent", "Packing", "Policy", "Turn", "get_game",
+    "GAMES", "BatchEnv", "Decisions", "Game", "GameRecord", "IllegalMove", "Opponent", "Packing", "Policy", "get_game",
     "load_opponent", "replay", "verify",
 ]  # fmt: skip
 

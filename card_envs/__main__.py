@@ -122,7 +122,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         about = f" ({game.title}): {rules.NUM_SEATS} seats, {rules.NUM_ACTIONS} actions, "
         about += f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
         console.print(Text.assemble((game.name, "bold"), about))
-        known = (f"{name} ({game.ladder[name]})" if name in game.ladder else name for name in opponent_names(game))
+        known = (f"{name} ({game.presets[name]})" if name in game.presets else name for name in opponent_names(game))
         console.print(f"  opponents: {', '.join(known)}")
         for option, field in described(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}")
@@ -212,7 +212,7 @@ def survey(
     """
     from card_envs.compare.command import described
     from card_envs.compare.report import show_figures, survey_sheet
-    from card_envs.compare.survey import Count, counts
+    from card_envs.compare.survey import Counted, counts
     from card_envs.compare.waiting import waiting
     from card_envs.opponents import load_opponent
 
@@ -221,7 +221,7 @@ def survey(
     game.validated(options)
     files.check_output(json_file)
     policies = {name: load_opponent(name, game, sampled=not best) for name in players or DEFAULT_PLAYERS}
-    found: dict[str, Count] = {}
+    found: dict[str, Counted] = {}
 
     def figures() -> dict[str, Any]:
         stopped = len(found) < len(policies) or any(count.episodes < episodes for count in found.values())
@@ -415,8 +415,8 @@ def export(
     """
     from card_envs.layout import model_page
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.network import TrainedPolicy
-    from card_envs.opponents.onnx import to_onnx
+    from card_envs.opponents.networks.onnx import to_onnx
+    from card_envs.opponents.networks.policies import TrainedPolicy
 
     notes = model.with_suffix(".md")
     for file in (model, notes):
@@ -439,9 +439,9 @@ def import_model(
 
     The folder's path is its name in every other command.
     """
-    from card_envs.opponents.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
     from card_envs.opponents.names import name_of_folder
-    from card_envs.opponents.onnx import model_file
+    from card_envs.opponents.networks.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
+    from card_envs.opponents.networks.onnx import model_file
 
     check_place(folder)
     save_model(folder, get_game(game_name), model_file(model, MAX_BYTES[MODEL_FILE]))

@@ -20,10 +20,10 @@ from card_envs.compare.contest import Contest
 from card_envs.compare.spread import begin_worker
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import SearchPolicy
 
 TABLES = 1024
@@ -82,11 +82,11 @@ def copy_rate(seconds: float) -> Rate:
 def batch_out_of_step(game: Game, num_tables: int, num_threads: int = 1) -> BatchEnv:
     """Tables at different stages, as in training: in lockstep the processor would foresee what comes next."""
     env = BatchEnv(game, num_tables, num_threads=num_threads)
-    playout = bind(kernels.random_playout, game)
+    playout = specialize(kernels.random_playout, game)
     streams = np.arange(num_tables, dtype=np.uint64)
     for table, decisions in enumerate(np.random.default_rng(0).integers(0, STAGES, num_tables).tolist()):
         playout(table, table + 1, env.states, streams, decisions)
-    env.look()
+    env.observe()
     return env
 
 
@@ -128,7 +128,7 @@ def search_rate(game: Game, seconds: float) -> Rate:
 
     def think() -> int:
         env.bot_playout("greedy", 5)
-        return search.search(turn_of_states(game, env.states), rng).moves
+        return search.search(decisions_at(game, env.states), rng).moves
 
     return rate(think, seconds)
 
@@ -231,7 +231,7 @@ def gpu_rates(game: Game, device: str, seconds: float) -> Iterator[tuple[str, fl
             return STEPS_BETWEEN_WAITS * env.num_tables
 
         env.random_playout(streams, STAGES)  # some tables end sooner than others: they are out of step
-        env.look()
+        env.observe()
         yield f"step, {num_tables:,} tables, M/s", rate(steps, seconds).clock / 1e6
 
     def random_playout() -> int:

@@ -423,7 +423,7 @@ def in_words(error: Exception) -> str:
     return ": ".join(str(part) for part in (error.filename, error.filename2, what) if part)
 
 
-def brief(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value for an error message, however large or deep it is."""
     try:
         return f"{value!r:.200}"

@@ -49,9 +49,9 @@ Stream: TypeAlias = UInt64s  # [1] where a random stream has got to
 Pack: TypeAlias = Int8s  # [PACK_SIZE] what is dealt
 Mask: TypeAlias = Int8s  # [A] 1 where an action is legal, else 0
 Obs: TypeAlias = Int8s  # [D] or [FULL_SIZE]
-Counts: TypeAlias = Int64s  # what `tally` counts: the entries of COUNTS one after the other
+Stats: TypeAlias = Int64s  # what `update_stats` counts: the entries of STATS one after the other
 
-ROOM = 64  # states that `improve_world` gets
+SCRATCH_STATES = 64  # states that `refine_world` gets
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -70,16 +70,16 @@ class Field(NamedTuple):
     meaning: str = ""
 
 
-class Count(NamedTuple):
-    """What `tally` counts, in one entry or in one for each of several cases."""
+class Stat(NamedTuple):
+    """What `update_stats` counts, in one entry or in one for each of several cases."""
 
     name: str
     size: int = 1
     meaning: str = ""
 
 
-class Ratio(NamedTuple):
-    """A figure of a policy beside its score, shown by comparisons and surveys: one count of `tally` for each `per`."""
+class Rate(NamedTuple):
+    """A figure of a policy beside its score, shown by comparisons and surveys: one stat for each `per`."""
 
     row: str  # "bid 3"
     column: str  # "made"
@@ -95,7 +95,7 @@ class Offsets(Protocol):
     def __getattr__(self, name: str) -> int: ...
 
 
-def offsets(fields: Sequence[Field | Count]) -> Offsets:
+def offsets(fields: Sequence[Field | Stat]) -> Offsets:
     """A named tuple of where each field starts: `AT = offsets(FULL_FIELDS)`, then `obs[AT.hand + card]`.
 
     To Numba it is a constant, folded into machine code.
@@ -107,7 +107,7 @@ def offsets(fields: Sequence[Field | Count]) -> Offsets:
     return starts
 
 
-def total(fields: Sequence[Field | Count]) -> int:
+def total(fields: Sequence[Field | Stat]) -> int:
     """How many entries some fields have together."""
     return sum(field.size for field in fields)
 
@@ -155,7 +155,7 @@ class Rules(Protocol):
     NUM_SEATS: int
     ACTION_FIELDS: tuple[Field, ...]  # the ranges of action ids
     NUM_ACTIONS: int
-    PACK_SIZE: int  # entries of the array that `arrange` takes
+    PACK_SIZE: int  # entries of the array that `set_deal` takes
     OBS_FIELDS: tuple[Field, ...]
     FULL_FIELDS: tuple[Field, ...]  # those of the observation, then what only the full state has
     OBS_SIZE: int
@@ -172,7 +172,7 @@ class Rules(Protocol):
         by their numbers: then a deal does not depend on how earlier ones were played.
         """
 
-    def arrange(self, state: State, pack: Pack) -> None:
+    def set_deal(self, state: State, pack: Pack) -> None:
         """Deal from a given pack, `int8 [PACK_SIZE]`, which stays the caller's; else as `deal`."""
 
     def legal(self, state: State, mask: Mask) -> int:
@@ -196,14 +196,14 @@ class Rules(Protocol):
     def observe_all(self, state: State, seat: int, obs: Obs) -> None:
         """Write the full state seen from a seat into `int8 [FULL_SIZE]`: for critics only."""
 
-    def redeal_hidden(self, state: State, seat: int, stream: Stream) -> None:
+    def determinize(self, state: State, seat: int, stream: Stream) -> None:
         """Draw everything that a seat can't know anew, uniformly among all that fits what it knows.
 
         The result depends on that knowledge and the stream alone, to the last field; the engine gives the state a new
         `rng`.
         """
 
-    def standing(self, state: State, seat: int) -> int:
+    def score_margin(self, state: State, seat: int) -> int:
         """How far a seat's side is ahead in the episode, in points; in a game for one, how far it has come.
 
         Search compares moves by what this is at the end of the deal; it does not depend on the option `reward`.
@@ -214,11 +214,11 @@ class OptionalRules(Protocol):
     """What a `rules.py` may leave out."""
 
     SIDES: tuple[int, ...]  # by seat, from 0: equal ones win and lose together; default: everybody plays alone
-    COUNTS: tuple[Count, ...]  # what `tally` counts; default: nothing
+    STATS: tuple[Stat, ...]  # what `update_stats` counts; default: nothing
     ALL_SEE_ALIKE: bool  # whether every seat knows the same cards at any time; default: in games of one seat
 
-    def tally(self, state: State, seat: int, counts: Counts) -> None:
-        """Add what a deal that has just ended was like for a seat to the `int64` entries of COUNTS.
+    def update_stats(self, state: State, seat: int, counts: Stats) -> None:
+        """Add what a deal that has just ended was like for a seat to the `int64` entries of STATS.
 
         Called for each seat at the end of each deal, before the next.
         """
@@ -244,20 +244,20 @@ class Bot(Protocol):
 class OptionalBot(Protocol):
     """What a `bot.py` may leave out."""
 
-    LADDER: dict[str, str]  # opponents' names that stand for others, such as {"strong": "search-64"}; default: none
+    PRESETS: dict[str, str]  # opponents' names that stand for others, such as {"strong": "search-64"}; default: none
 
-    def plausibility(self, state: State, seat: int) -> float:
+    def likelihood(self, state: State, seat: int) -> float:
         """How well the cards that a seat can't see explain what the others did: above 0, at most 1, the default.
 
         Search keeps a world with this probability; the others are taken to play much like `greedy`. It may write to
         the state, and leaves it as it was.
         """
 
-    def improve_world(self, states: States, seat: int, steps: int, stream: Stream) -> None:
+    def refine_world(self, states: States, seat: int, steps: int, stream: Stream) -> None:
         """Change what a seat can't see in states[0], in so many steps of a Markov chain (Metropolis et al. 1953).
 
-        In the long run worlds come up in proportion to `plausibility`, and never one that is impossible; like
-        `redeal_hidden` it leaves nothing of the true cards. `states` has ROOM entries: the others are room to work in.
+        In the long run worlds come up in proportion to `likelihood`, and never one that is impossible; like
+        `determinize` it leaves nothing of the true cards. `states` has SCRATCH_STATES entries; the others are scratch.
         Default: nothing changes.
         """
 
@@ -276,13 +276,13 @@ class View(Protocol):
         """The action of a text in that notation, legal or not. Raises ValueError if it is none."""
 
     def parse_deal(self, state: State, deal: object) -> list[Pack]:
-        """The packs of a custom deal, whatever JSON it is, for `arrange`.
+        """The packs of a custom deal, whatever JSON it is, for `set_deal`.
 
         Raises ValueError that begins with the place in the deal that is wrong: `deal.packs[0]: …`.
         """
 
     def dealt_pack(self, state: State) -> Pack:
-        """The pack of the deal on the table, or of a world drawn anew, for `arrange`."""
+        """The pack of the deal on the table, or of a world drawn anew, for `set_deal`."""
 
     def deal_text(self, packs: list[Pack]) -> dict[str, Any]:
         """Packs as a custom deal, ready for JSON: the reverse of `parse_deal`."""
@@ -319,7 +319,7 @@ class View(Protocol):
 class OptionalView(Protocol):
     """What a `view.py` may leave out."""
 
-    RATIOS: tuple[Ratio, ...]  # what is shown of the counts of `tally`; default: nothing
+    RATES: tuple[Rate, ...]  # what is shown of the counts of `update_stats`; default: nothing
     PHASES: dict[str, range]  # kinds of decisions by the actions that are legal there; default: there is only one kind
 
     def num_deals(self, state: State) -> int:
@@ -379,34 +379,34 @@ class Planner(Protocol):
     PLAYOUT_SHARE: float  # of a search's results that comes from `greedy`'s play from there to the end
 
     def new_scratch(self, most: int) -> Any:
-        """What one thread plans with, for so many positions; `marks` is among its attributes."""
+        """What one thread plans with, for so many positions; `features` is among its attributes."""
 
-    def enter(self, state: State, seat: int, scratch: Any) -> None:
+    def load(self, state: State, seat: int, scratch: Any) -> None:
         """Enter a State as position 0, with its hidden cards as they lie; it will be worth something to `seat`."""
 
-    def reach(self, scratch: Any, most: int, longest: int) -> int:
+    def expand(self, scratch: Any, most: int, longest: int) -> int:
         """Enter what the seat, which is to move, can reach before something hidden shows or others are to move.
 
         By at most `longest` moves; at most so many, or, where nothing will show any more, as many as there is room for.
         Returns how many positions there are then.
         """
 
-    def may_show(self, scratch: Any, k: int) -> bool:
+    def is_chance_next(self, scratch: Any, k: int) -> bool:
         """Whether the marks of position k say what it is worth."""
 
-    def is_final(self, scratch: Any, k: int) -> bool:
+    def is_terminal(self, scratch: Any, k: int) -> bool:
         """Whether nothing hidden can show any more, so that its points are what it is worth."""
 
-    def points(self, scratch: Any, k: int) -> float:
-        """The `standing` of the seat at a final position."""
+    def final_margin(self, scratch: Any, k: int) -> float:
+        """The `score_margin` of the seat at a final position."""
 
-    def mark(self, scratch: Any, k: int) -> int:
-        """Write which weights count for a position into `scratch.marks` and return how many do.
+    def active_features(self, scratch: Any, k: int) -> int:
+        """Write which weights count for a position into `scratch.features` and return how many do.
 
         They depend on nothing that is hidden there.
         """
 
-    def way(self, scratch: Any, k: int, line: Any) -> int:
+    def path_to(self, scratch: Any, k: int, line: Any) -> int:
         """Write the moves to a position, as far as there is room, and on to where something shows or others move.
 
         Returns how many they are.
@@ -510,38 +510,38 @@ class Game:
         return alike
 
     @property
-    def ladder(self) -> dict[str, str]:
+    def presets(self) -> dict[str, str]:
         """Opponents' names that stand for others, such as `strong`, from `bot.py`; empty where there are none."""
-        ladder: dict[str, str] = getattr(self.bot, "LADDER", {})
-        return ladder
+        presets: dict[str, str] = getattr(self.bot, "PRESETS", {})
+        return presets
 
     @property
-    def counts(self) -> tuple[Count, ...]:
-        """What the game's `tally` counts."""
-        counts: tuple[Count, ...] = getattr(self.rules, "COUNTS", ())
-        return counts
+    def stats(self) -> tuple[Stat, ...]:
+        """What the game's `update_stats` counts."""
+        stats: tuple[Stat, ...] = getattr(self.rules, "STATS", ())
+        return stats
 
     @property
-    def num_counts(self) -> int:
-        """How many entries `tally` adds to."""
-        return total(self.counts)
+    def num_stats(self) -> int:
+        """How many entries `update_stats` adds to."""
+        return total(self.stats)
 
     @property
-    def ratios(self) -> tuple[Ratio, ...]:
-        """What comparisons show of the counts of `tally`."""
-        ratios: tuple[Ratio, ...] = getattr(self.view, "RATIOS", ())
-        return ratios
+    def rates(self) -> tuple[Rate, ...]:
+        """What comparisons show of the counts of `update_stats`."""
+        rates: tuple[Rate, ...] = getattr(self.view, "RATES", ())
+        return rates
 
     @cached_property
-    def ratio_entries(self) -> Int64s:
-        """[R, 2] where `tally` counts what each ratio divides, and what it divides by."""
-        start = offsets(self.counts)
-        several = {count.name for count in self.counts if count.size > 1}
+    def rate_entries(self) -> Int64s:
+        """[R, 2] where `update_stats` counts what each ratio divides, and what it divides by."""
+        start = offsets(self.stats)
+        several = {count.name for count in self.stats if count.size > 1}
 
         def entry(name: str, case: int) -> int:
             return int(getattr(start, name)) + (case if name in several else 0)
 
-        pairs = [(entry(ratio.counted, ratio.entry), entry(ratio.per, ratio.entry)) for ratio in self.ratios]
+        pairs = [(entry(rate.counted, rate.entry), entry(rate.per, rate.entry)) for rate in self.rates]
         return np.array(pairs, np.int64).reshape(-1, 2)
 
     def num_deals(self, state: State) -> int:
@@ -568,40 +568,48 @@ class Game:
 # The compiled functions, for loops to name
 
 
+MODULE_OF: dict[Callable[..., Any], str] = {}  # which module of a game has each: the attribute of `Game`
+
+
 def _stub(function: Callable[Concatenate[Any, Parameters], Result]) -> Callable[Parameters, Result]:
-    """A plain function with the name and the type of one of a game, for `bind` to replace."""
+    """A plain function with the name and the type of one of a game, for `specialize` to replace."""
 
     @wraps(function)
     def unbound(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
         raise NotImplementedError(f"{function.__name__}: the loop that calls it is not bound to a game")
 
+    protocol = function.__qualname__.partition(".")[0]
+    MODULE_OF[unbound] = protocol.removeprefix("Optional").lower()
     return unbound
 
 
 deal = _stub(Rules.deal)
-arrange = _stub(Rules.arrange)
+set_deal = _stub(Rules.set_deal)
 legal = _stub(Rules.legal)
 play = _stub(Rules.play)
 random_move = _stub(Rules.random_move)
 observe = _stub(Rules.observe)
 observe_all = _stub(Rules.observe_all)
-redeal_hidden = _stub(Rules.redeal_hidden)
-standing = _stub(Rules.standing)
-tally = _stub(OptionalRules.tally)
+determinize = _stub(Rules.determinize)
+score_margin = _stub(Rules.score_margin)
+update_stats = _stub(OptionalRules.update_stats)
 reveals = _stub(OptionalRules.reveals)
 trivial = _stub(Bot.trivial)
 greedy = _stub(Bot.greedy)
-plausibility = _stub(OptionalBot.plausibility)
-improve_world = _stub(OptionalBot.improve_world)
-enter = _stub(Planner.enter)
-reach = _stub(Planner.reach)
-may_show = _stub(Planner.may_show)
-is_final = _stub(Planner.is_final)
-points = _stub(Planner.points)
-mark = _stub(Planner.mark)
-way = _stub(Planner.way)
+likelihood = _stub(OptionalBot.likelihood)
+refine_world = _stub(OptionalBot.refine_world)
+load = _stub(Planner.load)
+expand = _stub(Planner.expand)
+is_chance_next = _stub(Planner.is_chance_next)
+is_terminal = _stub(Planner.is_terminal)
+final_margin = _stub(Planner.final_margin)
+active_features = _stub(Planner.active_features)
+path_to = _stub(Planner.path_to)
 
 
 def bot_move(state: State) -> int:
     """The move of the one of the two bots that a loop is bound to."""
     raise NotImplementedError("bot_move: the loop that calls it is not bound to a bot")
+
+
+MODULE_OF[bot_move] = "bot"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from card_envs.game import Field, Game
-from card_envs.opponents import onnx
-from card_envs.opponents.afterstates import move_fields
+from card_envs.opponents.networks import onnx
+from card_envs.opponents.networks.afterstates import move_fields
 
 HEAD = "| name | size | low | high | meaning |\n| --- | --- | --- | --- | --- |\n"
 

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
-from card_envs.files import brief
+from card_envs.files import short_repr
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -78,7 +78,7 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
         return adapter(declared).validate_python(dict(given))
     except ValidationError as error:
         problems = "; ".join(  # half a character in a name has no place
-            f"{next(iter(problem['loc']), 'name')}={brief(problem['input'])}: {problem['msg']}"
+            f"{next(iter(problem['loc']), 'name')}={short_repr(problem['input'])}: {problem['msg']}"
             for problem in error.errors()[:2]
         )
         known = "; ".join(f"{name}: {field.description}" for name, field in described(declared).items())

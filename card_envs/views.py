@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from card_envs.engine.buffers import whole_number as whole_number  # for the views of games
+from card_envs.engine.buffers import check_int as check_int  # for the views of games
 from card_envs.engine.table import Table
-from card_envs.files import brief
+from card_envs.files import short_repr
 from card_envs.game import Game, State
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -79,7 +79,7 @@ def deal_keys(deal: object, required: str, *optional: str, example: str, where: 
 def read(model: type[Model], given: object) -> Model:
     """A view, or the options in it, as a model."""
     if not isinstance(given, dict):
-        raise ValueError(f"view: expected a dict, got {brief(given):.80}")
+        raise ValueError(f"view: expected a dict, got {short_repr(given):.80}")
     _check_size(given, ())
     try:
         return model.model_validate(given)
@@ -135,7 +135,7 @@ def settled(table: Table, given: dict[str, Any], sets: Collection[str] = ("legal
     """
     if not table.legal().any():
         raise ValueError("view: no decision is due; a view to build on shows a decision")
-    table.redeal_hidden(given["seat"], 0)
+    table.determinize(given["seat"], 0)
     _check_same(given, table.game.view.view(table.state, given["seat"]), sets, ())
     return table.state
 
@@ -152,4 +152,4 @@ def _check_same(given: Any, made: Any, sets: Collection[str], path: tuple[str, .
             _check_same(given[number], value, sets, (*path, str(number)))
     elif path[-1] not in sets or sorted(given) != sorted(made):
         where = ".".join(path)
-        raise ValueError(f"view: {where}: got {brief(given)}, but the rest of the view makes it {made!r}")
+        raise ValueError(f"view: {where}: got {short_repr(given)}, but the rest of the view makes it {made!r}")

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import card_envs
-from card_envs.opponents.onnx import module_to_onnx
+from card_envs.opponents.networks.onnx import module_to_onnx
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))

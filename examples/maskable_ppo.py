@@ -13,7 +13,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import card_envs
-from card_envs.opponents.onnx import module_to_onnx
+from card_envs.opponents.networks.onnx import module_to_onnx
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -146,8 +146,8 @@ def mixed_batch(game: Game, num_tables: int, seed: int, options: tuple[Options, 
     env = BatchEnv(game, num_tables, seed)
     for i in range(num_tables):
         env.states[i] = game.rules.new_state(game.validated(sets[i % len(sets)]))
-    bind(kernels.reset_tables, game)(0, num_tables, env.states, table_keys(seed, np.arange(num_tables)))
-    env.look()
+    specialize(kernels.reset_tables, game)(0, num_tables, env.states, table_keys(seed, np.arange(num_tables)))
+    env.observe()
     return env
 
 
@@ -189,20 +189,20 @@ class CompiledRules(NamedTuple):
     """A game's rules on table `i` of an array of States."""
 
     deal: Callable[[NDArray[Any], int], None]
-    arrange: Callable[[NDArray[Any], int, NDArray[np.int8]], None]  # from this pack
+    set_deal: Callable[[NDArray[Any], int, NDArray[np.int8]], None]  # from this pack
     legal: Callable[[NDArray[Any], int, NDArray[np.int8]], int]  # writes the mask
     play: Callable[[NDArray[Any], int, int], None]  # this action
 
 
 @cache
 def rules_of(game: Game) -> CompiledRules:
-    return CompiledRules(*(bind(getattr(kernels, f"{name}_table"), game) for name in CompiledRules._fields))
+    return CompiledRules(*(specialize(getattr(kernels, f"{name}_table"), game) for name in CompiledRules._fields))
 
 
 def random_moves(game: Game, states: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np.int32]:
     """[n] what `random_move` draws; the streams [n] move on."""
     moves = np.zeros(len(states), np.int32)
-    bind(kernels.random_moves, game)(0, len(states), states, streams, moves)
+    specialize(kernels.random_moves, game)(0, len(states), states, streams, moves)
     return moves
 
 
@@ -213,13 +213,13 @@ def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
 
 def quick_opponents(game: Game) -> list[str]:
     """The game's opponents but for those that search; these have tests of their own."""
-    plain = ((name, game.ladder.get(name, name)) for name in opponent_names(game))
+    plain = ((name, game.presets.get(name, name)) for name in opponent_names(game))
     return [name for name, meant in plain if not any(kind in meant for kind in KINDS)]
 
 
 def is_timed(game: Game, name: str) -> bool:
     """Whether an opponent takes its time, so that it does not repeat exactly."""
-    return game.ladder.get(name, name).endswith("ms")
+    return game.presets.get(name, name).endswith("ms")
 
 
 def some(states: NDArray[Any], number: int, seed: int = 0) -> NDArray[Any]:
@@ -232,13 +232,13 @@ def redealt(game: Game, states: NDArray[Any], seats: NDArray[np.int8], seed: int
     """Copies in which what each seat can't know is drawn anew."""
     worlds: NDArray[Any] = states.copy()
     keys = np.random.default_rng(seed).integers(0, 1 << 64, len(worlds), np.uint64)
-    bind(kernels.redeal_tables, game)(0, len(worlds), worlds, seats, keys)
+    specialize(kernels.determinize_tables, game)(0, len(worlds), worlds, seats, keys)
     return worlds
 
 
 def observed(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.int8]:
     """[n, D] what each of these seats sees."""
-    observe = bind(kernels.observe_table, game)
+    observe = specialize(kernels.observe_table, game)
     obs = np.full((len(states), game.rules.OBS_SIZE), 99, np.int8)
     for i, seat in enumerate(seats.tolist()):
         observe(states, i, seat, obs[i])
@@ -248,7 +248,7 @@ def observed(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArr
 def observed_in_full(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.int8]:
     """[n, FULL_SIZE] the full states seen from these seats."""
     full = np.full((len(states), game.rules.FULL_SIZE), 99, np.int8)
-    bind(kernels.observe_all_tables, game)(0, len(states), states, seats, full)
+    specialize(kernels.observe_all_tables, game)(0, len(states), states, seats, full)
     return full
 
 
@@ -256,7 +256,7 @@ def bots_moves(game: Game, states: NDArray[Any]) -> NDArray[np.int32]:
     """[2, n] what `trivial` and `greedy` play."""
     moves = np.zeros((2, len(states)), np.int32)
     for bot, row in zip(("trivial", "greedy"), moves):
-        bind(kernels.bot_actions, game, bot)(0, len(states), states, row)
+        specialize(kernels.bot_actions, game, bot)(0, len(states), states, row)
     return moves
 
 

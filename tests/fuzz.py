@@ -33,7 +33,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
-from card_envs.opponents.folder import CARD_FILE, WEIGHTS_FILE
+from card_envs.opponents.networks.folder import CARD_FILE, WEIGHTS_FILE
 from card_envs.options import described
 from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import field_bytes, play_randomly

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.dealing import draw_world
 from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
-from card_envs.opponents.afterstates import (
+from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach, sight
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, line_scores
+from card_envs.opponents.networks.afterstates import (
     CARDS_AHEAD,
     MOST_AHEAD,
     MOST_SETTLING,
@@ -23,10 +25,8 @@ from card_envs.opponents.afterstates import (
     move_fields,
     move_scale,
 )
-from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach, sight
-from card_envs.opponents.mover import Mover, line_scores
-from card_envs.opponents.network import ILLEGAL, AfterstatePolicy, SettledPolicy
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.networks.policies import ILLEGAL, AfterstatePolicy, LookaheadPolicy
+from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, redealt, some
 
 
@@ -65,11 +65,11 @@ def play_each(
 def played(game: Game, states: NDArray[Any], after: Afterstates) -> NDArray[np.float32]:
     """[R, M] the rows as they would be in these very states, and [R] whether each move may show a hidden card."""
     rules, decision = game.rules, decision_of(after)
-    before = turn_of_states(game, states)
+    before = decisions_at(game, states)
     n, size = len(decision), rules.OBS_SIZE
     obs, mask = np.zeros((n, size), np.int8), np.zeros((n, rules.NUM_ACTIONS), np.int8)
     flags = np.zeros((n, 3), np.bool_)
-    bind(play_each, game)(0, n, states[decision], after.action, before.seat[decision], obs, mask, flags)
+    specialize(play_each, game)(0, n, states[decision], after.action, before.seat[decision], obs, mask, flags)
     changes = (obs.astype(np.float32) - before.obs[decision]) * move_scale(rules)[:size]
     own = after.action == before.bot_moves("greedy")[decision]
     moves = np.eye(rules.NUM_ACTIONS, dtype=np.float32)[after.action]
@@ -108,16 +108,16 @@ def play_far(first: int, last: int, states: Any, actions: Any, seats: Any, by_al
         observe(states[i], seats[i], obs[i])
 
 
-def test_settled_moves_lead_where_greedy_would(game: Game) -> None:
+def test_lookahead_moves_lead_where_greedy_would(game: Game) -> None:
     states = some(positions(game), 300, seed=8)
-    turn = turn_of_states(game, states)
-    decision, action = np.nonzero(turn.mask)
+    decisions = decisions_at(game, states)
+    decision, action = np.nonzero(decisions.mask)
     by_all, size = game.all_see_alike, game.rules.OBS_SIZE
     obs, (shows, ends) = np.zeros((len(action), size), np.int8), np.zeros((2, len(action)), np.bool_)
-    seats = turn.seat[decision]
-    loop = bind(play_on, game, "greedy")
+    seats = decisions.seat[decision]
+    loop = specialize(play_on, game, "greedy")
     loop(0, len(action), states[decision], action, seats, by_all, obs, shows, ends)
-    others = action != turn.bot_moves("greedy")[decision]
+    others = action != decisions.bot_moves("greedy")[decision]
     alike = np.zeros(len(action), np.bool_)
     reached = set()
     for row in np.lexsort((action, others, decision)):  # the own move before all others
@@ -125,7 +125,7 @@ def test_settled_moves_lead_where_greedy_would(game: Game) -> None:
         alike[row] = place in reached and not shows[row]
         if not shows[row]:
             reached.add(place)
-    after = turn.afterstates(settled=True)
+    after = decisions.afterstates(lookahead=True)
     left, action = decision[~alike], action[~alike]
     np.testing.assert_array_equal(np.stack([decision_of(after), after.action]), np.stack([left, action]))
     found = dense(game, after)
@@ -143,8 +143,8 @@ def test_settled_moves_lead_where_greedy_would(game: Game) -> None:
     for seed in range(40):
         seen = np.zeros((len(action), size), np.int8)
         drawn = redealt(game, states, states["seat"].copy(), seed)[left]
-        bind(play_far, game, "greedy")(0, len(action), drawn, action, seats[~alike], by_all, seen)
-        worlds.append((seen.astype(np.float32) - turn.obs[left]) * move_scale(game.rules)[:size])
+        specialize(play_far, game, "greedy")(0, len(action), drawn, action, seats[~alike], by_all, seen)
+        worlds.append((seen.astype(np.float32) - decisions.obs[left]) * move_scale(game.rules)[:size])
     mean, spread, width = np.mean(worlds, axis=0), np.std(worlds, axis=0), np.ptp(worlds, axis=0)
     agreed = np.isclose(found[:, :size], mean, atol=1e-6)[(width == 0) & ~alone[:, None]]
     assert agreed.mean() > 0.98  # 40 worlds don't show what is rare
@@ -153,7 +153,7 @@ def test_settled_moves_lead_where_greedy_would(game: Game) -> None:
     off = (off**2).sum(axis=1)[open_ones.any(axis=1)] / open_ones.sum(axis=1)[open_ones.any(axis=1)]
     assert np.median(off) == pytest.approx(1 / WORLDS_AHEAD + 1 / 40, rel=0.3)
     # Where the deal is over before a hidden card shows, nothing is drawn.
-    certain = (obs.astype(np.float32) - turn.obs[decision]) * move_scale(game.rules)[:size]
+    certain = (obs.astype(np.float32) - decisions.obs[decision]) * move_scale(game.rules)[:size]
     np.testing.assert_array_equal(found[over, :size], certain[~alike][over])
 
 
@@ -167,27 +167,29 @@ def draw_six(first: int, last: int, states: Any, obs: Any, key: Any, worlds: Any
             worlds[i, k] = world
 
 
-def reading(game: Game, weights: NDArray[np.float32]) -> Mover:
+def reading(game: Game, weights: NDArray[np.float32]) -> AfterstateNetwork:
     """A network whose score is 64 and the product of these weights [M] with what a move changes."""
     seen = np.zeros((game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, 1), np.float32)
     none, one = np.zeros(1, np.float32), np.ones(1, np.float32)
-    return Mover(seen, weights[:, None].copy(), 64 * one, one[:, None].copy(), none, one, np.zeros(2, np.float32))
+    return AfterstateNetwork(
+        seen, weights[:, None].copy(), 64 * one, one[:, None].copy(), none, one, np.zeros(2, np.float32)
+    )
 
 
 def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
     rules, by_all, size = game.rules, game.all_see_alike, game.rules.OBS_SIZE
     weights = np.random.default_rng(1).normal(0, 0.1, total(move_fields(rules))).astype(np.float32)
     states = some(positions(game), 25, seed=11)
-    turn = turn_of_states(game, states)
+    decisions = decisions_at(game, states)
     room = 2 * rules.NUM_ACTIONS
     lines, live = np.zeros((len(states), room, LONGEST), np.int16), np.zeros((len(states), room), np.int8)
-    own, reach = turn.bot_moves("greedy"), new_reach(game, room)
-    bind(find_lines, game, "greedy")(0, len(states), states, own, turn.mask, True, reach, lines, live)
+    own, reach = decisions.bot_moves("greedy"), new_reach(game, room)
+    specialize(find_lines, game, "greedy")(0, len(states), states, own, decisions.mask, True, reach, lines, live)
     numbers = live.sum(axis=1)
     scores = line_scores(game, states, lines, live, reading(game, weights))
     worlds = np.zeros((len(states), WORLDS_AHEAD), rules.STATE)
-    padded = np.pad(turn.obs, ((0, 0), (0, -size % 8)))
-    bind(draw_six, game)(0, len(states), states.copy(), padded, np.zeros(1, np.uint64), worlds)
+    padded = np.pad(decisions.obs, ((0, 0), (0, -size % 8)))
+    specialize(draw_six, game)(0, len(states), states.copy(), padded, np.zeros(1, np.uint64), worlds)
     lengths = np.zeros(LONGEST + 1, np.int64)
     for i, number in enumerate(numbers):
         reached: set[bytes] = set()
@@ -200,8 +202,8 @@ def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
                     table.play(move)
             at = np.concatenate([table.states for table in there])
             moves, seats = np.full(len(at), last), np.repeat(seat, len(at))
-            settled, obs, shows, ends = at[:1].copy(), np.zeros((1, size), np.int8), *np.zeros((2, 1), np.bool_)
-            bind(play_on, game, "greedy")(0, 1, settled, moves, seats, by_all, obs, shows, ends)
+            lookahead, obs, shows, ends = at[:1].copy(), np.zeros((1, size), np.int8), *np.zeros((2, 1), np.bool_)
+            specialize(play_on, game, "greedy")(0, 1, lookahead, moves, seats, by_all, obs, shows, ends)
             alike = not shows[0] and obs.tobytes() in reached
             assert live[i, c] == (not alike)
             if alike:
@@ -214,9 +216,9 @@ def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
             over = ends[0] and not shows[0]
             if not over:
                 obs = np.zeros((WORLDS_AHEAD, size), np.int8)
-                bind(play_far, game, "greedy")(0, WORLDS_AHEAD, at[1:], moves, seats, by_all, obs)
-            row[:size] = (obs - turn.obs[i].astype(np.float64)).mean(axis=0) * move_scale(rules)[:size]
-            row[-3:] = shows[0] or (not over and settled["seat"][0] == seat[0]), over, c == 0
+                specialize(play_far, game, "greedy")(0, WORLDS_AHEAD, at[1:], moves, seats, by_all, obs)
+            row[:size] = (obs - decisions.obs[i].astype(np.float64)).mean(axis=0) * move_scale(rules)[:size]
+            row[-3:] = shows[0] or (not over and lookahead["seat"][0] == seat[0]), over, c == 0
             assert scores[i, c] == pytest.approx(64 + row @ weights, abs=1e-3)
             lengths[len(before) + 1] += 1
     assert lengths.sum() > 60
@@ -226,12 +228,12 @@ def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
 
 def test_a_line_of_one_move_scores_as_the_move(game: Game) -> None:
     states = some(positions(game), 60, seed=12)
-    turn = turn_of_states(game, states)
-    policy = random_policy(game, SettledPolicy, [16, 8])
+    decisions = decisions_at(game, states)
+    policy = random_policy(game, LookaheadPolicy, [16, 8])
     assert policy.mover is not None
-    logits = policy.logits_at(turn)
-    for i, mask in enumerate(turn.mask):
-        own = turn.at(np.array([i])).bot_moves("greedy")[0]
+    logits = policy.logits_at(decisions)
+    for i, mask in enumerate(decisions.mask):
+        own = decisions.at(np.array([i])).bot_moves("greedy")[0]
         moves = np.array([own, *(move for move in np.flatnonzero(mask) if move != own)])
         live = np.ones((1, len(moves)), np.int8)
         scores = line_scores(game, states[i : i + 1], moves.astype(np.int16)[None, :, None], live, policy.mover)
@@ -243,18 +245,18 @@ def test_a_line_of_one_move_scores_as_the_move(game: Game) -> None:
 
 def test_moves_change_what_they_say(game: Game) -> None:
     states = some(positions(game), 300)
-    after = turn_of_states(game, states).afterstates()
+    after = decisions_at(game, states).afterstates()
     expected = played(game, states, after)
     found, certain = dense(game, after), expected[:, -1] == 0
     np.testing.assert_array_equal(found[certain], expected[certain, :-1])
-    mask = turn_of_states(game, states).mask
+    mask = decisions_at(game, states).mask
     np.testing.assert_array_equal(np.stack([decision_of(after), after.action], axis=1), np.argwhere(mask))
 
 
 def test_drawn_cards_pass_for_no_facts(game: Game) -> None:
     """Where a move shows a hidden card, what it is said to change is what it changes in (almost) every world."""
     states = some(positions(game), 300, seed=1)
-    after = turn_of_states(game, states).afterstates()
+    after = decisions_at(game, states).afterstates()
     found, seats = dense(game, after), states["seat"].copy()
     worlds = [played(game, redealt(game, states, seats, seed), after)[:, :-1] for seed in range(40)]
     agreeing = np.mean([world == found for world in worlds], axis=0)
@@ -265,31 +267,31 @@ def test_drawn_cards_pass_for_no_facts(game: Game) -> None:
 
 def test_moves_that_reveal_nothing_say_so(game: Game) -> None:
     states = some(positions(game), 300, seed=2)
-    after = turn_of_states(game, states).afterstates()
+    after = decisions_at(game, states).afterstates()
     worlds = [played(game, redealt(game, states, states["seat"].copy(), seed), after) for seed in range(10)]
     differ = np.any([(world[:, :-1] != worlds[0][:, :-1]).any(axis=1) for world in worlds], axis=0)
     assert not differ[worlds[0][:, -1] == 0].any()
 
 
-@pytest.mark.parametrize("settled", [False, True])
-def test_hidden_cards_leak_into_nothing(game: Game, settled: bool) -> None:
+@pytest.mark.parametrize("lookahead", [False, True])
+def test_hidden_cards_leak_into_nothing(game: Game, lookahead: bool) -> None:
     states = some(positions(game), 300, seed=3)
-    one = turn_of_states(game, states).afterstates(settled)
-    other = turn_of_states(game, redealt(game, states, states["seat"].copy(), 5)).afterstates(settled)
-    again = turn_of_states(game, states.copy()).afterstates(settled)
+    one = decisions_at(game, states).afterstates(lookahead)
+    other = decisions_at(game, redealt(game, states, states["seat"].copy(), 5)).afterstates(lookahead)
+    again = decisions_at(game, states.copy()).afterstates(lookahead)
     for parts in zip(*((x.first, x.action, *x.rows) for x in (one, other, again))):
         np.testing.assert_array_equal(parts[0], parts[1])
         np.testing.assert_array_equal(parts[0], parts[2])
 
 
-@pytest.mark.parametrize("settled", [False, True])
-def test_some_tables_are_rows_of_all(game: Game, settled: bool) -> None:
+@pytest.mark.parametrize("lookahead", [False, True])
+def test_some_tables_are_rows_of_all(game: Game, lookahead: bool) -> None:
     states = some(positions(game), 40, seed=4)
     tables = np.array([7, 3, 3, 39])
-    everything = afterstates(game, states, np.arange(40), settled=settled)
+    everything = afterstates(game, states, np.arange(40), lookahead=lookahead)
     rows = dense(game, everything)
-    parts = [afterstates(game, states, np.array([table]), settled=settled) for table in tables]
-    for found in (afterstates(game, states, tables, settled=settled), joined(parts)):
+    parts = [afterstates(game, states, np.array([table]), lookahead=lookahead) for table in tables]
+    for found in (afterstates(game, states, tables, lookahead=lookahead), joined(parts)):
         expected = [rows[everything.first[table] : everything.first[table + 1]] for table in tables]
         np.testing.assert_array_equal(dense(game, found), np.concatenate(expected))
     assert len(joined([]).action) == len(afterstates(game, states, np.zeros(0, np.int64)).action) == 0
@@ -304,18 +306,18 @@ def test_parts_do_not_show(game: Game, number: int) -> None:
 
 
 def test_what_is_written_into_a_mask_decides_nothing(game: Game) -> None:
-    turn = turn_of_states(game, some(positions(game), 20, seed=6))
-    expected = turn.afterstates().action
-    turn.mask[:] = 1
-    np.testing.assert_array_equal(turn.afterstates().action, expected)
+    decisions = decisions_at(game, some(positions(game), 20, seed=6))
+    expected = decisions.afterstates().action
+    decisions.mask[:] = 1
+    np.testing.assert_array_equal(decisions.afterstates().action, expected)
 
 
-@pytest.mark.parametrize("kind", [AfterstatePolicy, SettledPolicy])
+@pytest.mark.parametrize("kind", [AfterstatePolicy, LookaheadPolicy])
 def test_compiled_networks_score_moves_as_the_formula_does(game: Game, kind: type[AfterstatePolicy]) -> None:
     policy = random_policy(game, kind, [24, 10])
-    turn = turn_of_states(game, some(positions(game), 60, seed=3))
-    expected = policy.logits(policy.inputs(turn))
-    turn.obs[:] = turn.mask[:] = 1  # decides nothing
-    np.testing.assert_allclose(policy.logits_at(turn), expected, rtol=1e-4, atol=1e-4)
+    decisions = decisions_at(game, some(positions(game), 60, seed=3))
+    expected = policy.logits(policy.inputs(decisions))
+    decisions.obs[:] = decisions.mask[:] = 1  # decides nothing
+    np.testing.assert_allclose(policy.logits_at(decisions), expected, rtol=1e-4, atol=1e-4)
     policy = random_policy(game, kind, [8, 6, 4])
-    np.testing.assert_array_equal(policy.logits_at(turn), policy.logits(policy.inputs(turn)))
+    np.testing.assert_array_equal(policy.logits_at(decisions), policy.logits(policy.inputs(decisions)))

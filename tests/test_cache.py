@@ -20,9 +20,9 @@ from card_envs.engine.legality import find_illegal
 ROOT = Path(__file__).parents[1]
 USE_IT = """
 import numpy as np
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.legality import find_illegal
-loop = bind(find_illegal)
+loop = specialize(find_illegal)
 print(loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])))
 print(loop.stats.cache_path, sum(loop.stats.cache_hits.values()))
 """
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
 def bound_anew() -> Any:
     """The loop as a fresh process would bind it; says that action 1 is illegal at table 1."""
     compile._bound.cache_clear()
-    loop: Any = compile.bind(find_illegal)
+    loop: Any = compile.specialize(find_illegal)
     assert loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])) == 1
     return loop
 

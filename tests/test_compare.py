@@ -28,13 +28,13 @@ from card_envs.compare.report import interval, percent, plus_minus, whole
 from card_envs.compare.standings import anchor_of, standings
 from card_envs.compare.survey import survey, wins_of
 from card_envs.compare.tallies import estimated
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.legality import IllegalMove
 from card_envs.envs.replay import replay, verify
-from card_envs.game import Game, Ratio
+from card_envs.game import Game, Rate
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Turn
+from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
@@ -52,12 +52,12 @@ class Asked:
     def __init__(self, game: Game) -> None:
         self.game = game
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        assert (turn.mask.sum(axis=1) > 1).all()  # nobody is asked where there is no choice
-        return turn.bot_moves(self.bot)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        assert (decisions.mask.sum(axis=1) > 1).all()  # nobody is asked where there is no choice
+        return decisions.bot_moves(self.bot)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        return np.eye(turn.mask.shape[1], dtype=np.float32)[self.act(turn, np.random.default_rng())]
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[self.act(decisions, np.random.default_rng())]
 
 
 class Impatient(Asked):
@@ -66,36 +66,36 @@ class Impatient(Asked):
     asked: ClassVar[int] = 0
     patience: ClassVar[int] = 4
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         Impatient.asked += 1
         if Impatient.asked > Impatient.patience:
             raise KeyboardInterrupt
-        return super().act(turn, rng)
+        return super().act(decisions, rng)
 
 
 class Mortal(Asked):
     """Takes its process with it at its first decision, once."""
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         grave = Path(os.environ["TEST_COMPARE_GRAVE"])
         if not grave.exists():
             grave.touch()
             os._exit(1)
-        return super().act(turn, rng)
+        return super().act(decisions, rng)
 
 
 class Doomed(Asked):
     """Takes its process with it whenever it is asked."""
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         os._exit(1)
 
 
 class Cheat(Asked):
     """Plays what is not legal."""
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return turn.mask.argmin(axis=1)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmin(axis=1)
 
 
 def run(*words: object) -> tuple[int, str]:
@@ -140,12 +140,12 @@ def test_special_functions() -> None:
     """Student's quantiles from a printed table, and the incomplete beta function as sums of binomial chances."""
     table = {1: 12.7062, 2: 4.3027, 5: 2.5706, 10: 2.2281, 19: 2.0930, 30: 2.0423, 120: 1.9799, 1e6: 1.9600}
     for freedom, reach in table.items():
-        assert bind(student)(float(freedom)) == pytest.approx(reach, abs=5e-5)
+        assert specialize(student)(float(freedom)) == pytest.approx(reach, abs=5e-5)
     for trials in (1, 7, 40, 300):
         for wins in {1, trials // 3 + 1, trials}:
             for chance in (0.001, 0.2, 0.5, 0.93):
                 terms = [comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(wins, trials + 1)]
-                found = bind(beta_cdf)(chance, float(wins), float(trials - wins + 1))
+                found = specialize(beta_cdf)(chance, float(wins), float(trials - wins + 1))
                 assert found == pytest.approx(sum(terms), rel=1e-9, abs=1e-12)
 
 
@@ -293,9 +293,9 @@ def test_two_copies_of_a_player_are_equal_for_93_of_100_seeds() -> None:
 class Careless(Asked):
     """`greedy`, but every fifth move on average is any legal one."""
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        any_move = rng.random(turn.mask.shape) * turn.mask
-        return np.where(rng.random(len(turn)) < 0.2, any_move.argmax(axis=1), turn.bot_moves("greedy"))
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        any_move = rng.random(decisions.mask.shape) * decisions.mask
+        return np.where(rng.random(len(decisions)) < 0.2, any_move.argmax(axis=1), decisions.bot_moves("greedy"))
 
 
 @pytest.mark.slow
@@ -426,7 +426,7 @@ def shipped_figures(game: Game) -> list[Path]:
     """What was measured of its players; games that are only tested have nothing."""
     folder = Path(__file__).parents[1] / "strength"
     files = [folder / f"{game.name}-{name}.json" for name in ("ladder", "champion")]
-    return files if game.ladder else []
+    return files if game.presets else []
 
 
 def test_the_keys_of_pairs_and_surveys() -> None:
@@ -459,7 +459,7 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
     recount = facts_of(game).recount
     contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
     save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
-    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.ratios}
+    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.rates}
     for file in tmp_path.iterdir():
         record = GameRecord.load(file)
         env = replay(record, 0)
@@ -482,7 +482,7 @@ def test_intervals_of_ratios_by_hand() -> None:
     def sums(x: Any, y: Any) -> NDArray[np.float64]:
         return np.array([np.sum(values) for values in (x, y, x * x, x * y, y * y)])
 
-    ratio = Ratio("", "", "", "")
+    ratio = Rate("", "", "", "")
     values = np.random.default_rng(0).normal(3, 2, 400)
     mean = estimated(ratio, sums(values, np.ones(400)))
     half = 1.9659 * values.std(ddof=1) / 20
@@ -496,7 +496,7 @@ def test_intervals_of_ratios_by_hand() -> None:
     assert found is not None and found.mean == pytest.approx(hits.sum() / size.sum())
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.01) and high - low > 0.1
     assert estimated(ratio, np.zeros(5)) is None
-    percent = Ratio("", "", "", "", percent=True)
+    percent = Rate("", "", "", "", percent=True)
     assert estimated(percent, np.array([0.0, 10, 0, 0, 10])) == share_of(0, 10)
     clustered = estimated(percent, sums(hits, size))
     assert bounds(clustered) == pytest.approx((low, high), abs=0.01)

@@ -26,8 +26,8 @@ from card_envs.engine import ptx
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents import folder, onnx
-from card_envs.opponents.policy import Turn
+from card_envs.opponents.networks import folder, onnx
+from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 
@@ -78,10 +78,10 @@ class Boom:
     def __init__(self, game: Game) -> None:
         pass
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         raise RuntimeError("[bold]no[/] :boom:")
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         raise RuntimeError
 
 

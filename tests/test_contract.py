@@ -17,8 +17,8 @@ from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, bounds, offsets, total
 from card_envs.opponents import load_opponent
-from card_envs.opponents.network import NetworkPolicy, weight_shapes
-from card_envs.opponents.policy import Policy, turn_of_states
+from card_envs.opponents.networks.policies import NetworkPolicy, weight_shapes
+from card_envs.opponents.policy import Policy, decisions_at
 from card_envs.options import described
 from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import (
@@ -90,7 +90,7 @@ def test_nothing_depends_on_hidden_cards(game: Game) -> None:
     assert len(states) > 2500
     movers = seats_of(game, states, 0)
     worlds = redealt(game, states, movers, seed=1)
-    before, after = turn_of_states(game, states.copy()), turn_of_states(game, worlds)
+    before, after = decisions_at(game, states.copy()), decisions_at(game, worlds)
     for name in ("obs", "mask", "seat"):
         one, other = getattr(before, name), getattr(after, name)
         different = np.flatnonzero((one != other).reshape(len(states), -1).any(axis=1))
@@ -123,7 +123,7 @@ def test_opponents_do_not_depend_on_hidden_cards(game: Game) -> None:
     policies: dict[str, Policy] = {name: load_opponent(name, game) for name in quick_opponents(game)}
     policies["a random network"] = random_network(game)
     for name, policy in policies.items():
-        one, other = turn_of_states(game, states), turn_of_states(game, worlds)
+        one, other = decisions_at(game, states), decisions_at(game, worlds)
         actions = policy.act(one, np.random.default_rng(5))
         assert np.array_equal(actions, policy.act(other, np.random.default_rng(5))), name
         assert np.array_equal(policy.probabilities(one), policy.probabilities(other)), name
@@ -134,8 +134,8 @@ def test_opponents_do_not_depend_on_hidden_cards(game: Game) -> None:
 
 
 def test_a_given_pack_deals_the_same(game: Game) -> None:
-    """`dealt_pack` gives what `arrange` needs for this deal, and for a world drawn anew."""
-    arrange = rules_of(game).arrange
+    """`dealt_pack` gives what `set_deal` needs for this deal, and for a world drawn anew."""
+    set_deal = rules_of(game).set_deal
     env = mixed_batch(game, 96, seed=51)
     before = env.states.copy()
     before["over"] = before["needs_deal"] = True  # so that an episode begins
@@ -148,7 +148,7 @@ def test_a_given_pack_deals_the_same(game: Game) -> None:
             pack = game.view.dealt_pack(states[i])
             assert pack.shape == (game.rules.PACK_SIZE,) and pack.dtype == np.int8
             kept = pack.copy()
-            arrange(again, i, pack)
+            set_deal(again, i, pack)
             assert np.array_equal(pack, kept)
         assert np.array_equal(again["seat"], states["seat"])
         for shift in range(game.rules.NUM_SEATS):
@@ -205,15 +205,15 @@ def test_malformed_deals_are_value_errors(game: Game) -> None:
 
 def test_masks_and_observations_are_in_bounds(game: Game) -> None:
     states = positions(game).copy()
-    turn = turn_of_states(game, states)
-    assert set(np.unique(turn.mask)) <= {0, 1}
-    assert turn.mask.any(axis=1).all()
-    assert np.array_equal(turn.seat, states["seat"])
+    decisions = decisions_at(game, states)
+    assert set(np.unique(decisions.mask)) <= {0, 1}
+    assert decisions.mask.any(axis=1).all()
+    assert np.array_equal(decisions.seat, states["seat"])
     legal = rules_of(game).legal
     mask = np.full(game.rules.NUM_ACTIONS, 99, np.int8)
     for i in range(len(states)):
-        assert legal(states, i, mask) == turn.mask[i].sum()
-        assert np.array_equal(mask, turn.mask[i])
+        assert legal(states, i, mask) == decisions.mask[i].sum()
+        assert np.array_equal(mask, decisions.mask[i])
     for shift in range(game.rules.NUM_SEATS):
         seats = seats_of(game, states, shift)
         obs, full = observed(game, states, seats), observed_in_full(game, states, seats)
@@ -236,7 +236,7 @@ def test_every_observed_entry_occurs(game: Game) -> None:
 def test_looking_changes_nothing(game: Game) -> None:
     states = some(positions(game), 300)
     kept = states.tobytes()
-    turn_of_states(game, states)
+    decisions_at(game, states)
     bots_moves(game, states)
     observed(game, states, states["seat"])
     observed_in_full(game, states, states["seat"].copy())
@@ -253,7 +253,7 @@ def test_every_decision_is_of_one_phase(game: Game) -> None:
     assert sum(len(actions) for actions in phases.values()) in (0, game.rules.NUM_ACTIONS)
     if not phases:
         return
-    legal = turn_of_states(game, positions(game).copy()).mask != 0
+    legal = decisions_at(game, positions(game).copy()).mask != 0
     inside = np.array([legal[:, actions].any(axis=1) for actions in phases.values()])
     assert (inside.sum(axis=0) == 1).all()
     assert inside.any(axis=1).all()
@@ -262,7 +262,7 @@ def test_every_decision_is_of_one_phase(game: Game) -> None:
 def test_bots_and_random_moves_are_legal(game: Game) -> None:
     states = positions(game).copy()
     rows = np.arange(len(states))
-    mask = turn_of_states(game, states).mask
+    mask = decisions_at(game, states).mask
     for seed in range(4):
         keys = np.random.default_rng(seed).integers(0, 1 << 64, len(states), np.uint64)
         assert mask[rows, random_moves(game, states, keys)].all()
@@ -274,7 +274,7 @@ def test_random_moves_are_uniform(game: Game) -> None:
     """Chi-square for 40 positions with a choice; Wilson and Hilferty (1931) turn it into a normal deviate."""
     draws = 20_000
     states = positions(game).copy()
-    mask = turn_of_states(game, states).mask
+    mask = decisions_at(game, states).mask
     chosen = np.random.default_rng(71).permutation(np.flatnonzero(mask.sum(axis=1) > 1))[:40]
     keys = np.random.default_rng(72).integers(0, 1 << 64, draws, np.uint64)
     for i in chosen:
@@ -341,7 +341,7 @@ def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
         if sides.max() == 0:
             continue
         margin = scores[int(np.argmax(sides == 0))] - scores[int(np.argmax(sides == 1))]
-        assert [rules.standing(table.state, seat) for seat in range(rules.NUM_SEATS)] == [
+        assert [rules.score_margin(table.state, seat) for seat in range(rules.NUM_SEATS)] == [
             -margin if side else margin for side in sides
         ]
         assert all(scores[seat] == scores[int(np.argmax(sides == sides[seat]))] for seat in range(rules.NUM_SEATS))
@@ -382,7 +382,7 @@ def test_deals_do_not_depend_on_earlier_play(game: Game) -> None:
 
 def test_moves_survive_text(game: Game) -> None:
     states = some(positions(game), 1500)
-    mask = turn_of_states(game, states).mask
+    mask = decisions_at(game, states).mask
     for state, legal in zip(states, mask):
         actions = np.flatnonzero(legal).tolist()
         texts = [game.view.move_text(state, action) for action in actions]
@@ -432,7 +432,7 @@ def test_positions_from_views_play_on(game: Game) -> None:
     assert np.array_equal(bots_moves(game, states), bots_moves(game, again))
     env = mixed_batch(game, len(again), seed=0)
     env.states[:] = again
-    env.look()
+    env.observe()
     for _ in walk(env, 60, seed=104):
         assert env.mask.any(axis=1).all()
 

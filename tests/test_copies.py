@@ -20,9 +20,9 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents import TorchPolicy, load_opponent, opponent_names
-from card_envs.opponents.folder import save_network
-from card_envs.opponents.network import NetworkPolicy
-from card_envs.opponents.policy import Opponent, Turn, turn_of_states
+from card_envs.opponents.networks.folder import save_network
+from card_envs.opponents.networks.policies import NetworkPolicy
+from card_envs.opponents.policy import Decisions, Opponent, decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import is_timed, play_randomly, positions, short_options, some
 
@@ -41,11 +41,11 @@ class First:
     def __init__(self, game: Game) -> None:
         self.game = game
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return turn.mask.argmax(axis=1)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        return np.eye(turn.mask.shape[1], dtype=np.float32)[self.act(turn, np.random.default_rng())]
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[self.act(decisions, np.random.default_rng())]
 
 
 def small_network(game: Game) -> NetworkPolicy:
@@ -57,7 +57,7 @@ def small_network(game: Game) -> NetworkPolicy:
 def all_players(game: Game, folder: Path) -> list[Opponent]:
     """Those that the package ships, and one of each other kind."""
     network = small_network(game)
-    save_network(folder / "mine", network, turn_of_states(game, some(positions(game), 8)), training={}, strength=[])
+    save_network(folder / "mine", network, decisions_at(game, some(positions(game), 8)), training={}, strength=[])
     names = [
         name for name in opponent_names(game) if not is_timed(game, name) and name not in ("champion", "search-1024")
     ]
@@ -65,7 +65,7 @@ def all_players(game: Game, folder: Path) -> list[Opponent]:
     names += [f"{phase}=greedy+{folder / 'mine'}" for phase in game.phases]
     players = [load_opponent(name, game) for name in names]
     try:
-        from card_envs.opponents.onnx import OnnxPolicy, to_onnx
+        from card_envs.opponents.networks.onnx import OnnxPolicy, to_onnx
 
         players.append(Opponent("onnx", game, OnnxPolicy(game, to_onnx(network), sampled=False)))
     except ValueError:
@@ -75,21 +75,21 @@ def all_players(game: Game, folder: Path) -> list[Opponent]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_players(game: Game, way: str, tmp_path: Path) -> None:
-    turn = turn_of_states(game, some(positions(game), 4))
+    decisions = decisions_at(game, some(positions(game), 4))
     for player in all_players(game, tmp_path):
         copied = WAYS[way](player)
         assert copied.name == player.name and copied.game == game
-        moves, its_moves = (one.act(turn, np.random.default_rng(1)) for one in (player, copied))
+        moves, its_moves = (one.act(decisions, np.random.default_rng(1)) for one in (player, copied))
         assert np.array_equal(moves, its_moves), player.name
         assert getattr(copied.policy, "sampled", None) == getattr(player.policy, "sampled", None)
 
 
 def test_modules_of_torch() -> None:
     torch = pytest.importorskip("torch")
-    turn = turn_of_states(TINY, some(positions(TINY), 4))
+    decisions = decisions_at(TINY, some(positions(TINY), 4))
     player = TorchPolicy(torch.nn.Bilinear(TINY.rules.OBS_SIZE, TINY.rules.NUM_ACTIONS, TINY.rules.NUM_ACTIONS))
     for way in WAYS.values():
-        assert np.array_equal(way(player).probabilities(turn), player.probabilities(turn))
+        assert np.array_equal(way(player).probabilities(decisions), player.probabilities(decisions))
 
 
 @pytest.mark.parametrize("way", ["sent", "deep"])
@@ -173,8 +173,8 @@ def test_what_is_sent_does_not_know_the_deals_to_come(game: Game) -> None:
 
 
 def test_a_process_that_knows_nothing_takes_it_all(tmp_path: Path) -> None:
-    turn = turn_of_states(TINY, some(positions(TINY), 4))
-    made: list[Any] = [*all_players(TINY, tmp_path)[:3], turn]
+    decisions = decisions_at(TINY, some(positions(TINY), 4))
+    made: list[Any] = [*all_players(TINY, tmp_path)[:3], decisions]
     state = spiel_game(TINY).new_initial_state()
     state.apply_action(0)
     (tmp_path / "sent").write_bytes(pickle.dumps((made, state)))

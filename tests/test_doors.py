@@ -30,11 +30,11 @@ from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game, total
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.afterstates import move_fields
-from card_envs.opponents.mover import Mover
-from card_envs.opponents.network import weight_shapes
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork
+from card_envs.opponents.networks.afterstates import move_fields
+from card_envs.opponents.networks.policies import weight_shapes
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import PolicyError, Turn, offspring, sealed, turn_of_states
+from card_envs.opponents.policy import Decisions, PolicyError, decisions_at, offspring, sealed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 from card_envs.opponents.value import Net, ValueNetwork
@@ -89,7 +89,7 @@ def batch_doors(env: BatchEnv) -> dict[str, list[Callable[[], Any]]]:
     ]
     return {
         "step": each(env.step, wrong_actions) + each(lambda x: env.step(actions, x), steps),
-        "look": each(env.look, steps),
+        "observe": each(env.observe, steps),
         "are_legal": each(env.are_legal, wrong_actions),
         "random_actions": each(lambda x: env.random_actions(x, actions), buffers_but((B,), np.uint64))
         + each(lambda x: env.random_actions(streams, x), buffers_but((B,), np.int64)),
@@ -107,31 +107,36 @@ def table_doors(table: Table) -> dict[str, list[Callable[[], Any]]]:
     readable = [one for one in buffers_but((TINY.rules.PACK_SIZE,), np.int8) if not locked(one)]
     return {
         "play": each(table.play, [TINY.rules.NUM_ACTIONS, *NUMBERS]),
-        "arrange": each(table.arrange, readable),
+        "set_deal": each(table.set_deal, readable),
         "observe": each(table.observe, [TINY.rules.NUM_SEATS, *NUMBERS]),
         "observe_all": each(table.observe_all, [TINY.rules.NUM_SEATS, *NUMBERS]),
-        "redeal_hidden": each(lambda x: table.redeal_hidden(x, 0), [TINY.rules.NUM_SEATS, *NUMBERS])
-        + each(lambda x: table.redeal_hidden(0, x), NUMBERS),
+        "determinize": each(lambda x: table.determinize(x, 0), [TINY.rules.NUM_SEATS, *NUMBERS])
+        + each(lambda x: table.determinize(0, x), NUMBERS),
         "bot_move": each(table.bot_move, BOTS),
         "seed": each(table.seed, NUMBERS),
     }
 
 
-def turn_doors(turn: Turn) -> dict[str, list[Callable[[], Any]]]:
+def turn_doors(decisions: Decisions) -> dict[str, list[Callable[[], Any]]]:
     class Short:
         def integers(self, low: int, high: int, size: int, dtype: Any) -> Any:
             return np.zeros(size - 1, dtype)
 
     rng = np.random.default_rng(0)
     return {
-        "check": each(lambda x: turn.check(x, "me"), [np.zeros(B - 1, np.int64), None, np.zeros(B), np.full(B, 99)]),
-        "worlds": each(lambda x: turn.worlds(rng, x), [0, *NUMBERS]) + each(lambda x: turn.worlds(x, 2), [Short()]),
-        "bot_moves": each(turn.bot_moves, BOTS),
+        "check": each(
+            lambda x: decisions.check(x, "me"), [np.zeros(B - 1, np.int64), None, np.zeros(B), np.full(B, 99)]
+        ),
+        "worlds": each(lambda x: decisions.worlds(rng, x), [0, *NUMBERS])
+        + each(lambda x: decisions.worlds(x, 2), [Short()]),
+        "bot_moves": each(decisions.bot_moves, BOTS),
         "move_scores": each(
-            lambda x: turn.move_scores(mover(), x), buffers_but((B, TINY.rules.NUM_ACTIONS), np.float32)
+            lambda x: decisions.move_scores(mover(), x), buffers_but((B, TINY.rules.NUM_ACTIONS), np.float32)
         )
         + [
-            partial(turn.move_scores, mover()._replace(**{name: wrong}), np.zeros(turn.mask.shape, np.float32))
+            partial(
+                decisions.move_scores, mover()._replace(**{name: wrong}), np.zeros(decisions.mask.shape, np.float32)
+            )
             for name, weights in mover()._asdict().items()
             for wrong in buffers_but(weights.shape, np.float32)
             if not locked(wrong)
@@ -139,11 +144,11 @@ def turn_doors(turn: Turn) -> dict[str, list[Callable[[], Any]]]:
     }
 
 
-def mover() -> Mover:
+def mover() -> AfterstateNetwork:
     """A network that scores moves, of no sense."""
     seen, moves = TINY.rules.OBS_SIZE + TINY.rules.NUM_ACTIONS, total(move_fields(TINY.rules))
     shapes = (seen, 6), (moves, 6), (6,), (6, 4), (4,), (4,), (2,)
-    return Mover(*(np.ones(shape, np.float32) for shape in shapes))
+    return AfterstateNetwork(*(np.ones(shape, np.float32) for shape in shapes))
 
 
 def vector_doors(env: VectorSeatEnv) -> dict[str, list[Callable[[], Any]]]:
@@ -163,7 +168,7 @@ def locked(array: Any) -> bool:
 SAFE: dict[type, set[str]] = {
     BatchEnv: set(),
     Table: {"copy", "deal", "legal", "over", "seat", "needs_deal", "rewards"},
-    Turn: {"at", "afterstates", "anew", "failure"},
+    Decisions: {"at", "afterstates", "anew", "failure"},
     VectorSeatEnv: {"action_masks", "render", "states", "seat"},
 }
 
@@ -184,7 +189,7 @@ def table() -> Table:
 DOORS: dict[type, Callable[[], tuple[Any, dict[str, list[Callable[[], Any]]]]]] = {
     BatchEnv: lambda: (one := batch(), batch_doors(one)),
     Table: lambda: (one := table(), table_doors(one)),
-    Turn: lambda: (one := turn_of_states(TINY, batch().states), turn_doors(one)),
+    Decisions: lambda: (one := decisions_at(TINY, batch().states), turn_doors(one)),
     VectorSeatEnv: lambda: (one := vector(), vector_doors(one)),
 }
 
@@ -248,10 +253,10 @@ def test_nothing_is_stepped_unseen() -> None:
     for playout in (partial(env.bot_playout, "greedy"), partial(env.random_playout, np.arange(B, dtype=np.uint64))):
         playout(1)
         before = field_bytes(env.states)
-        with pytest.raises(IllegalMove, match=r"call look\(\) first"):
+        with pytest.raises(IllegalMove, match=r"call observe\(\) first"):
             env.step(env.mask.argmax(axis=1))
         assert field_bytes(env.states) == before
-        env.look()
+        env.observe()
         env.step(env.mask.argmax(axis=1))
 
 
@@ -263,7 +268,7 @@ def test_states_with_no_such_seat(seat: int) -> None:
     made = pickle.dumps(env)
     env.states[:] = states
     for call in (
-        env.look, lambda: turn_of_states(TINY, states), lambda: Table(TINY, states[5]),
+        env.observe, lambda: decisions_at(TINY, states), lambda: Table(TINY, states[5]),
         lambda: pickle.loads(pickle.dumps(env)),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=f"got {seat}"):
@@ -276,7 +281,7 @@ def test_states_of_another_kind() -> None:
     states = batch().states
     for wrong in (other, states[::2], states[:, None], states.view(np.uint8), None, [1], b""):
         with pytest.raises(ValueError, match="states: expected"):
-            turn_of_states(TINY, wrong)  # type: ignore[arg-type]
+            decisions_at(TINY, wrong)  # type: ignore[arg-type]
     no_state: tuple[Any, ...] = (other[0], states, states[:1], None, 5, b"", {})
     for one in no_state:
         with pytest.raises(ValueError, match="state: expected one State of high_card"):
@@ -340,19 +345,19 @@ def test_pickles_share_their_memory_within() -> None:
 
 def test_turns_are_whole() -> None:
     states = batch().states
-    turn = turn_of_states(TINY, states)
+    decisions = decisions_at(TINY, states)
     for name in ("obs", "mask", "seat"):
-        arrays = {"obs": turn.obs, "mask": turn.mask, "seat": turn.seat}
+        arrays = {"obs": decisions.obs, "mask": decisions.mask, "seat": decisions.seat}
         with pytest.raises(ValueError, match="expected"):
-            Turn(TINY, states, **{**arrays, name: arrays[name][1:]})
+            Decisions(TINY, states, **{**arrays, name: arrays[name][1:]})
     some = np.array([True, False] * 4)
-    assert np.array_equal(turn.at(some).obs, turn.obs[::2]) and len(turn.at(some)) == 4  # type: ignore[arg-type]
-    assert np.array_equal(turn.at(some).anew().obs, turn.obs[::2])  # type: ignore[arg-type]
-    assert np.array_equal(pickle.loads(pickle.dumps(turn)).obs, turn.obs)
+    assert np.array_equal(decisions.at(some).obs, decisions.obs[::2]) and len(decisions.at(some)) == 4  # type: ignore[arg-type]
+    assert np.array_equal(decisions.at(some).copy().obs, decisions.obs[::2])  # type: ignore[arg-type]
+    assert np.array_equal(pickle.loads(pickle.dumps(decisions)).obs, decisions.obs)
     with pytest.raises(ValueError, match="rows: expected"):
-        turn.at(np.array([B]))
-    turn.seat[:] = 77  # draws worlds of the true seats all the same
-    worlds = turn.worlds(np.random.default_rng(0), 2)
+        decisions.at(np.array([B]))
+    decisions.seat[:] = 77  # draws worlds of the true seats all the same
+    worlds = decisions.worlds(np.random.default_rng(0), 2)
     assert np.array_equal(worlds["seat"][:, 0], states["seat"])
 
 
@@ -368,49 +373,48 @@ def value_network(game: Game) -> ValueNetwork:
 class Misleading(RandomPolicy):
     """A guide whose probabilities are what somebody wants."""
 
-    def __init__(self, answer: Callable[[Turn], Any]) -> None:
+    def __init__(self, answer: Callable[[Decisions], Any]) -> None:
         self.answer = answer
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        answer: NDArray[np.float32] = self.answer(turn)
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        answer: NDArray[np.float32] = self.answer(decisions)
         return answer
 
 
-def forged(turn: Turn) -> Any:
-    turn.mask[:] = 1
-    turn.seat[:] = 9
-    turn.mask = np.ones((1, 1), np.int8)
-    return np.full((len(turn), turn.game.rules.NUM_ACTIONS), 0.1, np.float32)
+def forged(decisions: Decisions) -> Any:
+    decisions.mask[:] = 1
+    decisions.seat[:] = 9
+    decisions.mask = np.ones((1, 1), np.int8)
+    return np.full((len(decisions), decisions.game.rules.NUM_ACTIONS), 0.1, np.float32)
 
 
 def test_search_bears_any_guide() -> None:
-    turn = turn_of_states(TINY, batch().states)
+    decisions = decisions_at(TINY, batch().states)
     rng = np.random.default_rng(0)
     for answer in (
-        lambda turn: np.ones((len(turn), 3), np.float32), lambda turn: None, lambda turn: turn.mask,
-        lambda turn: np.ones((len(turn) + 1, TINY.rules.NUM_ACTIONS), np.float32), lambda turn: 1 / 0,
-        lambda turn: np.full(turn.mask.shape, np.nan, np.float32), lambda turn: (1 - turn.mask).astype(np.float32),
-        forged,
+        lambda at: np.ones((len(at), 3), np.float32), lambda at: None, lambda at: at.mask,
+        lambda at: np.ones((len(at) + 1, TINY.rules.NUM_ACTIONS), np.float32), lambda at: 1 / 0,
+        lambda at: np.full(at.mask.shape, np.nan, np.float32), lambda at: (1 - at.mask).astype(np.float32), forged,
     ):  # fmt: skip
         guide = Guide(Misleading(answer), value_network(TINY), horizon=1)
         try:
-            SearchPolicy(TINY, 16, 1, guide).search(turn, rng)
+            SearchPolicy(TINY, 16, 1, guide).search(decisions, rng)
         except ValueError as error:
             assert "Misleading" in str(error)  # noqa: PT017 (a legal answer by chance is none)
         else:
             raise AssertionError(answer)
-    forger = turn_of_states(TINY, batch().states)
+    forger = decisions_at(TINY, batch().states)
     forger.mask[:] = 1
     forger.seat[:] = 9
     found = SearchPolicy(TINY, 16, 1).search(forger, np.random.default_rng(0))
-    honest = SearchPolicy(TINY, 16, 1).search(turn, np.random.default_rng(0))
+    honest = SearchPolicy(TINY, 16, 1).search(decisions, np.random.default_rng(0))
     assert np.array_equal(found.chosen, honest.chosen) and np.array_equal(found.trials.worlds, honest.trials.worlds)
     with pytest.raises(ValueError, match=f"plays {OTHER.name}, not high_card"):
-        SearchPolicy(OTHER, 4).act(turn, rng)
+        SearchPolicy(OTHER, 4).act(decisions, rng)
 
 
 def test_value_networks_fit_their_game() -> None:
-    turn = turn_of_states(TINY, batch().states)
+    decisions = decisions_at(TINY, batch().states)
     rng = np.random.default_rng(0)
     good = value_network(TINY)
     with pytest.raises(ValueError, match=r"value network: layer\d\.\w+: expected"):
@@ -426,9 +430,9 @@ def test_value_networks_fit_their_game() -> None:
     ):  # fmt: skip
         good.net = net
         with pytest.raises(ValueError, match="value network: "):
-            SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), good)).act(turn, rng)
+            SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), good)).act(decisions, rng)
     with pytest.raises(ValueError, match="value network: first"):
-        SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), value_network(OTHER))).act(turn, rng)
+        SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), value_network(OTHER))).act(decisions, rng)
     wrong: Any
     for wrong in ({"num_worlds": 1.5}, {"num_worlds": 0}, {"num_threads": 0}, {"num_threads": 1.5}, {"game": "x"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -478,9 +482,9 @@ class Nosy(RandomPolicy):
     def __init__(self) -> None:
         self.seen: list[tuple[np.random.Generator, dict[str, Any]]] = []
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         self.seen.append((rng, dict(rng.bit_generator.state)))
-        return super().act(turn, rng)
+        return super().act(decisions, rng)
 
 
 SEED = 0x1234567 * 12345 + 1
@@ -747,16 +751,16 @@ class Fails(RandomPolicy):
     def __init__(self, game: Game) -> None:
         self.left = 1
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         self.left -= 1
         if self.left < 0:
             raise KeyError("my own mistake")
-        return super().act(turn, rng)
+        return super().act(decisions, rng)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         if self.left < 0:
             raise KeyError("my own mistake")
-        return super().probabilities(turn)
+        return super().probabilities(decisions)
 
 
 def test_exceptions_of_policies_are_named() -> None:

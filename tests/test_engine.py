@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine import batch, defaults, kernels, sets, sums
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.jit import INTERPRETED, rule
 from card_envs.engine.legality import IllegalMove
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
@@ -30,7 +30,7 @@ from card_envs.engine.seen import Seen, forget, is_new, new_seen
 from card_envs.engine.table import Table
 from card_envs.game import Game, State, greedy, legal, observe, observe_all
 from card_envs.games import get_game
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
 from tests.conftest import (
@@ -219,18 +219,18 @@ def test_skipping_forced_moves_is_playing_them(game: Game) -> None:
             forced += int(waiting.sum())
             actions = asked.mask.argmax(axis=1)
         asked.states[:] = states
-        asked.look()
+        asked.observe()
         assert differing_fields(states, skipped.states) == []
         assert np.array_equal(rewards, skipped.rewards) and np.array_equal(done, skipped.done)
         assert np.array_equal(asked.obs, skipped.obs) and np.array_equal(asked.mask, skipped.mask)
-    assert forced > 0 or (turn_of_states(game, positions(game)).mask.sum(axis=1, dtype=int) > 1).all()
+    assert forced > 0 or (decisions_at(game, positions(game)).mask.sum(axis=1, dtype=int) > 1).all()
 
 
 def test_tables_can_be_set_and_copied(game: Game) -> None:
     one = random_steps(batch_of(game, 8, seed=19), 50)
     two = batch_of(game, 8, seed=20)
     two.states[:] = one.states
-    two.look()
+    two.observe()
     for name in ("obs", "mask", "seat"):
         assert np.array_equal(getattr(one, name), getattr(two, name))
     assert everything(random_steps(one, 100)) == everything(random_steps(two, 100))
@@ -266,7 +266,7 @@ def test_random_actions_are_uniform_over_what_is_legal(game: Game) -> None:
     few = random_steps(batch_of(game, 6, seed=29), 25)
     env = BatchEnv(game, 6 * draws)
     env.states[:] = np.repeat(few.states, draws)
-    env.look()
+    env.observe()
     env.mask[:] = 1
     actions = np.full(6 * draws, -1)
     env.random_actions(table_keys(3, np.arange(6 * draws)), actions)
@@ -279,15 +279,15 @@ def test_random_actions_are_uniform_over_what_is_legal(game: Game) -> None:
     few.random_actions(streams, actions[:6].copy())
     assert np.array_equal(streams == np.arange(6), one)  # where there is a choice, and only there
     few.random_playout(streams, 3)
-    with pytest.raises(IllegalMove, match=r"at table 0 is known to be legal: call look\(\) first"):
+    with pytest.raises(IllegalMove, match=r"at table 0 is known to be legal: call observe\(\) first"):
         few.random_actions(streams, actions[:6].copy())
 
 
-def test_plausibility_is_a_share_and_changes_nothing(game: Game) -> None:
+def test_likelihood_is_a_share_and_changes_nothing(game: Game) -> None:
     states = some(positions(game), 300)
     before = states.copy()
-    plausibility = getattr(game.bot, "plausibility", defaults.plausibility)
-    shares = [plausibility(state, state.seat) for state in states]
+    likelihood = getattr(game.bot, "likelihood", defaults.likelihood)
+    shares = [likelihood(state, state.seat) for state in states]
     assert min(shares) > 0 and max(shares) == 1
     assert differing_fields(states, before) == []
 
@@ -393,12 +393,12 @@ def trajectory(game: Game, num_tables: int = 64, moves: int = 300, seed: int = 0
     env = batch_of(game, num_tables, seed)
     digest = hashlib.sha256()
 
-    def look(actions: NDArray[np.int64]) -> None:
+    def observe(actions: NDArray[np.int64]) -> None:
         for name in BUFFERS:
             digest.update(getattr(env, name).tobytes())
         digest.update(actions.tobytes())
 
-    random_steps(env, moves, look)
+    random_steps(env, moves, observe)
     return digest.hexdigest()[:16]
 
 
@@ -447,12 +447,12 @@ PLAY_SOMEONES_GAME = """
 import hashlib, json
 import numpy as np
 from card_envs.engine import kernels
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from someones_game import GAME
 
 options = GAME.options()
 states = np.array([GAME.rules.new_state(options)] * 16, GAME.rules.STATE)
-deal, playout = bind(kernels.deal_table, GAME), bind(kernels.random_playout, GAME)
+deal, playout = specialize(kernels.deal_table, GAME), specialize(kernels.random_playout, GAME)
 for i in range(16):
     states[i].rng = i
     deal(states, i)
@@ -554,10 +554,10 @@ def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
 
 
 USE_A_DIVIDED_LOOP = """
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from loop import total
 
-print(bind(total)(3), sum(bind(total).stats.cache_hits.values()))
+print(specialize(total)(3), sum(specialize(total).stats.cache_hits.values()))
 """
 
 
@@ -600,26 +600,26 @@ def next_move(state: State) -> int:
 
 
 def test_wrong_loops_are_refused() -> None:
-    with pytest.raises(TypeError, match="step_tables calls play: bind it to a game"):
-        bind(kernels.step_tables)
-    with pytest.raises(TypeError, match="bot_actions calls bot_move: bind it to a bot"):
-        bind(kernels.bot_actions, HIGH_CARD)
+    with pytest.raises(TypeError, match="step_tables calls play: specialize it for a game"):
+        specialize(kernels.step_tables)
+    with pytest.raises(TypeError, match="bot_actions calls bot_move: specialize it for a bot"):
+        specialize(kernels.bot_actions, HIGH_CARD)
     with pytest.raises(TypeError, match="high_card has no function nobody"):
-        bind(kernels.bot_actions, HIGH_CARD, "nobody")
+        specialize(kernels.bot_actions, HIGH_CARD, "nobody")
     if not INTERPRETED:
         with pytest.raises(TypeError, match="next_move calls the stub greedy"):
-            bind(sum_of_moves, HIGH_CARD)
+            specialize(sum_of_moves, HIGH_CARD)
 
 
 def test_editors_see_what_a_bound_loop_is(tmp_path: Path) -> None:
-    """For type checkers `bind` gives the loop's own type, from `BatchEnv.step` down to `play`."""
+    """For type checkers `specialize` gives the loop's own type, from `BatchEnv.step` down to `play`."""
     source = tmp_path / "asked.py"
     source.write_text(
         "from card_envs.engine import kernels\n"
-        "from card_envs.engine.compile import bind\n"
+        "from card_envs.engine.compile import specialize\n"
         "from card_envs.scaffold.high_card import GAME\n"
-        "reveal_type(bind(kernels.play_table, GAME))\n"
-        "bind(kernels.play_table, GAME)('no states', 0)\n"
+        "reveal_type(specialize(kernels.play_table, GAME))\n"
+        "specialize(kernels.play_table, GAME)('no states', 0)\n"
     )
     done = subprocess.run([sys.executable, "-m", "mypy", source], cwd=ROOT, capture_output=True, text=True, check=False)
     assert "def (states: Any, i: int, action: int)" in done.stdout
@@ -654,12 +654,12 @@ def bounds_and_types(game_name: str) -> None:
             worlds = redealt(game, env.states, env.seat, step)
             for seat in range(game.rules.NUM_SEATS):
                 observed_in_full(game, worlds, np.full(48, seat, np.int8))
-    arrange = bind(kernels.arrange_table, game)
+    set_deal = specialize(kernels.set_deal_table, game)
     fresh = mixed_batch(game, 48, seed=38)
     again = fresh.states.copy()
     again["over"] = again["needs_deal"] = True
     for i in range(48):
-        arrange(again, i, game.view.dealt_pack(fresh.states[i]))
+        set_deal(again, i, game.view.dealt_pack(fresh.states[i]))
     found: dict[str, list[str]] = {}
     for module in (game.rules, game.bot, sets, rng):
         for name, function in vars(module).items():
@@ -787,7 +787,7 @@ def observe_rows(first: int, last: int, states: Any, seat: Any, obs: Any, full: 
 def test_rows_of_any_kind_are_written_alike(game: Game) -> None:
     """Whatever was in them, in one piece or not; bytes beside them stay as they were."""
     states = some(positions(game), 400)
-    rules, write = game.rules, bind(observe_rows, game)
+    rules, write = game.rules, specialize(observe_rows, game)
     sizes = rules.OBS_SIZE, rules.FULL_SIZE, rules.NUM_ACTIONS
     plain = [np.full((len(states), size), 99, np.int8) for size in sizes]
     guarded = [np.full((len(states), size + 128), 99, np.int8) for size in sizes]
@@ -838,7 +838,7 @@ def test_rows_are_added_up_in_order_whatever_the_width(width: int) -> None:
     rng = np.random.default_rng(width)
     weights = rng.standard_normal((30, width), np.float32)
     entry, value = rng.integers(0, 30, 50).astype(np.int32), rng.standard_normal(50, np.float32)
-    add = bind(sums.add_rows)
+    add = specialize(sums.add_rows)
     for first, last in ((0, 50), (3, 20), (7, 8), (9, 9)):
         expected = np.full(width, 0.1, np.float32)
         for k in range(first, last):
@@ -891,7 +891,7 @@ def enter_keys(keys: NDArray[np.uint64], seen: Seen, new: NDArray[np.bool_]) -> 
 def test_what_was_seen_is_not_new_until_it_is_forgotten() -> None:
     def entered(keys: list[int], seen: Seen) -> list[bool]:
         new = np.zeros(len(keys), np.bool_)
-        bind(enter_keys)(np.array(keys, np.uint64), seen, new)
+        specialize(enter_keys)(np.array(keys, np.uint64), seen, new)
         found: list[bool] = new.tolist()
         return found
 

@@ -16,7 +16,7 @@ import pytest
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import positions, quick_opponents, some
 
@@ -26,8 +26,8 @@ NUMBER = 300
 
 def digest(game: Game, name: str) -> str:
     """Return a hash of an opponent's moves at the positions, decided as one batch."""
-    turn = turn_of_states(game, some(positions(game), NUMBER))
-    moves = load_opponent(name, game).act(turn, np.random.default_rng(1))
+    decisions = decisions_at(game, some(positions(game), NUMBER))
+    moves = load_opponent(name, game).act(decisions, np.random.default_rng(1))
     return hashlib.sha256(moves.astype(np.int16).tobytes()).hexdigest()[:16]
 
 

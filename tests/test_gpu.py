@@ -95,7 +95,7 @@ def played(env: Any, steps: int) -> dict[str, NDArray[Any]]:
         env.step(actions)
         note_all()
     note(ended=env.random_playout(streams, 40), of_bot=env.bot_playout("trivial", 40))
-    env.look()
+    env.observe()
     note_all()
     return {name: np.array(arrays) for name, arrays in found.items()}
 
@@ -120,7 +120,7 @@ def test_the_simulator_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path:
     arguments = [game.package, options, TABLES, STEPS, skip_forced, str(path)]
     message = simulated(IN_THE_SIMULATOR, json.dumps(arguments))
     assert f"{game.name}: action -7 of seat" in message and "at table 2 is illegal" in message
-    assert message.endswith("no move is known to be legal: call look() first\n") and message.count("\n") == 2
+    assert message.endswith("no move is known to be legal: call observe() first\n") and message.count("\n") == 2
     with np.load(path) as found:
         assert set(found) == set(expected)
         for name, array in expected.items():

@@ -18,9 +18,9 @@ import pytest
 from card_envs import GAMES, BatchEnv, GameRecord, load_opponent, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.files import LEFTOVER
-from card_envs.opponents.folder import save_network
-from card_envs.opponents.network import NetworkPolicy
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.networks.folder import save_network
+from card_envs.opponents.networks.policies import NetworkPolicy
+from card_envs.opponents.policy import decisions_at
 from tests.conftest import play_randomly
 
 GAME = next(iter(GAMES.values()))
@@ -52,7 +52,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
     """An opponent's folder, a checkpoint and a record are there at every moment, the old ones or the new."""
     from training import checkpoint
 
-    golden = turn_of_states(GAME, BatchEnv(GAME, 32).states)
+    golden = decisions_at(GAME, BatchEnv(GAME, 32).states)
     shapes = NetworkPolicy.shapes(GAME, [64])
     draws = np.random.default_rng(0)
     weights = [{name: draws.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()} for _ in "ab"]

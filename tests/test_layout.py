@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 from card_envs.__main__ import app
 from card_envs.game import (
     Bot,
-    Count,
     Game,
     OptionalBot,
     OptionalRules,
     OptionalView,
-    Ratio,
+    Rate,
     Rules,
+    Stat,
     View,
     offsets,
     total,
@@ -74,18 +74,18 @@ def test_offsets_are_read_by_name(game: Game) -> None:
 
 
 def test_ratios_name_counts(game: Game) -> None:
-    assert game.ratio_entries.shape == (len(game.ratios), 2)
-    for ratio, entries in zip(game.ratios, game.ratio_entries):
-        assert all(0 <= entry < game.num_counts for entry in entries)
-        sizes = {count.name: count.size for count in game.counts}
+    assert game.rate_entries.shape == (len(game.rates), 2)
+    for ratio, entries in zip(game.rates, game.rate_entries):
+        assert all(0 <= entry < game.num_stats for entry in entries)
+        sizes = {count.name: count.size for count in game.stats}
         assert 0 <= ratio.entry < max(sizes[ratio.counted], sizes[ratio.per])
 
 
 def test_ratios_of_several_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = (Count("deals"), Count("bids", 14), Count("made", 14))
-    monkeypatch.setattr(HIGH_CARD.rules, "COUNTS", counts)
-    ratios = Ratio("", "", "bids", per="deals", entry=3), Ratio("", "", "made", per="bids", entry=3)
-    monkeypatch.setattr(HIGH_CARD.view, "RATIOS", ratios)
+    counts = (Stat("deals"), Stat("bids", 14), Stat("made", 14))
+    monkeypatch.setattr(HIGH_CARD.rules, "STATS", counts)
+    ratios = Rate("", "", "bids", per="deals", entry=3), Rate("", "", "made", per="bids", entry=3)
+    monkeypatch.setattr(HIGH_CARD.view, "RATES", ratios)
     fresh = Game("counted", "Counted", HIGH_CARD.package)
-    assert fresh.num_counts == 29
-    assert fresh.ratio_entries.tolist() == [[4, 0], [18, 4]]
+    assert fresh.num_stats == 29
+    assert fresh.rate_entries.tolist() == [[4, 0], [18, 4]]

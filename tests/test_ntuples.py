@@ -12,28 +12,28 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from card_envs import GAMES, load_opponent
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.game import (
     Game,
     Int64s,
-    enter,
-    is_final,
-    mark,
-    may_show,
-    points,
-    reach,
+    active_features,
+    expand,
+    final_margin,
+    is_chance_next,
+    is_terminal,
+    load,
+    path_to,
     reveals,
-    standing,
-    way,
+    score_margin,
 )
-from card_envs.opponents.afterstates import MOST_AHEAD
-from card_envs.opponents.folder import load_network, save_network
 from card_envs.opponents.lines import LONGEST, NO_MOVE
-from card_envs.opponents.ntuple_policy import NTuplePolicy
-from card_envs.opponents.ntuples import NO_WEIGHTS, find_best_lines, planner_of, planning_scratch
-from card_envs.opponents.onnx import to_onnx
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.networks.afterstates import MOST_AHEAD
+from card_envs.opponents.networks.folder import load_network, save_network
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuples import NO_WEIGHTS, find_best_lines, planner_of, planning_scratch
+from card_envs.opponents.networks.onnx import to_onnx
+from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import Guide, SearchPolicy
 from card_envs.opponents.searching import FRACTION, TO_THE_END, Ending, new_scratch, result_of
 from card_envs.opponents.value import NO_NET
@@ -49,42 +49,46 @@ ROOM = 300
 
 def reached_from(
     first: int, last: int, states: NDArray[Any], scratch: Any, lines: NDArray[np.int16], facts: NDArray[np.float64],
-    marks: Int64s, numbers: Int64s, known: Int64s,
+    features: Int64s, numbers: Int64s, known: Int64s,
 ) -> None:  # fmt: skip
     """All that is known of the positions that can be reached at one table."""
     for i in range(first, last):
-        enter(states[i], states[i].seat, scratch)
-        known[0] = reach(scratch, ROOM, LONGEST - 1)
+        load(states[i], states[i].seat, scratch)
+        known[0] = expand(scratch, ROOM, LONGEST - 1)
         for k in range(known[0]):
-            lines[k, way(scratch, k, lines[k]) :] = NO_MOVE
-            facts[k, 0], facts[k, 1], facts[k, 2] = may_show(scratch, k), is_final(scratch, k), points(scratch, k)
-            numbers[k] = mark(scratch, k)
+            lines[k, path_to(scratch, k, lines[k]) :] = NO_MOVE
+            facts[k, 0], facts[k, 1], facts[k, 2] = (
+                is_chance_next(scratch, k),
+                is_terminal(scratch, k),
+                final_margin(scratch, k),
+            )
+            numbers[k] = active_features(scratch, k)
             for j in range(numbers[k]):
-                marks[k, j] = scratch.marks[j]
+                features[k, j] = scratch.features[j]
 
 
 def entered_at(
-    states: NDArray[Any], seat: int, scratch: Any, facts: NDArray[np.float64], marks: Int64s, numbers: Int64s
+    states: NDArray[Any], seat: int, scratch: Any, facts: NDArray[np.float64], features: Int64s, numbers: Int64s
 ) -> None:
     """What is known of a position as such."""
-    enter(states[0], seat, scratch)
-    facts[0] = points(scratch, 0)
-    numbers[0] = mark(scratch, 0)
+    load(states[0], seat, scratch)
+    facts[0] = final_margin(scratch, 0)
+    numbers[0] = active_features(scratch, 0)
     for j in range(numbers[0]):
-        marks[j] = scratch.marks[j]
+        features[j] = scratch.features[j]
 
 
 def reveals_at(states: NDArray[Any], move: int) -> bool:
     return bool(reveals(states[0], move))
 
 
-def standing_at(states: NDArray[Any], seat: int) -> float:
-    return float(standing(states[0], seat))
+def score_margin_at(states: NDArray[Any], seat: int) -> float:
+    return float(score_margin(states[0], seat))
 
 
 def shows(table: Table, move: int) -> bool:
     """Whether a move may show something hidden."""
-    return bool(bind(reveals_at, table.game)(np.array([table.state]), move))
+    return bool(specialize(reveals_at, table.game)(np.array([table.state]), move))
 
 
 def would_come(table: Table, move: int) -> bool:
@@ -96,9 +100,9 @@ def known_of(table: Table, seat: int) -> tuple[float, list[int]]:
     """A position as such: its points, and which weights count."""
     game = table.game
     scratch = planning_scratch(game, ROOM)
-    facts, marks, numbers = np.zeros(1), np.zeros(len(scratch.marks), np.int64), np.zeros(1, np.int64)
-    bind(entered_at, game)(np.array([table.state]), seat, scratch, facts, marks, numbers)
-    return facts[0], sorted(marks[: numbers[0]].tolist())
+    facts, features, numbers = np.zeros(1), np.zeros(len(scratch.features), np.int64), np.zeros(1, np.int64)
+    specialize(entered_at, game)(np.array([table.state]), seat, scratch, facts, features, numbers)
+    return facts[0], sorted(features[: numbers[0]].tolist())
 
 
 class Reached:
@@ -107,14 +111,14 @@ class Reached:
     def __init__(self, game: Game, state: Any) -> None:
         scratch = planning_scratch(game, ROOM)
         lines, facts, known = np.zeros((ROOM, LONGEST), np.int16), np.zeros((ROOM, 3)), np.zeros(1, np.int64)
-        marks, numbers = np.zeros((ROOM, len(scratch.marks)), np.int64), np.zeros(ROOM, np.int64)
+        features, numbers = np.zeros((ROOM, len(scratch.features)), np.int64), np.zeros(ROOM, np.int64)
         states = np.array([state], game.rules.STATE)
-        bind(reached_from, game)(0, 1, states, scratch, lines, facts, marks, numbers, known)
+        specialize(reached_from, game)(0, 1, states, scratch, lines, facts, features, numbers, known)
         number = int(known[0])
         self.lines = [[int(move) for move in line if move != NO_MOVE] for line in lines[:number]]
-        self.may_show, self.is_final = facts[:number, 0] != 0, facts[:number, 1] != 0
-        self.points = facts[:number, 2]
-        self.marks = [sorted(row[:count].tolist()) for row, count in zip(marks, numbers[:number])]
+        self.is_chance_next, self.is_terminal = facts[:number, 0] != 0, facts[:number, 1] != 0
+        self.final_margin = facts[:number, 2]
+        self.features = [sorted(row[:count].tolist()) for row, count in zip(features, numbers[:number])]
 
 
 @each_planner
@@ -123,7 +127,7 @@ def test_what_is_reached_is_reached_by_the_rules(game: Game) -> None:
     for state in some(positions(game), 60, seed=1):
         found = Reached(game, state)
         several += len(found.lines) > 3
-        lines = [tuple(line) for k, line in enumerate(found.lines) if found.may_show[k] or found.is_final[k]]
+        lines = [tuple(line) for k, line in enumerate(found.lines) if found.is_chance_next[k] or found.is_terminal[k]]
         assert len(set(lines)) == len(lines)
         for k, line in enumerate(found.lines):
             table, seat = Table(game, state), int(state["seat"])
@@ -137,17 +141,17 @@ def test_what_is_reached_is_reached_by_the_rules(game: Game) -> None:
                 table.play(move)
             else:
                 if game.rules.NUM_SEATS == 1:
-                    assert not found.may_show[k]
+                    assert not found.is_chance_next[k]
                 if not table.needs_deal and table.state.seat == seat and len(line) < LONGEST:
-                    assert not found.may_show[k]
-                    assert found.is_final[k] or not any(
+                    assert not found.is_chance_next[k]
+                    assert found.is_terminal[k] or not any(
                         shows(table, move) for move in np.flatnonzero(table.legal()).tolist()
                     )
-            if game.rules.NUM_SEATS == 1 or (found.is_final[k] and table.needs_deal):
-                assert found.points[k] == bind(standing_at, game)(np.array([table.state]), seat)
+            if game.rules.NUM_SEATS == 1 or (found.is_terminal[k] and table.needs_deal):
+                assert found.final_margin[k] == specialize(score_margin_at, game)(np.array([table.state]), seat)
             if as_such and not table.needs_deal:  # it is worth what it is, however it came about
-                assert known_of(table, seat) == (found.points[k], found.marks[k])
-            assert all(0 < weight < num_weights for weight in found.marks[k])  # the first one stands for a point
+                assert known_of(table, seat) == (found.final_margin[k], found.features[k])
+            assert all(0 < weight < num_weights for weight in found.features[k])  # the first one stands for a point
     assert several > 30
 
 
@@ -157,7 +161,7 @@ def test_marks_know_nothing_hidden(game: Game) -> None:
     worlds = redealt(game, states, states["seat"].copy(), 5)
     for state, world in zip(states, worlds):
         one, other = Reached(game, state), Reached(game, world)
-        assert one.lines == other.lines and one.marks == other.marks
+        assert one.lines == other.lines and one.features == other.features
 
 
 def random_policy(game: Game) -> NTuplePolicy:
@@ -170,26 +174,28 @@ def random_policy(game: Game) -> NTuplePolicy:
 def test_the_player_goes_where_its_network_promises_most(game: Game) -> None:
     policy, rng = random_policy(game), np.random.default_rng(0)
     states = some(positions(game), 40, seed=3)
-    turn = turn_of_states(game, states)
+    decisions = decisions_at(game, states)
     lines, live = policy.best_lines(states.copy(), 3)
-    logits = policy.logits_at(turn)
-    chosen = policy.act(turn, rng)
+    logits = policy.logits_at(decisions)
+    chosen = policy.act(decisions, rng)
     for i, state in enumerate(states):
         found = Reached(game, state)
         worth = {
-            tuple(found.lines[k]): float(found.points[k] if found.is_final[k] else policy.table[found.marks[k]].sum())
+            tuple(found.lines[k]): float(
+                found.final_margin[k] if found.is_terminal[k] else policy.table[found.features[k]].sum()
+            )
             for k in range(len(found.lines))
-            if found.lines[k] and (found.may_show[k] or found.is_final[k])
+            if found.lines[k] and (found.is_chance_next[k] or found.is_terminal[k])
         }
         if worth and len(found.lines) < ROOM:  # else it goes as far as it sees
             best = sorted(worth.values(), reverse=True)[: live[i].sum()]
             ways = [tuple(line[line != NO_MOVE].tolist()) for line in lines[i][live[i] != 0]]
-            assert np.allclose([worth[way] for way in ways], best, atol=1e-3)
+            assert np.allclose([worth[path_to] for path_to in ways], best, atol=1e-3)
             assert np.isclose(logits[i].max(), best[0], atol=1e-3) and len(ways) == min(len(worth), 3)
-        assert live[i, 0] and turn.mask[i, chosen[i]] and chosen[i] == lines[i, 0, 0]
+        assert live[i, 0] and decisions.mask[i, chosen[i]] and chosen[i] == lines[i, 0, 0]
         assert np.isclose(logits[i, chosen[i]], logits[i].max())
-        assert (logits[i][turn.mask[i] == 0] == -1e9).all()
-    assert (policy.probabilities(turn).sum(axis=1) > 0.999).all()
+        assert (logits[i][decisions.mask[i] == 0] == -1e9).all()
+    assert (policy.probabilities(decisions).sum(axis=1) > 0.999).all()
 
 
 @each_planner
@@ -199,18 +205,18 @@ def test_plans_are_gone_on_with(game: Game) -> None:
         line = policy.best_lines(np.array([state], game.rules.STATE), 1)[0][0, 0]
         table = Table(game, state)
         for move in line[line != NO_MOVE].tolist():
-            assert policy.act(turn_of_states(game, np.array([table.state], game.rules.STATE)), rng)[0] == move
+            assert policy.act(decisions_at(game, np.array([table.state], game.rules.STATE)), rng)[0] == move
             table.play(move)
 
 
 @each_planner
 def test_a_folder_keeps_it(game: Game, tmp_path: Path) -> None:
-    policy, turn = random_policy(game), turn_of_states(game, some(positions(game), 30, seed=5))
-    save_network(tmp_path / "n", policy, turn, training={}, strength=[])
+    policy, decisions = random_policy(game), decisions_at(game, some(positions(game), 30, seed=5))
+    save_network(tmp_path / "n", policy, decisions, training={}, strength=[])
     again = load_network(tmp_path / "n", game)
     assert isinstance(again, NTuplePolicy) and (again.table == policy.table).all()
-    assert (again.logits_at(turn) == policy.logits_at(turn)).all()
-    inputs = policy.inputs(turn)
+    assert (again.logits_at(decisions) == policy.logits_at(decisions)).all()
+    inputs = policy.inputs(decisions)
     again.check_inputs(inputs)
     inputs["entry"][0] = len(policy.table)
     with pytest.raises(ValueError, match=r"golden\.entry"):
@@ -225,14 +231,15 @@ def test_a_folder_keeps_it(game: Game, tmp_path: Path) -> None:
 @pytest.mark.parametrize("plays_on", [False, True])
 def test_search_asks_it_and_threads_change_nothing(game: Game, plays_on: bool) -> None:
     guide, states = Guide(random_policy(game), plays_on=plays_on), some(positions(game), 6, seed=6)
-    turn = turn_of_states(game, states)
+    decisions = decisions_at(game, states)
     found = [
-        SearchPolicy(game, 16, threads, guide, plans=True).search(turn, np.random.default_rng(7)) for threads in (1, 3)
+        SearchPolicy(game, 16, threads, guide, plans=True).search(decisions, np.random.default_rng(7))
+        for threads in (1, 3)
     ]
     for one, other in zip(found[0].trials, found[1].trials):
         assert (one == other).all()
     assert (found[0].lines == found[1].lines).all()
-    assert turn.mask[np.arange(len(turn)), found[0].chosen].all()
+    assert decisions.mask[np.arange(len(decisions)), found[0].chosen].all()
     assert found[0].trials.worlds.max() >= 8
     best = guide.ranker
     assert isinstance(best, NTuplePolicy)
@@ -240,13 +247,13 @@ def test_search_asks_it_and_threads_change_nothing(game: Game, plays_on: bool) -
     for name in ("rollout",) if plays_on else ("search", "plan"):  # by name, through a folder
         named = load_opponent(f"{name}:ntuple-8", game)
         assert isinstance(named.policy, SearchPolicy) and named.policy.plans == (name != "search")
-        assert named.act(turn, np.random.default_rng(0)).shape == (6,)
+        assert named.act(decisions, np.random.default_rng(0)).shape == (6,)
 
 
 @each_planner
 def test_it_plays_for_its_seat_until_it_is_asked(game: Game) -> None:
     most, looks, policy = 10, 3, random_policy(game)
-    play_out, find = bind(result_of, game, "greedy"), bind(find_best_lines, game, "greedy")
+    play_out, find = specialize(result_of, game, "greedy"), specialize(find_best_lines, game, "greedy")
     scratch, planning, values = new_scratch(game, NO_NET, most), planning_scratch(game, most), np.zeros(most)
     asked = 0
     for state in some(positions(game), 20, seed=9):
@@ -264,8 +271,8 @@ def test_it_plays_for_its_seat_until_it_is_asked(game: Game) -> None:
                     break
                 table.play(move)
                 made += 1
-        points, marks = known_of(table, seat)
-        worth = points if table.needs_deal else float(policy.table[marks].sum())
+        final_margin, features = known_of(table, seat)
+        worth = final_margin if table.needs_deal else float(policy.table[features].sum())
         ending, here = Ending(looks, weights=policy.table), np.array([state], game.rules.STATE)
         moves, result = play_out(here[0], seat, ending, values, scratch)
         assert moves == made and result == pytest.approx(worth, abs=1e-3 + 1 / FRACTION)
@@ -276,7 +283,7 @@ def test_it_plays_for_its_seat_until_it_is_asked(game: Game) -> None:
 @each_planner
 def test_a_share_of_a_result_comes_from_the_end(game: Game) -> None:
     weights, scratch = random_policy(game).table, new_scratch(game, NO_NET)
-    play_out = bind(result_of, game, "greedy")
+    play_out = specialize(result_of, game, "greedy")
     differ = 0
     for state in some(positions(game), 20, seed=8):
 
@@ -294,13 +301,13 @@ def test_where_there_is_no_planner() -> None:
     assert HIGH_CARD.planner is None
     with pytest.raises(ValueError, match="there is no planner for this game"):
         NTuplePolicy(HIGH_CARD, {"weights": NO_WEIGHTS})
-    assert len(planning_scratch(HIGH_CARD, 1).marks) == 1
+    assert len(planning_scratch(HIGH_CARD, 1).features) == 1
 
 
 def test_learning_goes_towards_the_end_of_the_deal() -> None:
     learner = Learner(*np.zeros((3, 6), np.float32))
     trail = Trail(np.array([[[1, 2], [3, 4]]], np.int32), np.array([[2, 1]]), np.zeros((1, 2)), np.array([2]))
-    learn = bind(learn_trail)
+    learn = specialize(learn_trail)
     learn(0, 8.0, learner, 0.5, trail)
     assert learner.weights.tolist() == [0, 2, 2, 8, 0, 0]  # half of 8 for two weights, then 8 for one
     trail.lengths[0] = 1

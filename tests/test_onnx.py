@@ -16,15 +16,15 @@ from card_envs.__main__ import app
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
-from card_envs.opponents.folder import CARD_FILE, MODEL_FILE, WEIGHTS_FILE, save_model, save_network
-from card_envs.opponents.network import ARCHITECTURES, NetworkPolicy, TrainedPolicy
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.networks.folder import CARD_FILE, MODEL_FILE, WEIGHTS_FILE, save_model, save_network
+from card_envs.opponents.networks.policies import ARCHITECTURES, NetworkPolicy, TrainedPolicy
+from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import positions, some
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-from card_envs.opponents.onnx import MOST_ROWS, OnnxPolicy, model_file, to_onnx, wanted_inputs  # noqa: E402
+from card_envs.opponents.networks.onnx import MOST_ROWS, OnnxPolicy, model_file, to_onnx, wanted_inputs  # noqa: E402
 
 helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
 
@@ -39,19 +39,19 @@ def network(game: Game, kind: type[TrainedPolicy]) -> TrainedPolicy:
 def test_a_model_plays_as_its_network(game: Game, kind: type[TrainedPolicy]) -> None:
     policy = network(game, kind)
     model = OnnxPolicy(game, to_onnx(policy))
-    turn = turn_of_states(game, some(positions(game), 1000))
-    np.testing.assert_allclose(model.probabilities(turn), policy.probabilities(turn), atol=1e-5)
-    one = turn.at(np.array([0]))
+    decisions = decisions_at(game, some(positions(game), 1000))
+    np.testing.assert_allclose(model.probabilities(decisions), policy.probabilities(decisions), atol=1e-5)
+    one = decisions.at(np.array([0]))
     np.testing.assert_allclose(model.probabilities(one), policy.probabilities(one), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES.values())
 def test_models_survive_the_disk(game: Game, kind: type[TrainedPolicy], tmp_path: Path) -> None:
     policy = OnnxPolicy(game, to_onnx(network(game, kind)))
-    turn = turn_of_states(game, some(positions(game), 32))
-    save_network(tmp_path / "mine", policy, turn, training={}, strength=[])
+    decisions = decisions_at(game, some(positions(game), 32))
+    save_network(tmp_path / "mine", policy, decisions, training={}, strength=[])
     found = load_opponent(tmp_path / "mine")
-    np.testing.assert_array_equal(found.probabilities(turn), policy.probabilities(turn))
+    np.testing.assert_array_equal(found.probabilities(decisions), policy.probabilities(decisions))
     data = bytearray((tmp_path / "mine" / MODEL_FILE).read_bytes())
     data[len(data) // 2] ^= 1
     (tmp_path / "mine" / MODEL_FILE).write_bytes(bytes(data))
@@ -64,7 +64,7 @@ def test_models_survive_the_disk(game: Game, kind: type[TrainedPolicy], tmp_path
 
 def test_out_and_in_by_command(tmp_path: Path) -> None:
     save_network(
-        tmp_path / "mine", network(TINY, NetworkPolicy), turn_of_states(TINY, some(positions(TINY), 8)),
+        tmp_path / "mine", network(TINY, NetworkPolicy), decisions_at(TINY, some(positions(TINY), 8)),
         training={}, strength=[],
     )  # fmt: skip
     model = tmp_path / "model.onnx"
@@ -74,8 +74,8 @@ def test_out_and_in_by_command(tmp_path: Path) -> None:
     assert all(f"`{field.name}`" in notes for field in (*TINY.rules.OBS_FIELDS, *TINY.rules.ACTION_FIELDS))
     result = CliRunner().invoke(app, ["import", TINY.name, str(model), str(tmp_path / "back")])
     assert result.exit_code == 0, result.output
-    turn = turn_of_states(TINY, some(positions(TINY), 100))
-    one, other = (load_opponent(tmp_path / name).probabilities(turn) for name in ("mine", "back"))
+    decisions = decisions_at(TINY, some(positions(TINY), 100))
+    one, other = (load_opponent(tmp_path / name).probabilities(decisions) for name in ("mine", "back"))
     np.testing.assert_allclose(one, other, atol=1e-3)
     refused = CliRunner().invoke(app, ["export", f"{TINY.name}/greedy", str(tmp_path / "greedy.onnx")])
     assert isinstance(refused.exception, ValueError) and "only these can be exported" in str(refused.exception)
@@ -334,10 +334,12 @@ def test_weights_beside_a_model_become_part_of_it(tmp_path: Path) -> None:
     save_model(tmp_path / "mine", TINY, model_file(tmp_path / "model.onnx", 1 << 20))
     assert {path.name for path in (tmp_path / "mine").iterdir()} == {CARD_FILE, MODEL_FILE, WEIGHTS_FILE}
     (tmp_path / "w.bin").unlink()
-    turn = turn_of_states(TINY, some(positions(TINY), 8))
+    decisions = decisions_at(TINY, some(positions(TINY), 8))
     policy = load_opponent(tmp_path / "mine").policy
     assert isinstance(policy, OnnxPolicy)
-    np.testing.assert_allclose(policy.logits_at(turn)[turn.mask != 0], (turn.mask + weights)[turn.mask != 0])
+    np.testing.assert_allclose(
+        policy.logits_at(decisions)[decisions.mask != 0], (decisions.mask + weights)[decisions.mask != 0]
+    )
 
 
 def test_what_is_checked_is_what_runs() -> None:
@@ -349,18 +351,20 @@ def test_what_is_checked_is_what_runs() -> None:
     assert data[4:8] == b"ORTM"
     policy = OnnxPolicy(TINY, data)
     assert b"ORTM" not in policy.model and b"ort_config" not in policy.model
-    turn = turn_of_states(TINY, some(positions(TINY), 8))
-    assert np.array_equal(policy.logits_at(turn)[turn.mask != 0], turn.mask[turn.mask != 0])
+    decisions = decisions_at(TINY, some(positions(TINY), 8))
+    assert np.array_equal(policy.logits_at(decisions)[decisions.mask != 0], decisions.mask[decisions.mask != 0])
     assert OnnxPolicy(TINY, policy.model).model == policy.model
 
 
 def test_many_decisions_are_given_in_parts(game: Game) -> None:
     """The cost of a model is bounded for one part; the rows are the same."""
     policy = OnnxPolicy(game, to_onnx(network(game, ARCHITECTURES["afterstates"])))
-    turn = turn_of_states(game, some(positions(game), 2 * MOST_ROWS + 1))
-    logits = policy.logits_at(turn)
+    decisions = decisions_at(game, some(positions(game), 2 * MOST_ROWS + 1))
+    logits = policy.logits_at(decisions)
     for rows in (slice(0, 3), slice(MOST_ROWS - 1, MOST_ROWS + 2), slice(2 * MOST_ROWS, None)):
-        np.testing.assert_allclose(policy.logits_at(turn.at(np.arange(len(turn))[rows])), logits[rows], atol=1e-4)
+        np.testing.assert_allclose(
+            policy.logits_at(decisions.at(np.arange(len(decisions))[rows])), logits[rows], atol=1e-4
+        )
 
 
 def test_a_model_that_gives_no_numbers_is_refused(tmp_path: Path) -> None:
@@ -399,9 +403,9 @@ def test_a_torch_module_becomes_an_opponent(tmp_path: Path) -> None:
     )  # fmt: skip
     done = CliRunner().invoke(app, ["import", game.name, str(path), str(tmp_path / "mine")])
     assert done.exit_code == 0, done.output
-    turn = turn_of_states(game, some(positions(game), 50))
+    decisions = decisions_at(game, some(positions(game), 50))
     with torch.no_grad():
-        logits = module(torch.from_numpy(turn.obs).float(), torch.from_numpy(turn.mask).float())
-        expected = logits.masked_fill(torch.from_numpy(turn.mask == 0), -1e9).softmax(1).numpy()
-    np.testing.assert_allclose(load_opponent(tmp_path / "mine").probabilities(turn), expected, atol=1e-5)
+        logits = module(torch.from_numpy(decisions.obs).float(), torch.from_numpy(decisions.mask).float())
+        expected = logits.masked_fill(torch.from_numpy(decisions.mask == 0), -1e9).softmax(1).numpy()
+    np.testing.assert_allclose(load_opponent(tmp_path / "mine").probabilities(decisions), expected, atol=1e-5)
     assert set(wanted_inputs(rules)) > {"observation", "action_mask"}

@@ -21,21 +21,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 import card_envs
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents.folder import (
-    CARD_FILE,
-    VALUE_FOLDER,
-    WEIGHTS_FILE,
-    load_card,
-    load_network,
-    load_value,
-    save_network,
-    save_value,
-)
 from card_envs.opponents.names import (
     KINDS as SEARCHES,
 )
@@ -54,7 +44,17 @@ from card_envs.opponents.names import (
     name_of_folder,
     parse,
 )
-from card_envs.opponents.network import (
+from card_envs.opponents.networks.folder import (
+    CARD_FILE,
+    VALUE_FOLDER,
+    WEIGHTS_FILE,
+    load_card,
+    load_network,
+    load_value,
+    save_network,
+    save_value,
+)
+from card_envs.opponents.networks.policies import (
     ARCHITECTURES,
     NetworkPolicy,
     TrainedPolicy,
@@ -62,7 +62,7 @@ from card_envs.opponents.network import (
     input_scale,
     weight_shapes,
 )
-from card_envs.opponents.policy import Opponent, Policy, Turn, moves_of, probabilities_of, sample, turn_of_states
+from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, moves_of, probabilities_of, sample
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.value import ValueNetwork, value_of
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -82,7 +82,7 @@ def random_weights(game: Game, seed: int = 0, kind: type[TrainedPolicy] = Networ
 
 
 def store(folder: Path, policy: TrainedPolicy) -> None:
-    golden = turn_of_states(policy.game, some(positions(policy.game), 32))
+    golden = decisions_at(policy.game, some(positions(policy.game), 32))
     save_network(folder, policy, golden, training={"steps": 1}, strength=[])
 
 
@@ -97,11 +97,11 @@ class Stubborn:
     def __init__(self, game: Game) -> None:
         self.game = game
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return turn.mask.argmax(axis=1)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        return np.eye(turn.mask.shape[1], dtype=np.float32)[turn.mask.argmax(axis=1)]
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.mask.argmax(axis=1)]
 
 
 class Speechless:
@@ -116,19 +116,19 @@ class Speechless:
 
 def test_every_named_opponent_plays(game: Game) -> None:
     assert {"random", "trivial", "greedy"} <= set(opponent_names(game))
-    turn = turn_of_states(game, some(positions(game), 100))
+    decisions = decisions_at(game, some(positions(game), 100))
     rows = np.arange(100)
     for short in quick_opponents(game):
         for name, given in ((f"{game.name}/{short}", None), (short, game), (short, game.name)):
             opponent = load_opponent(name, given)
             assert isinstance(opponent, Opponent) and isinstance(opponent.policy, Policy)
             assert (opponent.name, opponent.game) == (short, game)
-        actions = opponent.act(turn, np.random.default_rng(1))
-        assert actions.shape == (100,) and actions.dtype == np.int64 and turn.mask[rows, actions].all()
-        assert np.array_equal(actions, opponent.act(turn, np.random.default_rng(1)))
-        probabilities = opponent.probabilities(turn)
-        assert probabilities.shape == turn.mask.shape and probabilities.dtype == np.float32
-        assert not probabilities[turn.mask == 0].any() and np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+        actions = opponent.act(decisions, np.random.default_rng(1))
+        assert actions.shape == (100,) and actions.dtype == np.int64 and decisions.mask[rows, actions].all()
+        assert np.array_equal(actions, opponent.act(decisions, np.random.default_rng(1)))
+        probabilities = opponent.probabilities(decisions)
+        assert probabilities.shape == decisions.mask.shape and probabilities.dtype == np.float32
+        assert not probabilities[decisions.mask == 0].any() and np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
         assert (probabilities[rows, actions] > 0).all()
     assert card_envs.load_opponent is load_opponent
 
@@ -151,10 +151,10 @@ def test_near_names_are_suggested(game: Game) -> None:
 
 
 def test_a_class_of_the_users_own(game: Game) -> None:
-    turn = turn_of_states(game, some(positions(game), 10))
+    decisions = decisions_at(game, some(positions(game), 10))
     for name, named in (("tests.test_opponents:Stubborn", game), (f"{game.name}/tests.test_opponents:Stubborn", None)):
         opponent = load_opponent(name, named)
-        assert np.array_equal(opponent.act(turn, np.random.default_rng(0)), turn.mask.argmax(axis=1))
+        assert np.array_equal(opponent.act(decisions, np.random.default_rng(0)), decisions.mask.argmax(axis=1))
     for name, given, said in (
         ("tests.test_opponents:Stubborn", None, "say which game"),
         ("tests.test_opponents:Missing", game, "Missing"),
@@ -329,22 +329,22 @@ WITH_PHASES = [(game, phase) for game in GAMES.values() for phase in game.phases
 @pytest.mark.parametrize(("game", "phase"), WITH_PHASES, ids=lambda value: getattr(value, "name", value))
 def test_a_player_made_of_two(game: Game, phase: str) -> None:
     states = some(positions(game), 200)
-    turn = turn_of_states(game, states.copy())
+    decisions = decisions_at(game, states.copy())
     greedy, trivial = load_opponent("greedy", game), load_opponent("trivial", game)
     both = load_opponent(f"{game.name}/{phase}=greedy+trivial")
     assert both.game is game
     rng = np.random.default_rng(0)
-    inside = (turn.mask[:, game.phases[phase]] != 0).any(axis=1)
+    inside = (decisions.mask[:, game.phases[phase]] != 0).any(axis=1)
     assert 0 < inside.sum() < len(states)
-    expected = np.where(inside, greedy.act(turn, rng), trivial.act(turn, rng))
-    assert not np.array_equal(expected, greedy.act(turn, rng))
-    assert np.array_equal(both.act(turn, rng), expected)
-    assert np.array_equal(both.probabilities(turn).argmax(axis=1), expected)
+    expected = np.where(inside, greedy.act(decisions, rng), trivial.act(decisions, rng))
+    assert not np.array_equal(expected, greedy.act(decisions, rng))
+    assert np.array_equal(both.act(decisions, rng), expected)
+    assert np.array_equal(both.probabilities(decisions).argmax(axis=1), expected)
     search = load_opponent(f"{phase}=search-4+{__name__}:Stubborn", game)
-    chosen = search.act(turn, rng)
-    assert (turn.mask[np.arange(len(states)), chosen] == 1).all()
-    assert np.array_equal(chosen[~inside], (turn.mask != 0).argmax(axis=1)[~inside])
-    one = turn.at(np.flatnonzero(inside)[:1])
+    chosen = search.act(decisions, rng)
+    assert (decisions.mask[np.arange(len(states)), chosen] == 1).all()
+    assert np.array_equal(chosen[~inside], (decisions.mask != 0).argmax(axis=1)[~inside])
+    one = decisions.at(np.flatnonzero(inside)[:1])
     assert len(one) == 1 and np.array_equal(one.worlds(rng, 2)["seat"], [[one.seat[0]] * 2])
 
 
@@ -369,8 +369,8 @@ def test_wrong_players_made_of_two(name: str, said: str) -> None:
 def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     """Whatever a Turn shows in public is known to the seat: hidden cards lie otherwise in its worlds."""
     states = positions(game)[:256]
-    turn = turn_of_states(game, states)
-    public = {name for name in dir(turn) if not name.startswith("_")}
+    decisions = decisions_at(game, states)
+    public = {name for name in dir(decisions) if not name.startswith("_")}
     assert public == {
         "game",
         "obs",
@@ -385,17 +385,17 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
         "afterstates",
         "move_scores",
     }
-    assert len(turn) == 256
-    worlds = turn.worlds(np.random.default_rng(0), 3)
+    assert len(decisions) == 256
+    worlds = decisions.worlds(np.random.default_rng(0), 3)
     assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE
-    seats = turn.seat
+    seats = decisions.seat
     truth = observed_in_full(game, states, seats)
     for k in range(3):
         column = worlds[:, k].copy()
-        seen = turn_of_states(game, column)
-        assert np.array_equal(seen.obs, turn.obs) and np.array_equal(seen.mask, turn.mask)
+        seen = decisions_at(game, column)
+        assert np.array_equal(seen.obs, decisions.obs) and np.array_equal(seen.mask, decisions.mask)
         assert (observed_in_full(game, column, seats) != truth).any(axis=1).mean() > 0.5
-    again = turn.worlds(np.random.default_rng(0), 3)
+    again = decisions.worlds(np.random.default_rng(0), 3)
     assert np.array_equal(again["rng"], worlds["rng"])
     worlds["seat"] = 77  # a policy may do with its worlds what it likes
     assert np.array_equal(states["seat"], seats)
@@ -408,29 +408,29 @@ def test_only_legal_moves_count_however_low_their_scores(architecture: str, shif
     weights = random_weights(HIGH_CARD, kind=kind)
     last = f"layer{len(HIDDEN)}.bias"
     weights[last] = np.full_like(weights[last], shift)
-    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 50))
+    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 50))
     policies: list[Policy] = [kind(HIGH_CARD, weights), kind(HIGH_CARD, weights, sampled=False)]
     with contextlib.suppress(ImportError):
-        from card_envs.opponents.onnx import OnnxPolicy, to_onnx
+        from card_envs.opponents.networks.onnx import OnnxPolicy, to_onnx
 
         policies += [OnnxPolicy(HIGH_CARD, to_onnx(kind(HIGH_CARD, weights)), sampled) for sampled in (False, True)]
     for policy in policies:
-        shares = policy.probabilities(turn)
-        assert not shares[turn.mask == 0].any() and np.allclose(shares.sum(axis=1), 1)
-        turn.check(policy.act(turn, np.random.default_rng(0)), "it")
+        shares = policy.probabilities(decisions)
+        assert not shares[decisions.mask == 0].any() and np.allclose(shares.sum(axis=1), 1)
+        decisions.check(policy.act(decisions, np.random.default_rng(0)), "it")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: float) -> None:
     weights = random_weights(HIGH_CARD)
     weights[f"layer{len(HIDDEN)}.bias"][:] = value
-    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 5))
+    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 5))
     for sampled in (False, True):
         opponent = Opponent("broken", HIGH_CARD, NetworkPolicy(HIGH_CARD, weights, sampled))
         with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
-            moves_of(opponent, turn, np.random.default_rng(0))
+            moves_of(opponent, decisions, np.random.default_rng(0))
         with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
-            probabilities_of(opponent, turn)
+            probabilities_of(opponent, decisions)
 
 
 @pytest.mark.parametrize("shift", [0, -4e9, -1e30])
@@ -446,11 +446,11 @@ def test_a_module_may_score_as_low_as_it_likes(shift: float) -> None:
         def forward(self, observation: Any, action_mask: Any) -> Any:
             return (self.layer(observation) + shift).masked_fill(action_mask == 0, -torch.inf)
 
-    turn = turn_of_states(HIGH_CARD, some(positions(HIGH_CARD), 50))
+    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 50))
     for sampled in (False, True):
         policy = card_envs.opponents.TorchPolicy(Low(), sampled)
-        turn.check(policy.act(turn, np.random.default_rng(0)), "it")
-        assert not policy.probabilities(turn)[turn.mask == 0].any()
+        decisions.check(policy.act(decisions, np.random.default_rng(0)), "it")
+        assert not policy.probabilities(decisions)[decisions.mask == 0].any()
 
 
 def test_samples_are_drawn_with_their_probabilities() -> None:
@@ -469,42 +469,44 @@ def test_samples_are_drawn_with_their_probabilities() -> None:
 
 def test_a_network_is_the_formula(game: Game) -> None:
     weights = random_weights(game)
-    turn = turn_of_states(game, some(positions(game), 20))
+    decisions = decisions_at(game, some(positions(game), 20))
     policy = NetworkPolicy(game, weights, sampled=False)
     scale = input_scale(input_fields(game.rules))
-    x = np.hstack([turn.obs, turn.mask]).astype(np.float64) * scale
+    x = np.hstack([decisions.obs, decisions.mask]).astype(np.float64) * scale
     assert np.abs(x).max() <= 1 + 1e-6  # float32
     for i in range(3):
         x = x @ weights[f"layer{i}.weight"].T + weights[f"layer{i}.bias"]
         x = np.maximum(x, 0) if i < 2 else x
-    legal = turn.mask != 0
-    logits = policy.logits_at(turn)
+    legal = decisions.mask != 0
+    logits = policy.logits_at(decisions)
     assert np.allclose(logits[legal], x[legal], rtol=1e-4, atol=1e-4)
     exponentials = np.exp(x - x.max(axis=1, keepdims=True)) * legal
-    assert np.allclose(policy.probabilities(turn), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-4)
-    assert np.array_equal(policy.act(turn, np.random.default_rng(0)), np.where(legal, x, -np.inf).argmax(axis=1))
+    assert np.allclose(
+        policy.probabilities(decisions), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-4
+    )
+    assert np.array_equal(policy.act(decisions, np.random.default_rng(0)), np.where(legal, x, -np.inf).argmax(axis=1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_networks_survive_the_disk(game: Game, kind: type[TrainedPolicy], tmp_path: Path) -> None:
     folder = saved(game, tmp_path / "mine", kind=kind)
-    turn = turn_of_states(game, some(positions(game), 50, seed=1))
+    decisions = decisions_at(game, some(positions(game), 50, seed=1))
     opponent = load_opponent(folder)
     assert (opponent.name, opponent.game) == ("mine", game)
     half = {name: weight.astype(np.float16) for name, weight in random_weights(game, kind=kind).items()}
-    assert np.allclose(opponent.probabilities(turn), kind(game, half).probabilities(turn), atol=1e-5)
+    assert np.allclose(opponent.probabilities(decisions), kind(game, half).probabilities(decisions), atol=1e-5)
     rng = [np.random.default_rng(2) for _ in range(2)]
-    assert np.array_equal(opponent.act(turn, rng[0]), load_opponent(str(folder), game.name).act(turn, rng[1]))
+    assert np.array_equal(opponent.act(decisions, rng[0]), load_opponent(str(folder), game.name).act(decisions, rng[1]))
     best = load_opponent(folder, game, sampled=False)
-    assert np.array_equal(best.act(turn, rng[0]), best.probabilities(turn).argmax(axis=1))
+    assert np.array_equal(best.act(decisions, rng[0]), best.probabilities(decisions).argmax(axis=1))
     likeliest = kind(game, random_weights(game, kind=kind), sampled=False)
     store(tmp_path / "other" / "likeliest", likeliest)
     fixed = load_opponent(tmp_path / "other" / "likeliest")
-    assert np.array_equal(fixed.act(turn, rng[0]), fixed.probabilities(turn).argmax(axis=1))
+    assert np.array_equal(fixed.act(decisions, rng[0]), fixed.probabilities(decisions).argmax(axis=1))
     card = load_card(folder)
     assert (card.game, card.version, card.hidden, card.training) == (game.name, game.version, HIDDEN, {"steps": 1})
     saved(game, folder, 1, kind)  # replaced in one step
-    assert not np.allclose(load_opponent(folder).probabilities(turn), opponent.probabilities(turn))
+    assert not np.allclose(load_opponent(folder).probabilities(decisions), opponent.probabilities(decisions))
     assert [path.name for path in tmp_path.iterdir() if path.name != "other"] == ["mine"]
 
 
@@ -521,8 +523,8 @@ def test_advice(game: Game, tmp_path: Path) -> None:
             assert list(values) == sorted(values, reverse=True)
             assert sum(values) == pytest.approx(1, abs=1e-4)
             if opponent.name in ("trivial", "greedy"):
-                turn = turn_of_states(game, np.array([state], game.rules.STATE))
-                move = int(opponent.act(turn, np.random.default_rng(0))[0])
+                decisions = decisions_at(game, np.array([state], game.rules.STATE))
+                move = int(opponent.act(decisions, np.random.default_rng(0))[0])
                 assert advice[0] == (game.view.move_text(state, move), 1.0)
 
 
@@ -821,7 +823,7 @@ def test_value_networks_are_checked_as_policies_are(game: Game, tmp_path: Path) 
     network = load_value(folder, game)
     padded = np.zeros((len(full), -(-full.shape[1] // 8) * 8), np.int8)
     padded[:, : full.shape[1]] = full
-    compiled = [bind(value_of)(row, network.net, np.zeros((2, 12), np.float32)) for row in padded]
+    compiled = [specialize(value_of)(row, network.net, np.zeros((2, 12), np.float32)) for row in padded]
     np.testing.assert_allclose(compiled, network.values(full), rtol=1e-4, atol=1e-3)
     with pytest.raises(ValueError, match="holds a value network"):
         load_network(folder, game)
@@ -833,14 +835,15 @@ def test_value_networks_are_checked_as_policies_are(game: Game, tmp_path: Path) 
 
 
 def test_rungs_of_the_ladder_are_what_they_stand_for(game: Game) -> None:
-    for rung, name in game.ladder.items():
-        assert rung in opponent_names(game)
-        found, expected = load_opponent(f"{game.name}/{rung}"), load_opponent(name, game)
-        assert (found.name, type(found.policy)) == (rung, type(expected.policy))
-    turn = turn_of_states(game, some(positions(game), 6, seed=2))
-    if "strong" in game.ladder:
+    for preset, name in game.presets.items():
+        assert preset in opponent_names(game)
+        found, expected = load_opponent(f"{game.name}/{preset}"), load_opponent(name, game)
+        assert (found.name, type(found.policy)) == (preset, type(expected.policy))
+    decisions = decisions_at(game, some(positions(game), 6, seed=2))
+    if "strong" in game.presets:
         moves = [
-            load_opponent(name, game).act(turn, np.random.default_rng(3)) for name in ("strong", game.ladder["strong"])
+            load_opponent(name, game).act(decisions, np.random.default_rng(3))
+            for name in ("strong", game.presets["strong"])
         ]
         np.testing.assert_array_equal(moves[0], moves[1])
 
@@ -861,10 +864,10 @@ def test_a_search_guided_by_a_trained_policy(game: Game, tmp_path: Path) -> None
     assert taken is not None
     np.testing.assert_array_equal(taken.net.first, own.net.first)
     search = load_opponent(f"{game.name}/search:{folder}-3")
-    turn = turn_of_states(game, some(positions(game), 20))
-    probabilities = load_network(folder, game, sampled=False).probabilities(turn)
-    rows = np.arange(len(turn))
-    actions = search.act(turn, np.random.default_rng(0))
-    assert (turn.mask[rows, actions] == 1).all() and (probabilities[rows, actions] >= 0.01).all()
+    decisions = decisions_at(game, some(positions(game), 20))
+    probabilities = load_network(folder, game, sampled=False).probabilities(decisions)
+    rows = np.arange(len(decisions))
+    actions = search.act(decisions, np.random.default_rng(0))
+    assert (decisions.mask[rows, actions] == 1).all() and (probabilities[rows, actions] >= 0.01).all()
     with pytest.raises(ValueError, match="unknown opponent"):
         load_opponent("search:nobody-3", game)

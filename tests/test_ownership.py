@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from card_envs import files, load_opponent
 from card_envs.games import GAMES
-from card_envs.opponents.folder import check_place, golden_turn, save_network
-from card_envs.opponents.network import TrainedPolicy
+from card_envs.opponents.networks.folder import check_place, golden_decisions, save_network
+from card_envs.opponents.networks.policies import TrainedPolicy
 
 GAME = next(iter(GAMES.values()))
 OLD = time.time() - 30 * 86400
@@ -26,7 +26,7 @@ def network() -> TrainedPolicy:
 
 
 def save_opponent(folder: Path) -> None:
-    save_network(folder, network(), golden_turn(GAME), training={}, strength=[])
+    save_network(folder, network(), golden_decisions(GAME), training={}, strength=[])
 
 
 def train(folder: Path) -> None:

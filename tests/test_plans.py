@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from card_envs import load_opponent
 from card_envs.compare.pairs import play_pairs
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
 from card_envs.opponents import search
 from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach
-from card_envs.opponents.mover import Mover, line_scores
-from card_envs.opponents.network import SettledPolicy
-from card_envs.opponents.policy import Opponent, turn_of_states
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, line_scores
+from card_envs.opponents.networks.policies import LookaheadPolicy
+from card_envs.opponents.policy import Opponent, decisions_at
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 from tests.conftest import games_under_test, observed, positions, redealt, some
@@ -30,16 +30,18 @@ def reveals_at(states: NDArray[Any], i: int, action: int) -> bool:
 
 def shows(game: Game, state: State, action: int) -> bool:
     """Whether a move may show something hidden."""
-    return bool(bind(reveals_at, game)(np.array([state], game.rules.STATE), 0, action))
+    return bool(specialize(reveals_at, game)(np.array([state], game.rules.STATE), 0, action))
 
 
 def lines_of(game: Game, state: State, room: int, plays_on: bool = True) -> list[list[int]]:
     """The lines of one table, the own one first."""
     states = np.array([state], game.rules.STATE)
-    turn = turn_of_states(game, states)
+    decisions = decisions_at(game, states)
     lines, live = np.full((1, room, LONGEST), 99, np.int16), np.full((1, room), 99, np.int8)
-    own = turn.bot_moves("greedy")
-    bind(find_lines, game, "greedy")(0, 1, states, own, turn.mask, plays_on, new_reach(game, room), lines, live)
+    own = decisions.bot_moves("greedy")
+    specialize(find_lines, game, "greedy")(
+        0, 1, states, own, decisions.mask, plays_on, new_reach(game, room), lines, live
+    )
     number = int(live.sum())
     assert live[0, :number].all() and not live[0, number:].any()
     found = [[int(move) for move in line if move != NO_MOVE] for line in lines[0, :number]]
@@ -119,9 +121,9 @@ def test_the_own_line_is_what_greedy_does(game: Game) -> None:
 
 def ranker(game: Game) -> Guide:
     """A network that has learned nothing, who ranks lines."""
-    rng, shapes = np.random.default_rng(1), SettledPolicy.shapes(game, [16, 8])
+    rng, shapes = np.random.default_rng(1), LookaheadPolicy.shapes(game, [16, 8])
     weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
-    return Guide(Opponent("ranker", game, SettledPolicy(game, weights)))
+    return Guide(Opponent("ranker", game, LookaheadPolicy(game, weights)))
 
 
 GUIDES: list[Callable[[Game], Guide | None]] = [lambda _: None, lambda _: Guide(ScriptedPolicy("greedy")), ranker]
@@ -132,13 +134,13 @@ def test_threads_change_no_bit(
     game: Game, guided: Callable[[Game], Guide | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "WORTH_SHARING", 0.0)
-    turn = turn_of_states(game, some(positions(game), 9, seed=4))
+    decisions = decisions_at(game, some(positions(game), 9, seed=4))
     guide = guided(game)
     one, *others = (
-        SearchPolicy(game, 12, threads, guide, plans=True).search(turn, np.random.default_rng(5))
+        SearchPolicy(game, 12, threads, guide, plans=True).search(decisions, np.random.default_rng(5))
         for threads in (1, 2, 5)
     )
-    assert turn.mask[np.arange(len(turn)), one.chosen].all()
+    assert decisions.mask[np.arange(len(decisions)), one.chosen].all()
     for other in others:
         assert other.moves == one.moves and np.array_equal(other.lines, one.lines)
         for trials, same in zip(one.trials, other.trials):
@@ -151,7 +153,7 @@ def test_nothing_hidden_decides(game: Game, guided: Callable[[Game], Guide | Non
     worlds = redealt(game, states, states["seat"].copy(), 6)
     found = [
         SearchPolicy(game, 8, guide=guided(game), plans=True).search(
-            turn_of_states(game, there), np.random.default_rng(7)
+            decisions_at(game, there), np.random.default_rng(7)
         )
         for there in (states, worlds)
     ]
@@ -159,47 +161,47 @@ def test_nothing_hidden_decides(game: Game, guided: Callable[[Game], Guide | Non
 
 
 def test_only_the_lines_that_a_network_ranks_first_are_tried(game: Game) -> None:
-    turn = turn_of_states(game, some(positions(game), 30, seed=6))
+    decisions = decisions_at(game, some(positions(game), 30, seed=6))
     guide = ranker(game)
-    assert isinstance(guide.ranker, Mover) and Guide(ScriptedPolicy("greedy")).ranker is None
+    assert isinstance(guide.ranker, AfterstateNetwork) and Guide(ScriptedPolicy("greedy")).ranker is None
     room = 2 * game.rules.NUM_ACTIONS
     for num_worlds, kept in ((2, 2), (40, 5)):
         policy = SearchPolicy(game, num_worlds, 1, guide, plans=True)
-        states = turn.worlds(np.random.default_rng(0), 1)[:, 0].copy()
-        own, tried = policy._proposals(turn)
-        tables = policy._tables(states, np.zeros(len(turn), np.uint64), own, tried)
-        lines, live = np.empty((len(turn), room, LONGEST), np.int16), np.empty((len(turn), room), np.int8)
+        states = decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
+        own, tried = policy._proposals(decisions)
+        tables = policy._tables(states, np.zeros(len(decisions), np.uint64), own, tried)
+        lines, live = np.empty((len(decisions), room, LONGEST), np.int16), np.empty((len(decisions), room), np.int8)
         reach = new_reach(game, room)
-        bind(find_lines, game, "greedy")(0, len(turn), states, own, turn.mask, True, reach, lines, live)
+        specialize(find_lines, game, "greedy")(0, len(decisions), states, own, decisions.mask, True, reach, lines, live)
         scores = line_scores(game, states, lines, live, guide.ranker)
-        for i in range(len(turn)):
+        for i in range(len(decisions)):
             best = sorted(np.flatnonzero(live[i]), key=lambda c: -scores[i, c])[:kept]
             assert tables.own[i] == best[0]
             assert sorted(np.flatnonzero(tables.live[i])) == sorted(best[1:])
-        found = policy.search(turn, np.random.default_rng(1))
+        found = policy.search(decisions, np.random.default_rng(1))
         assert (found.trials.worlds > 0).sum(axis=1).max() <= kept
-        assert np.array_equal(found.own, tables.lines[np.arange(len(turn)), tables.own, 0])
+        assert np.array_equal(found.own, tables.lines[np.arange(len(decisions)), tables.own, 0])
 
 
 def test_a_network_that_fits_no_game_ranks_nothing(game: Game) -> None:
     guide = ranker(game)
-    assert isinstance(guide.ranker, Mover)
+    assert isinstance(guide.ranker, AfterstateNetwork)
     policy = SearchPolicy(game, 8, 1, guide, plans=True)
     policy.ranker = guide.ranker._replace(last=np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="network: last: expected"):
-        policy.act(turn_of_states(game, some(positions(game), 2)), np.random.default_rng(0))
+        policy.act(decisions_at(game, some(positions(game), 2)), np.random.default_rng(0))
 
 
 def test_a_plan_is_played_to_its_end_without_another_look(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[Int8s] = []
     inner = SearchPolicy.search
 
-    def noted(self: SearchPolicy, turn: Any, rng: np.random.Generator) -> Any:
-        looks.append(turn.obs)
-        found = inner(self, turn, rng)
+    def noted(self: SearchPolicy, decisions: Any, rng: np.random.Generator) -> Any:
+        looks.append(decisions.obs)
+        found = inner(self, decisions, rng)
         planned.extend(int(move) for move in found.lines[0] if move != NO_MOVE)
         tried = found.trials.worlds[0] > 0
-        assert not tried[turn.mask[0] == 0].any()
+        assert not tried[decisions.mask[0] == 0].any()
         assert found.trials.worlds[0, found.chosen[0]] == found.trials.worlds[0].max()
         return found
 
@@ -211,7 +213,7 @@ def test_a_plan_is_played_to_its_end_without_another_look(game: Game, monkeypatc
     played: list[int] = []
     planned: list[int] = []
     while not table.needs_deal and len(played) < 150:
-        move = int(policy.act(turn_of_states(game, table.states), np.random.default_rng(len(played)))[0])
+        move = int(policy.act(decisions_at(game, table.states), np.random.default_rng(len(played)))[0])
         seat = int(table.seat)
         played.append(move)
         table.play(move)
@@ -222,10 +224,10 @@ def test_a_plan_is_played_to_its_end_without_another_look(game: Game, monkeypatc
 
 @pytest.mark.parametrize("guided", GUIDES)
 def test_a_time_bounds_plans_as_well(game: Game, guided: Callable[[Game], Guide | None]) -> None:
-    turn = turn_of_states(game, some(positions(game), 3, seed=8))
+    decisions = decisions_at(game, some(positions(game), 3, seed=8))
     policy = SearchPolicy(game, seconds=1e-3, guide=guided(game), plans=True)
-    moves = policy.act(turn, np.random.default_rng(0))
-    assert turn.mask[np.arange(3), moves].all()
+    moves = policy.act(decisions, np.random.default_rng(0))
+    assert decisions.mask[np.arange(3), moves].all()
     assert policy.within(1e-6).plans
 
 

@@ -18,7 +18,7 @@ from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names, remembered
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Opponent, Policy, Turn, evaluation_of, reset, turn_of_states, within
+from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, evaluation_of, reset, within
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as TINY
@@ -47,11 +47,11 @@ class Bounded:
     def __init__(self, game: Game) -> None:
         self.asked: list[Any] = []
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return turn.mask.argmax(axis=1)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        return np.eye(turn.mask.shape[1], dtype=np.float32)[turn.mask.argmax(axis=1)]
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.mask.argmax(axis=1)]
 
     def within(self, seconds: float, threads: int) -> Bounded:
         self.asked.append((seconds, threads))
@@ -68,8 +68,8 @@ def test_what_is_optional_is_handed_on() -> None:
     reset(bounded)
     assert own.asked == [(0.5, 2), "reset"] and within(plain, 1.0) is plain
     reset(plain)
-    turn = turn_of_states(TINY, some(positions(TINY), 20))
-    assert evaluation_of(made, turn, np.random.default_rng(0)) is None
+    decisions = decisions_at(TINY, some(positions(TINY), 20))
+    assert evaluation_of(made, decisions, np.random.default_rng(0)) is None
 
 
 def test_every_search_keeps_to_its_time(game: Game) -> None:
@@ -82,7 +82,7 @@ def test_every_search_keeps_to_its_time(game: Game) -> None:
 def test_every_rung_that_searches_gives_margins(game: Game) -> None:
     """With their errors, where more than one move is tried."""
     states = some(positions(game), 60)
-    for name in game.ladder:
+    for name in game.presets:
         opponent = load_opponent(name, game).within(0.02)
         if not searches_of(opponent):
             continue

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from card_envs import BatchEnv, Game, GameRecord, Packing, Turn, load_opponent, replay, verify
+from card_envs import BatchEnv, Decisions, Game, GameRecord, Packing, load_opponent, replay, verify
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
 from card_envs.draw import draw
-from card_envs.engine.legality import whole_numbers
+from card_envs.engine.legality import check_ints
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
-from card_envs.opponents.network import ARCHITECTURES
-from card_envs.opponents.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.policies import ARCHITECTURES
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import Guide, SearchPolicy
 from card_envs.opponents.value import ValueNetwork
@@ -33,7 +33,7 @@ WRONG: list[Any] = [
 ]  # fmt: skip
 GREEDY = ScriptedPolicy("greedy")
 RNG = np.random.default_rng(0)
-TURN = turn_of_states(TINY, BatchEnv(TINY, 4).states)
+TURN = decisions_at(TINY, BatchEnv(TINY, 4).states)
 PACKING = Packing(TINY)
 
 
@@ -53,8 +53,8 @@ DOORS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "draw": (draw, {"game": TINY, "view": env().view("player_0"), "tall": False}),
     "replay": (replay, {"record": RECORD, "num_moves": 1}),
     "verify": (verify, {"record": RECORD}),
-    "turn_of_states": (turn_of_states, {"game": TINY, "states": BatchEnv(TINY, 4).states}),
-    "Turn": (Turn, {"game": TINY, "states": BatchEnv(TINY, 4).states, "obs": TURN.obs, "mask": TURN.mask,
+    "decisions_at": (decisions_at, {"game": TINY, "states": BatchEnv(TINY, 4).states}),
+    "Turn": (Decisions, {"game": TINY, "states": BatchEnv(TINY, 4).states, "obs": TURN.obs, "mask": TURN.mask,
                     "seat": TURN.seat}),
     "Turn.at": (TURN.at, {"rows": np.array([0])}),
     "Turn.worlds": (TURN.worlds, {"rng": RNG, "k": 1}),
@@ -152,7 +152,7 @@ def test_read_only_arrays_compile_nothing_again() -> None:
     before = [len(loop.signatures) for loop in loops]  # type: ignore[attr-defined]
     env.step(read_only(env.mask.argmax(axis=1)))
     assert [len(loop.signatures) for loop in loops] == before  # type: ignore[attr-defined]
-    assert whole_numbers(actions, 4) is actions and whole_numbers(read_only(actions), 4).flags.writeable
-    turn = turn_of_states(TINY, read_only(env.states))
-    assert turn.bot_moves("greedy").tolist() == turn_of_states(TINY, env.states).bot_moves("greedy").tolist()
+    assert check_ints(actions, 4) is actions and check_ints(read_only(actions), 4).flags.writeable
+    decisions = decisions_at(TINY, read_only(env.states))
+    assert decisions.bot_moves("greedy").tolist() == decisions_at(TINY, env.states).bot_moves("greedy").tolist()
     assert np.array_equal(PACKING.unpack(read_only(PACKING.pack(read_only(env.obs)))), env.obs)

@@ -76,7 +76,7 @@ def test_what_is_made_and_looked_at_goes_where_it_should() -> None:
     env = BatchEnv(TINY, B, 1, out=out)
     plain = BatchEnv(TINY, B, 1)
     assert np.array_equal(out["obs"][0], plain.obs) and (out["obs"][1:] == 99).all()
-    env.look(3)
+    env.observe(3)
     assert np.array_equal(out["obs"][3], plain.obs) and (out["rewards"] == 99).all()
 
 
@@ -102,7 +102,7 @@ def test_a_callers_mask_decides_nothing(game: Game, packed: bool) -> None:
 def test_slices_that_there_are_not(t: Any) -> None:
     env = BatchEnv(TINY, B, out=out_of(TINY))
     before, actions = field_bytes(env.states), env.mask[0].argmax(axis=1)
-    calls: tuple[Callable[[], None], ...] = (lambda: env.step(actions, t), lambda: env.look(t))
+    calls: tuple[Callable[[], None], ...] = (lambda: env.step(actions, t), lambda: env.observe(t))
     for call in calls:
         with pytest.raises(ValueError, match=f"t: expected a whole number from 0 to {T - 1}, got"):
             call()

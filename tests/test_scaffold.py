@@ -232,7 +232,11 @@ FAULTS = {
         "pay(state, int(state.seat))",
     ),
     "no function": Fault(
-        "rules.py", "def standing(", "def standings(", "standing(state, seat) is missing: How far a seat's side is", ""
+        "rules.py",
+        "def score_margin(",
+        "def score_marginal(",
+        "score_margin(state, seat) is missing: How far a seat's side is",
+        "",
     ),
     "parameters": Fault(
         "rules.py",
@@ -305,22 +309,22 @@ FAULTS = {
         "rules.py",
         "other = 1 - int(seat)\n    unseen",
         "other = int(seat)\n    unseen",
-        "redeal_hidden: it changed what seat 0 sees: hand",
-        "def redeal_hidden(",
+        "determinize: it changed what seat 0 sees: hand",
+        "def determinize(",
     ),
     "ladder": Fault(
         "bot.py",
         "\n\n@rule\ndef trivial",
-        "\n\nLADDER = [1]\n\n\n@rule\ndef trivial",
-        "LADDER: expected names of opponents by what they are called, got [1]",
-        "LADDER = [1]",
+        "\n\nPRESETS = [1]\n\n\n@rule\ndef trivial",
+        "PRESETS: expected names of opponents by what they are called, got [1]",
+        "PRESETS = [1]",
     ),
     "same world": Fault(
         "rules.py",
         "state.hands[other] = draw(unseen,",
         "unseen = draw(unseen,",
-        "redeal_hidden: it never changed anything that a seat can't see",
-        "def redeal_hidden(",
+        "determinize: it never changed anything that a seat can't see",
+        "def determinize(",
     ),
     "no reward": Fault("rules.py", "np.float32(-1)", "np.float32(np.nan)", "play: rewards are [", "def play("),
 }

@@ -11,7 +11,7 @@ import pytest
 from card_envs.compare.contest import Contest, play_contest
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import moves_of, turn_of_states
+from card_envs.opponents.policy import decisions_at, moves_of
 from tests.conftest import positions, short_options, some
 
 pytest.importorskip("pyspiel", reason="the extra `open-spiel` is not installed")
@@ -91,13 +91,13 @@ def test_their_bots_play_here_and_ours_there(game: Game) -> None:
     state.apply_action(0)
     greedy = load_opponent("greedy", game)
     world = np.array([state.table.state], game.rules.STATE)
-    ours = moves_of(greedy, turn_of_states(game, world), np.random.default_rng(0))
+    ours = moves_of(greedy, decisions_at(game, world), np.random.default_rng(0))
     assert spiel.OpponentBot(greedy).step(state) == ours[0]
     assert is_mcts(there, 3).step(state) in state.legal_actions()
     policy = FewSimulations(game)
-    turn = turn_of_states(game, some(positions(game), 3, seed=301))
-    chosen = turn.check(policy.act(turn, np.random.default_rng(2)), "IS-MCTS")
-    assert np.array_equal(policy.probabilities(turn).argmax(axis=1).shape, chosen.shape)
+    decisions = decisions_at(game, some(positions(game), 3, seed=301))
+    chosen = decisions.check(policy.act(decisions, np.random.default_rng(2)), "IS-MCTS")
+    assert np.array_equal(policy.probabilities(decisions).argmax(axis=1).shape, chosen.shape)
 
 
 def test_they_can_be_compared() -> None:

@@ -28,9 +28,9 @@ from card_envs.envs.replay import verify
 from card_envs.game import Game
 from card_envs.layout import tables
 from card_envs.opponents import TorchPolicy, load_opponent, opponent_names
-from card_envs.opponents.folder import CARD_FILE, save_model, save_network
-from card_envs.opponents.network import NetworkPolicy
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.networks.folder import CARD_FILE, save_model, save_network
+from card_envs.opponents.networks.policies import NetworkPolicy
+from card_envs.opponents.policy import decisions_at
 from card_envs.record import GameRecord
 from tests.conftest import positions, quick_opponents, short_options, some
 
@@ -76,18 +76,22 @@ def hostile() -> Iterator[None]:
 
 def opponents(game: Game, folder: Path) -> Iterator[Any]:
     """Collect the answers of every quick opponent, and of a search."""
-    turn = turn_of_states(game, some(positions(game), 64))
+    decisions = decisions_at(game, some(positions(game), 64))
     env = CardEnv(game)
     env.reset(seed=3)
     view = env.view(env.agent_selection)
     for name in opponent_names(game):
         opponent = load_opponent(name, game)
         if name in quick_opponents(game):
-            yield name, opponent.act(turn, np.random.default_rng(0)).tobytes(), opponent.probabilities(turn).tobytes()
+            yield (
+                name,
+                opponent.act(decisions, np.random.default_rng(0)).tobytes(),
+                opponent.probabilities(decisions).tobytes(),
+            )
             yield name, opponent.advise(view)
             best = load_opponent(name, game, sampled=False)
-            yield name, best.act(turn, np.random.default_rng(0)).tobytes()
-    one = turn.at(np.array([0]))
+            yield name, best.act(decisions, np.random.default_rng(0)).tobytes()
+    one = decisions.at(np.array([0]))
     for name in ("search-4", "plan-4", *(f"search:{name}-4" for name in quick_opponents(game)[-1:])):
         opponent = load_opponent(name, game)
         yield name, opponent.act(one, np.random.default_rng(0)).tobytes(), repr(opponent.evaluate(view))
@@ -134,22 +138,22 @@ def comparisons(game: Game, folder: Path) -> Iterator[Any]:
 
 def files(game: Game, folder: Path) -> Iterator[Any]:
     """Opponents written and read, as folders and as ONNX models."""
-    turn = turn_of_states(game, some(positions(game), 16))
+    decisions = decisions_at(game, some(positions(game), 16))
     shapes = NetworkPolicy.shapes(game, [8, 8])
     rng = np.random.default_rng(0)
     policy = NetworkPolicy(
         game, {name: rng.normal(0, 1e-7, shape).astype(np.float32) for name, shape in shapes.items()}
     )
-    save_network(folder / "mine", policy, turn, training={"share": 0.1}, strength=[])
-    yield (folder / "mine" / CARD_FILE).read_bytes(), load_opponent(folder / "mine").probabilities(turn).tobytes()
+    save_network(folder / "mine", policy, decisions, training={"share": 0.1}, strength=[])
+    yield (folder / "mine" / CARD_FILE).read_bytes(), load_opponent(folder / "mine").probabilities(decisions).tobytes()
     with contextlib.suppress(ImportError):
         import onnxruntime  # noqa: F401
 
-        from card_envs.opponents.onnx import to_onnx
+        from card_envs.opponents.networks.onnx import to_onnx
 
         model = to_onnx(policy)
         save_model(folder / "its", game, model)
-        yield model, load_opponent(folder / "its").probabilities(turn).tobytes()
+        yield model, load_opponent(folder / "its").probabilities(decisions).tobytes()
     with contextlib.suppress(ImportError):
         import torch
 
@@ -163,7 +167,7 @@ def files(game: Game, folder: Path) -> Iterator[Any]:
             def forward(self, observation: Any, action_mask: Any) -> Any:
                 return self.low * action_mask.cumsum(1)
 
-        yield TorchPolicy(Module()).probabilities(turn).tobytes()
+        yield TorchPolicy(Module()).probabilities(decisions).tobytes()
 
 
 @pytest.mark.parametrize("asked", [opponents, environments, comparisons, files], ids=lambda one: one.__name__)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare.pairs import play_pairs
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.legality import IllegalMove, note_legal, unpacked, words
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -21,7 +21,7 @@ from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Turn
+from card_envs.opponents.policy import Decisions
 from tests.conftest import mixed_batch, short_options, walk
 
 OTHERS = [game for game in GAMES.values() if game.rules.NUM_SEATS > 1]
@@ -33,13 +33,13 @@ class Forger:
     def __init__(self, game: Game) -> None:
         self.game = game
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        forbidden = turn.mask.argmin(axis=1)
-        turn.mask[:] = 1
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        forbidden = decisions.mask.argmin(axis=1)
+        decisions.mask[:] = 1
         return forbidden
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        return np.full(turn.mask.shape, 1 / turn.mask.shape[1], np.float32)
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return np.full(decisions.mask.shape, 1 / decisions.mask.shape[1], np.float32)
 
 
 class Answers(Forger):
@@ -48,8 +48,8 @@ class Answers(Forger):
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        answer: NDArray[np.int64] = self.answer(turn)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        answer: NDArray[np.int64] = self.answer(decisions)
         return answer
 
 
@@ -59,7 +59,7 @@ def test_packed_masks(size: int) -> None:
     masks = (rng.random((50, size)) < 0.4).astype(np.int8)
     for mask in masks:
         legal = np.zeros(words(size), np.uint64)
-        bind(note_legal)(mask, legal)
+        specialize(note_legal)(mask, legal)
         assert np.array_equal(unpacked(legal, size), mask)
 
 
@@ -138,14 +138,14 @@ def test_comparisons_name_policy_position_and_move(game: Game) -> None:
     assert "is illegal; legal: " in message
 
 
-ANSWERS: dict[str, Callable[[Turn], Any]] = {
-    "too few": lambda turn: turn.mask.argmax(axis=1)[:-1],
-    "too many": lambda turn: np.zeros(len(turn) + 1, np.int64),
-    "floats": lambda turn: turn.mask.argmax(axis=1) + 0.5,
-    "a number": lambda turn: 3,
-    "nothing": lambda turn: None,
-    "a mask": lambda turn: turn.mask,
-    "texts": lambda turn: ["a"] * len(turn),
+ANSWERS: dict[str, Callable[[Decisions], Any]] = {
+    "too few": lambda decisions: decisions.mask.argmax(axis=1)[:-1],
+    "too many": lambda decisions: np.zeros(len(decisions) + 1, np.int64),
+    "floats": lambda decisions: decisions.mask.argmax(axis=1) + 0.5,
+    "a number": lambda decisions: 3,
+    "nothing": lambda decisions: None,
+    "a mask": lambda decisions: decisions.mask,
+    "texts": lambda decisions: ["a"] * len(decisions),
 }
 
 
@@ -176,11 +176,11 @@ def test_environments_hand_out_their_own_arrays_only_once(game: Game) -> None:
     table = Table(game, game.rules.new_state(game.validated({})))
     table.seed(2)
     table.deal()
-    for turn in range(400):
+    for decisions in range(400):
         seat = table.seat
         assert env.agent_selection == env.possible_agents[seat]
-        asked = [env.last()[0], env.observe(env.agent_selection), env.last()[0]][turn % 3 :]
-        if turn % 7 == 0:
+        asked = [env.last()[0], env.observe(env.agent_selection), env.last()[0]][decisions % 3 :]
+        if decisions % 7 == 0:
             env.states[0].rewards[0] += 0  # may have been written into: looked at afresh
         asked.append(env.observe(env.agent_selection))
         for seen in asked:
@@ -191,7 +191,7 @@ def test_environments_hand_out_their_own_arrays_only_once(game: Game) -> None:
         legal = np.flatnonzero(table.legal())
         for array in (array for seen in asked for array in seen.values()):
             array[:] = 77
-        action = int(legal[turn * 7919 % len(legal)])
+        action = int(legal[decisions * 7919 % len(legal)])
         env.step(action)
         table.play(action)
         assert [env.rewards[agent] for agent in env.possible_agents] == table.rewards
@@ -199,4 +199,4 @@ def test_environments_hand_out_their_own_arrays_only_once(game: Game) -> None:
             break
         while table.needs_deal:
             table.deal()
-    assert turn >= 5  # the shortest game
+    assert decisions >= 5  # the shortest game

@@ -17,7 +17,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.envs.replay import replay, verify
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Advice, turn_of_states
+from card_envs.opponents.policy import ActionValue, decisions_at
 from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import seat_names
@@ -184,9 +184,9 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     if env.outcome()["over"] or len(env.legal_moves()) == 1:
         pytest.skip("nothing to search: one move, or none")
     best, *others = load_opponent("search-64", game).evaluate(env.view(env.agent_selection))
-    turn = turn_of_states(game, env.states)
+    decisions = decisions_at(game, env.states)
     policy = load_opponent("search-64", game)
-    assert env.move_text(int(policy.act(turn, np.random.default_rng(0))[0])) == best.move and best.probability == 1
+    assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1
     assert f"search-64 would play {best.move} and expects, in points, {best.margin:+.1f} ± {best.error:.1f}" in shown
     for one in others[:9]:
         assert f"    {one.move}: {one.margin:+.1f} ± {one.error:.1f}" in shown
@@ -196,7 +196,7 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
 
 
 def test_why_a_search_does_not_play_a_move() -> None:
-    best = Advice("a", 1.0, 2.0, 0.5, 64)
+    best = ActionValue("a", 1.0, 2.0, 0.5, 64)
     for margin, error, worlds, why in (
         (1.0, 0.5, 64, ""),
         (3.0, 2.0, 64, "more perhaps by chance alone"),
@@ -204,7 +204,7 @@ def test_why_a_search_does_not_play_a_move() -> None:
         (-3.0, 1.0, 8, "dropped after 8 of 64 worlds: no better"),
         (float("nan"), float("nan"), 0, "not tried: its guide finds it unlikely, or it comes to the same as another"),
     ):
-        assert why_not(best, Advice("b", 0.0, margin, error, worlds)) == why
+        assert why_not(best, ActionValue("b", 0.0, margin, error, worlds)) == why
 
 
 def test_a_game_left_is_resumed_and_finished(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:

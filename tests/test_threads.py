@@ -19,7 +19,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
-from card_envs.opponents.policy import Turn
+from card_envs.opponents.policy import Decisions
 from card_envs.opponents.scripted import ScriptedPolicy
 from tests.conftest import short_options
 
@@ -35,7 +35,7 @@ def batch(game: Game) -> tuple[Any, dict[str, Callable[[], object]]]:
     full = np.zeros((B, game.rules.FULL_SIZE), np.int8)
     return env, {
         "step": lambda: env.step(env.mask.argmax(axis=1)),
-        "look": env.look,
+        "observe": env.observe,
         "are_legal": lambda: env.are_legal(actions),
         "random_actions": lambda: env.random_actions(streams, actions),
         "bot_actions": lambda: env.bot_actions("greedy", actions),
@@ -108,10 +108,10 @@ def test_batch_survives_four_threads(game: Game) -> None:
 class Waits(ScriptedPolicy):
     """A policy that lets another thread come in between."""
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> Any:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
         inside.set()
         assert leave.wait(60)
-        return super().act(turn, rng)
+        return super().act(decisions, rng)
 
 
 inside, leave = threading.Event(), threading.Event()

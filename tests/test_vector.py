@@ -19,7 +19,7 @@ from card_envs.envs.rendering import rendered
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game, Int8s
-from card_envs.opponents.policy import Turn
+from card_envs.opponents.policy import Decisions
 from card_envs.opponents.scripted import RandomPolicy
 from tests.conftest import play_randomly, short_options
 from tests.test_environments import gymnasium_id
@@ -168,14 +168,14 @@ class Spy(RandomPolicy):
     def __init__(self) -> None:
         self.seats: set[int] = set()
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        self.seats |= set(turn.seat.tolist())
-        return super().act(turn, rng)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        self.seats |= set(decisions.seat.tolist())
+        return super().act(decisions, rng)
 
 
 class Cheat(RandomPolicy):
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return turn.mask.argmin(axis=1)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmin(axis=1)
 
 
 def test_opponents_sit_clockwise_from_the_left(game: Game) -> None:

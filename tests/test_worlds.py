@@ -1,7 +1,7 @@
-"""Worlds: what `redeal_hidden` draws, in the middle of deals.
+"""Worlds: what `determinize` draws, in the middle of deals.
 
 A world fits what a seat knows if the same moves, played from its pack, are all legal and show that seat the same.
-`redeal_hidden` draws all fitting worlds alike, and real deals are the measure of that. But a seat that meets a
+`determinize` draws all fitting worlds alike, and real deals are the measure of that. But a seat that meets a
 position does not find all fitting deals behind it alike: where the others chose among fewer moves, each move was the
 likelier. Played by uniform choice, a deal X leads to the position with a likelihood of 1 / w(X), where w(X) is the
 product of the numbers of moves that were legal. So `test_worlds_are_distributed_like_real_deals` takes pairs: the
@@ -10,9 +10,9 @@ with the weight a = w(X) / (w(X) + w(Y)) it becomes 1 / (w(X) + w(Y)), which doe
 places (Barker 1965). So for any figure g of a world, and any figure v of what the seat sees, the variable
 d = a v (g(X) - g(Y)) is symmetric around zero, and for independent tables the sum of d over the root of the sum of its
 squares exceeds t with a chance below 2 exp(-t²/2), however few tables there are (Efron 1969). No two tables need the
-same view, since X and Y always share one. `redeal_hidden` alone decides whether this holds.
+same view, since X and Y always share one. `determinize` alone decides whether this holds.
 
-`improve_world` must lead from X to Y as often as back if worlds come up in proportion to their plausibility p. So where
+`refine_world` must lead from X to Y as often as back if worlds come up in proportion to their plausibility p. So where
 Y is what it makes of X, w(X) p(X) takes the place of w(X).
 
 What is asked of a game: its moves are public, and nothing but the pack decides on a deal.
@@ -28,9 +28,9 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.engine import defaults
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
-from card_envs.game import ROOM, Game, bounds, improve_world
+from card_envs.game import SCRATCH_STATES, Game, bounds, refine_world
 from tests.conftest import (
     differing_fields,
     mixed_batch,
@@ -78,7 +78,7 @@ def test_worlds_hold_the_same_cards_and_play_on(game: Game) -> None:
         assert sorted(before) == sorted(after)
     env = mixed_batch(game, len(worlds), seed=0)
     env.states[:] = worlds
-    env.look()
+    env.observe()
     low, high = bounds(game.rules.FULL_FIELDS)
     full = np.zeros((len(worlds), game.rules.FULL_SIZE), np.int8)
     for _ in walk(env, 60, seed=32):
@@ -178,7 +178,7 @@ def replay(game: Game, tables: MidDeal, packs: list[NDArray[np.int8]]) -> tuple[
     mask = np.empty(game.rules.NUM_ACTIONS, np.int8)
     log_ways = np.zeros(len(states))
     for i, (pack, actions) in enumerate(zip(packs, tables.actions)):
-        rules.arrange(states, i, pack)
+        rules.set_deal(states, i, pack)
         for action in actions:
             ways = rules.legal(states, i, mask)
             if mask[action] == 0:
@@ -194,10 +194,10 @@ def hidden(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray
     return observed_in_full(game, states, seats)[:, game.rules.OBS_SIZE :]
 
 
-def improve_worlds(first: int, last: int, worlds: Any, seats: Any, stream: Any, steps: int, room: Any) -> None:
+def refine_worlds(first: int, last: int, worlds: Any, seats: Any, stream: Any, steps: int, room: Any) -> None:
     for i in range(first, last):
         room[0] = worlds[i]
-        improve_world(room, seats[i], steps, stream)
+        refine_world(room, seats[i], steps, stream)
         worlds[i] = room[0]
 
 
@@ -205,17 +205,17 @@ def world_of(game: Game, tables: MidDeal, seed: int, steps: int) -> NDArray[Any]
     """A world of each table: drawn anew, or so many steps of the Markov chain away from the real one."""
     if steps == 0:
         return redealt(game, tables.states, tables.seats, seed)
-    worlds, room = tables.states.copy(), np.zeros(ROOM, game.rules.STATE)
+    worlds, room = tables.states.copy(), np.zeros(SCRATCH_STATES, game.rules.STATE)
     stream = np.array([seed], np.uint64)
-    bind(improve_worlds, game)(0, len(worlds), worlds, tables.seats, stream, steps, room)
+    specialize(refine_worlds, game)(0, len(worlds), worlds, tables.seats, stream, steps, room)
     changed = (hidden(game, worlds, tables.seats) != hidden(game, tables.states, tables.seats)).any(axis=1)
-    assert changed.mean() > 0.5 if hasattr(game.bot, "improve_world") else not changed.any()
+    assert changed.mean() > 0.5 if hasattr(game.bot, "refine_world") else not changed.any()
     return worlds
 
 
-def log_plausibility(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.float64]:
-    plausibility = getattr(game.bot, "plausibility", defaults.plausibility)
-    return np.log([plausibility(state, seat) for state, seat in zip(states, seats)])
+def log_likelihood(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.float64]:
+    likelihood = getattr(game.bot, "likelihood", defaults.likelihood)
+    return np.log([likelihood(state, seat) for state, seat in zip(states, seats)])
 
 
 @pytest.mark.parametrize("steps", [0, 30])
@@ -253,7 +253,7 @@ def test_worlds_are_distributed_like_real_deals(game: Game, steps: int) -> None:
     worlds = world_of(game, tables, 134, steps)
     log_ratio = replay(game, tables, packs_of(game, worlds))[1] - tables.log_ways
     if steps:
-        after, before = (log_plausibility(game, states, tables.seats) for states in (worlds, tables.states))
+        after, before = (log_likelihood(game, states, tables.seats) for states in (worlds, tables.states))
         log_ratio += after - before
     weight = (1 / (1 + np.exp(log_ratio))).astype(np.float32)
     real, drawn = (hidden(game, states, tables.seats).astype(np.float32) for states in (tables.states, worlds))

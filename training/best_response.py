@@ -14,7 +14,7 @@ import typer
 
 from card_envs import files
 from card_envs.compare.waiting import waiting
-from card_envs.opponents.folder import check_place
+from card_envs.opponents.networks.folder import check_place
 from training.command import command, console
 from training.config import Config, load_config
 
@@ -66,7 +66,7 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     """
     from card_envs.games import get_game
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.network import TrainedPolicy
+    from card_envs.opponents.networks.policies import TrainedPolicy
     from training.network import new_actor
     from training.trainer import FINAL_SEED, Trainer
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from card_envs.files import brief, read_utf8, reason, user_path
+from card_envs.files import read_utf8, reason, short_repr, user_path
 from card_envs.games import get_game
 from training.recipes import recipe
 
@@ -72,7 +72,7 @@ class Config(BaseModel):
 
     network: str = Field(
         default="flat",
-        pattern=r"^(flat|afterstates|settled|[\w.]+:\w+)$",
+        pattern=r"^(flat|afterstates|lookahead|[\w.]+:\w+)$",
         description="what the actor is: a perceptron from observation to all moves (flat), one that scores each legal "
         "move by what it would change (afterstates), the same by what `greedy` would make of it in a few drawn worlds "
         "(settled: games of many moves a turn), or module:Class, a torch module of your own",
@@ -81,7 +81,7 @@ class Config(BaseModel):
         default=0.0,
         ge=0,
         le=100,
-        description="what the score of `greedy`'s move begins with (afterstates and settled only); 0: nothing is added",
+        description="initial bonus of `greedy`'s move (afterstates and lookahead only); 0: nothing is added",
     )
     hidden: list[Width] = Field(
         default=[256, 256], min_length=1, max_length=16, description="widths of the actor's layers"
@@ -168,7 +168,7 @@ class Config(BaseModel):
     @property
     def reads_moves(self) -> bool:
         """Whether the actor reads what moves change."""
-        return self.network in ("afterstates", "settled")
+        return self.network in ("afterstates", "lookahead")
 
     @field_validator("game")
     @classmethod
@@ -184,7 +184,7 @@ class Config(BaseModel):
         if self.past_share + self.greedy_share > 1:
             raise ValueError("past_share and greedy_share: expected at most 1 together")
         if self.hint and not self.reads_moves:
-            raise ValueError(f"hint = {self.hint}: only network = 'afterstates' and 'settled' read it")
+            raise ValueError(f"hint = {self.hint}: only network = 'afterstates' and 'lookahead' read it")
         if self.reads_moves and self.device != "cpu":
             raise ValueError(f"network = {self.network!r}: learned on the CPU only (device = 'cpu')")
         if self.leads_until and self.device != "cpu":
@@ -290,5 +290,5 @@ def _problem(problem: Any, source: dict[str, str], path: Path) -> str:
     key = str(problem["loc"][0])
     if problem["type"] == "missing":
         return f"{path}: {key} is missing: {Config.model_fields[key].description}"
-    given = brief(problem["input"])
+    given = short_repr(problem["input"])
     return f"{source.get(key, path)}: {key} = {given}: {message} ({key}: {Config.model_fields[key].description})"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.legality import words
 from card_envs.game import Int64s, UInt64s
 from training.checkpoint import Arrays
@@ -85,7 +85,7 @@ class Episodes:
         self._moves = np.zeros((max(START_LENGTH, int(lengths.max())), len(lengths)), moves.dtype)
         for table, (start, length) in enumerate(zip(starts, lengths)):
             self._moves[:length, table] = moves[start : start + length]
-        env.look()
+        env.observe()
 
     def _play_again(self, dealt_from: UInt64s, lengths: Int64s, starts: Int64s, moves: NDArray[Any]) -> None:
         """Put into the batch what its rules make of the moves, the longest episodes at the first tables."""
@@ -96,10 +96,10 @@ class Episodes:
         obs, mask = np.zeros_like(env.obs), np.zeros_like(env.mask)
         legal = np.zeros((num_tables, words(mask.shape[1])), np.uint64)
         seat, rewards, done = np.zeros_like(env.seat), np.zeros_like(env.rewards), np.zeros_like(env.done)
-        bind(kernels.reset_tables, env.game)(0, num_tables, states, dealt_from[order])
-        bind(kernels.look_tables, env.game)(0, num_tables, states, obs, mask, seat)
-        bind(kernels.note_tables)(0, num_tables, mask, legal)
-        step = bind(kernels.step_legal_tables, env.game)
+        specialize(kernels.reset_tables, env.game)(0, num_tables, states, dealt_from[order])
+        specialize(kernels.observe_tables, env.game)(0, num_tables, states, obs, mask, seat)
+        specialize(kernels.write_legal_bits)(0, num_tables, mask, legal)
+        step = specialize(kernels.step_legal_tables, env.game)
         for k in range(int(lengths.max())):
             n = int((lengths > k).sum())
             actions = moves[starts[:n] + k].astype(np.int64)

@@ -25,18 +25,18 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.game import Game, Int64s
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.afterstates import Afterstates, afterstates
-from card_envs.opponents.folder import NUM_GOLDEN_ROWS, VALUE_FOLDER, check_place, load_value, save_network
 from card_envs.opponents.names import MODELS
-from card_envs.opponents.network import (
+from card_envs.opponents.networks.afterstates import Afterstates, afterstates
+from card_envs.opponents.networks.folder import NUM_GOLDEN_ROWS, VALUE_FOLDER, check_place, load_value, save_network
+from card_envs.opponents.networks.policies import (
     AfterstatePolicy,
-    SettledPolicy,
+    LookaheadPolicy,
     Weights,
     hidden_sizes,
     input_fields,
     input_scale,
 )
-from card_envs.opponents.policy import Policy, name_of, turn_of_states
+from card_envs.opponents.policy import Policy, decisions_at, name_of
 from card_envs.opponents.searching import TO_THE_END, Ending
 from card_envs.opponents.value import checked_net
 from training.command import command, console
@@ -44,7 +44,7 @@ from training.leads import PLAYER, kinds_of, leads_led, leads_loss, leads_over, 
 from training.positions import TEST_SEED, Tables
 
 if TYPE_CHECKING:
-    from training.network import AfterstateNetwork, Inputs
+    from training.network import AfterstateActor, Inputs
 
 TABLES = 4096
 MINIBATCH = 512
@@ -107,7 +107,7 @@ class Source(NamedTuple):
 class Positions:
     """Tables of a careless player, at any stage of their deals."""
 
-    def __init__(self, game: Game, seed: int, source: Source, network: AfterstateNetwork) -> None:
+    def __init__(self, game: Game, seed: int, source: Source, network: AfterstateActor) -> None:
         self.game = game
         self.source = source
         self.network = network
@@ -119,13 +119,13 @@ class Positions:
 
         env, own = self.tables.env, self.tables.own()
         seen = Rows(np.hstack([env.obs[:number], env.mask[:number]]), input_scale(input_fields(self.game.rules)))
-        return Inputs(seen, afterstates(self.game, env.states, np.arange(number), own, self.network.settled)), own
+        return Inputs(seen, afterstates(self.game, env.states, np.arange(number), own, self.network.lookahead)), own
 
     def _play_on(self) -> None:
         followed, leader = round(self.source.follow * TABLES), self.source.leader
         if leader is not None:
             own = self.tables.own()
-            own[:followed] = leader.act(turn_of_states(self.game, self.tables.env.states[:followed]), self.tables.rng)
+            own[:followed] = leader.act(decisions_at(self.game, self.tables.env.states[:followed]), self.tables.rng)
             self.tables.play_on(own)
             return
         inputs, own = self._seen(followed)
@@ -150,7 +150,7 @@ class Positions:
         return labels._replace(leads=leads[labels.after.decision(), labels.after.action])
 
 
-def answers(network: AfterstateNetwork, labels: Labels) -> NDArray[np.float32]:
+def answers(network: AfterstateActor, labels: Labels) -> NDArray[np.float32]:
     """[R] what the network thinks of the moves, in its unit."""
     import torch
 
@@ -163,7 +163,7 @@ def answers(network: AfterstateNetwork, labels: Labels) -> NDArray[np.float32]:
     return np.concatenate(found)
 
 
-def leads_of(network: AfterstateNetwork, labels: Labels, rows: Int64s, moves: Int64s, decision: Int64s) -> Any:
+def leads_of(network: AfterstateActor, labels: Labels, rows: Int64s, moves: Int64s, decision: Int64s) -> Any:
     """[R] what the network thinks of the moves of some positions, as `moves_of` numbers them."""
     import torch
 
@@ -199,8 +199,8 @@ def main(
     ] = None,
     reuse: Annotated[int, typer.Option(min=1, help="mean number of times that each position is learned from")] = 1,
     hidden: Annotated[tuple[int, int], typer.Option(help="sizes of the two hidden layers")] = (64, 64),
-    settled: Annotated[
-        bool, typer.Option("--settled", help="show moves by where `greedy` would lead from them: see SettledPolicy")
+    lookahead: Annotated[
+        bool, typer.Option("--lookahead", help="show moves by where `greedy` would lead from them: see LookaheadPolicy")
     ] = False,
     start: Annotated[
         str | None,
@@ -234,13 +234,13 @@ def main(
     with console.status("compiling and dealing"):
         import torch
 
-        from training.network import HEAD_GAIN, AfterstateNetwork
+        from training.network import HEAD_GAIN, AfterstateActor
 
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         sizes = list(hidden) if begun is None else hidden_sizes(begun.weights)
-        kind = (SettledPolicy if settled else AfterstatePolicy) if begun is None else type(begun)
-        network = AfterstateNetwork(game, sizes, 0.0, HEAD_GAIN["policy"], kind.settled)
+        kind = (LookaheadPolicy if lookahead else AfterstatePolicy) if begun is None else type(begun)
+        network = AfterstateActor(game, sizes, 0.0, HEAD_GAIN["policy"], kind.lookahead)
         # One move other than those of who plays the deal.
         plain = source._replace(noise=0.0, follow=0.0 if leader is None else 1.0)
         test = Positions(game, TEST_SEED + seed, plain, network)
@@ -274,7 +274,7 @@ def main(
         **fitting.judge(),
     }
     strength = [{"against": PLAYER, "seed": FINAL_SEED, "options": options, **result.as_dict()}]
-    golden = turn_of_states(game, test.tables.env.states[:NUM_GOLDEN_ROWS])
+    golden = decisions_at(game, test.tables.env.states[:NUM_GOLDEN_ROWS])
     save_network(out, policy, golden, training=figures, strength=strength)
     console.print(f"{drawn:,} positions; {result.in_words()} against {PLAYER}: {out}", highlight=False)
 
@@ -296,7 +296,7 @@ class Fitting:
     """
 
     def __init__(
-        self, network: AfterstateNetwork, positions: Positions, tests: list[Labels], lr: float, clip: float
+        self, network: AfterstateActor, positions: Positions, tests: list[Labels], lr: float, clip: float
     ) -> None:
         self.network = network
         self.positions = positions

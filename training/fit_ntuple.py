@@ -21,16 +21,29 @@ from rich.progress import Progress
 from card_envs.__main__ import parse_options
 from card_envs.compare.pairs import play_pairs
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.dealing import deal_next
 from card_envs.engine.rng import advance, below, uniform
-from card_envs.game import Game, Int64s, State, UInt64s, bot_move, enter, is_final, mark, play, reach, standing, way
+from card_envs.game import (
+    Game,
+    Int64s,
+    State,
+    UInt64s,
+    active_features,
+    bot_move,
+    expand,
+    is_terminal,
+    load,
+    path_to,
+    play,
+    score_margin,
+)
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.folder import check_place, golden_turn, save_network
 from card_envs.opponents.lines import LONGEST
-from card_envs.opponents.ntuple_policy import NTuplePolicy
-from card_envs.opponents.ntuples import NOWHERE, most_of, planner_of, sum_at, value_at
+from card_envs.opponents.networks.folder import check_place, golden_decisions, save_network
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuples import NOWHERE, most_of, planner_of, sum_at, value_at
 from training.command import command, console
 from training.leads import PLAYER
 
@@ -67,7 +80,7 @@ class Trail(NamedTuple):
         lengths: [S] how many there are.
     """
 
-    marks: NDArray[np.int32]
+    features: NDArray[np.int32]
     numbers: Int64s
     values: NDArray[np.float64]
     lengths: Int64s
@@ -116,7 +129,7 @@ def learn_deals(
         results[i] = np.nan
         for seat in range(num_seats):
             if alone in (ALL, seat):
-                result = float(standing(states[0], seat))
+                result = float(score_margin(states[0], seat))
                 learn_trail(seat, result, learner, blend, trail)
                 if alone == seat:
                     results[i] = result
@@ -133,29 +146,29 @@ def play_deal(state: State, alone: int, weights: Floats, most: int, scratch: Scr
         if alone != ALL and seat != alone:
             play(state, bot_move(state))
             continue
-        enter(state, seat, planning)
-        known = reach(planning, most, LONGEST - 1)
+        load(state, seat, planning)
+        known = expand(planning, most, LONGEST - 1)
         for k in range(known):
             values[k] = value_at(k, weights, planning)
         best = most_of(values, known)
         if values[best] == NOWHERE:
             best = known - 1
             values[best] = sum_at(best, weights, planning)
-        number = way(planning, best, line)
+        number = path_to(planning, best, line)
         if number == 0:  # no way on was found that brings more
             return
-        if not is_final(planning, best):
-            note_position(seat, values[best], mark(planning, best), planning.marks, trail)
+        if not is_terminal(planning, best):
+            note_position(seat, values[best], active_features(planning, best), planning.features, trail)
         for step in range(number):
             play(state, line[step])
 
 
-def note_position(seat: int, value: float, number: int, marks: Int64s, trail: Trail) -> None:
+def note_position(seat: int, value: float, number: int, features: Int64s, trail: Trail) -> None:
     """Append a position that a seat goes to, while there is room."""
     t = trail.lengths[seat]
     if t < trail.numbers.shape[1]:
         for j in range(number):
-            trail.marks[seat, t, j] = marks[j]
+            trail.features[seat, t, j] = features[j]
         trail.numbers[seat, t], trail.values[seat, t] = number, value
         trail.lengths[seat] = t + 1
 
@@ -167,10 +180,10 @@ def learn_trail(seat: int, result: float, learner: Learner, blend: float, trail:
         number = trail.numbers[seat, t]
         value = 0.0
         for j in range(number):
-            value += learner.weights[trail.marks[seat, t, j]]
+            value += learner.weights[trail.features[seat, t, j]]
         error = np.float32(goal - value)
         for j in range(number):
-            w = trail.marks[seat, t, j]
+            w = trail.features[seat, t, j]
             rate = abs(learner.sums[w]) / learner.sizes[w] if learner.sizes[w] > 0 else np.float32(1)
             learner.weights[w] += error * rate / np.float32(number)
             learner.sums[w] += error
@@ -200,13 +213,13 @@ class Learning:
         stream = np.array([seed], np.uint64)
         self.scratch = Scratch(planning, np.zeros(room), np.zeros(LONGEST, np.int16), stream)
         shape = game.rules.NUM_SEATS, MOST_POSITIONS
-        marks, lengths = np.zeros((*shape, len(planning.marks)), np.int32), np.zeros(shape[0], np.int64)
-        self.trail = Trail(marks, np.zeros(shape, np.int64), np.zeros(shape), lengths)
+        features, lengths = np.zeros((*shape, len(planning.features)), np.int32), np.zeros(shape[0], np.int64)
+        self.trail = Trail(features, np.zeros(shape, np.int64), np.zeros(shape), lengths)
 
     def go_on(self, deals: int) -> NDArray[np.float64]:
         """Play so many deals; returns the points of each, of the one seat that learned, or nan where all did."""
         results = np.zeros(deals)
-        bind(learn_deals, self.game, PLAYER)(
+        specialize(learn_deals, self.game, PLAYER)(
             0, deals, self.env.states, self.learner, self.blend, self.share, self.most, self.scratch, self.trail,
             results,
         )  # fmt: skip
@@ -246,7 +259,7 @@ def main(
     strength = [{"against": PLAYER, "seed": FINAL_SEED, "options": options, **result.as_dict()}]
     figures = {"algorithm": "td", "deals": learning.deals, "minutes": minutes, "seed": seed}
     figures |= {"blend": blend, "most": most, "greedy_share": greedy_share}
-    save_network(out, policy, golden_turn(game, options), training=figures, strength=strength)
+    save_network(out, policy, golden_decisions(game, options), training=figures, strength=strength)
     console.print(f"{learning.deals:,} deals; {result.in_words()} against {PLAYER}: {out}", highlight=False)
 
 

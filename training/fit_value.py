@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from card_envs.engine import kernels
-from card_envs.engine.compile import bind
-from card_envs.game import Game, Int8s, standing
+from card_envs.engine.compile import specialize
+from card_envs.game import Game, Int8s, score_margin
 from card_envs.games import GAMES, get_game
-from card_envs.opponents.folder import NUM_GOLDEN_ROWS, check_place, save_value
+from card_envs.opponents.networks.folder import NUM_GOLDEN_ROWS, check_place, save_value
 from card_envs.opponents.searching import ALL_MOVES, play_on
 from training.command import command, console
 from training.leads import PLAYER
@@ -36,12 +36,12 @@ MINIBATCH = 1024
 
 
 def finish_tables(first: int, last: int, states: NDArray[Any], seats: Int8s, gained: NDArray[np.float64]) -> None:
-    """Let the bot that this loop is bound to play each deal to its end: what that gains `seats` [B] in `standing`."""
+    """Let the bot play each deal to its end and write what that gains `seats` [B] in `score_margin`."""
     for i in range(first, last):
         state = states[i]
-        before = standing(state, seats[i])
+        before = score_margin(state, seats[i])
         play_on(state, ALL_MOVES)
-        gained[i] = standing(state, seats[i]) - before
+        gained[i] = score_margin(state, seats[i]) - before
 
 
 class Positions:
@@ -60,8 +60,8 @@ class Positions:
             tables.play_on(tables.own())
         states = tables.env.states.copy()
         seats = tables.rng.integers(0, game.rules.NUM_SEATS, TABLES).astype(np.int8)
-        bind(kernels.observe_all_tables, game)(0, TABLES, states, seats, self.full)
-        bind(finish_tables, game, PLAYER)(0, TABLES, states, seats, self.gained)
+        specialize(kernels.observe_all_tables, game)(0, TABLES, states, seats, self.full)
+        specialize(finish_tables, game, PLAYER)(0, TABLES, states, seats, self.gained)
         return self.full, self.gained
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 
 
 def _backward(
@@ -58,5 +58,5 @@ def advantages(
         decay: lambda.
     """
     out = np.zeros(seat.shape, np.float32)
-    bind(_backward)(seat, learned, rewards, done, values, last_values, np.float32(decay), out)
+    specialize(_backward)(seat, learned, rewards, done, values, last_values, np.float32(decay), out)
     return out

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.rng import derive, table_keys
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.lines import Lines, single_moves
@@ -79,7 +79,7 @@ def leads_over(
     live[np.arange(len(own)), own] = 0
     trials, scratch = no_trials(mask.shape), new_scratch(game, ending.net)
     keys = table_keys(seed, np.arange(len(own)))
-    bind(try_tables, game, PLAYER)(
+    specialize(try_tables, game, PLAYER)(
         0, len(own), states, keys, worlds, single_moves(mask.shape[1]), own, live, ending, scratch, trials
     )
     return (trials.leads / worlds).astype(np.float32)

@@ -10,7 +10,7 @@ import torch
 
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.network import TrainedPolicy
+from card_envs.opponents.networks.policies import TrainedPolicy
 from training.network import Actor, stored_actor
 
 
@@ -70,7 +70,7 @@ def rivals_of(game: Game, names: Sequence[str], network: Actor, in_tensors: bool
             rival = stored_actor(policy)
             if rival.reads_moves and in_tensors:
                 raise ValueError("its network sees what moves do, which needs device = 'cpu'")
-            if rival.reads_moves and network.reads_moves and rival.settled != network.settled:
+            if rival.reads_moves and network.reads_moves and rival.lookahead != network.lookahead:
                 raise ValueError("of its network and this one, one reads where moves settle, the other moves alone")
         except ValueError as error:
             raise ValueError(f"rivals: {name!r}: {error}") from None

@@ -1,4 +1,4 @@
-"""The networks that training improves: the same perceptrons as `card_envs.opponents.network` runs in NumPy."""
+"""The networks that training improves: those of `card_envs.opponents.networks.policies` in torch."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from torch import nn
 from torch.nn import functional
 
 from card_envs.game import Field, Game, Int8s, Int64s
-from card_envs.opponents.afterstates import Afterstates, move_fields
-from card_envs.opponents.network import (
+from card_envs.opponents.networks.afterstates import Afterstates, move_fields
+from card_envs.opponents.networks.onnx import OnnxPolicy, check_installed, module_to_onnx
+from card_envs.opponents.networks.policies import (
     ILLEGAL,
     AfterstatePolicy,
     LogitsPolicy,
+    LookaheadPolicy,
     NetworkPolicy,
-    SettledPolicy,
     TrainedPolicy,
     Weights,
     hidden_sizes,
     input_fields,
     input_scale,
 )
-from card_envs.opponents.onnx import OnnxPolicy, check_installed, module_to_onnx
-from card_envs.opponents.sparse import SparseRows, compress
-from card_envs.opponents.torch_policy import TorchPolicy
+from card_envs.opponents.networks.sparse import SparseRows, compress
+from card_envs.opponents.networks.torch_policy import TorchPolicy
 from training.config import Config
 from training.sparse import SparseLinear
 
@@ -87,13 +87,13 @@ class Actor(nn.Module):
 
     Attributes:
         reads_moves: whether it reads `Inputs.after`.
-        settled: whether it reads there where moves settle; all networks at a table must read alike.
+        lookahead: whether it reads there where moves settle; all networks at a table must read alike.
         hint: whether it is shown which of the moves is `greedy`'s there.
         bf16: multiply in 16 bits where it pays.
     """
 
     reads_moves = False
-    settled = False
+    lookahead = False
     hint = False
     bf16 = False
 
@@ -202,12 +202,12 @@ class Network(Actor):
         return tensors
 
 
-class AfterstateNetwork(Network):
-    """Scores moves from the observation and what each changes: see `AfterstatePolicy` and `SettledPolicy`."""
+class AfterstateActor(Network):
+    """Scores moves from the observation and what each changes: see `AfterstatePolicy` and `LookaheadPolicy`."""
 
     reads_moves = True
 
-    def __init__(self, game: Game, hidden: list[int], hint: float, head_gain: float, settled: bool = False) -> None:
+    def __init__(self, game: Game, hidden: list[int], hint: float, head_gain: float, lookahead: bool = False) -> None:
         """A move's first layer gives what the observation's would give after the move.
 
         Args:
@@ -215,11 +215,11 @@ class AfterstateNetwork(Network):
             hidden: sizes of the hidden layers, at least one.
             hint: what the score of the scripted player's move begins with; 0: the network is not shown that move.
             head_gain: gain of the last layer's weights.
-            settled: read where moves settle: see `SettledPolicy`.
+            lookahead: read where moves settle: see `LookaheadPolicy`.
         """
         rules = game.rules
         super().__init__(input_fields(rules), hidden, 1, head_gain)
-        self.settled = settled
+        self.lookahead = lookahead
         self.num_actions = rules.NUM_ACTIONS
         self.hint = hint != 0
         size = rules.OBS_SIZE
@@ -250,11 +250,11 @@ class AfterstateNetwork(Network):
 
     def check_hint(self) -> None:
         """Raises ValueError where the weights count on the scripted player's move, and training would not show it."""
-        if not self.hint and (self.own.any() or (not self.settled and self.move_weight[-1].any())):
+        if not self.hint and (self.own.any() or (not self.lookahead and self.move_weight[-1].any())):
             raise ValueError("its network is shown greedy's move: expected a hint above 0")
 
     def stored(self, game: Game) -> TrainedPolicy:
-        return (SettledPolicy if self.settled else AfterstatePolicy)(game, self.weights())
+        return (LookaheadPolicy if self.lookahead else AfterstatePolicy)(game, self.weights())
 
     def _tensors(self) -> dict[str, torch.Tensor]:
         return super()._tensors() | {"move.weight": self.move_weight.t(), "own": self.own}
@@ -322,7 +322,7 @@ def stored_actor(policy: TrainedPolicy) -> Network:
     game, sizes = policy.game, hidden_sizes(policy.weights)
     actor: Network
     if isinstance(policy, AfterstatePolicy):
-        actor = AfterstateNetwork(game, sizes, 1.0, HEAD_GAIN["policy"], policy.settled)
+        actor = AfterstateActor(game, sizes, 1.0, HEAD_GAIN["policy"], policy.lookahead)
     elif isinstance(policy, NetworkPolicy):
         actor = Network(input_fields(game.rules), sizes, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
     else:
@@ -336,7 +336,7 @@ def new_actor(game: Game, config: Config) -> Actor:
     if ":" in config.network:
         return OwnNetwork(game, config.network)
     if config.reads_moves:
-        return AfterstateNetwork(game, config.hidden, config.hint, HEAD_GAIN["policy"], config.network == "settled")
+        return AfterstateActor(game, config.hidden, config.hint, HEAD_GAIN["policy"], config.network == "lookahead")
     return Network(input_fields(game.rules), config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int64s
 from training.leads import PLAYER
@@ -39,8 +39,8 @@ class Tables:
         self.rng = np.random.default_rng(seed)
         self._streams = table_keys(seed, np.arange(number))
         for table, moves in enumerate(self.rng.integers(0, 1000, number)):  # at different stages from the start
-            bind(kernels.bot_playout, game, PLAYER)(table, table + 1, self.env.states, moves)
-        self.env.look()
+            specialize(kernels.bot_playout, game, PLAYER)(table, table + 1, self.env.states, moves)
+        self.env.observe()
 
     def own(self) -> Int64s:
         """[B] what `greedy` plays."""

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from card_envs.game import Field
-from card_envs.opponents.network import ILLEGAL
+from card_envs.opponents.networks.policies import ILLEGAL
 from training.config import Config
 from training.leads import SHARPNESS, leads_loss
 from training.network import Actor, DeviceRows, Inputs, Network, Rows
@@ -85,7 +85,7 @@ class Learner:
     ) -> None:
         self.actor = actor
         self.critic = critic
-        self.slow_copy = copy.deepcopy(actor).requires_grad_(False)
+        self.ema_policy = copy.deepcopy(actor).requires_grad_(False)
         self.config = config
         self.ranks = ranks
         self.parameters = [*actor.parameters(), *critic.parameters()]
@@ -131,7 +131,7 @@ class Learner:
                 raise Diverged(rows)
         if self.config.kl:
             with torch.no_grad():
-                for slow, now in zip(self.slow_copy.parameters(), self.actor.parameters()):
+                for slow, now in zip(self.ema_policy.parameters(), self.actor.parameters()):
                     slow.lerp_(now, self.config.kl_follow)
         return tally.means()
 
@@ -182,7 +182,7 @@ class Learner:
         loss = loss - weights.entropy * (shares if config.entropy_by_width else entropies).mean()
         if config.kl:
             with torch.no_grad():
-                slow = self.slow_copy.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
+                slow = self.ema_policy.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
                 log_slow = functional.log_softmax(slow, dim=1)
             kl_slow_copy = (probabilities * (log_all - log_slow)).sum(dim=1).mean()
             loss = loss + config.kl * kl_slow_copy

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int64s
-from card_envs.opponents.afterstates import Afterstates, afterstates, joined
-from card_envs.opponents.network import input_fields, input_scale
+from card_envs.opponents.networks.afterstates import Afterstates, afterstates, joined
+from card_envs.opponents.networks.policies import input_fields, input_scale
 from training.checkpoint import into_stream
 from training.config import Config
 from training.episodes import Episodes
@@ -113,12 +113,12 @@ class Rollout:
         all_tables = np.arange(env.num_tables)
         networks = [network for network in (actor, past) if network is not None]
         reads_moves = any(network.reads_moves for network in networks)
-        settled = any(network.settled for network in networks)
-        if any(network.reads_moves and network.settled != settled for network in networks):
+        lookahead = any(network.lookahead for network in networks)
+        if any(network.reads_moves and network.lookahead != lookahead for network in networks):
             raise ValueError(
                 "networks that read where moves settle can't sit at tables with those that read moves alone"
             )
-        hint = settled or any(network.hint for network in networks)
+        hint = lookahead or any(network.hint for network in networks)
         after = []
         for t in range(len(self.obs)):
             self.obs[t] = env.obs
@@ -133,9 +133,9 @@ class Rollout:
             if reads_moves:
                 own = self.teacher[t] if hint else np.full_like(self.teacher[t], -1)
                 tables = np.flatnonzero(mover != SCRIPTED)
-                after.append(_moves_of_networks(self.game, env.states, tables, own, settled))
+                after.append(_moves_of_networks(self.game, env.states, tables, own, lookahead))
             if leads:
-                self.leads[t] = self._leads(mover == CURRENT, after[t] if settled else None, t)
+                self.leads[t] = self._leads(mover == CURRENT, after[t] if lookahead else None, t)
             self.rows[t] = Rows(self.seen[t], self.scale)
             inputs = Inputs(self.rows[t], after[t] if after else None)
             for network, who in ((actor, CURRENT), (past, PAST)):
@@ -168,7 +168,7 @@ class Rollout:
         with torch.no_grad():
             logits = network.logits(inputs, tables).numpy()
         draws = self.rng.random(len(tables), np.float32)
-        bind(_draw_actions)(logits, self.env.mask, tables, draws, self.actions[t], self.log_probabilities[t])
+        specialize(_draw_actions)(logits, self.env.mask, tables, draws, self.actions[t], self.log_probabilities[t])
 
     def last_full(self) -> NDArray[np.int8]:
         """[B * S, FULL_SIZE] the full state of each table now, seen from each of its seats."""
@@ -178,7 +178,7 @@ class Rollout:
         for seat in range(num_seats):
             seats = np.full(env.num_tables, seat, np.int8)
             view = np.zeros_like(full[:, seat])
-            bind(kernels.observe_all_tables, self.game)(0, env.num_tables, env.states, seats, view)
+            specialize(kernels.observe_all_tables, self.game)(0, env.num_tables, env.states, seats, view)
             full[:, seat] = view
         return full.reshape(-1, self.game.rules.FULL_SIZE)
 
@@ -205,9 +205,9 @@ class Rollout:
         into_stream(self.rng, facts, "rng")
 
 
-def _moves_of_networks(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s, settled: bool) -> Afterstates:
+def _moves_of_networks(game: Game, states: NDArray[Any], tables: Int64s, own: Int64s, lookahead: bool) -> Afterstates:
     """What the moves at all tables change, but at these tables alone: nobody asks what scripted players could do."""
-    found = afterstates(game, states, tables, own, settled)
+    found = afterstates(game, states, tables, own, lookahead)
     counts = np.zeros(len(states) + 1, np.int64)
     counts[tables + 1] = np.diff(found.first)
     return found._replace(first=np.cumsum(counts))

@@ -1,4 +1,4 @@
-"""The first layer of the networks as a function that torch can differentiate: see `card_envs.opponents.sparse`."""
+"""`card_envs.opponents.networks.sparse` as a function that torch can differentiate."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.sums import add_rows
 from card_envs.game import Int64s
-from card_envs.opponents.sparse import SparseRows, sum_weights
+from card_envs.opponents.networks.sparse import SparseRows, sum_weights
 
 AT_ONCE = 512  # rows, whose gradients stay in the processor's cache while they are read again and again
 
@@ -52,5 +52,5 @@ class SparseLinear(torch.autograd.Function):
         gradient = gradients[0].contiguous()
         out = np.zeros(ctx.shape, np.float32)
         starts, entry, value = ctx.sparse
-        bind(_gather_gradient)(starts, entry, value, ctx.rows, gradient.numpy(), out)
+        specialize(_gather_gradient)(starts, entry, value, ctx.rows, gradient.numpy(), out)
         return torch.from_numpy(out), gradient.sum(0), None, None

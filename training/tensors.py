@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 from training.checkpoint import Arrays, into_stream
@@ -85,14 +85,14 @@ class HostTables:
     def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None:
         env = self.env
         seats = env.states["seat"].copy() if seat is None else np.full(len(full), seat, np.int8)
-        bind(kernels.observe_all_tables, env.game)(0, env.num_tables, env.states, seats, full.numpy())
+        specialize(kernels.observe_all_tables, env.game)(0, env.num_tables, env.states, seats, full.numpy())
 
     def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]:
         return self.env.states[first:last].copy()
 
     def write_states(self, states: NDArray[Any]) -> None:
         self.env.states[:] = states
-        self.env.look()
+        self.env.observe()
 
 
 class TensorRollout:

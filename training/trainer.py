@@ -15,17 +15,17 @@ from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.files import replace_file
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.folder import NUM_GOLDEN_ROWS, save_network
 from card_envs.opponents.names import Folder, parse
-from card_envs.opponents.network import TrainedPolicy
-from card_envs.opponents.policy import Policy, turn_of_states
+from card_envs.opponents.networks.folder import NUM_GOLDEN_ROWS, save_network
+from card_envs.opponents.networks.policies import TrainedPolicy
+from card_envs.opponents.policy import Policy, decisions_at
 from training import checkpoint
 from training.config import Config
 from training.gae import advantages
 from training.launch import share
 from training.leads import kinds_of, spreads
 from training.league import League, rivals_of
-from training.network import HEAD_GAIN, AfterstateNetwork, Network, Rows, evaluate_in_parts, has_bf16, new_actor
+from training.network import HEAD_GAIN, AfterstateActor, Network, Rows, evaluate_in_parts, has_bf16, new_actor
 from training.ppo import Batch, Diverged, Learner, LossWeights
 from training.ranks import Ranks
 from training.rollout import PAST, SCRIPTED, Rollout
@@ -100,7 +100,7 @@ class Trainer:
         self.league = League(self.actor, config.past_selves, seed, rivals, config.rivals_share)
         self.league.to(self.device)
         bf16 = has_bf16(self.device) if config.bf16 is None else config.bf16
-        for network in (self.actor, self.critic, self.learner.slow_copy, *rivals):
+        for network in (self.actor, self.critic, self.learner.ema_policy, *rivals):
             network.bf16 = bf16
         if config.warm_start:
             self._begin_with(config.warm_start)
@@ -122,15 +122,15 @@ class Trainer:
                 if not isinstance(first, TrainedPolicy):
                     raise ValueError("expected the folder of a run, or a trained opponent")
                 self.actor.set_weights(first.weights)
-                self.learner.slow_copy.load_state_dict(self.actor.state_dict())
-            if isinstance(self.actor, AfterstateNetwork):
+                self.learner.ema_policy.load_state_dict(self.actor.state_dict())
+            if isinstance(self.actor, AfterstateActor):
                 self.actor.check_hint()
         except ValueError as error:
             raise ValueError(f"warm_start = {name!r}: {error}") from None
 
     def _take_networks(self, arrays: checkpoint.Arrays) -> None:
         """Take over what the networks and Adam are like in a checkpoint. Raises ValueError where they don't fit."""
-        for name, module in (("actor", self.actor), ("critic", self.critic), ("slow_copy", self.learner.slow_copy)):
+        for name, module in (("actor", self.actor), ("critic", self.critic), ("ema_policy", self.learner.ema_policy)):
             checkpoint.into_module(module, checkpoint.below(name, arrays), name)
         checkpoint.into_optimizer(self.learner.optimizer, checkpoint.below("optimizer", arrays))
 
@@ -261,7 +261,7 @@ class Trainer:
         arrays = {
             **checkpoint.under("actor", checkpoint.of_module(self.actor)),
             **checkpoint.under("critic", checkpoint.of_module(self.critic)),
-            **checkpoint.under("slow_copy", checkpoint.of_module(self.learner.slow_copy)),
+            **checkpoint.under("ema_policy", checkpoint.of_module(self.learner.ema_policy)),
             **checkpoint.under("optimizer", checkpoint.of_optimizer(self.learner.optimizer)),
         }
         for i, snapshot in enumerate(self.league.snapshots):
@@ -347,7 +347,7 @@ class Trainer:
 
     def save(self, folder: Path, strength: list[dict[str, Any]] | None = None) -> None:
         """Write the actor as an opponent that `load_opponent` takes."""
-        golden = turn_of_states(self.game, self.rollout.states(NUM_GOLDEN_ROWS))
+        golden = decisions_at(self.game, self.rollout.states(NUM_GOLDEN_ROWS))
         training = {
             "algorithm": "ppo",
             "processes": self.ranks.count,

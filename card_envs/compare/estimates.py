@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.intervals import share_bounds, student
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 
 FEW = 30  # with fewer values than these, comparisons come with a warning
 PSEUDO = 0.75  # clusters of nothing but successes, and of failures, that are imagined where spread is judged
@@ -72,7 +72,7 @@ def estimate(values: NDArray[np.float64]) -> Estimate:
         return Estimate(mean, mean, mean)
     skewness = float(off * off @ off) / size / variance**1.5
     deviation = sqrt(variance * size / (size - 1))
-    reach = bind(student)(size - 1.0)
+    reach = specialize(student)(size - 1.0)
     half = reach * deviation / sqrt(size)
     moved = skewness * deviation * (1 + 2 * reach**2) / (6 * size)
     return Estimate(mean, mean - half + min(moved, 0.0), mean + half + max(moved, 0.0))
@@ -118,7 +118,7 @@ def share_of_clusters(x: float, y: float, xx: float, xy: float, yy: float, pseud
 
 def share_of_trials(mean: float, trials: float) -> Estimate:
     """A share that was seen in so many single trials, a broken number perhaps."""
-    low, high = bind(share_bounds)(mean, trials)
+    low, high = specialize(share_bounds)(mean, trials)
     return Estimate(mean, low, high)
 
 

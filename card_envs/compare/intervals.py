@@ -1,4 +1,4 @@
-"""The bounds of 95 % intervals, as plain functions for `bind`: SciPy would be a heavy thing to need for two of them."""
+"""The bounds of 95 % intervals, as plain functions for `specialize`: SciPy would be a heavy dependency for two."""
 
 from __future__ import annotations
 

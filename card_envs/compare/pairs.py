@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
 from card_envs.compare.tables import Played, Watch, new_tables, play_out
 from card_envs.compare.tallies import sums_of
-from card_envs.engine.buffers import check_game, seed_number, whole_number
+from card_envs.engine.buffers import check_game, check_int, seed_number
 from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Policy, check_policy, reset
 
@@ -133,7 +133,7 @@ def join(parts: Sequence[Part]) -> Part:
 
 def chunks(pairs: int) -> list[NDArray[np.int64]]:
     """The numbers of the deals in the portions in which they are played, the same for any number of processes."""
-    pairs = whole_number(pairs, 1, MOST_PAIRS, "pairs")
+    pairs = check_int(pairs, 1, MOST_PAIRS, "pairs")
     size = min(PAIRS_AT_ONCE, max(MIN_PAIRS_AT_ONCE, -(-pairs // 32)))
     return [np.arange(start, min(start + size, pairs)) for start in range(0, pairs, size)]
 

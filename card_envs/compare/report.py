@@ -115,12 +115,12 @@ def pairings_sheet(found: Standings) -> Sheet:
 
 def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
     """The game's own figures: its rows, each for every policy; what never occurred is left out."""
-    columns = list(dict.fromkeys(ratio.column for ratio in game.ratios))
-    in_percent = {(ratio.row, ratio.column) for ratio in game.ratios if ratio.percent}
+    columns = list(dict.fromkeys(ratio.column for ratio in game.rates))
+    in_percent = {(ratio.row, ratio.column) for ratio in game.rates if ratio.percent}
     sheet = Sheet(title="beside the score (± half of the 95 % interval)")
     for column in ("", "", *columns):
         sheet.add_column(column, justify="right" if column else "left")
-    for row in dict.fromkeys(ratio.row for ratio in game.ratios):
+    for row in dict.fromkeys(ratio.row for ratio in game.rates):
         shown = {
             name: figures[row]
             for name, figures in by_policy.items()
@@ -166,7 +166,7 @@ def show_comparison(console: Console, title: str, found: Standings) -> None:
 
 def show_figures(console: Console, game: Game, by_policy: Mapping[str, Tallied]) -> None:
     """The game's own figures, where it has any."""
-    if game.ratios:
+    if game.rates:
         console.print(figures_sheet(game, by_policy))
 
 

@@ -89,7 +89,7 @@ def count_verdicts(solved: Sequence[Solved]) -> dict[str, int]:
 def given_deal(game: Game, options: dict[str, Any], deal: object) -> State:
     """A state dealt from a custom deal (`reset(options={"deal": …})`). Raises ValueError saying what is wrong."""
     table = Table(game, game.rules.new_state(game.validated(options)))
-    table.arrange(game.view.parse_deal(table.state, deal)[0])
+    table.set_deal(game.view.parse_deal(table.state, deal)[0])
     return table.state
 
 

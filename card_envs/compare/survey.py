@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from card_envs.compare.estimates import Estimate, as_json, estimate, share, share_of
 from card_envs.compare.tables import Played, new_tables, play_out
 from card_envs.compare.tallies import Tallied, sums_of, tallied
-from card_envs.engine.buffers import check_game, seed_number, whole_number
+from card_envs.engine.buffers import check_game, check_int, seed_number
 from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Policy, check_policy
 
@@ -50,7 +50,7 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class Count:
+class Counted:
     """What has been seen of some episodes; counts of parts add up."""
 
     episodes: int = 0
@@ -62,11 +62,11 @@ class Count:
     decisions: int = 0
     tallies: Any = 0
 
-    def plus(self, game: Game, played: Played, first_seats: Int8s) -> Count:
+    def plus(self, game: Game, played: Played, first_seats: Int8s) -> Counted:
         """With episodes that have ended besides, by the seats that made their first decisions."""
         reasons, points = game.outcomes(played.states)
         scores = points.astype(np.float64)
-        return Count(
+        return Counted(
             self.episodes + len(scores),
             self.reasons + Counter(reasons.tolist()),
             [*self.lengths, played.moves.sum(axis=1)],
@@ -110,7 +110,7 @@ def survey(
         options: of the game.
         progress: called with the number of episodes finished since the last call.
     """
-    count, before = Count(), 0
+    count, before = Counted(), 0
     for count in counts(game, policy, episodes, seed, options):
         if progress is not None:
             progress(count.episodes - before)
@@ -120,13 +120,13 @@ def survey(
 
 def counts(
     game: Game, policy: Policy, episodes: int, seed: int = 0, options: dict[str, Any] | None = None
-) -> Iterator[Count]:
+) -> Iterator[Counted]:
     """The same as it goes on: what has been seen so far, after each portion of the episodes."""
     check_game(game)
     check_policy(policy, "policy")
-    whole_number(episodes, 1, MOST_EPISODES, "episodes")
+    check_int(episodes, 1, MOST_EPISODES, "episodes")
     seed = seed_number(seed)
-    count = Count()
+    count = Counted()
     for start in range(0, episodes, TABLES_AT_ONCE):
         numbers = np.arange(start, min(start + TABLES_AT_ONCE, episodes))
         states = new_tables(game, options or {}, seed, numbers)

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.buffers import INT8, check_seats, checked
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.dealing import deal_next
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, tally, trivial
-from card_envs.opponents.policy import Opponent, Policy, moves_of, sealed, turn_of_states
+from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, trivial, update_stats
+from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of, sealed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
 # How a player's moves are found: by asking its policy, or in compiled code.
@@ -35,7 +35,7 @@ class Played:
         seconds: [P] time for all decisions of each policy; where compiled code plays, with the game's own work.
         decisions: [P] how many these were: moves with a choice, or all where compiled code plays.
         log: [B, L] the first L moves of each episode, -1 after its end.
-        counts: [N, P, num_counts] what the game's `tally` and the loop have counted of each policy.
+        counts: [N, P, num_counts] what the game's `update_stats` and the loop have counted of each policy.
     """
 
     states: NDArray[Any]
@@ -51,7 +51,7 @@ def new_tables(game: Game, options: dict[str, Any], seed: int, numbers: NDArray[
     """[B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
     one = np.array([game.rules.new_state(game.validated(options))], game.rules.STATE)
     states: NDArray[Any] = one.repeat(len(numbers))  # assigning it to all copies field by field
-    bind(kernels.reset_tables, game)(0, len(states), states, table_keys(seed, numbers))
+    specialize(kernels.reset_tables, game)(0, len(states), states, table_keys(seed, numbers))
     return states
 
 
@@ -79,8 +79,8 @@ class Ledger(NamedTuple):
         moves: [B, P] grows by the moves that each player made.
         rewards: [B, S] grows by the rewards.
         log: [B, L] the moves of an episode are entered, as far as there is room.
-        counts: [N, P, num_counts] grow by the `tally` of each player's seats at the end of each deal; B / N tables in
-            a row share a row.
+        counts: [N, P, num_stats] grow by the `update_stats` of each player's seats at the end of each deal; B / N
+            tables in a row share a row.
     """
 
     moves: Int64s
@@ -132,7 +132,7 @@ def play_on(
             num_moves += 1
             if state.needs_deal:
                 for s in range(rewards.shape[1]):
-                    tally(state, s, counts[row, seats[i, s]])
+                    update_stats(state, s, counts[row, seats[i, s]])
             action = -1
 
 
@@ -194,7 +194,7 @@ def play_out(
     mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
     ledger = _blank_ledger(game, num_tables, len(policies), num_tables // tables_per_deal, log_size)
     askers = [Asker(game, policy, sealed(rng)) for policy, rng in zip(policies, rngs)]
-    loop = bind(play_on, game, inline=False)
+    loop = specialize(play_on, game, inline=False)
     arguments = states, actions, Players(players, kinds, streams), ledger, mask
     loop(0, 0, *arguments)  # compile
     compiled_seconds = 0.0
@@ -237,7 +237,7 @@ def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, 
         np.zeros((num_tables, num_players), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
         np.full((num_tables, log_size), -1, np.int16),
-        np.zeros((num_rows, num_players, game.num_counts), np.int64),
+        np.zeros((num_rows, num_players, game.num_stats), np.int64),
     )
 
 
@@ -261,9 +261,9 @@ class Asker:
 
     def ask(self, states: NDArray[Any]) -> Int64s:
         """[n] moves at these tables. Raises IllegalMove."""
-        turn = turn_of_states(self.game, states)
+        decisions = decisions_at(self.game, states)
         start = time.perf_counter()
-        actions = moves_of(self.policy, turn, self.rng)
+        actions = moves_of(self.policy, decisions, self.rng)
         self.seconds += time.perf_counter() - start
         self.decisions += len(states)
         return actions

@@ -1,4 +1,4 @@
-"""Figures of a game beside its score: ratios of what its `tally` counts, with intervals over independent deals."""
+"""Rates of a game beside its score, from what its `update_stats` counts, with intervals over independent deals."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from card_envs.compare.estimates import FEW, Estimate, share_of_clusters
 from card_envs.compare.intervals import student
-from card_envs.engine.compile import bind
-from card_envs.game import Game, Int64s, Ratio
+from card_envs.engine.compile import specialize
+from card_envs.game import Game, Int64s, Rate
 
 ROUNDING = 1e-12
 Tallied: TypeAlias = dict[str, dict[str, Estimate | None]]  # by row and column
@@ -22,8 +22,8 @@ def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
 
     R are the game's ratios, x the count of each, y what it is divided by. Sums of parts add up.
     """
-    sums = np.zeros((len(game.ratios), 5))
-    bind(sum_counts)(counts, game.ratio_entries, sums)
+    sums = np.zeros((len(game.rates), 5))
+    specialize(sum_counts)(counts, game.rate_entries, sums)
     return sums
 
 
@@ -46,7 +46,7 @@ def sum_counts(counts: Int64s, entries: Int64s, sums: NDArray[np.float64]) -> No
             sums[r, 4] += y * y
 
 
-def estimated(ratio: Ratio, sums: NDArray[np.float64]) -> Estimate | None:
+def estimated(ratio: Rate, sums: NDArray[np.float64]) -> Estimate | None:
     """A ratio from its sums over independent deals, with its interval; None if it is 0/0.
 
     Unless it is a share: Student's interval (Cochran 1977, 6.4), for as many deals as would have counted for as much
@@ -63,13 +63,13 @@ def estimated(ratio: Ratio, sums: NDArray[np.float64]) -> Estimate | None:
     squares = squares if squares > ROUNDING * xx else 0.0
     if deals <= 1 or (squares == 0 and deals < FEW):
         return Estimate(mean, -inf, inf)
-    half = bind(student)(deals - 1) * sqrt(squares * deals / (deals - 1)) / y
+    half = specialize(student)(deals - 1) * sqrt(squares * deals / (deals - 1)) / y
     return Estimate(mean, mean - half, mean + half)
 
 
 def tallied(game: Game, sums: NDArray[np.float64]) -> Tallied:
     """All ratios; None where there was nothing to divide by."""
-    figures: Tallied = {ratio.row: {} for ratio in game.ratios}
-    for ratio, of_ratio in zip(game.ratios, sums):
+    figures: Tallied = {ratio.row: {} for ratio in game.rates}
+    for ratio, of_ratio in zip(game.rates, sums):
         figures[ratio.row][ratio.column] = estimated(ratio, of_ratio)
     return figures

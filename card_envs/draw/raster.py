@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import whole_number
+from card_envs.engine.buffers import check_int
 from card_envs.files import replace_file
 
 MAX_WIDTH = 8192
@@ -27,7 +27,7 @@ def check_libraries() -> None:
 
 def png(svg: str, width: int = 1200) -> bytes:
     """A PNG of an SVG document, `width` pixels wide."""
-    whole_number(width, 16, MAX_WIDTH, "width")
+    check_int(width, 16, MAX_WIDTH, "width")
     check_libraries()
     from resvg_py import svg_to_bytes
 

@@ -18,29 +18,29 @@ from card_envs.engine.buffers import (
     UINT64,
     Fixed,
     Kinds,
+    check_bool,
+    check_choice,
     check_game,
+    check_int,
     check_seats,
     checked,
     checked_out,
-    one_of,
-    truth,
-    whole_number,
 )
-from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.engine.exclusive import Holder, exclusive
 from card_envs.engine.legality import (
     IllegalMove,
+    check_ints,
     draw_legal,
     find_illegal,
     find_legal,
     illegal_move,
     unpacked,
-    whole_numbers,
     words,
 )
 from card_envs.engine.packing import Packing
 from card_envs.engine.rng import table_keys
-from card_envs.files import brief
+from card_envs.files import short_repr
 from card_envs.game import Game
 
 Arguments = ParamSpec("Arguments")
@@ -56,7 +56,7 @@ def undealt(
 ) -> tuple[NDArray[Any], NDArray[np.uint64]]:
     """[B] States before their first deals, and [B] the keys of their streams; for the arguments see `BatchEnv`."""
     check_game(game)
-    num_tables = whole_number(num_tables, 1, MAX_TABLES, "num_tables")
+    num_tables = check_int(num_tables, 1, MAX_TABLES, "num_tables")
     numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
     if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
         raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
@@ -120,12 +120,12 @@ class BatchEnv(Fixed):
                 and shapes with [T] before: contiguous, writable, and apart from each other. A copy of this object has
                 copies of them.
         """
-        num_threads = whole_number(num_threads, 1, None, "num_threads")
+        num_threads = check_int(num_threads, 1, None, "num_threads")
         states, keys = undealt(game, num_tables, seed, options, tables)
-        one_of(obs_format, ("int8", "bits"), "obs_format")
-        self._lay_out(game, states, truth(skip_forced, "skip_forced"), num_threads, obs_format == "bits", out)
-        self._run(bind(kernels.reset_tables, game), self._states, keys)
-        self.look(0 if out else None)
+        check_choice(obs_format, ("int8", "bits"), "obs_format")
+        self._lay_out(game, states, check_bool(skip_forced, "skip_forced"), num_threads, obs_format == "bits", out)
+        self._run(specialize(kernels.reset_tables, game), self._states, keys)
+        self.observe(0 if out else None)
 
     def _lay_out(
         self, game: Game, states: NDArray[Any], skip_forced: bool, num_threads: int, packed: bool, out: object
@@ -168,20 +168,20 @@ class BatchEnv(Fixed):
         self._last: int | None = None  # which of them was written last
         self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # of tables, for each loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
-        # Kept: asking `bind` takes as long as a step of a few tables.
-        self._step: Callable[..., int] = bind(kernels.step_legal_tables, game)
-        self._draw = bind(draw_legal)
+        # Kept: asking `specialize` takes as long as a step of a few tables.
+        self._step: Callable[..., int] = specialize(kernels.step_legal_tables, game)
+        self._draw = specialize(draw_legal)
 
     def _into(self, t: int | None) -> tuple[NDArray[Any], ...]:
         """The buffers that are to be written."""
         if self._given:
-            return self._steps[whole_number(t, 0, len(self._steps) - 1, "t")]
+            return self._steps[check_int(t, 0, len(self._steps) - 1, "t")]
         if t is not None:
-            raise ValueError(f"t: expected None, since there is no `out` of several steps, got {brief(t)}")
+            raise ValueError(f"t: expected None, since there is no `out` of several steps, got {short_repr(t)}")
         return self._steps[0]
 
     @exclusive
-    def look(self, t: int | None = None) -> None:
+    def observe(self, t: int | None = None) -> None:
         """Write `obs`, `mask` and `seat` anew, after `states` were set from outside or a playout.
 
         Args:
@@ -193,11 +193,11 @@ class BatchEnv(Fixed):
         check_seats(self.game, self._states)
         obs, mask, legal, seat, _, _ = self._into(t)
         if self.packing:
-            loop: Callable[..., None] = bind(kernels.look_packed_tables, self.game)
+            loop: Callable[..., None] = specialize(kernels.observe_packed_tables, self.game)
             self._run(loop, self._states, *self._packed, obs, mask, legal, seat)
         else:
-            self._run(bind(kernels.look_tables, self.game), self._states, obs, mask, seat)
-            self._run(bind(kernels.note_tables), mask, legal)
+            self._run(specialize(kernels.observe_tables, self.game), self._states, obs, mask, seat)
+            self._run(specialize(kernels.write_legal_bits), mask, legal)
         self._last = t
 
     def step(self, actions: NDArray[Any], t: int | None = None) -> None:
@@ -219,15 +219,15 @@ class BatchEnv(Fixed):
             self._holder.leave()
 
     def _play(self, actions: NDArray[Any], t: int | None) -> None:
-        actions = whole_numbers(actions, self.num_tables)
+        actions = check_ints(actions, self.num_tables)
         buffers = self._into(t)
         if self._num_ranges == 1 and not self._packed:
             illegal = self._step(0, self.num_tables, self._states, actions, *buffers, self.skip_forced)
         else:  # no range may move before all are known to be legal
             # By the caller alone: that takes a fiftieth of a step, and handing it over as long again.
-            illegal = bind(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
+            illegal = specialize(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
             if illegal < 0:
-                loop: Callable[..., None] = bind(
+                loop: Callable[..., None] = specialize(
                     kernels.step_packed_tables if self._packed else kernels.step_tables, self.game
                 )
                 self._run(loop, self._states, actions, *self._packed, *buffers, self.skip_forced)
@@ -238,9 +238,9 @@ class BatchEnv(Fixed):
     @exclusive
     def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
         """[B] bool, which of these actions `step` would take, whatever was written into `mask`."""
-        actions = whole_numbers(actions, self.num_tables)
+        actions = check_ints(actions, self.num_tables)
         allowed = np.zeros(self.num_tables, np.bool_)
-        self._run(bind(find_legal), self._legal, self.game.rules.NUM_ACTIONS, actions, allowed)
+        self._run(specialize(find_legal), self._legal, self.game.rules.NUM_ACTIONS, actions, allowed)
         return allowed
 
     @exclusive
@@ -262,35 +262,35 @@ class BatchEnv(Fixed):
         who = f"seat {self._states['seat'][table]} at table {table}"
         mask = unpacked(self._legal[table], self.game.rules.NUM_ACTIONS)
         if not mask.any():
-            return IllegalMove(f"{self.game.name}: no move of {who} is known to be legal: call look() first")
+            return IllegalMove(f"{self.game.name}: no move of {who} is known to be legal: call observe() first")
         return illegal_move(self.game, int(actions[table]), mask, who)
 
     @exclusive
     def bot_actions(self, bot: str, actions: NDArray[np.int64]) -> None:
         """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B]."""
         actions = checked("actions", actions, (self.num_tables,), INT64)
-        self._run(bind_bot(kernels.bot_actions, self.game, bot), self._states, actions)
+        self._run(specialize_bot(kernels.bot_actions, self.game, bot), self._states, actions)
 
     @exclusive
     def observe_all(self, full: NDArray[np.int8]) -> None:
         """Write the full state seen from the seat to move into `full` [B, FULL_SIZE], for critics."""
         full = checked("full", full, (self.num_tables, self.game.rules.FULL_SIZE), INT8)
         seat = self._states["seat"].copy()  # whoever has `seat` may write into it
-        self._run(bind(kernels.observe_all_tables, self.game), self._states, seat, full)
+        self._run(specialize(kernels.observe_all_tables, self.game), self._states, seat, full)
 
     @exclusive
     def random_playout(self, streams: NDArray[np.uint64], decisions: int) -> int:
         """Play that many random moves at each table, without looking; returns how many episodes ended."""
         streams = checked("streams", streams, (self.num_tables,), UINT64)
-        decisions = whole_number(decisions, 0, MAX_DECISIONS, "decisions")
+        decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
         self._legal[:] = 0  # it is of another position
-        return sum(self._run(bind(kernels.random_playout, self.game), self._states, streams, decisions))
+        return sum(self._run(specialize(kernels.random_playout, self.game), self._states, streams, decisions))
 
     @exclusive
     def bot_playout(self, bot: str, decisions: int) -> int:
         """Play that many moves of a scripted player at each table, without looking; returns the episodes ended."""
-        decisions = whole_number(decisions, 0, MAX_DECISIONS, "decisions")
-        loop = bind_bot(kernels.bot_playout, self.game, bot)
+        decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
+        loop = specialize_bot(kernels.bot_playout, self.game, bot)
         self._legal[:] = 0  # it is of another position
         return sum(self._run(loop, self._states, decisions))
 
@@ -338,10 +338,11 @@ class BatchEnv(Fixed):
         check_game(game)
         states = checked("states", states, (np.size(states),), game.rules.STATE)
         self._lay_out(
-            game, states, truth(saved["skip_forced"], "skip_forced"),
-            whole_number(saved["num_threads"], 1, None, "num_threads"), truth(saved["packed"], "packed"), saved["out"],
+            game, states, check_bool(saved["skip_forced"], "skip_forced"),
+            check_int(saved["num_threads"], 1, None, "num_threads"), check_bool(saved["packed"], "packed"),
+            saved["out"],
         )  # fmt: skip
         for name in ("rewards", "done"):
             own = getattr(self, name)
             own[...] = checked(name, saved[name], own.shape, own.dtype, written=False)
-        self.look(saved["last"])
+        self.observe(saved["last"])

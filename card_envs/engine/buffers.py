@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.files import brief
+from card_envs.files import short_repr
 from card_envs.game import Game
 
 INT8, INT64, UINT64, FLOAT32 = (np.dtype(kind) for kind in (np.int8, np.int64, np.uint64, np.float32))
@@ -41,7 +41,7 @@ def checked(
             return for_loops(array if type(array) is np.ndarray else np.asarray(array))
         got = f"{'a read-only' if flags.c_contiguous else 'a strided'} one"
     else:
-        got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else brief(array)
+        got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else short_repr(array)
     kind = "a contiguous, writable array" if written else "a contiguous array"
     raise ValueError(f"{name}: expected {kind} of {dtype.name} with shape {shape}, got {got}")
 
@@ -90,18 +90,18 @@ def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
         raise ValueError(f"{name}: expected seats 0 to {game.rules.NUM_SEATS - 1} to move, got {seats[i]} at table {i}")
 
 
-def whole_number(value: object, low: int, high: int | None, where: str) -> int:
+def check_int(value: object, low: int, high: int | None, where: str) -> int:
     """A whole number within [low, high] (None: without end); `where` is its name in error messages."""
     within = isinstance(value, (int, np.integer)) and low <= value and (high is None or value <= high)
     if isinstance(value, bool) or not within:
         span = f"from {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{where}: expected a whole number {span}, got {brief(value)}")
+        raise ValueError(f"{where}: expected a whole number {span}, got {short_repr(value)}")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def seed_number(seed: object) -> int:
     """A seed of deals: all that a stream holds."""
-    return whole_number(seed, 0, (1 << 64) - 1, "seed")
+    return check_int(seed, 0, (1 << 64) - 1, "seed")
 
 
 def new_seed() -> int:
@@ -109,18 +109,18 @@ def new_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
 
 
-def truth(value: object, where: str) -> bool:
+def check_bool(value: object, where: str) -> bool:
     """True or False, and nothing that only counts as one of them."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{where}: expected True or False, got {brief(value)}")
+        raise ValueError(f"{where}: expected True or False, got {short_repr(value)}")
     return bool(value)
 
 
-def one_of(value: object, allowed: tuple[str | None, ...], where: str) -> None:
+def check_choice(value: object, allowed: tuple[str | None, ...], where: str) -> None:
     """Raises ValueError where an argument is none of these words."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         words = [f'"{word}"' if word else "None" for word in allowed]
-        raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {brief(value)}")
+        raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {short_repr(value)}")
 
 
 def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, Any]:
@@ -128,17 +128,17 @@ def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, A
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise ValueError(f"{where}: expected a dict, got {brief(given)}")
+        raise ValueError(f"{where}: expected a dict, got {short_repr(given)}")
     for key in given:
         if key not in known:
-            raise ValueError(f"{where}: unknown key {brief(key)}; expected {' or '.join(known) or 'none'}")
+            raise ValueError(f"{where}: unknown key {short_repr(key)}; expected {' or '.join(known) or 'none'}")
     return dict(given)
 
 
 def check_game(game: object) -> None:
     """Raises ValueError where a game is meant and something else was given."""
     if not isinstance(game, Game):
-        raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {brief(game)}")
+        raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {short_repr(game)}")
 
 
 class Fixed:

@@ -1,4 +1,4 @@
-"""`bind`: the one way to compile a loop, for a game's rules or for none, with a cache on disk that notices every edit.
+"""`specialize`: compile a loop for the rules of a game, or for none, with a cache on disk that notices every edit.
 
 A loop is a plain function that names the stubs of `card_envs/game.py` (`play`, `legal`, …), so that editors and type
 checkers see what it calls. It may be divided: plain functions that it names are compiled with it, and a game's
@@ -28,27 +28,15 @@ from card_envs.game import Game
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-IN_RULES: frozenset[Any] = frozenset(
-    (
-        contract.deal, contract.arrange, contract.legal, contract.play, contract.random_move, contract.observe,
-        contract.observe_all, contract.redeal_hidden, contract.standing, contract.tally, contract.reveals,
-    )
-)  # fmt: skip
-IN_BOT: frozenset[Any] = frozenset((contract.trivial, contract.greedy, contract.plausibility, contract.improve_world))
-IN_PLANNER: frozenset[Any] = frozenset(
-    (
-        contract.enter, contract.reach, contract.may_show, contract.is_final, contract.points, contract.mark,
-        contract.way,
-    )
-)  # fmt: skip
-OF_GAMES = IN_RULES | IN_BOT | IN_PLANNER
 HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
 Target: TypeAlias = Literal["cpu", "cuda"]
 Parts: TypeAlias = dict[FunctionType, list[Any]]  # what a loop is made of: functions, each with the constants it names
 
 
-def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True, target: Target = "cpu") -> Loop:
+def specialize(
+    loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True, target: Target = "cpu"
+) -> Loop:
     """A loop for a game's rules, compiled at its first call or loaded from the cache.
 
     Args:
@@ -67,17 +55,17 @@ def bind(loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = 
     return bound
 
 
-def bind_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> Loop:
-    """`bind` for a bot that somebody names. Raises ValueError where there is none of that name."""
+def specialize_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> Loop:
+    """`specialize` for a bot that somebody names. Raises ValueError where there is none of that name."""
     if not isinstance(bot, str) or bot not in BOTS:
         raise ValueError(f"bot: expected {' or '.join(BOTS)}, got {bot!r:.80}")
-    return bind(loop, game, bot, target=target)
+    return specialize(loop, game, bot, target=target)
 
 
 @cache
 def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu") -> Any:
     bound, parts = _binding(game, bot, inline, target).rebuilt(loop)
-    how_compiled: list[Any] = [bind, jit.rule]  # is a part, too
+    how_compiled: list[Any] = [specialize, jit.rule]  # is a part, too
     how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "") + target.removeprefix("cpu")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
     bound.__name__ = bound.__qualname__ = stem + _digest({function: [] for function in how_compiled} | parts)
@@ -121,11 +109,11 @@ class _Binding:
     def _replacement(self, helper: FunctionType, user: FunctionType) -> tuple[Any, Parts]:
         """What stands in for a plain function, and its parts."""
         if helper not in self._replaced:
-            if helper in OF_GAMES or helper is contract.bot_move:
+            if helper in contract.MODULE_OF:
                 own = self._own(helper, user)
                 parts: Parts = {}
                 _note(own, parts, user)
-                self._replaced[helper] = own if self.inline or jit.INTERPRETED else jit.apart(own), parts
+                self._replaced[helper] = own if self.inline or jit.INTERPRETED else jit.noinline(own), parts
             else:
                 copy, parts = self.rebuilt(helper)
                 self._replaced[helper] = jit.rule(copy), parts
@@ -134,11 +122,11 @@ class _Binding:
     def _own(self, stub: FunctionType, user: FunctionType) -> Any:
         """The game's function in place of a stub, or what holds for a game without it."""
         if self.game is None:
-            raise TypeError(f"{user.__name__} calls {stub.__name__}: bind it to a game")
+            raise TypeError(f"{user.__name__} calls {stub.__name__}: specialize it for a game")
         name = stub.__name__
         if stub is contract.bot_move:
             if not self.bot:
-                raise TypeError(f"{user.__name__} calls bot_move: bind it to a bot")
+                raise TypeError(f"{user.__name__} calls bot_move: specialize it for a bot")
             name = self.bot
         module: Any = self._module(stub)
         if not hasattr(module, name) and not hasattr(defaults, name):
@@ -147,9 +135,7 @@ class _Binding:
 
     def _module(self, stub: FunctionType) -> Any:
         assert self.game is not None
-        if stub in IN_PLANNER:
-            return self.game.planner or defaults
-        return self.game.rules if stub in IN_RULES else self.game.bot
+        return getattr(self.game, contract.MODULE_OF[stub]) or defaults  # a game may have no planner
 
 
 def _note(value: Any, parts: Parts, user: FunctionType) -> None:
@@ -161,7 +147,7 @@ def _note(value: Any, parts: Parts, user: FunctionType) -> None:
         parts[function] = []
         for name in _names(function.__code__):
             used = function.__globals__.get(name)
-            if isinstance(used, FunctionType) and used in OF_GAMES:
+            if isinstance(used, FunctionType) and used in contract.MODULE_OF:
                 raise TypeError(f"{function.__name__} calls the stub {name}: helpers of loops are plain functions")
             if used is not None:
                 _note(used, parts, function)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from card_envs.engine.rng import GOLDEN_RATIO, advance, mix
-from card_envs.game import Int8s, State, UInt64s, arrange, deal, redeal_hidden
+from card_envs.game import Int8s, State, UInt64s, deal, determinize, set_deal
 
 
 def deal_next(state: State) -> None:
@@ -13,14 +13,14 @@ def deal_next(state: State) -> None:
     deal(state)
 
 
-def arrange_next(state: State, pack: Int8s) -> None:
+def set_next_deal(state: State, pack: Int8s) -> None:
     """Deal from a given pack, else as `deal_next`."""
     if state.over:
         state.rng = mix(state.rng + GOLDEN_RATIO)
-    arrange(state, pack)
+    set_deal(state, pack)
 
 
 def draw_world(state: State, seat: int, stream: UInt64s) -> None:
     """Draw anew what a seat can't know, later deals included; `stream` [1] moves on."""
     state.rng = advance(stream)
-    redeal_hidden(state, seat, stream)
+    determinize(state, seat, stream)

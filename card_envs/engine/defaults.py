@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from card_envs.engine.jit import rule
-from card_envs.game import Counts, State, States, Stream
+from card_envs.game import State, States, Stats, Stream
 
 
 @rule
-def plausibility(state: State, seat: int) -> float:
+def likelihood(state: State, seat: int) -> float:
     """Every world explains equally well what the others did."""
     return 1.0
 
 
 @rule
-def improve_world(states: States, seat: int, steps: int, stream: Stream) -> None:
+def refine_world(states: States, seat: int, steps: int, stream: Stream) -> None:
     """Every world is as good as any other."""
 
 
 @rule
-def tally(state: State, seat: int, counts: Counts) -> None:
+def update_stats(state: State, seat: int, counts: Stats) -> None:
     """Nothing is counted besides the score."""
 
 
@@ -34,41 +34,41 @@ def reveals(state: State, action: int) -> bool:
 
 
 @rule
-def enter(state: State, seat: int, scratch: Any) -> None:
+def load(state: State, seat: int, scratch: Any) -> None:
     """Nothing is entered."""
 
 
 @rule
-def reach(scratch: Any, most: int, longest: int) -> int:
+def expand(scratch: Any, most: int, longest: int) -> int:
     """Nothing is reached."""
     return 0
 
 
 @rule
-def way(scratch: Any, k: int, line: Any) -> int:
+def path_to(scratch: Any, k: int, line: Any) -> int:
     """Nor is there a way."""
     return 0
 
 
 @rule
-def may_show(scratch: Any, k: int) -> bool:
+def is_chance_next(scratch: Any, k: int) -> bool:
     """Nothing hidden shows."""
     return False
 
 
 @rule
-def is_final(scratch: Any, k: int) -> bool:
+def is_terminal(scratch: Any, k: int) -> bool:
     """No position is known."""
     return False
 
 
 @rule
-def points(scratch: Any, k: int) -> float:
+def final_margin(scratch: Any, k: int) -> float:
     """Nor its points."""
     return 0.0
 
 
 @rule
-def mark(scratch: Any, k: int) -> int:
+def active_features(scratch: Any, k: int) -> int:
     """No weight counts."""
     return 0

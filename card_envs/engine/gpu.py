@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import MAX_DECISIONS, undealt
-from card_envs.engine.buffers import Fixed, checked_states, truth, whole_number
-from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.buffers import Fixed, check_bool, check_int, checked_states
+from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.engine.kernels import bot_playout, random_playout, step_tables
 from card_envs.engine.legality import IllegalMove, allows, draw_legal, find_legal, illegal_move, unpacked, words
 from card_envs.game import Game, Int8s, UInt64s, observe_all
@@ -101,7 +101,7 @@ class GpuBatchEnv(Fixed):
         self.device = self._usable(device)
         self.game = game
         self.num_tables = len(states)
-        self.skip_forced = truth(skip_forced, "skip_forced")
+        self.skip_forced = check_bool(skip_forced, "skip_forced")
         rules, number = game.rules, self.num_tables
         self._states = torch.from_numpy(states.view(np.uint8)).to(self.device)
         self.obs, self.mask = self.columns(rules.OBS_SIZE), self.columns(rules.NUM_ACTIONS)
@@ -117,11 +117,11 @@ class GpuBatchEnv(Fixed):
         self._bits = _array(self._legal, np.dtype(np.uint64))
         self._looks = _array(self.obs), _array(self.mask), _array(self.seat)
         self._ends = _array(self.rewards), _array(self.done), _array(self._refused), _array(self._asked)
-        self._step = bind(step_or_refuse, game, target="cuda")
-        self._draw = bind(draw_legal, target="cuda")
+        self._step = specialize(step_or_refuse, game, target="cuda")
+        self._draw = specialize(draw_legal, target="cuda")
         own_keys = torch.from_numpy(keys).to(self.device)
-        self._run(bind(kernels.reset_tables, game, target="cuda"), self._records, _array(own_keys))
-        self.look()
+        self._run(specialize(kernels.reset_tables, game, target="cuda"), self._records, _array(own_keys))
+        self.observe()
 
     def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
         """A new tensor [B, size] of zeros that lies in memory as `obs` does."""
@@ -133,11 +133,11 @@ class GpuBatchEnv(Fixed):
         offset: int = self.game.rules.STATE.fields["rng"][1]  # type: ignore[index]
         return self._states.view(torch.int64).view(self.num_tables, -1)[:, offset // 8]
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Write `obs`, `mask` and `seat` anew, after `write_states` or a playout."""
         obs, mask, seat = self._looks
-        self._run(bind(kernels.look_tables, self.game, target="cuda"), self._records, obs, mask, seat)
-        self._run(bind(kernels.note_tables, target="cuda"), mask, self._bits)
+        self._run(specialize(kernels.observe_tables, self.game, target="cuda"), self._records, obs, mask, seat)
+        self._run(specialize(kernels.write_legal_bits, target="cuda"), mask, self._bits)
         self._has_looked = True
 
     def step(self, actions: torch.Tensor) -> None:
@@ -178,7 +178,9 @@ class GpuBatchEnv(Fixed):
         """[B] bool, which of these actions [B] int64 `step` would take, whatever was written into `mask`."""
         allowed = torch.zeros_like(self.done)
         given = self._given("actions", actions, torch.int64)
-        self._run(bind(find_legal, target="cuda"), self._bits, self.game.rules.NUM_ACTIONS, given, _array(allowed))
+        self._run(
+            specialize(find_legal, target="cuda"), self._bits, self.game.rules.NUM_ACTIONS, given, _array(allowed)
+        )
         return allowed
 
     def random_actions(self, streams: torch.Tensor, actions: torch.Tensor) -> None:
@@ -196,7 +198,7 @@ class GpuBatchEnv(Fixed):
 
     def bot_actions(self, bot: str, actions: torch.Tensor) -> None:
         """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B] int64."""
-        kernel = bind_bot(kernels.bot_actions, self.game, bot, "cuda")
+        kernel = specialize_bot(kernels.bot_actions, self.game, bot, "cuda")
         self._run(kernel, self._records, self._given("actions", actions, torch.int64))
 
     def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None:
@@ -206,18 +208,18 @@ class GpuBatchEnv(Fixed):
             full: written into.
             seat: from which it is seen; None: from the one to move.
         """
-        viewer = -1 if seat is None else whole_number(seat, 0, self.game.rules.NUM_SEATS - 1, "seat")
+        viewer = -1 if seat is None else check_int(seat, 0, self.game.rules.NUM_SEATS - 1, "seat")
         given = self._given("full", full, torch.int8, self.game.rules.FULL_SIZE)
-        self._run(bind(observe_own, self.game, target="cuda"), self._records, viewer, given)
+        self._run(specialize(observe_own, self.game, target="cuda"), self._records, viewer, given)
 
     def random_playout(self, streams: torch.Tensor, decisions: int) -> int:
         """Play that many random moves at each table, without looking; waits, and returns how many episodes ended."""
         given = self._given("streams", streams, torch.uint64)
-        return self._playout(bind(count_random_playout, self.game, target="cuda"), decisions, given)
+        return self._playout(specialize(count_random_playout, self.game, target="cuda"), decisions, given)
 
     def bot_playout(self, bot: str, decisions: int) -> int:
         """The same with the moves of a scripted player."""
-        return self._playout(bind_bot(count_bot_playout, self.game, bot, "cuda"), decisions)
+        return self._playout(specialize_bot(count_bot_playout, self.game, bot, "cuda"), decisions)
 
     def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]:
         """[n] copies of the States of the tables first <= i < last, hidden cards included; waits."""
@@ -231,14 +233,14 @@ class GpuBatchEnv(Fixed):
         if len(states) != self.num_tables:
             raise ValueError(f"states: expected {self.num_tables}, got {len(states)}")
         self._states.copy_(torch.from_numpy(states.view(np.uint8)))
-        self.look()
+        self.observe()
 
     def _check_looked(self) -> None:
         if not self._has_looked:
-            raise IllegalMove(f"{self.game.name}: no move is known to be legal: call look() first")
+            raise IllegalMove(f"{self.game.name}: no move is known to be legal: call observe() first")
 
     def _playout(self, kernel: Any, decisions: int, *arguments: Any) -> int:
-        decisions = whole_number(decisions, 0, MAX_DECISIONS, "decisions")
+        decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
         self._has_looked = False
         ended = torch.zeros_like(self._asked)
         self._run(kernel, self._records, *arguments, decisions, _array(ended))
@@ -261,7 +263,7 @@ class GpuBatchEnv(Fixed):
         return torch.device("cpu") if SIMULATED else usable(device)
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel of `bind` with a thread a table, on torch's current stream."""
+        """Launch a kernel of `specialize` with a thread a table, on torch's current stream."""
         blocks = -(-self.num_tables // THREADS)
         if SIMULATED:
             kernel[blocks, THREADS](self.num_tables, *arguments)

@@ -39,7 +39,7 @@ def rule(function: Function) -> Function:
     return cast(Function, function if INTERPRETED else _Rule(function, targetoptions=IN_RULES | {"forceinline": True}))
 
 
-def apart(function: Function) -> Function:
+def noinline(function: Function) -> Function:
     """A rule function that is called, not inlined: many large ones in one loop would compile for minutes."""
     function = getattr(function, "py_func", function)
     return cast(Function, function if INTERPRETED else _Rule(function, targetoptions=IN_RULES))

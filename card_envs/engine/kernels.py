@@ -1,4 +1,4 @@
-"""The loops of `BatchEnv` and `Table`, written once for all games; `bind` compiles them for a game's rules.
+"""The loops of `BatchEnv` and `Table`, written once for all games; `specialize` compiles them for a game's rules.
 
 Arguments are arrays and indices, never records: from Python a record argument costs ten times an array. Loops work
 on the tables first <= i < last, so that threads can share a batch. A loop that one other part of the package uses
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from card_envs.engine.dealing import arrange_next, deal_next, draw_world
+from card_envs.engine.dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine.legality import WORD, find_illegal, note_legal
 from card_envs.engine.packing import pack_legal, pack_row
 from card_envs.game import Int8s, Int64s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
@@ -27,7 +27,7 @@ def reset_tables(first: int, last: int, states: Any, keys: UInt64s) -> None:
         deal_next(states[i])
 
 
-def look_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, seat: Int8s) -> None:
+def observe_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, seat: Int8s) -> None:
     """Write observation, mask and seat to move of each table."""
     for i in range(first, last):
         state = states[i]
@@ -36,7 +36,7 @@ def look_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, sea
         observe(state, state.seat, obs[i])
 
 
-def note_tables(first: int, last: int, mask: Int8s, legal_bits: UInt64s) -> None:
+def write_legal_bits(first: int, last: int, mask: Int8s, legal_bits: UInt64s) -> None:
     """Pack the mask of each table, as `step_tables` does."""
     for i in range(first, last):
         note_legal(mask[i], legal_bits[i])
@@ -108,15 +108,15 @@ def step_packed_tables(
         pack_legal(legal_bits[i], num_actions, mask[i])
 
 
-def look_packed_tables(
+def observe_packed_tables(
     first: int, last: int, states: Any, runs: Int64s, lows: Int64s, obs_size: int, num_actions: int, obs: UInt64s,
     mask: UInt64s, legal_bits: UInt64s, seat: Int8s,
 ) -> None:  # fmt: skip
-    """`look_tables` and `note_tables` likewise."""
+    """`observe_tables` and `write_legal_bits` likewise."""
     room, legal_now = np.empty(obs_size + WORD, np.int8), np.empty((1, num_actions), np.int8)
     seen = room[:obs_size].reshape((1, obs_size))
     for i in range(first, last):
-        look_tables(0, 1, states[i : i + 1], seen, legal_now, seat[i : i + 1])
+        observe_tables(0, 1, states[i : i + 1], seen, legal_now, seat[i : i + 1])
         note_legal(legal_now[0], legal_bits[i])
         pack_row(room, runs, lows, obs[i])
         pack_legal(legal_bits[i], num_actions, mask[i])
@@ -138,8 +138,8 @@ def deal_table(states: Any, i: int) -> None:
     deal_next(states[i])
 
 
-def arrange_table(states: Any, i: int, pack: Int8s) -> None:
-    arrange_next(states[i], pack)
+def set_deal_table(states: Any, i: int, pack: Int8s) -> None:
+    set_next_deal(states[i], pack)
 
 
 def play_table(states: Any, i: int, action: int) -> None:
@@ -176,7 +176,7 @@ def turn_table(states: Any, i: int, action: int, mask: Int8s, obs: Int8s) -> int
     return found
 
 
-def redeal_tables(first: int, last: int, states: Any, seat: Int8s, keys: UInt64s) -> None:
+def determinize_tables(first: int, last: int, states: Any, seat: Int8s, keys: UInt64s) -> None:
     """Draw anew what `seat` [B] can't know on each table, from one key a table."""
     for i in range(first, last):
         draw_world(states[i], seat[i], keys[i : i + 1])

@@ -109,7 +109,7 @@ def unpacked(legal: UInt64s, num_actions: int) -> Int8s:
     return mask
 
 
-def whole_numbers(actions: Any, number: int) -> Int64s:
+def check_ints(actions: Any, number: int) -> Int64s:
     """Actions as contiguous int64 [number]. Raises ValueError for another shape, or what is no whole number."""
     try:
         actions = np.asarray(actions)

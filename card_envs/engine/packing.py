@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import Fixed, check_game, for_loops
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.legality import WORD, own_bits, words
 from card_envs.engine.sets import set_bits, some_bits
-from card_envs.files import brief
+from card_envs.files import short_repr
 from card_envs.game import Field, Game, Int8s, Int64s, UInt64s, total
 
 Rows = TypeVar("Rows")  # an array or a torch tensor
@@ -96,7 +96,7 @@ class Planes:
         found = np.zeros((*rows.shape[:-1], self.num_bytes), np.uint8)
         flat, flat_found = rows.reshape(-1, self.size), found.reshape(-1, self.num_bytes)
         flat = for_loops(np.ascontiguousarray(flat))
-        bind(pack_rows)(0, len(flat), flat, self.runs, self.lows, flat_found.view(np.uint64))
+        specialize(pack_rows)(0, len(flat), flat, self.runs, self.lows, flat_found.view(np.uint64))
         return found
 
     def unpacked(self, rows: Any) -> Any:
@@ -110,7 +110,7 @@ class Planes:
         flat = for_loops(np.ascontiguousarray(rows.reshape(-1, self.num_bytes)))
         if flat.ctypes.data % 8:
             flat = flat.copy()
-        bind(unpack_rows)(0, len(flat), flat.view(np.uint64), self.runs, self.lows, found.reshape(-1, self.size))
+        specialize(unpack_rows)(0, len(flat), flat.view(np.uint64), self.runs, self.lows, found.reshape(-1, self.size))
         return found
 
     def on_device(self, rows: Any) -> Any:
@@ -131,7 +131,7 @@ class Planes:
 def _checked(rows: Any, kind: Any, dtype: str, size: int) -> Any:
     """The rows themselves. Raises ValueError where they are of another kind."""
     if not isinstance(rows, kind):
-        got = brief(rows)
+        got = short_repr(rows)
     elif str(rows.dtype) != dtype or tuple(rows.shape[-1:]) != (size,):
         got = f"{rows.dtype} {(*rows.shape,)}"
     else:

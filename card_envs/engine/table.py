@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.buffers import INT8, MAX_TABLES, Fixed, check_game, checked, whole_number
-from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.buffers import INT8, MAX_TABLES, Fixed, check_game, check_int, checked
+from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.engine.rng import table_keys
-from card_envs.files import brief
+from card_envs.files import short_repr
 from card_envs.game import Game, Int8s, State
 
 
@@ -36,13 +36,13 @@ class Table(Fixed):
         self._seat, self._over, self._needs_deal = (self._states[name] for name in ("seat", "over", "needs_deal"))
         self._check_seat(self.seat, "state: seat")
         self._rewards = self._states["rewards"][0]
-        self._play = bind(kernels.play_table, game)
-        self._legal = bind(kernels.legal_table, game)
-        self._observe = bind(kernels.observe_table, game)
-        self._turn = bind(kernels.turn_table, game)  # for `CardEnv`, which has checked all that it passes
+        self._play = specialize(kernels.play_table, game)
+        self._legal = specialize(kernels.legal_table, game)
+        self._observe = specialize(kernels.observe_table, game)
+        self._turn = specialize(kernels.turn_table, game)  # for `CardEnv`, which has checked all that it passes
 
     def _check_seat(self, seat: int, where: str = "seat") -> int:
-        return whole_number(seat, 0, self.game.rules.NUM_SEATS - 1, where)
+        return check_int(seat, 0, self.game.rules.NUM_SEATS - 1, where)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.game, self._states.tobytes())
@@ -71,17 +71,17 @@ class Table(Fixed):
 
     def seed(self, seed: int, table: int = 0) -> None:
         """Key the table's stream and end its episode, so that the next deal begins one. Raises ValueError."""
-        table = whole_number(table, 0, MAX_TABLES - 1, "table")
+        table = check_int(table, 0, MAX_TABLES - 1, "table")
         self.state.rng = table_keys(seed, np.array([table]))[0]
         self.state.over = self.state.needs_deal = True
 
     def deal(self) -> None:
-        bind(kernels.deal_table, self.game)(self._states, 0)
+        specialize(kernels.deal_table, self.game)(self._states, 0)
 
-    def arrange(self, pack: Int8s) -> None:
+    def set_deal(self, pack: Int8s) -> None:
         """Deal from a pack, as `parse_deal` gives it: which cards it holds is not checked."""
         pack = checked("pack", pack, (self.game.rules.PACK_SIZE,), INT8, written=False)
-        bind(kernels.arrange_table, self.game)(self._states, 0, pack)
+        specialize(kernels.set_deal_table, self.game)(self._states, 0, pack)
 
     def play(self, action: int) -> None:
         """Play a legal action; only its range is checked.
@@ -91,7 +91,7 @@ class Table(Fixed):
         """
         if self._needs_deal[0]:
             raise ValueError("action: no decision is due: the next thing is a deal")
-        self._play(self._states, 0, whole_number(action, 0, self.game.rules.NUM_ACTIONS - 1, "action"))
+        self._play(self._states, 0, check_int(action, 0, self.game.rules.NUM_ACTIONS - 1, "action"))
 
     def legal(self) -> Int8s:
         """A new 0/1 mask `int8 [A]` of the seat to move; all zero where the next thing is a deal."""
@@ -108,26 +108,26 @@ class Table(Fixed):
     def observe_all(self, seat: int) -> Int8s:
         """The full state seen from a seat, `int8 [FULL_SIZE]`."""
         full = np.empty(self.game.rules.FULL_SIZE, np.int8)
-        bind(kernels.observe_all_table, self.game)(self._states, 0, self._check_seat(seat), full)
+        specialize(kernels.observe_all_table, self.game)(self._states, 0, self._check_seat(seat), full)
         return full
 
-    def redeal_hidden(self, seat: int, key: int) -> None:
+    def determinize(self, seat: int, key: int) -> None:
         """Draw anew what a seat can't know, in place."""
-        keys = np.array([whole_number(key, 0, (1 << 64) - 1, "key")], np.uint64)
+        keys = np.array([check_int(key, 0, (1 << 64) - 1, "key")], np.uint64)
         seats = np.array([self._check_seat(seat)], np.int8)
-        bind(kernels.redeal_tables, self.game)(0, 1, self._states, seats, keys)
+        specialize(kernels.determinize_tables, self.game)(0, 1, self._states, seats, keys)
 
     def bot_move(self, bot: str) -> int:
         """The move of one of the game's scripted players."""
         actions: NDArray[np.int64] = np.zeros(1, np.int64)
-        bind_bot(kernels.bot_actions, self.game, bot)(0, 1, self._states, actions)
+        specialize_bot(kernels.bot_actions, self.game, bot)(0, 1, self._states, actions)
         return int(actions[0])
 
 
 def _restore(game: Game, state: bytes) -> Table:
     check_game(game)
     if not isinstance(state, bytes) or len(state) != game.rules.STATE.itemsize:
-        raise ValueError(f"state: expected {game.rules.STATE.itemsize} bytes, got {brief(state)}")
+        raise ValueError(f"state: expected {game.rules.STATE.itemsize} bytes, got {short_repr(state)}")
     return Table(game, np.frombuffer(state, game.rules.STATE)[0])
 
 
@@ -136,7 +136,7 @@ class Replay(NamedTuple):
 
     Attributes:
         moves: in the notation of RULES.md.
-        packs: of all deals on the way, as `arrange` takes them.
+        packs: of all deals on the way, as `set_deal` takes them.
     """
 
     moves: list[str]
@@ -160,7 +160,7 @@ def play_again(table: Table, actions: Iterable[int], packs: Iterable[Int8s] = ()
             if pack is None:
                 table.deal()
             else:
-                table.arrange(pack)
+                table.set_deal(pack)
             dealt.append(game.view.dealt_pack(table.state))
         moves.append(game.view.move_text(table.state, action))
         table.play(action)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from card_envs.engine.buffers import INT8, check_game, known_keys, new_seed, one_of
+from card_envs.engine.buffers import INT8, check_choice, check_game, known_keys, new_seed
 from card_envs.engine.exclusive import Holder, exclusive
 from card_envs.engine.kernels import DEAL_DUE, PAID
 from card_envs.engine.legality import illegal_move
@@ -34,7 +34,7 @@ def worst_reward(game: Game, options: Any) -> float:
 
 def observation_box(game: Game, obs_dtype: ObsDtype) -> spaces.Box:
     """A new space of observations alone. Raises ValueError where they can't have that type."""
-    one_of(obs_dtype, ("int8", "float32"), "obs_dtype")
+    check_choice(obs_dtype, ("int8", "float32"), "obs_dtype")
     low, high = (bound.astype(obs_dtype) for bound in bounds(game.rules.OBS_FIELDS))
     return spaces.Box(low, high, dtype=low.dtype.type)
 
@@ -78,7 +78,7 @@ class CardEnv(AECEnv):
         super().__init__()
         check_game(game)
         check_render_mode(render_mode)
-        one_of(illegal_move, ("terminate", "raise"), "illegal_move")
+        check_choice(illegal_move, ("terminate", "raise"), "illegal_move")
         if not isinstance(obs_key, str) or obs_key == "action_mask":
             raise ValueError(f'obs_key: expected a name other than "action_mask", got {obs_key!r:.80}')
         rules = game.rules
@@ -158,7 +158,7 @@ class CardEnv(AECEnv):
     def _deal(self) -> None:
         while self._table.needs_deal:
             if self._packs:
-                self._table.arrange(self._packs.pop(0))
+                self._table.set_deal(self._packs.pop(0))
             else:
                 self._table.deal()
             self._dealt.append(self._table.states.copy())

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import one_of
+from card_envs.engine.buffers import check_choice
 from card_envs.game import Game
 
 RenderMode = Literal["ansi", "human", "rgb_array"]
@@ -17,7 +17,7 @@ WIDTH = 1000  # of pictures, in pixels
 
 def check_render_mode(mode: object) -> None:
     """Raises ValueError for an unknown mode, and where pictures can't be made."""
-    one_of(mode, (None, *RENDER_MODES), "render_mode")
+    check_choice(mode, (None, *RENDER_MODES), "render_mode")
     if mode == "rgb_array":
         from card_envs.draw.raster import check_libraries
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from card_envs.engine.buffers import whole_number
+from card_envs.engine.buffers import check_int
 from card_envs.envs.aec import CardEnv
-from card_envs.files import brief
+from card_envs.files import short_repr
 from card_envs.games import get_game
 from card_envs.record import GameRecord
 
@@ -16,9 +16,9 @@ def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
         ValueError: no record, another version of the rules, or options, a deal or a move that don't fit the game.
     """
     if not isinstance(record, GameRecord):
-        raise ValueError(f"record: expected a GameRecord, as GameRecord.load(path) reads it, got {brief(record)}")
+        raise ValueError(f"record: expected a GameRecord, as GameRecord.load(path) reads it, got {short_repr(record)}")
     if num_moves is not None:
-        num_moves = whole_number(num_moves, 0, None, "num_moves")
+        num_moves = check_int(num_moves, 0, None, "num_moves")
     game = get_game(record.game)
     if game.version != record.version:
         raise ValueError(f"record of {game.name} version {record.version}; these are the rules of {game.version}")

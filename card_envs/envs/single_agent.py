@@ -10,14 +10,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import whole_number
+from card_envs.engine.buffers import check_int
 from card_envs.engine.exclusive import Holder, exclusive
 from card_envs.envs.aec import CardEnv, ObsDtype, observation_box
 from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, Policy, moves_of, offspring, reset, turn_of_states
+from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of, offspring, reset
 
 Info = dict[str, Any]
 Opponents = str | Policy | Sequence[str | Policy]
@@ -33,7 +33,7 @@ def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[
     others = game.rules.NUM_SEATS - 1
     if not isinstance(seat, str) or seat != "random":
         try:
-            whole_number(seat, 0, others, "seat")
+            check_int(seat, 0, others, "seat")
         except ValueError as error:
             raise ValueError(f'{error}; or "random"') from None
     alike = isinstance(opponents, (str, Policy))
@@ -107,7 +107,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[NDArray[Any], Info]:
         """Deal; options as for the PettingZoo environment, such as `{"deal": …}`."""
         if seed is not None:
-            seed = whole_number(seed, 0, None, "seed")
+            seed = check_int(seed, 0, None, "seed")
         self._unseeded = seed is None and (self._unseeded or self._np_random is None)
         super().reset(seed=seed)
         random = self.np_random
@@ -160,9 +160,9 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         assert rng is not None
         paid = 0.0
         while env.agent_selection != self._agent and not env.terminations[env.agent_selection]:
-            turn = turn_of_states(self.game, env.states)
-            other = (int(turn.seat[0]) - self.seat) % self.game.rules.NUM_SEATS - 1
-            env.step(moves_of(self._opponents[other], turn, rng)[0])
+            decisions = decisions_at(self.game, env.states)
+            other = (int(decisions.seat[0]) - self.seat) % self.game.rules.NUM_SEATS - 1
+            env.step(moves_of(self._opponents[other], decisions, rng)[0])
             paid += env.rewards[self._agent]
         return paid
 

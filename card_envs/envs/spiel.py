@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from card_envs.engine.table import Table
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents.policy import Opponent, Turn, moves_of, offspring, turn_of_states
+from card_envs.opponents.policy import Decisions, Opponent, decisions_at, moves_of, offspring
 
 LONGEST = 1 << 16  # moves of an episode: far beyond any
 PREFIX = "card_envs_"
@@ -101,7 +101,7 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
     def resample_from_infostate(self, player: int, sampler: Any = None) -> SpielState:
         """A state in which what a player can't know is drawn anew."""
         world: SpielState = self.clone()
-        world.table.redeal_hidden(player, int(self.draws.key()))
+        world.table.determinize(player, int(self.draws.key()))
         return world
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
 
     def step(self, state: SpielState) -> int:
         world = state.resample_from_infostate(state.current_player())
-        return int(moves_of(self.opponent, turn_of_states(self.opponent.game, world.table.states), self.rng)[0])
+        return int(moves_of(self.opponent, decisions_at(self.opponent.game, world.table.states), self.rng)[0])
 
     def restart(self) -> None:
         """Forget the plans of the game before."""
@@ -195,18 +195,18 @@ class BotPolicy:
         self.spiel = pyspiel.load_game(PREFIX + game.name, {"options": json.dumps(options)})
         self.bot = make(self.spiel)
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         actions = []
-        for world in turn.worlds(rng, 1)[:, 0]:
+        for world in decisions.worlds(rng, 1)[:, 0]:
             state = self.spiel.new_initial_state()
             state.apply_action(0)
-            state.table = Table(turn.game, world)
+            state.table = Table(decisions.game, world)
             actions.append(self.bot.step(state))
         return np.array(actions, np.int64)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        chosen = self.act(turn, np.random.default_rng(0))
-        return np.eye(turn.mask.shape[1], dtype=np.float32)[chosen]
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        chosen = self.act(decisions, np.random.default_rng(0))
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[chosen]
 
 
 def register(game: Game) -> None:

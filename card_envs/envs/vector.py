@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.buffers import known_keys, new_seed, one_of, seed_number, whole_number
-from card_envs.engine.compile import bind
+from card_envs.engine.buffers import check_choice, check_int, known_keys, new_seed, seed_number
+from card_envs.engine.compile import specialize
 from card_envs.engine.dealing import deal_next
 from card_envs.engine.exclusive import Holder, exclusive
-from card_envs.engine.legality import illegal_move, whole_numbers
+from card_envs.engine.legality import check_ints, illegal_move
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs.aec import ObsDtype, observation_box, worst_reward
 from card_envs.envs.rendering import check_render_mode, rendered
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
-from card_envs.files import brief
+from card_envs.files import short_repr
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
-from card_envs.opponents.policy import moves_of, reset, sealed, turn_of_states
+from card_envs.opponents.policy import decisions_at, moves_of, reset, sealed
 
 Indices = Int64s
 VectorRenderMode = Literal["ansi", "rgb_array"]
@@ -100,11 +100,11 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             self.autoreset_mode = AutoresetMode(autoreset_mode)
         except ValueError:
             modes = " or ".join(f'"{mode.value}"' for mode in AutoresetMode)
-            raise ValueError(f"autoreset_mode: expected {modes}, got {brief(autoreset_mode)}") from None
-        one_of(illegal_move, ("terminate", "raise"), "illegal_move")
-        one_of(render_mode, (None, *VECTOR_RENDER_MODES), "render_mode")
+            raise ValueError(f"autoreset_mode: expected {modes}, got {short_repr(autoreset_mode)}") from None
+        check_choice(illegal_move, ("terminate", "raise"), "illegal_move")
+        check_choice(render_mode, (None, *VECTOR_RENDER_MODES), "render_mode")
         check_render_mode(render_mode)
-        num_envs = whole_number(num_envs, 1, None, "num_envs")
+        num_envs = check_int(num_envs, 1, None, "num_envs")
         self.game = get_game(game)
         rules = self.game.rules
         policies = other_players(self.game, opponents, seat)
@@ -232,10 +232,10 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         while True:
             if self._num_packs[i]:
                 pack, *rest = self._packs[i]
-                bind(kernels.arrange_table, self.game)(self.states, i, pack)
+                specialize(kernels.set_deal_table, self.game)(self.states, i, pack)
                 self._set_packs(i, rest)
             else:
-                bind(kernels.deal_table, self.game)(self.states, i)
+                specialize(kernels.deal_table, self.game)(self.states, i)
             if state.over or not state.needs_deal:
                 return
 
@@ -251,7 +251,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             gymnasium.error.ResetNeeded: before `reset`; with `autoreset_mode="Disabled"` also where an episode is over.
         """
         self._check_reset()
-        actions = whole_numbers(actions, self.num_envs)
+        actions = check_ints(actions, self.num_envs)
         if self.autoreset_mode == AutoresetMode.DISABLED and self._resting.any():
             over = ", ".join(map(str, np.flatnonzero(self._resting)[:5]))
             raise gymnasium.error.ResetNeeded(
@@ -282,7 +282,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
 
     def _play(self, tables: Indices, actions: Indices, paid: NDArray[np.float64]) -> None:
-        bind(play_at, self.game)(0, len(tables), self.states, tables, actions, self._seat, paid, self._num_packs)
+        specialize(play_at, self.game)(0, len(tables), self.states, tables, actions, self._seat, paid, self._num_packs)
         if self._packs:
             for i in tables[self.states["needs_deal"][tables] & ~self.states["over"][tables]].tolist():
                 self._deal_given(i)
@@ -302,8 +302,8 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
                 here = tables if len(self._players) == 1 else tables[player_of == number]
                 if not len(here):
                     continue
-                turn = turn_of_states(self.game, states.take(here))  # indexing copies field by field
-                self._play(here, moves_of(policy, turn, rng), paid)
+                decisions = decisions_at(self.game, states.take(here))  # indexing copies field by field
+                self._play(here, moves_of(policy, decisions, rng), paid)
 
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
         tables = np.flatnonzero(which)
@@ -315,7 +315,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         """Deal new episodes at these tables, with streams keyed by `keys`, and play to the learner's first decision."""
         while len(tables):
             dealt = np.repeat(self._blank, len(tables))
-            bind(kernels.reset_tables, self.game)(0, len(tables), dealt, keys)
+            specialize(kernels.reset_tables, self.game)(0, len(tables), dealt, keys)
             self.states.put(tables, dealt)
             for i, key in zip(tables.tolist(), keys) if self._packs else ():
                 if self._num_packs[i]:
@@ -330,7 +330,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
 
     def _look(self) -> tuple[NDArray[Any], Info]:
         """What the learner sees and may do at every table; copies."""
-        self._tables.look()
+        self._tables.observe()
         for i in np.flatnonzero(self._resting).tolist():
             self._tables.obs[i] = self._observed(i)
             self._tables.mask[i] = 0
@@ -351,7 +351,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
     def _observed(self, i: int) -> NDArray[Any]:
         """A new observation [D] of the learner's seat, whoever is to move."""
         obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
-        bind(kernels.observe_table, self.game)(self.states, i, int(self._seat[i]), obs)
+        specialize(kernels.observe_table, self.game)(self.states, i, int(self._seat[i]), obs)
         return obs.astype(self._obs_dtype, copy=False)
 
     def action_masks(self) -> NDArray[np.bool_]:

@@ -1,6 +1,6 @@
 """Opponents: scripted, trained, or the user's own, behind one call: `load_opponent`."""
 
 from card_envs.opponents.names import load_opponent, opponent_names
-from card_envs.opponents.torch_policy import TorchPolicy
+from card_envs.opponents.networks.torch_policy import TorchPolicy
 
 __all__ = ["TorchPolicy", "load_opponent", "opponent_names"]

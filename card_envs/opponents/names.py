@@ -34,11 +34,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from card_envs.engine.buffers import truth
+from card_envs.engine.buffers import check_bool
 from card_envs.files import user_path
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
-from card_envs.opponents.folder import VALUE_FOLDER, load_network, load_value
+from card_envs.opponents.networks.folder import VALUE_FOLDER, load_network, load_value
 from card_envs.opponents.phased import PhasedPolicy, phase_actions
 from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
@@ -225,7 +225,7 @@ def opponent_names(game: Game) -> list[str]:
     shipped = sorted(name for name in folders if name != VALUE_FOLDER)
     guides = ["greedy", *shipped] if VALUE_FOLDER in folders else shipped
     guided = [f"search:{name}-64" for name in guides]
-    return ["random", "trivial", "greedy", *SEARCHING, *guided, *shipped, *game.ladder]
+    return ["random", "trivial", "greedy", *SEARCHING, *guided, *shipped, *game.presets]
 
 
 def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
@@ -252,7 +252,7 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
         game = get_game(game)
     try:
         text = name if isinstance(name, str) else name_of_folder(name)
-        return build(parse(text), game, truth(sampled, "sampled"))
+        return build(parse(text), game, check_bool(sampled, "sampled"))
     except RecursionError:
         raise ValueError(f"opponent {str(name)!r:.80}: made of too many players") from None
 
@@ -296,8 +296,8 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
         case _:
             if name.short not in opponent_names(game):
                 raise _unknown(name.text, [f"{game.name}/{short}" for short in opponent_names(game)])
-            if name.short in game.ladder:
-                return build(parse(game.ladder[name.short]), game, sampled).policy
+            if name.short in game.presets:
+                return build(parse(game.presets[name.short]), game, sampled).policy
             return load_network(MODELS / game.name / name.short, game, sampled)
 
 

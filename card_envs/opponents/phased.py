@@ -7,9 +7,9 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.files import brief
+from card_envs.files import short_repr
 from card_envs.game import Game
-from card_envs.opponents.policy import Evaluation, Policy, Turn, check_policy, evaluation_of, reset, within
+from card_envs.opponents.policy import ActionValues, Decisions, Policy, check_policy, evaluation_of, reset, within
 
 
 def phase_actions(game: Game, phase: str) -> range:
@@ -36,39 +36,41 @@ class PhasedPolicy:
             ValueError: one of them is something else.
         """
         if not isinstance(actions, range):
-            raise ValueError(f"actions: expected a range of actions, as in Game.phases, got {brief(actions)}")
+            raise ValueError(f"actions: expected a range of actions, as in Game.phases, got {short_repr(actions)}")
         check_policy(inside, "inside")
         check_policy(outside, "outside")
         self.actions = actions
         self.inside = inside
         self.outside = outside
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        actions = np.empty(len(turn), np.int64)
-        for policy, rows in self._split(turn):
-            actions[rows] = policy.act(turn.at(rows), rng)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        actions = np.empty(len(decisions), np.int64)
+        for policy, rows in self._split(decisions):
+            actions[rows] = policy.act(decisions.at(rows), rng)
         return actions
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        probabilities = np.empty(turn.mask.shape, np.float32)
-        for policy, rows in self._split(turn):
-            probabilities[rows] = policy.probabilities(turn.at(rows))
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        probabilities = np.empty(decisions.mask.shape, np.float32)
+        for policy, rows in self._split(decisions):
+            probabilities[rows] = policy.probabilities(decisions.at(rows))
         return probabilities
 
-    def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation | None:
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
         """See `Policy`: what those say who decide; None where none of them does."""
-        parts = [(rows, policy, evaluation_of(policy, turn.at(rows), rng)) for policy, rows in self._split(turn)]
+        parts = [
+            (rows, policy, evaluation_of(policy, decisions.at(rows), rng)) for policy, rows in self._split(decisions)
+        ]
         if all(found is None for _, _, found in parts):
             return None
-        shape = turn.mask.shape
+        shape = decisions.mask.shape
         means, errors, leads, lead_errors = (np.full(shape, np.nan) for _ in range(4))
-        worlds, chosen = np.zeros(shape, np.int64), np.zeros(len(turn), np.int64)
-        whole = Evaluation(means, errors, leads, lead_errors, worlds, chosen)
+        worlds, chosen = np.zeros(shape, np.int64), np.zeros(len(decisions), np.int64)
+        whole = ActionValues(means, errors, leads, lead_errors, worlds, chosen)
         for rows, policy, found in parts:
             if found is None:
-                chosen[rows] = policy.probabilities(turn.at(rows)).argmax(axis=1)
+                chosen[rows] = policy.probabilities(decisions.at(rows)).argmax(axis=1)
                 continue
-            for field in fields(Evaluation):
+            for field in fields(ActionValues):
                 getattr(whole, field.name)[rows] = getattr(found, field.name)
         return whole
 
@@ -82,7 +84,7 @@ class PhasedPolicy:
         reset(self.inside)
         reset(self.outside)
 
-    def _split(self, turn: Turn) -> list[tuple[Policy, NDArray[np.intp]]]:
-        inside = turn.mask[:, self.actions.start : self.actions.stop].any(axis=1)
+    def _split(self, decisions: Decisions) -> list[tuple[Policy, NDArray[np.intp]]]:
+        inside = decisions.mask[:, self.actions.start : self.actions.stop].any(axis=1)
         parts = ((self.inside, np.flatnonzero(inside)), (self.outside, np.flatnonzero(~inside)))
         return [(policy, rows) for policy, rows in parts if len(rows)]

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.buffers import FLOAT32, INT8, UINT64, check_game, checked, checked_states, truth, whole_number
-from card_envs.engine.compile import bind, bind_bot
-from card_envs.engine.legality import IllegalMove, illegal_move, is_legal, whole_numbers
-from card_envs.files import brief
+from card_envs.engine.buffers import FLOAT32, INT8, UINT64, check_bool, check_game, check_int, checked, checked_states
+from card_envs.engine.compile import specialize, specialize_bot
+from card_envs.engine.legality import IllegalMove, check_ints, illegal_move, is_legal
+from card_envs.files import short_repr
 from card_envs.game import Game, Int8s, Int64s, legal
-from card_envs.opponents.afterstates import Afterstates, afterstates
-from card_envs.opponents.mover import Mover, move_scores
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, move_scores
+from card_envs.opponents.networks.afterstates import Afterstates, afterstates
 
 Answer = TypeVar("Answer")
 
@@ -40,7 +40,7 @@ def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, ac
     return -1
 
 
-class Turn:
+class Decisions:
     """The decisions at n tables, each seen from the seat to move.
 
     What it offers in public tells no more than the seat may know, and what is written into its arrays decides nothing.
@@ -64,23 +64,23 @@ class Turn:
         self.__states = checked("states", states, (n,), game.rules.STATE, written=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return turn_of_states, (self.game, self.__states)
+        return decisions_at, (self.game, self.__states)
 
     def __len__(self) -> int:
         return len(self.__states)
 
-    def at(self, rows: NDArray[np.intp]) -> Turn:
+    def at(self, rows: NDArray[np.intp]) -> Decisions:
         """The decisions at some of the tables: their numbers [m], or [n] bool. Raises ValueError for others."""
         n, given = len(self), np.asarray(rows)
         are_numbers = given.dtype.kind in "iu" and (given.size == 0 or -n <= given.min() <= given.max() < n)
         if given.ndim != 1 or not (are_numbers or given.size == 0 or (given.dtype == np.bool_ and len(given) == n)):
-            raise ValueError(f"rows: expected numbers of tables below {n}, or {n} bools, got {brief(rows)}")
+            raise ValueError(f"rows: expected numbers of tables below {n}, or {n} bools, got {short_repr(rows)}")
         rows = np.arange(n)[given if given.size else []]
-        return Turn(self.game, self.__states.take(rows), self.obs[rows], self.mask[rows], self.seat[rows])
+        return Decisions(self.game, self.__states.take(rows), self.obs[rows], self.mask[rows], self.seat[rows])
 
-    def anew(self) -> Turn:
+    def copy(self) -> Decisions:
         """The same decisions in new arrays, whatever was written into those of this one."""
-        return turn_of_states(self.game, self.__states)
+        return decisions_at(self.game, self.__states)
 
     def check(self, actions: Any, who: str) -> Int64s:
         """The actions [n] if each is legal at its table, whatever was written into `mask`.
@@ -90,11 +90,11 @@ class Turn:
             IllegalMove: naming who chose it, the move and the position.
         """
         try:
-            numbers = whole_numbers(actions, len(self))
+            numbers = check_ints(actions, len(self))
         except ValueError as error:
             raise ValueError(f"{who}: {error}") from None
         mask = np.zeros(self.game.rules.NUM_ACTIONS, np.int8)
-        row = bind(find_illegal_at, self.game)(0, len(self), self.__states, mask, numbers)
+        row = specialize(find_illegal_at, self.game)(0, len(self), self.__states, mask, numbers)
         if row < 0:
             return numbers
         state = self.__states[row]
@@ -117,27 +117,27 @@ class Turn:
     def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
         """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
         if not callable(getattr(rng, "integers", None)):
-            raise ValueError(f"rng: expected a numpy.random.Generator, got {brief(rng)}")
-        worlds = np.repeat(self.__states, whole_number(k, 1, MOST_WORLDS, "k"))
+            raise ValueError(f"rng: expected a numpy.random.Generator, got {short_repr(rng)}")
+        worlds = np.repeat(self.__states, check_int(k, 1, MOST_WORLDS, "k"))
         keys = checked("rng.integers", rng.integers(0, 1 << 64, len(worlds), np.uint64), (len(worlds),), UINT64)
-        bind(kernels.redeal_tables, self.game)(0, len(worlds), worlds, worlds["seat"].copy(), keys)
+        specialize(kernels.determinize_tables, self.game)(0, len(worlds), worlds, worlds["seat"].copy(), keys)
         return worlds.reshape(len(self), k)
 
     def bot_moves(self, bot: str) -> NDArray[np.int64]:
         """[n] moves of the game's scripted player `trivial` or `greedy`, which know no more than the seat."""
         actions = np.zeros(len(self), np.int64)
-        bind_bot(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
+        specialize_bot(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
         return actions
 
-    def afterstates(self, settled: bool = False) -> Afterstates:
+    def afterstates(self, lookahead: bool = False) -> Afterstates:
         """What the legal moves change, in worlds that are fixed by what each seat sees, or where they settle."""
-        return afterstates(self.game, self.__states, np.arange(len(self)), settled=truth(settled, "settled"))
+        return afterstates(self.game, self.__states, np.arange(len(self)), lookahead=check_bool(lookahead, "lookahead"))
 
-    def move_scores(self, mover: Mover, scores: NDArray[np.float32], settled: bool = False) -> None:
+    def move_scores(self, mover: AfterstateNetwork, scores: NDArray[np.float32], lookahead: bool = False) -> None:
         """Write what a network that sees what moves change makes of them into `scores` [n, A]."""
         shape = len(self), self.game.rules.NUM_ACTIONS
         scores = checked("scores", scores, shape, FLOAT32)
-        move_scores(self.game, self.__states, mover, scores, truth(settled, "settled"))
+        move_scores(self.game, self.__states, mover, scores, check_bool(lookahead, "lookahead"))
 
 
 @runtime_checkable
@@ -147,26 +147,26 @@ class Policy(Protocol):
     Three more are optional; `evaluation_of`, `within` and `reset` ask for them and know the defaults. A policy made of
     others hands them on.
 
-    - `evaluate(turn, rng) -> Evaluation | None`: what each legal move is worth; None, and without it: it doesn't say.
+    - `evaluate(decisions, rng) -> ActionValues | None`: what each legal move is worth; without it: None, not known.
     - `within(seconds, threads) -> Policy`: the same policy, which takes about that long for a decision at most, in
       that many threads; without it: the policy as it is.
     - `reset()`: forget everything that was remembered of earlier decisions; without it: nothing is.
     """
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        """[n] actions, each legal under `turn.mask`; all randomness comes from `rng`.
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        """[n] actions, each legal under `decisions.mask`; all randomness comes from `rng`.
 
-        `rng` does not tell how the deals were seeded, as far as a `Turn` keeps secrets.
+        `rng` does not tell how the deals were seeded, as far as a `Decisions` keeps secrets.
         """
         ...
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         """[n, A] probabilities of the actions, zero where illegal."""
         ...
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ActionValues:
     """What moves are worth; nan for those that were not tried.
 
     Attributes:
@@ -186,7 +186,7 @@ class Evaluation:
     chosen: NDArray[np.int64]
 
 
-class Advice(NamedTuple):
+class ActionValue(NamedTuple):
     """A legal move, and what an opponent thinks of it.
 
     Attributes:
@@ -217,13 +217,13 @@ class Opponent:
     game: Game
     policy: Policy
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """See `Policy.act`."""
-        return self.policy.act(turn, rng)
+        return self.policy.act(decisions, rng)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         """See `Policy.probabilities`."""
-        return self.policy.probabilities(turn)
+        return self.policy.probabilities(decisions)
 
     def within(self, seconds: float, threads: int = 1) -> Opponent:
         """See `Policy`."""
@@ -245,7 +245,7 @@ class Opponent:
         advices = self.evaluate(view)
         return [(one.move, one.probability if one.margin is None else one.margin) for one in advices]
 
-    def evaluate(self, view: dict[str, Any], seed: int = 0) -> list[Advice]:
+    def evaluate(self, view: dict[str, Any], seed: int = 0) -> list[ActionValue]:
         """All that this opponent can say of the legal moves, best first, from a view (`env.view`).
 
         Args:
@@ -255,32 +255,32 @@ class Opponent:
         Raises:
             ValueError: the view is malformed or contradictory, or it is another seat's turn.
         """
-        seed = whole_number(seed, 0, None, "seed")
+        seed = check_int(seed, 0, None, "seed")
         state = self.game.view.from_view(view)
         if state.needs_deal or state.seat != view["seat"]:
             whose = "nobody's turn" if state.needs_deal else f"the turn of seat {state.seat}"
             raise ValueError(f"view: seat: this is what seat {view['seat']} sees, but it is {whose}")
-        turn = turn_of_states(self.game, np.array([state], self.game.rules.STATE))
-        texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(turn.mask[0])}
+        decisions = decisions_at(self.game, np.array([state], self.game.rules.STATE))
+        texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(decisions.mask[0])}
         worth = None
         if len(texts) > 1:
-            worth = answer_of(self, turn, lambda: evaluation_of(self, turn, np.random.default_rng(seed)))
+            worth = answer_of(self, decisions, lambda: evaluation_of(self, decisions, np.random.default_rng(seed)))
         if worth is None:
-            shares = probabilities_of(self, turn)[0]
-            return [Advice(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
+            shares = probabilities_of(self, decisions)[0]
+            return [ActionValue(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
         tried = worth.means[0], worth.errors[0], worth.worlds[0], worth.leads[0], worth.lead_errors[0]
         means, _, worlds, *_ = tried
         best = int(worth.chosen[0])
         ranked = sorted(texts, key=lambda a: (a != best, -worlds[a], -means[a]))  # what was dropped early comes last
-        return [Advice(texts[a], float(a == best), *(figures[a].item() for figures in tried)) for a in ranked]
+        return [ActionValue(texts[a], float(a == best), *(figures[a].item() for figures in tried)) for a in ranked]
 
 
-def evaluation_of(policy: Policy, turn: Turn, rng: np.random.Generator) -> Evaluation | None:
+def evaluation_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
     """Return what a policy says that moves are worth; None where it doesn't."""
     if isinstance(policy, Opponent):  # whose `evaluate` takes a view
-        return evaluation_of(policy.policy, turn, rng)
+        return evaluation_of(policy.policy, decisions, rng)
     evaluate = getattr(policy, "evaluate", None)
-    found: Evaluation | None = None if evaluate is None else evaluate(turn, rng)
+    found: ActionValues | None = None if evaluate is None else evaluate(decisions, rng)
     return found
 
 
@@ -302,20 +302,20 @@ def reset(policy: Policy) -> None:
 def check_policy(policy: object, where: str) -> None:
     """Raise ValueError where a policy is meant and something else was given, such as a class or a name."""
     if not isinstance(policy, Policy) or isinstance(policy, type):
-        raise ValueError(f"{where}: expected a Policy, with act and probabilities, got {brief(policy)}")
+        raise ValueError(f"{where}: expected a Policy, with act and probabilities, got {short_repr(policy)}")
 
 
-def answer_of(policy: Policy, turn: Turn, ask: Callable[[], Answer]) -> Answer:
+def answer_of(policy: Policy, decisions: Decisions, ask: Callable[[], Answer]) -> Answer:
     """What a policy answers. Raises PolicyError from its own exception; IllegalMove passes."""
     try:
         return ask()
     except (IllegalMove, PolicyError):
         raise
     except Exception as error:
-        raise turn.failure(error, f"policy {name_of(policy)}") from error
+        raise decisions.failure(error, f"policy {name_of(policy)}") from error
 
 
-def moves_of(policy: Policy, turn: Turn, rng: np.random.Generator) -> Int64s:
+def moves_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> Int64s:
     """The moves [n] of a policy, checked.
 
     Raises:
@@ -323,13 +323,15 @@ def moves_of(policy: Policy, turn: Turn, rng: np.random.Generator) -> Int64s:
         PolicyError: it raises an exception of its own.
         IllegalMove: one of them is illegal.
     """
-    return turn.check(answer_of(policy, turn, lambda: policy.act(turn, rng)), f"policy {name_of(policy)}")
+    return decisions.check(
+        answer_of(policy, decisions, lambda: policy.act(decisions, rng)), f"policy {name_of(policy)}"
+    )
 
 
-def probabilities_of(policy: Policy, turn: Turn) -> NDArray[np.floating]:
+def probabilities_of(policy: Policy, decisions: Decisions) -> NDArray[np.floating]:
     """The probabilities [n, A] of a policy's moves, checked for their shape alone. Raises as `moves_of` does."""
-    shares = np.asarray(answer_of(policy, turn, lambda: policy.probabilities(turn)))
-    shape = len(turn), turn.game.rules.NUM_ACTIONS
+    shares = np.asarray(answer_of(policy, decisions, lambda: policy.probabilities(decisions)))
+    shape = len(decisions), decisions.game.rules.NUM_ACTIONS
     if shares.shape != shape or shares.dtype.kind != "f":
         got = f"{shares.dtype} of shape {shares.shape}"
         raise ValueError(f"policy {name_of(policy)}: probabilities: expected floats of shape {shape}, got {got}")
@@ -358,7 +360,7 @@ def name_of(policy: Policy) -> str:
     return policy.name if isinstance(policy, Opponent) else type(policy).__name__
 
 
-def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:
+def decisions_at(game: Game, states: NDArray[Any]) -> Decisions:
     """The decisions at these tables. Raises ValueError where that is no game, or the States are not its."""
     check_game(game)
     states = checked_states(game, states)
@@ -366,8 +368,8 @@ def turn_of_states(game: Game, states: NDArray[Any]) -> Turn:
     obs = np.empty((n, game.rules.OBS_SIZE), np.int8)
     mask = np.empty((n, game.rules.NUM_ACTIONS), np.int8)
     seat = np.empty(n, np.int8)
-    bind(kernels.look_tables, game)(0, n, states, obs, mask, seat)
-    return Turn(game, states, obs, mask, seat)
+    specialize(kernels.observe_tables, game)(0, n, states, obs, mask, seat)
+    return Decisions(game, states, obs, mask, seat)
 
 
 def sample(probabilities: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.int64]:

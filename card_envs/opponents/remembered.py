@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.game import Game, Int8s, Int64s
 from card_envs.opponents.lines import NO_MOVE, Lines
-from card_envs.opponents.policy import Turn, turn_of_states
+from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.opponents.rollouts import play_at
 
 MOST = 1 << 16  # positions on the way of plans; all are forgotten when there are more
@@ -29,13 +29,15 @@ class Remembered:
         """Forget all moves."""
         self.moves.clear()
 
-    def act(self, turn: Turn, plan: Callable[[Turn], Int64s]) -> Int64s:
+    def act(self, decisions: Decisions, plan: Callable[[Decisions], Int64s]) -> Int64s:
         """[n] moves: those that were planned; where none was, what `plan` says of these decisions."""
-        turn = turn.anew()
-        moves = np.array([self.moves.get(sight_of(*seen), NO_MOVE) for seen in zip(turn.obs, turn.mask)], np.int64)
+        decisions = decisions.copy()
+        moves = np.array(
+            [self.moves.get(sight_of(*seen), NO_MOVE) for seen in zip(decisions.obs, decisions.mask)], np.int64
+        )
         new = moves == NO_MOVE
         if new.any():
-            moves[new] = plan(turn.at(new))
+            moves[new] = plan(decisions.at(new))
         return moves
 
     def note(self, states: NDArray[Any], lines: Lines) -> None:
@@ -46,9 +48,9 @@ class Remembered:
             going = np.flatnonzero(lines[:, step] != NO_MOVE)
             if not len(going):
                 return
-            bind(play_at, self.game)(0, len(going), states, going, lines[going, step - 1].astype(np.int64))
-            turn = turn_of_states(self.game, states[going])
-            for obs, mask, move in zip(turn.obs, turn.mask, lines[going, step].tolist()):
+            specialize(play_at, self.game)(0, len(going), states, going, lines[going, step - 1].astype(np.int64))
+            decisions = decisions_at(self.game, states[going])
+            for obs, mask, move in zip(decisions.obs, decisions.mask, lines[going, step].tolist()):
                 self.moves[sight_of(obs, mask)] = move
 
 

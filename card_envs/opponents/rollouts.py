@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.rng import derive
-from card_envs.game import ROOM, Game, Int8s, Int64s, UInt64s, bot_move, legal, play, standing
-from card_envs.opponents.policy import Policy, moves_of, turn_of_states
+from card_envs.game import SCRATCH_STATES, Game, Int8s, Int64s, UInt64s, bot_move, legal, play, score_margin
+from card_envs.opponents.policy import Policy, decisions_at, moves_of
 from card_envs.opponents.searching import Budget, Floats, Race, Tables, Trials, draw_likely_world, stage_end
 
 PLAYER = "greedy"  # who plays for the other sides, and by whose lights worlds are likely
@@ -42,7 +42,7 @@ def play_others(first: int, last: int, states: NDArray[Any], seats: Int8s, sides
 def note_standings(first: int, last: int, states: NDArray[Any], seats: Int8s, results: Floats) -> None:
     """Write the points that the deal has brought so far to these seats [B]."""
     for i in range(first, last):
-        results[i] = standing(states[i], seats[i])
+        results[i] = score_margin(states[i], seats[i])
 
 
 def count_worlds(first: int, last: int, budget: Budget, race: Race, numbers: Int64s) -> None:
@@ -80,17 +80,17 @@ def played_out(
     table, action = np.nonzero(tried)
     left, seats, results = states[table], states["seat"][table].copy(), np.zeros(len(table))
     sides, mask = np.array(game.sides), np.zeros(game.rules.NUM_ACTIONS, np.int8)
-    bind(play_at, game)(0, len(table), left, np.arange(len(table)), action)
+    specialize(play_at, game)(0, len(table), left, np.arange(len(table)), action)
     moves = len(table)
     while True:
-        moves += bind(play_others, game, PLAYER)(0, len(table), left, seats, sides, mask)
+        moves += specialize(play_others, game, PLAYER)(0, len(table), left, seats, sides, mask)
         alive = np.flatnonzero(left["needs_deal"] == 0)
         if len(alive) == 0:
             break
-        turn = turn_of_states(game, left[alive])
-        bind(play_at, game)(0, len(alive), left, alive, moves_of(player, turn, rng))
+        decisions = decisions_at(game, left[alive])
+        specialize(play_at, game)(0, len(alive), left, alive, moves_of(player, decisions, rng))
         moves += len(alive)
-    bind(note_standings, game)(0, len(left), left, seats, results)
+    specialize(note_standings, game)(0, len(left), left, seats, results)
     reached = np.zeros(tried.shape)
     reached[table, action] = results
     return reached, moves
@@ -113,7 +113,7 @@ class Rollouts:
     def try_stage(self, tables: Tables, budget: Budget, trials: Trials) -> int:
         """Try the moves in the worlds of a stage; returns how many moves were made in all worlds."""
         numbers = np.zeros(len(tables.own), np.int64)
-        bind(count_worlds)(0, len(numbers), budget, tables.race, numbers)
+        specialize(count_worlds)(0, len(numbers), budget, tables.race, numbers)
         table = np.repeat(np.arange(len(numbers)), numbers)
         world = np.arange(len(table)) - np.repeat(np.cumsum(numbers) - numbers - tables.race.worlds, numbers)
         return sum(
@@ -122,8 +122,8 @@ class Rollouts:
         )
 
     def _try_worlds(self, tables: Tables, table: Int64s, world: Int64s, steps: int, trials: Trials) -> int:
-        states, scratch = np.zeros(len(table), self.game.rules.STATE), np.zeros(ROOM, self.game.rules.STATE)
-        bind(draw_worlds, self.game, PLAYER)(
+        states, scratch = np.zeros(len(table), self.game.rules.STATE), np.zeros(SCRATCH_STATES, self.game.rules.STATE)
+        specialize(draw_worlds, self.game, PLAYER)(
             0, len(table), table, world, tables.states, tables.keys, steps, np.zeros(1, np.uint64), scratch, states
         )
         own, tried = tables.own[table], tables.live[table]  # lines of one move, with the number of that

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import one_of
+from card_envs.engine.buffers import check_choice
 from card_envs.engine.compile import BOTS
-from card_envs.opponents.policy import Turn, sample
+from card_envs.opponents.policy import Decisions, sample
 
 
 class RandomPolicy:
     """Every legal action is equally likely."""
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return sample(self.probabilities(turn), rng)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return sample(self.probabilities(decisions), rng)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        return (turn.mask / turn.mask.sum(axis=1, keepdims=True)).astype(np.float32)
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return (decisions.mask / decisions.mask.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 class ScriptedPolicy:
@@ -25,11 +25,11 @@ class ScriptedPolicy:
 
     def __init__(self, bot: str) -> None:
         """Take the player's name. Raises ValueError where there is none of that name."""
-        one_of(bot, BOTS, "bot")
+        check_choice(bot, BOTS, "bot")
         self.bot = bot
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
-        return turn.bot_moves(self.bot)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.bot_moves(self.bot)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        return np.eye(turn.mask.shape[1], dtype=np.float32)[turn.bot_moves(self.bot)]
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.bot_moves(self.bot)]

@@ -21,21 +21,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import UINT64, check_game, checked, truth, whole_number
-from card_envs.engine.compile import bind
-from card_envs.files import brief
+from card_envs.engine.buffers import UINT64, check_bool, check_game, check_int, checked
+from card_envs.engine.compile import specialize
+from card_envs.files import short_repr
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.lines import LONGEST, NO_MOVE, Lines, find_lines, new_reach, single_moves
-from card_envs.opponents.mover import Mover, line_scores
-from card_envs.opponents.network import SettledPolicy
-from card_envs.opponents.ntuple_policy import NTuplePolicy
-from card_envs.opponents.ntuples import planner_of
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, line_scores
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuples import planner_of
+from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import (
-    Advice,
-    Evaluation,
+    ActionValue,
+    ActionValues,
+    Decisions,
     Opponent,
     Policy,
-    Turn,
     check_policy,
     name_of,
     probabilities_of,
@@ -94,8 +94,8 @@ class Guide:
         horizon: moves that are played out before `value` is asked.
         plays_on: whether `policy` plays the deals out for its side, not `greedy`: to the end, so without a `value`.
 
-    A search that plans has a `SettledPolicy` or an `NTuplePolicy` rank the lines. The latter is asked for values, too,
-    so it plays on only until then.
+    A search that plans has a `LookaheadPolicy` or an `NTuplePolicy` rank the lines. The latter is asked for values,
+    too, so it plays on only until then.
     """
 
     policy: Policy
@@ -106,9 +106,9 @@ class Guide:
     def __post_init__(self) -> None:
         check_policy(self.policy, "guide: policy")
         if not isinstance(self.value, ValueNetwork | None):
-            raise ValueError(f"guide: value: expected a ValueNetwork or None, got {brief(self.value)}")
-        whole_number(self.horizon, 0, ALL_MOVES, "horizon")
-        truth(self.plays_on, "guide: plays_on")
+            raise ValueError(f"guide: value: expected a ValueNetwork or None, got {short_repr(self.value)}")
+        check_int(self.horizon, 0, ALL_MOVES, "horizon")
+        check_bool(self.plays_on, "guide: plays_on")
         if self.plays_on and self.value is not None:
             raise ValueError("guide: who plays on plays to the end: no value network")
 
@@ -118,14 +118,14 @@ class Guide:
         return self.plays_on and isinstance(self.ranker, NTuplePolicy)
 
     @property
-    def ranker(self) -> Mover | NTuplePolicy | None:
+    def ranker(self) -> AfterstateNetwork | NTuplePolicy | None:
         """The network that ranks lines, if `policy` is one."""
         policy: Any = self.policy
         while isinstance(policy, Opponent):
             policy = policy.policy
         if isinstance(policy, NTuplePolicy):
             return policy
-        return policy.mover if isinstance(policy, SettledPolicy) else None
+        return policy.mover if isinstance(policy, LookaheadPolicy) else None
 
 
 class SearchResult(NamedTuple):
@@ -180,18 +180,18 @@ class SearchPolicy:
         """
         check_game(game)
         self.game = game
-        self.num_worlds = whole_number(num_worlds, 1, ALL_MOVES, "num_worlds")
+        self.num_worlds = check_int(num_worlds, 1, ALL_MOVES, "num_worlds")
         threads = (os.cpu_count() or 1) if num_threads is None else num_threads
-        self.num_threads = whole_number(threads, 1, None, "num_threads")
+        self.num_threads = check_int(threads, 1, None, "num_threads")
         if not isinstance(guide, Guide | None):
-            raise ValueError(f"guide: expected a Guide or None, got {brief(guide)}")
+            raise ValueError(f"guide: expected a Guide or None, got {short_repr(guide)}")
         self.guide = guide
         if seconds is None and num_worlds == ALL_MOVES:
             raise ValueError("search: expected a number of worlds, or seconds")
         if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < float("inf")):
             raise ValueError(f"seconds: expected a number above 0, got {seconds!r:.80}")
         self.seconds = seconds
-        self.plans = truth(plans, "plans")
+        self.plans = check_bool(plans, "plans")
         if plans and guide is not None and guide.plays_on and not guide.plays_lines:
             raise ValueError("guide: of those who play on, only an n-tuple network makes plans")
         self.ranker = None if guide is None or not plans else guide.ranker
@@ -204,24 +204,24 @@ class SearchPolicy:
         slow = guide is not None and guide.plays_on  # takes longer than the most steps
         self.steps = MOST_STEPS if slow else min(affordable, MOST_STEPS)
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         if not self.plans:
-            return self.search(turn, rng).chosen
-        return self.remembered.act(turn, lambda new: self.search(new, rng).chosen)
+            return self.search(decisions, rng).chosen
+        return self.remembered.act(decisions, lambda new: self.search(new, rng).chosen)
 
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
-        chosen = self.act(turn, np.random.default_rng(0))
-        return np.eye(turn.mask.shape[1], dtype=np.float32)[chosen]
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        chosen = self.act(decisions, np.random.default_rng(0))
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[chosen]
 
-    def evaluate(self, turn: Turn, rng: np.random.Generator) -> Evaluation:
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
         """What each move brings in points by the end of the deal; nan where it was not tried."""
-        found = self.search(turn, rng)
+        found = self.search(decisions, rng)
         trials, worlds = found.trials, found.trials.worlds
         with np.errstate(invalid="ignore", divide="ignore"):
             leads = np.where(worlds > 0, trials.leads / worlds, np.nan)
             errors = standard_error(trials.sums, trials.squares, worlds)
             lead_errors = standard_error(trials.leads, trials.lead_squares, worlds)
-        return Evaluation(found.expected[:, None] + leads, errors, leads, lead_errors, worlds, found.chosen)
+        return ActionValues(found.expected[:, None] + leads, errors, leads, lead_errors, worlds, found.chosen)
 
     def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
         """The same search, cut short where it would take longer for a decision; see `Policy`."""
@@ -235,27 +235,27 @@ class SearchPolicy:
         if self.guide is not None:
             reset(self.guide.policy)
 
-    def _proposals(self, turn: Turn) -> tuple[NDArray[np.int64], Int8s]:
+    def _proposals(self, decisions: Decisions) -> tuple[NDArray[np.int64], Int8s]:
         """[n] the moves to beat, and [n, A] those to try, all of them legal."""
         if self.guide is None or self.ranker is not None:
-            return turn.bot_moves(PLAYER), turn.mask
-        probabilities = probabilities_of(self.guide.policy, turn.anew())  # it may write into what it gets
+            return decisions.bot_moves(PLAYER), decisions.mask
+        probabilities = probabilities_of(self.guide.policy, decisions.copy())  # it may write into what it gets
         certain = probabilities.max(axis=1, keepdims=True) == 1  # such as scripted players, who rank no other moves
         likely = probabilities > 0 if self.guide.plays_on else probabilities >= LEAST_PROBABILITY
-        own = turn.check(probabilities.argmax(axis=1), f"guide {name_of(self.guide.policy)}")
-        return own, turn.mask * (certain | likely)
+        own = decisions.check(probabilities.argmax(axis=1), f"guide {name_of(self.guide.policy)}")
+        return own, decisions.mask * (certain | likely)
 
-    def search(self, turn: Turn, rng: np.random.Generator) -> SearchResult:
+    def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResult:
         """Try the moves at all tables. Raises ValueError or IllegalMove where the guide is of no use."""
-        if turn.game != self.game:
-            raise ValueError(f"search: it plays {self.game.name}, not {turn.game.name}")
-        turn = turn.anew()
-        states = turn.worlds(rng, 1)[:, 0].copy()
-        n = len(turn)
+        if decisions.game != self.game:
+            raise ValueError(f"search: it plays {self.game.name}, not {decisions.game.name}")
+        decisions = decisions.copy()
+        states = decisions.worlds(rng, 1)[:, 0].copy()
+        n = len(decisions)
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
-        own, tried = self._proposals(turn)
+        own, tried = self._proposals(decisions)
         step = 1 if self.seconds is not None else MANY * self.num_threads if self.plans else max(n, 1)
-        expected, trials = np.zeros(n), no_trials(turn.mask.shape)
+        expected, trials = np.zeros(n), no_trials(decisions.mask.shape)
         lines = np.full((n, LONGEST if self.plans else 1), NO_MOVE, np.int16)
         moves = 0
         with self._crew(keys) as crew:
@@ -298,7 +298,9 @@ class SearchPolicy:
         most = max(most, 2 * num_actions)
         lines, live = np.empty((n, most, LONGEST), np.int16), np.zeros((n, most), np.int8)
         plays_on = self.guide is None or self.ranker is not None
-        bind(find_lines, self.game, PLAYER)(0, n, states, own, tried, plays_on, new_reach(self.game, most), lines, live)
+        specialize(find_lines, self.game, PLAYER)(
+            0, n, states, own, tried, plays_on, new_reach(self.game, most), lines, live
+        )
         if self.ranker is not None:
             left = max(min(self.num_worlds // FIRST_LOOK, tried_at_first), 2)
             first = keep_best(live, line_scores(self.game, states, lines, live, self.ranker), left)
@@ -326,7 +328,7 @@ class SearchPolicy:
 
     def _search(self, tables: Tables, trials: Trials, crew: Crew | Rollouts) -> int:
         """Try the lines at these tables until all is found out, or the budget is spent."""
-        judge = bind(judge_stage)
+        judge = specialize(judge_stage)
         n, moves = len(tables.own), 0
         budget = budget_of(LONGER * self.num_worlds, self.steps)
         start = time.perf_counter()
@@ -355,7 +357,7 @@ class Crew:
 
     def __init__(self, game: Game, num_threads: int, ending: Ending, most: int) -> None:
         self.ending = ending
-        self.loop = bind(try_stage, game, PLAYER)
+        self.loop = specialize(try_stage, game, PLAYER)
         self.scratches = [new_scratch(game, ending.net, most) for _ in range(num_threads)]
         self.values = [np.zeros(most) if most > 1 else None for _ in range(num_threads)]
         self.pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
@@ -422,7 +424,7 @@ def standard_error(sums: Floats, squares: Floats, worlds: Int64s) -> Floats:
     return error
 
 
-def why_not(best: Advice, other: Advice) -> str:
+def why_not(best: ActionValue, other: ActionValue) -> str:
     """Why a search does not play a move, in words; empty where its margin says it."""
     assert best.margin is not None and other.margin is not None
     if other.worlds == 0:

@@ -22,24 +22,24 @@ from numpy.typing import NDArray
 from card_envs.engine.dealing import draw_world
 from card_envs.engine.rng import derive, uniform
 from card_envs.game import (
-    ROOM,
+    SCRATCH_STATES,
     Game,
     Int8s,
     Int64s,
     State,
     UInt64s,
     bot_move,
-    enter,
-    improve_world,
+    likelihood,
+    load,
     observe_all,
-    plausibility,
     play,
+    refine_world,
     reveals,
-    standing,
+    score_margin,
 )
-from card_envs.opponents.afterstates import MOST_AHEAD, SETTLED_BY_ALL, follow
 from card_envs.opponents.lines import LONGEST, NO_MOVE, Line, Lines
-from card_envs.opponents.ntuples import NO_WEIGHTS, most_of, planning_scratch, value_all, way_to, worth_at
+from card_envs.opponents.networks.afterstates import MOST_AHEAD, SETTLED_BY_ALL, follow
+from card_envs.opponents.networks.ntuples import NO_WEIGHTS, most_of, planning_scratch, value_all, way_to, worth_at
 from card_envs.opponents.value import NO_NET, Net, value_of
 
 FIRST_LOOK = 8  # worlds after which lines are judged
@@ -90,7 +90,7 @@ class Trials(NamedTuple):
     """What became of the lines: of each table [B, C] or of one [C].
 
     Attributes:
-        sums: of the results (`standing` of the mover).
+        sums: of the results (`score_margin` of the mover).
         squares: of these, summed.
         leads: of the results over those of the own line in the same worlds, summed.
         lead_squares: of these, summed.
@@ -169,7 +169,7 @@ def new_scratch(game: Game, net: Net, most: int = 1) -> Scratch:
     """For one thread; an n-tuple network that plays looks at so many positions."""
     planning, line = planning_scratch(game, most), np.zeros(LONGEST, np.int16)
     full, layers = np.zeros(len(net.first) - 1, np.int8), np.zeros((2, max(net.second.shape)), np.float32)
-    return Scratch(np.zeros(ROOM, game.rules.STATE), np.zeros(1, np.uint64), full, layers, planning, line)
+    return Scratch(np.zeros(SCRATCH_STATES, game.rules.STATE), np.zeros(1, np.uint64), full, layers, planning, line)
 
 
 def enter_race(own: Int64s, live: Int8s) -> Race:
@@ -264,14 +264,14 @@ def draw_likely_world(state: State, steps: int, stream: UInt64s, states: NDArray
     for _ in range(MOST_DRAWS):
         states[1] = state
         draw_world(states[1], state.seat, stream)
-        likely = plausibility(states[1], state.seat)
+        likely = likelihood(states[1], state.seat)
         total += likely
         accepted = likely == 1 or uniform(stream) < likely
         if accepted or uniform(stream) * total < likely:
             states[0] = states[1]
         if accepted:
             return
-    improve_world(states, states[0].seat, steps, stream)
+    refine_world(states, states[0].seat, steps, stream)
 
 
 def result_of(state: State, seat: int, ending: Ending, values: Floats | None, scratch: Scratch) -> tuple[int, float]:
@@ -279,7 +279,7 @@ def result_of(state: State, seat: int, ending: Ending, values: Floats | None, sc
     moves = 0
     if ending.weights.shape[0] == 0:
         moves = play_on(state, ending.horizon)
-        result = float(standing(state, seat))
+        result = float(score_margin(state, seat))
         if not state.needs_deal:
             observe_all(state, seat, scratch.full)
             result += value_of(scratch.full, ending.net, scratch.layers)
@@ -288,13 +288,13 @@ def result_of(state: State, seat: int, ending: Ending, values: Floats | None, sc
             moves = follow_network(state, seat, ending, values, scratch)
         elif not state.needs_deal:
             moves = follow(state, bot_move(state), seat, SETTLED_BY_ALL, ending.horizon - 1, MOST_AHEAD)
-        result = float(standing(state, seat))
+        result = float(score_margin(state, seat))
         if not state.needs_deal:
-            enter(state, seat, scratch.planning)
+            load(state, seat, scratch.planning)
             result = worth_at(0, ending.weights, scratch.planning)
             if ending.share > 0:
                 moves += play_on(state, ALL_MOVES)
-                result += ending.share * (float(standing(state, seat)) - result)
+                result += ending.share * (float(score_margin(state, seat)) - result)
     return moves, np.rint(FRACTION * result) / FRACTION
 
 

@@ -9,8 +9,15 @@ from numpy.typing import NDArray
 
 from card_envs.engine.buffers import FLOAT32, check_game, checked
 from card_envs.game import Game, Int8s
-from card_envs.opponents.network import STEADY, Weights, check_weights, hidden_sizes, input_scale, weight_shapes
-from card_envs.opponents.sparse import add_row
+from card_envs.opponents.networks.policies import (
+    STEADY,
+    Weights,
+    check_weights,
+    hidden_sizes,
+    input_scale,
+    weight_shapes,
+)
+from card_envs.opponents.networks.sparse import add_row
 
 HIDDEN_LAYERS = 2
 ZERO = np.float32(0)

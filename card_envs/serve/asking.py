@@ -13,7 +13,7 @@ import numpy as np
 from card_envs.files import read_json
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents.network import AfterstatePolicy, NetworkPolicy
+from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
 from card_envs.opponents.policy import Opponent, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.serve.episode import Episode

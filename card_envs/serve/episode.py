@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from card_envs.engine import kernels
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.legality import is_legal
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s
-from card_envs.opponents.policy import Turn, turn_of_states
+from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.options import as_json
 from card_envs.record import GameRecord
 
@@ -54,7 +54,7 @@ class Episode:
     def _deal(self) -> None:
         while self._table.needs_deal:
             if len(self.dealt) < len(self._packs):
-                self._table.arrange(self._packs[len(self.dealt)])
+                self._table.set_deal(self._packs[len(self.dealt)])
             else:
                 self._table.deal()
             self.dealt.append(self.game.view.dealt_pack(self._table.state))
@@ -109,12 +109,12 @@ class Episode:
         reason, scores = self.game.view.outcome(self._table.state)
         return {"over": self.over, "reason": reason, "scores": scores}
 
-    def turn(self, rng: np.random.Generator) -> Turn:
+    def turn(self, rng: np.random.Generator) -> Decisions:
         """The decision that is due, in a world drawn anew from what the seat to move knows: never the true one."""
         states = self._table.states.copy()
         keys = rng.integers(0, 1 << 64, 1, np.uint64)
-        bind(kernels.redeal_tables, self.game)(0, 1, states, states["seat"].copy(), keys)
-        return turn_of_states(self.game, states)
+        specialize(kernels.determinize_tables, self.game)(0, 1, states, states["seat"].copy(), keys)
+        return decisions_at(self.game, states)
 
     def record(self) -> GameRecord:
         """The whole of it, hidden cards included."""

@@ -201,7 +201,7 @@ class OneMove(Reply):
     lead_error: float | None
 
 
-class Advice(Reply):
+class ActionValue(Reply):
     game: str
     opponent: str
     seat: int

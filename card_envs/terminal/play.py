@@ -17,7 +17,7 @@ from card_envs.envs.replay import replay
 from card_envs.files import check_output, in_words
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Advice, Opponent, moves_of, offspring, sealed, turn_of_states
+from card_envs.opponents.policy import ActionValue, Opponent, decisions_at, moves_of, offspring, sealed
 from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
 from card_envs.terminal.narration import (
@@ -125,7 +125,7 @@ def load_opponents(game: Game, names: str | list[str], number: int) -> list[Oppo
 
 def chosen_action(env: CardEnv, opponent: Opponent, rng: np.random.Generator) -> int:
     """What an opponent plays for the seat to move."""
-    return int(moves_of(opponent, turn_of_states(env.game, env.states), rng)[0])
+    return int(moves_of(opponent, decisions_at(env.game, env.states), rng)[0])
 
 
 def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Generator) -> tuple[CardEnv, list[Event]]:
@@ -286,7 +286,7 @@ class PersonsTable:
             self.say(f"Saved to {file}; --resume {file} goes on from here.")
 
 
-def expected(one: Advice) -> str:
+def expected(one: ActionValue) -> str:
     """The margin that a search expects of a move."""
     return f"{one.margin:+.1f} ± {one.error:.1f}"
 

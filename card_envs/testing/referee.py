@@ -103,7 +103,7 @@ class Facts(Protocol[R]):
             seat: whose figures.
 
         Returns:
-            By row and column of `Ratio`: the count, and what it is divided by.
+            By row and column of `Rate`: the count, and what it is divided by.
         """
 
 
@@ -154,7 +154,7 @@ class Episode:
         assert table.needs_deal
         given = self.facts.rig(self.rng, self.referee, self.style) if self.rigged else {}
         if given:
-            table.arrange(view.parse_deal(table.state, given)[0])
+            table.set_deal(view.parse_deal(table.state, given)[0])
         else:
             table.deal()
         assert not table.needs_deal

@@ -4,7 +4,7 @@ import torch
 
 from card_envs import load_opponent
 from card_envs.compare.pairs import play_pairs
-from card_envs.opponents.network import NetworkPolicy
+from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from training.trainer import Trainer
 

@@ -121,7 +121,7 @@ def test_rollouts_try_every_decision() -> None:
 def test_rollouts_try_what_is_told_apart_in_several_worlds() -> None:
     found = []
     for worlds in (1, 16, 16):
-        small = config(tables=64, steps=5, network="settled", leads_worlds=worlds)
+        small = config(tables=64, steps=5, network="lookahead", leads_worlds=worlds)
         rollout = Rollout(HIGH_CARD, small, {}, [0])
         rollout.collect(new_actor(HIGH_CARD, small), None, leads=True)
         assert rollout.after is not None
@@ -137,7 +137,7 @@ def test_a_game_without_phases_has_one_kind_of_decision() -> None:
     assert kinds_of(HIGH_CARD).tolist() == [0] * HIGH_CARD.rules.NUM_ACTIONS
 
 
-@pytest.mark.parametrize("more", [{}, *({"network": name, "hint": 1.0} for name in ("afterstates", "settled"))])
+@pytest.mark.parametrize("more", [{}, *({"network": name, "hint": 1.0} for name in ("afterstates", "lookahead"))])
 def test_leads_are_learned(more: dict[str, Any]) -> None:
     trainer = Trainer(config(**more))
     figures = [trainer.iterate()]

@@ -9,12 +9,12 @@ from torch.nn import functional
 
 from card_envs import BatchEnv, get_game
 from card_envs.game import Game, Int8s
-from card_envs.opponents.afterstates import afterstates
-from card_envs.opponents.network import ILLEGAL, NetworkPolicy, input_fields
-from card_envs.opponents.policy import turn_of_states
-from card_envs.opponents.sparse import compress
+from card_envs.opponents.networks.afterstates import afterstates
+from card_envs.opponents.networks.policies import ILLEGAL, NetworkPolicy, input_fields
+from card_envs.opponents.networks.sparse import compress
+from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
-from training.network import DENSE, AfterstateNetwork, Inputs, Network, Rows, evaluate_in_parts
+from training.network import DENSE, AfterstateActor, Inputs, Network, Rows, evaluate_in_parts
 from training.sparse import SparseLinear
 
 GAME = get_game("back_alley")
@@ -107,34 +107,34 @@ def test_weights_can_be_taken_over() -> None:
         Network(input_fields(rules), [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
 
 
-@pytest.mark.parametrize(("hint", "settled"), [(0.0, False), (3.0, False), (3.0, True)])
-def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: float, settled: bool) -> None:
-    network = AfterstateNetwork(game, [16, 8], hint, 1.0, settled)
+@pytest.mark.parametrize(("hint", "lookahead"), [(0.0, False), (3.0, False), (3.0, True)])
+def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: float, lookahead: bool) -> None:
+    network = AfterstateActor(game, [16, 8], hint, 1.0, lookahead)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
         if not hint:
             network.move_weight[-1] = 0  # as it stays: nothing shows the network that move
-    turn = turn_of_states(game, some(positions(game), 60))
+    decisions = decisions_at(game, some(positions(game), 60))
     own = None if hint else np.full(60, -1)
     states = some(positions(game), 60)
-    after = afterstates(game, states, np.arange(60), own, settled)
-    inputs = Inputs(Rows(np.hstack([turn.obs, turn.mask]), network.scale), after)
+    after = afterstates(game, states, np.arange(60), own, lookahead)
+    inputs = Inputs(Rows(np.hstack([decisions.obs, decisions.mask]), network.scale), after)
     rows = np.array([3, 59, 3, 0])
     with torch.no_grad():
         everything, some_of_it = (network.logits(inputs, chosen).numpy() for chosen in (np.arange(60), rows))
     np.testing.assert_allclose(some_of_it, everything[rows], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(network.policy(game).logits_at(turn), everything, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(network.policy(game).logits_at(decisions), everything, rtol=1e-4, atol=1e-4)
 
 
 def test_a_move_begins_as_what_it_leads_to() -> None:
     """What a move changes has the weights of the observation's entries, so that the sum is the observation after it."""
-    network = AfterstateNetwork(GAME, [16], 2.0, 0.01)
+    network = AfterstateActor(GAME, [16], 2.0, 0.01)
     size = GAME.rules.OBS_SIZE
     assert torch.equal(network.move_weight[:size], network.first_weight[:size])
-    turn = turn_of_states(GAME, some(positions(GAME), 60))
-    probabilities = network.policy(GAME).probabilities(turn)
-    assert (probabilities.argmax(axis=1) == turn.bot_moves("greedy")).mean() > 0.99
+    decisions = decisions_at(GAME, some(positions(GAME), 60))
+    probabilities = network.policy(GAME).probabilities(decisions)
+    assert (probabilities.argmax(axis=1) == decisions.bot_moves("greedy")).mean() > 0.99
 
 
 @pytest.mark.parametrize("width", [8, DENSE])

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from card_envs import get_game, load_opponent
 from card_envs.game import Game
 from card_envs.opponents import TorchPolicy
-from card_envs.opponents.folder import load_card
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.networks.folder import load_card
+from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import positions, some
 from training.config import Config
@@ -59,10 +59,10 @@ def test_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
     assert any(not np.array_equal(weight, before[name]) for name, weight in trainer.actor.weights().items())
     trainer.save(tmp_path / "opponent")
     assert load_card(tmp_path / "opponent").architecture == "onnx"
-    turn = turn_of_states(TINY, some(positions(TINY), 100))
+    decisions = decisions_at(TINY, some(positions(TINY), 100))
     assert isinstance(trainer.actor, OwnNetwork)
-    expected = TorchPolicy(trainer.actor.module).probabilities(turn)
-    np.testing.assert_allclose(load_opponent(tmp_path / "opponent").probabilities(turn), expected, atol=1e-5)
+    expected = TorchPolicy(trainer.actor.module).probabilities(decisions)
+    np.testing.assert_allclose(load_opponent(tmp_path / "opponent").probabilities(decisions), expected, atol=1e-5)
 
 
 def test_by_command(tmp_path: Path) -> None:
@@ -96,11 +96,13 @@ def test_wrong_answers_are_refused() -> None:
 
 def test_a_torch_policy_needs_numbers() -> None:
     game = get_game("back_alley")
-    turn = turn_of_states(game, some(positions(game), 10))
+    decisions = decisions_at(game, some(positions(game), 10))
     module = Scores(game)
     policy = TorchPolicy(module, sampled=False)
-    np.testing.assert_array_equal(policy.act(turn, np.random.default_rng(0)), policy.probabilities(turn).argmax(axis=1))
+    np.testing.assert_array_equal(
+        policy.act(decisions, np.random.default_rng(0)), policy.probabilities(decisions).argmax(axis=1)
+    )
     with torch.no_grad():
         next(module.parameters()).fill_(torch.nan)
     with pytest.raises(ValueError, match="Scores: expected finite logits"):
-        policy.probabilities(turn)
+        policy.probabilities(decisions)

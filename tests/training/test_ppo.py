@@ -181,7 +181,7 @@ def test_the_slow_copy_follows_and_holds_back() -> None:
     figures = learned.update(bandit_batch(learned, np.random.default_rng(8)), LossWeights(1e-2, 0.0))
     now = actor_of(learned).first_bias.detach()
     assert 0 < figures["kl_slow_copy"] < 0.1
-    slow = learned.slow_copy
+    slow = learned.ema_policy
     assert isinstance(slow, Network)
     torch.testing.assert_close(slow.first_bias, before + 0.25 * (now - before))
 

@@ -22,7 +22,7 @@ import torch
 from typer.testing import CliRunner
 
 from card_envs import load_opponent
-from card_envs.opponents.folder import WEIGHTS_FILE
+from card_envs.opponents.networks.folder import WEIGHTS_FILE
 from training import checkpoint, launch
 from training.config import Config, load_config
 from training.run_folder import read_log

@@ -10,21 +10,21 @@ import pytest
 import torch
 
 from card_envs import get_game
-from card_envs.opponents.network import input_fields
-from card_envs.opponents.sparse import compress
+from card_envs.opponents.networks.policies import input_fields
+from card_envs.opponents.networks.sparse import compress
 from training.config import Config
 from training.league import League, rivals_of
-from training.network import Actor, AfterstateNetwork, Network, Rows
+from training.network import Actor, AfterstateActor, Network, Rows
 from training.rollout import CURRENT, PAST, SCRIPTED, Rollout, _draw_actions
 
 GAME = get_game("back_alley")
 OPTIONS = {"deals": "single"}
 
 
-def actor(seed: int, sees_moves: bool = False, settled: bool = False) -> Actor:
+def actor(seed: int, sees_moves: bool = False, lookahead: bool = False) -> Actor:
     torch.manual_seed(seed)
     if sees_moves:
-        return AfterstateNetwork(GAME, [16], 2.0, 3.0, settled)
+        return AfterstateActor(GAME, [16], 2.0, 3.0, lookahead)
     return Network(input_fields(GAME.rules), [16], GAME.rules.NUM_ACTIONS, 3.0)
 
 
@@ -77,10 +77,10 @@ def test_scripted_players_moves_are_not_looked_at() -> None:
 
 def test_moves_that_lead_where_greedys_leads_are_never_played() -> None:
     game = get_game("big_ben")
-    config = Config(game=game.name, minutes=1, network="settled", hint=2.0, tables=40, steps=60)
+    config = Config(game=game.name, minutes=1, network="lookahead", hint=2.0, tables=40, steps=60)
     torch.manual_seed(1)
     rollout = Rollout(game, config, {}, [0])
-    rollout.collect(AfterstateNetwork(game, [16], 2.0, 3.0, settled=True), None)
+    rollout.collect(AfterstateActor(game, [16], 2.0, 3.0, lookahead=True), None)
     assert rollout.after is not None
     shown = np.zeros((rollout.actions.size, game.rules.NUM_ACTIONS), np.bool_)
     shown[rollout.after.decision(), rollout.after.action] = True
@@ -91,7 +91,7 @@ def test_moves_that_lead_where_greedys_leads_are_never_played() -> None:
 def test_networks_at_a_table_read_alike() -> None:
     rollout = dealt(network="afterstates", past_share=0.5)
     with pytest.raises(ValueError, match="where moves settle can't sit at tables"):
-        rollout.collect(actor(1, sees_moves=True), actor(2, sees_moves=True, settled=True))
+        rollout.collect(actor(1, sees_moves=True), actor(2, sees_moves=True, lookahead=True))
 
 
 def test_buffers_belong_together() -> None:
@@ -235,7 +235,7 @@ def test_league_draws_rivals_alone_at_first_then_as_often_as_asked() -> None:
 )
 def test_rivals_must_be_able_to_sit_at_the_tables(name: str, in_tensors: bool, said: str) -> None:
     game = get_game("russian_bank")
-    network = AfterstateNetwork(game, [16], 2.0, 3.0)
+    network = AfterstateActor(game, [16], 2.0, 3.0)
     with pytest.raises(ValueError, match=said):
         rivals_of(game, [name], network, in_tensors)
     assert len(rivals_of(game, ["ppo", "ppo"], network, in_tensors)) == 2

@@ -11,7 +11,7 @@ import torch
 
 from card_envs import get_game, load_opponent
 from card_envs.compare.pairs import play_pairs
-from card_envs.opponents.network import NetworkPolicy, input_fields
+from card_envs.opponents.networks.policies import NetworkPolicy, input_fields
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.training.conftest import check_high_card
 from training import gae

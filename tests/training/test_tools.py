@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from card_envs.opponents.folder import load_card, load_value
+from card_envs.opponents.networks.folder import load_card, load_value
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from training import ablate, best_response, fit_leads, fit_value, plot, speed, train
 from training.config import load_config
@@ -73,7 +73,7 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
         assert result.exit_code == 2 and said.lower() in result.output.replace("\n", " ").lower(), result.output
 
 
-@pytest.mark.parametrize(("kind", "flags"), [("afterstates", []), ("settled", ["--settled", "--worlds", "2"])])
+@pytest.mark.parametrize(("kind", "flags"), [("afterstates", []), ("lookahead", ["--lookahead", "--worlds", "2"])])
 def test_leads_are_fitted(tmp_path: Path, kind: str, flags: list[str]) -> None:
     words = [HIGH_CARD.name, "--out", str(tmp_path / "mine"), "--minutes", "0.01", "--pairs", "4", "--hidden", "8", "8"]
     result = CliRunner().invoke(fit_leads.app, [*words, "--follow", "0.5", "--reuse", "2", *flags])

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from card_envs import BatchEnv, get_game, load_opponent
 from card_envs.compare.pairs import play_pairs
-from card_envs.opponents.folder import load_card
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.networks.folder import load_card
+from card_envs.opponents.policy import decisions_at
 from training import best_response
 from training.config import load_config
 from training.train import app
@@ -49,9 +49,9 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert card.training["decisions"] == log[-1]["decisions"]
     opponent = load_opponent(folder / "opponent")
     env = BatchEnv(opponent.game, 50)
-    turn = turn_of_states(opponent.game, env.states)
-    actions = opponent.act(turn, np.random.default_rng(0))
-    assert turn.mask[np.arange(50), actions].all()
+    decisions = decisions_at(opponent.game, env.states)
+    actions = opponent.act(decisions, np.random.default_rng(0))
+    assert decisions.mask[np.arange(50), actions].all()
 
     warm = CliRunner().invoke(app, arguments(tmp_path, "decisions=1", "name=warm", f"warm_start={folder / 'opponent'}"))
     assert warm.exit_code == 0, warm.output

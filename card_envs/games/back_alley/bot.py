@@ -25,7 +25,7 @@ from card_envs.games.back_alley.rules import (
 )
 
 # The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
-LADDER = {"strong": "bidding=small+search-64", "champion": "bidding=small+rollout:small-256"}
+PRESETS = {"strong": "bidding=small+search-64", "champion": "bidding=small+rollout:small-256"}
 
 
 @rule
@@ -130,7 +130,7 @@ OFF_BY = np.array([1.0, 0.25, 0.05] + [0.02] * 10)
 OTHER_KIND = 0.03
 OTHER_CARD = 0.1  # the same of a card that differs from greedy's
 DECISIONS = 1 + MAX_SIZE  # of a seat in a deal: its bid, then its cards
-REPLAYED = 4 * DECISIONS  # among the states of `improve_world`: the deal as it is played once more
+REPLAYED = 4 * DECISIONS  # among the states of `refine_world`: the deal as it is played once more
 Shares: TypeAlias = tuple[float, float, float, float]
 FIRST, FACTOR, OPPOSING, SECOND, PARTNERED, VOID = range(6)  # columns of BIDDING
 KING, QUEEN = 11, 10
@@ -182,7 +182,7 @@ def greedy(state: State) -> int:
 
 
 @rule
-def plausibility(state: State, seat: int) -> float:
+def likelihood(state: State, seat: int) -> float:
     """How well the hidden hands explain what the others did: each bid by its distance from what `greedy` would bid,
     each card by whether `greedy` would have played it."""
     mover, num_bids = state.seat, int(state.num_bids)
@@ -201,7 +201,7 @@ def plausibility(state: State, seat: int) -> float:
             state.hands[bidder] = left
         state.bids[bidder] = bid
     state.seat, state.num_bids = mover, num_bids
-    return likely * card_plausibility(state, seat) if state.num_played > 0 else likely
+    return likely * card_likelihood(state, seat) if state.num_played > 0 else likely
 
 
 @rule
@@ -213,7 +213,7 @@ def bid_share(bid: int, expected: int) -> float:
 
 
 @rule
-def card_plausibility(state: State, seat: int) -> float:
+def card_likelihood(state: State, seat: int) -> float:
     """That of the cards played. The deal is played once more from its first card, and so ends as it was."""
     num_played = int(state.num_played)
     rewind(state)
@@ -240,7 +240,7 @@ def rewind(state: State) -> None:
 
 
 @rule
-def improve_world(states: States, seat: int, steps: int, stream: Stream) -> None:
+def refine_world(states: States, seat: int, steps: int, stream: Stream) -> None:
     """Each step swaps a card of a hidden hand for any other that the seat can't see, where nobody lacks what it gets.
 
     The hands that change are asked again, and left as they were as soon as it is clear that they will be.
@@ -324,7 +324,7 @@ def note_decisions(states: States, seat: int) -> None:
 
 @rule
 def share_of_hand(states: States, seat: int, after: int, hand: Cards, least: float) -> float:
-    """What a hand contributes to `plausibility`, for the seat that is `after` this one; where that is below `least`,
+    """What a hand contributes to `likelihood`, for the seat that is `after` this one; where that is below `least`,
     anything below it."""
     world = states[0]
     other = (seat + after) & 3

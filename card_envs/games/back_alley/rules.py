@@ -15,7 +15,7 @@ import numpy as np
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive, shuffle, uniform
 from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, copy, count, highest, lowest, nth, spread
-from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
+from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total
 
 if TYPE_CHECKING:
     from card_envs.games.back_alley.options import Options
@@ -40,18 +40,18 @@ ACTION_FIELDS = (
 NUM_ACTIONS = total(ACTION_FIELDS)
 ACTION = offsets(ACTION_FIELDS)
 SIDES = (0, 1, 0, 1)  # which seats win and lose together
-COUNTS = (
-    Count("hands"),
-    Count("passed_out"),
-    Count("no_trumps"),
-    Count("laid_aside", meaning="a Blooper (BA-5)"),
-    Count("raised", meaning="second boards or later (BA-8)"),
-    Count("blooper_leads"),
-    Count("bids_made", 14, "by bid"),
-    Count("contracts_made", 14, "by bid, for the side"),
-    Count("tricks_over", 14, "by bid, beyond it"),
+STATS = (
+    Stat("hands"),
+    Stat("passed_out"),
+    Stat("no_trumps"),
+    Stat("laid_aside", meaning="a Blooper (BA-5)"),
+    Stat("raised", meaning="second boards or later (BA-8)"),
+    Stat("blooper_leads"),
+    Stat("bids_made", 14, "by bid"),
+    Stat("contracts_made", 14, "by bid, for the side"),
+    Stat("tricks_over", 14, "by bid, beyond it"),
 )
-COUNT = offsets(COUNTS)
+COUNT = offsets(STATS)
 WORST_SCORE = -70.0 * MAX_SIZE  # a quadruple board failed against a triple board made
 
 ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
@@ -202,7 +202,7 @@ def deal(state: State) -> None:
 
 
 @rule
-def arrange(state: State, pack: Pack) -> None:
+def set_deal(state: State, pack: Pack) -> None:
     if state.over:
         begin(state)
     for i in range(NUM_CARDS):
@@ -545,7 +545,7 @@ def draw_cards(cards: Cards, number: int, stream: Stream) -> Cards:
 
 
 @rule
-def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
+def determinize(state: State, seat: int, stream: Stream) -> None:
     """Three hands from the unseen cards, uniform among the deals in which nobody holds what it is known to lack.
 
     Hands are drawn one after the other. How many cards of each kind a hand takes (kinds: who else may hold them)
@@ -712,12 +712,12 @@ def reveals(state: State, action: int) -> bool:
 
 
 @rule
-def standing(state: State, seat: int) -> int:
+def score_margin(state: State, seat: int) -> int:
     return int(state.scores[int(seat) & 1]) - int(state.scores[1 - (int(seat) & 1)])
 
 
 @rule
-def tally(state: State, seat: int, counts: Counts) -> None:
+def update_stats(state: State, seat: int, counts: Stats) -> None:
     counts[COUNT.hands] += 1
     counts[COUNT.no_trumps] += state.trumps == EMPTY
     counts[COUNT.laid_aside] += state.laid_aside_by == seat

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_HIGH, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Cards, Int64s, Pack, Ratio, State, States
+from card_envs.game import Cards, Int64s, Pack, Rate, State, States
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
 from card_envs.games.back_alley.rules import ACTION, LITTLE_BLOOPER, NUM_CARDS
@@ -22,6 +22,7 @@ from card_envs.views import (
     Points,
     Strict,
     Version,
+    check_int,
     deal_keys,
     follows,
     legal_texts,
@@ -29,7 +30,6 @@ from card_envs.views import (
     read,
     settled,
     to_move,
-    whole_number,
 )
 
 CARDS = (*deck(ACE_HIGH), "LB", "BB")
@@ -37,22 +37,22 @@ CODES = {card: code for code, card in enumerate(CARDS)}
 BIDS = ("pass", *map(str, range(1, 13)), "board")
 SEAT_NAMES = ("you", "left", "partner", "right")
 PHASES = {"bidding": range(ACTION.bid, rules.NUM_ACTIONS), "play": range(ACTION.bid)}
-RATIOS = (
+RATES = (
     *(
         ratio
         for bid, name in enumerate(BIDS)
         for ratio in (
-            Ratio(name, "of hands", "bids_made", per="hands", entry=bid, percent=True),
-            Ratio(name, "contract made", "contracts_made", per="bids_made", entry=bid, percent=True),
+            Rate(name, "of hands", "bids_made", per="hands", entry=bid, percent=True),
+            Rate(name, "contract made", "contracts_made", per="bids_made", entry=bid, percent=True),
             # Own tricks beyond the own bid; a board is the side's, which has all tricks to take.
-            Ratio(name, "tricks - bid", "tricks_over", per="bids_made", entry=bid),
+            Rate(name, "tricks - bid", "tricks_over", per="bids_made", entry=bid),
         )
     ),
-    Ratio("second board or later (BA-8)", "of hands", "raised", per="hands", percent=True),
-    Ratio("passed out (BA-9)", "of hands", "passed_out", per="hands", percent=True),
-    Ratio("no trumps (BA-5)", "of hands", "no_trumps", per="hands", percent=True),
-    Ratio("Blooper laid aside (BA-5)", "of hands", "laid_aside", per="hands", percent=True),
-    Ratio("Blooper led (BA-13)", "of hands", "blooper_leads", per="hands", percent=True),
+    Rate("second board or later (BA-8)", "of hands", "raised", per="hands", percent=True),
+    Rate("passed out (BA-9)", "of hands", "passed_out", per="hands", percent=True),
+    Rate("no trumps (BA-5)", "of hands", "no_trumps", per="hands", percent=True),
+    Rate("Blooper laid aside (BA-5)", "of hands", "laid_aside", per="hands", percent=True),
+    Rate("Blooper led (BA-13)", "of hands", "blooper_leads", per="hands", percent=True),
 )
 
 
@@ -107,14 +107,14 @@ def parse_deal(state: State, deal: object) -> list[Pack]:
         cards = parse_pack(pack, CODES, range(NUM_CARDS), f"deal.packs[{i}]")
         arrays.append(np.array([*cards, -1, -1], np.int8))
     if "dealer" in given:
-        arrays[0][NUM_CARDS] = whole_number(given["dealer"], 0, 3, "deal.dealer")
+        arrays[0][NUM_CARDS] = check_int(given["dealer"], 0, 3, "deal.dealer")
     if "size" in given:
-        arrays[0][NUM_CARDS + 1] = whole_number(given["size"], 1, 13, "deal.size")
+        arrays[0][NUM_CARDS + 1] = check_int(given["size"], 1, 13, "deal.size")
     return arrays
 
 
 def dealt_pack(state: State) -> Pack:
-    """The pack of the deal on the table, for `arrange`."""
+    """The pack of the deal on the table, for `set_deal`."""
     return np.array([*state.pack, state.dealer, state.hand_size if state.single else -1], np.int8)
 
 
@@ -243,7 +243,7 @@ def from_view(given: dict[str, Any]) -> State:
     size = len(own[seen.seat]) if seen.size is None else seen.size
     _check_cards(seen, own, size)
     table = Table(GAME, _state_before(seen, size))
-    table.arrange(_plausible_pack(seen, own, size))
+    table.set_deal(_plausible_pack(seen, own, size))
     for k, bid in enumerate(seen.bids):
         play_shown(table, (seen.dealer + 1 + k) % 4, bid, f"bids.{k}")
     for i, (leader, trick) in enumerate(zip(leaders, seen.tricks, strict=True)):

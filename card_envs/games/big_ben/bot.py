@@ -24,7 +24,7 @@ from card_envs.games.big_ben.rules import (
 )
 
 # The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
-LADDER = {"strong": "plan:ntuple-128", "champion": "plan:ntuple-4096"}
+PRESETS = {"strong": "plan:ntuple-128", "champion": "plan:ntuple-4096"}
 
 
 @rule

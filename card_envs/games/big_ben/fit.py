@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.files import check_output, write_json
 from card_envs.game import Int8s, Int64s
@@ -68,7 +68,7 @@ def mark_line(
 
 def layers_of(search: Beam, root: Records, line: list[int], rng: np.random.Generator) -> list[Int8s]:
     """[1 + RIVALS, NUM_WEIGHTS] for some layers of a beam that won: the way to the win first."""
-    mark = bind(mark_line)
+    mark = specialize(mark_line)
     layers = []
     for layer in range(len(line) - 1):
         size = search.starts[layer + 1] - search.starts[layer]

@@ -1,7 +1,7 @@
 """What can be reached before the next deal, for players that value positions by learned tables: see `game.Planner`.
 
 Positions are the solver's compact ones, so that thousands of them are looked at in a millisecond. The stock is among
-them as it lies, but no more is made of it than `show` does; tables (`marks.py`) see what the player sees.
+them as it lies, but no more is made of it than `show` does; tables (`features.py`) see what the player sees.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from card_envs.engine.jit import apart, rule
+from card_envs.engine.jit import noinline, rule
 from card_envs.engine.seen import Seen, forget, is_new, new_seen, trace
 from card_envs.game import Int64s, State
-from card_envs.games.big_ben import marks
-from card_envs.games.big_ben.marks import Marking
+from card_envs.games.big_ben import features
+from card_envs.games.big_ben.features import Marking
 from card_envs.games.big_ben.position import (
     INFO,
     MAX_MOVES,
@@ -30,7 +30,7 @@ from card_envs.games.big_ben.position import (
 from card_envs.games.big_ben.proof import moves_to_try
 from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
 
-NUM_WEIGHTS = marks.NUM_WEIGHTS
+NUM_WEIGHTS = features.NUM_WEIGHTS
 MOST_REACHED, MOST_LINES, LOOKS_AHEAD, PLAYOUT_SHARE = 2048, 256, 2, 0.3
 LOOKS_PLAYED, MOST_PLAYED = 2, 64
 
@@ -57,7 +57,7 @@ class Scratch(NamedTuple):
     depths: Int64s
     moves: Int16s
     seen: Seen
-    marks: Int64s
+    features: Int64s
     marking: Marking
 
 
@@ -72,8 +72,8 @@ def new_scratch(most: int) -> Scratch:
         depths,
         np.zeros(MAX_MOVES, np.int16),
         new_seen(most),
-        np.zeros(marks.MAX_MARKS, np.int64),
-        marks.new_marking(),
+        np.zeros(features.MAX_MARKS, np.int64),
+        features.new_marking(),
     )
 
 
@@ -81,12 +81,12 @@ read = rule(read_state)
 
 
 @rule
-def enter(state: State, seat: int, scratch: Scratch) -> None:
+def load(state: State, seat: int, scratch: Scratch) -> None:
     read(state, scratch.nodes, scratch.infos)
 
 
-@apart
-def reach(scratch: Scratch, most: int, longest: int) -> int:
+@noinline
+def expand(scratch: Scratch, most: int, longest: int) -> int:
     nodes, info, moves = scratch.nodes, scratch.infos[0], scratch.moves
     room = len(nodes) if nodes[0].dealt == info.in_deck else most
     forget(scratch.seen)
@@ -111,14 +111,14 @@ def reach(scratch: Scratch, most: int, longest: int) -> int:
 
 
 @rule
-def is_final(scratch: Scratch, k: int) -> bool:
+def is_terminal(scratch: Scratch, k: int) -> bool:
     return scratch.nodes[k].left == 0 or scratch.nodes[k].dealt == scratch.infos[0].in_deck
 
 
 @rule
-def may_show(scratch: Scratch, k: int) -> bool:
+def is_chance_next(scratch: Scratch, k: int) -> bool:
     node, info = scratch.nodes[k], scratch.infos[0]
-    if is_final(scratch, k):
+    if is_terminal(scratch, k):
         return False
     if not info.when_stuck or has_gap(node):
         return True
@@ -127,21 +127,21 @@ def may_show(scratch: Scratch, k: int) -> bool:
 
 
 @rule
-def points(scratch: Scratch, k: int) -> float:
+def final_margin(scratch: Scratch, k: int) -> float:
     left = int(scratch.nodes[k].left)
     return float(PACK_SIZE - left if left > 0 else 2 * PACK_SIZE)
 
 
-@apart
-def mark(scratch: Scratch, k: int) -> int:
-    return marks.mark(scratch.nodes[k], scratch.infos[0], scratch.marking, scratch.marks)
+@noinline
+def active_features(scratch: Scratch, k: int) -> int:
+    return features.active_features(scratch.nodes[k], scratch.infos[0], scratch.marking, scratch.features)
 
 
 @rule
-def way(scratch: Scratch, k: int, line: Int16s) -> int:
+def path_to(scratch: Scratch, k: int, line: Int16s) -> int:
     number = int(scratch.depths[k])
     trace(k, number, scratch.parents, scratch.actions, line)
-    if may_show(scratch, k):
+    if is_chance_next(scratch, k):
         line[number] = DEAL
         number += 1
     return number

@@ -19,7 +19,7 @@ from card_envs.cards import ACE_LOW, deck
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, shuffle
 from card_envs.engine.sets import EMPTY, ONE, bit, copy, count, highest, lowest, nth, spread
-from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
+from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total
 
 if TYPE_CHECKING:
     from card_envs.games.big_ben.options import Options
@@ -49,13 +49,13 @@ NUM_ACTIONS = total(ACTION_FIELDS)
 ACTION = offsets(ACTION_FIELDS)
 WASTE, DEAL = ACTION.W, ACTION.deal  # the first action of the waste, the deal
 WASTE_AND_DEAL = NUM_ACTIONS - WASTE
-COUNTS = (
-    Count("lost", meaning="games; the others are of them"),
-    Count("placed", meaning="cards"),
-    Count("complete", meaning="foundations"),
-    Count("in_waste", meaning="cards"),
+STATS = (
+    Stat("lost", meaning="games; the others are of them"),
+    Stat("placed", meaning="cards"),
+    Stat("complete", meaning="foundations"),
+    Stat("in_waste", meaning="cards"),
 )
-COUNT = offsets(COUNTS)
+COUNT = offsets(STATS)
 WORST_SCORE = 0.0  # no reward is negative: a lost game brings 0, with `cards` one in which no card is placed
 CARD_REWARD = np.float32(1 / PACK_SIZE)  # BB-12
 
@@ -188,7 +188,7 @@ def deal(state: State) -> None:
 
 
 @rule
-def arrange(state: State, pack: Pack) -> None:
+def set_deal(state: State, pack: Pack) -> None:
     for i in range(PACK_SIZE):
         state.pack[i] = pack[i]
     lay_out(state)
@@ -641,7 +641,7 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 
 @rule
-def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
+def determinize(state: State, seat: int, stream: Stream) -> None:
     """The stock in a new order, all orders being as likely (BB-13)."""
     num_dealt = int(state.num_dealt)
     i = num_dealt
@@ -659,14 +659,14 @@ def reveals(state: State, action: int) -> bool:
 
 
 @rule
-def standing(state: State, seat: int) -> int:
+def score_margin(state: State, seat: int) -> int:
     """Cards placed; a won game counts twice."""
     placed = int(state.num_placed)
     return 2 * placed if placed == PACK_SIZE else placed
 
 
 @rule
-def tally(state: State, seat: int, counts: Counts) -> None:
+def update_stats(state: State, seat: int, counts: Stats) -> None:
     if state.num_placed == PACK_SIZE:
         return
     counts[COUNT.lost] += 1

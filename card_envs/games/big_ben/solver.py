@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, beam, proof, rules
@@ -135,7 +135,7 @@ class Beam:
 
     def run(self, limits: Limits) -> list[int]:
         """The moves of a win; none if a layer is empty, the trail full or a limit reached."""
-        expand, keep_best = bind(beam.expand), bind(beam.keep_best)
+        expand, keep_best = specialize(beam.expand), specialize(beam.keep_best)
         size = 1
         while size > 0:
             parents, children = self.layers
@@ -189,7 +189,7 @@ class Proof:
 
     def go_on(self, limits: Limits, positions: int) -> Verdict:
         """Look at some more positions."""
-        search_all = bind(proof.search_all)
+        search_all = specialize(proof.search_all)
         while positions > 0 and self.status == proof.GOING and not limits.reached():
             before = int(self.progress[1])
             budget = min(positions, POSITIONS_AT_ONCE)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_LOW, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int64s, Pack, Ratio, State, States
+from card_envs.game import Int64s, Pack, Rate, State, States
 from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.rules import (
@@ -34,10 +34,10 @@ from card_envs.views import VERSION, Amount, Strict, Version, deal_keys, follows
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
-RATIOS = (
-    Ratio("cards placed", "a lost deal", "placed", per="lost"),
-    Ratio("foundations complete", "a lost deal", "complete", per="lost"),
-    Ratio("cards left in the waste", "a lost deal", "in_waste", per="lost"),
+RATES = (
+    Rate("cards placed", "a lost deal", "placed", per="lost"),
+    Rate("foundations complete", "a lost deal", "complete", per="lost"),
+    Rate("cards left in the waste", "a lost deal", "in_waste", per="lost"),
 )
 HOURS = ("12", *map(str, range(1, 12)))
 PILES = tuple(f"T{hour}" for hour in HOURS)
@@ -90,7 +90,7 @@ def parse_deal(state: State, deal: object) -> list[Pack]:
 
 
 def dealt_pack(state: State) -> Pack:
-    """The pack of the deal on the table, for `arrange`."""
+    """The pack of the deal on the table, for `set_deal`."""
     return np.array(state.pack, np.int8)
 
 

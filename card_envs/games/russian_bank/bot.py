@@ -24,7 +24,7 @@ HOUSE_LOADS = np.uint64(0xFFFF << ACTION.house_to_reserve)
 
 
 # The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
-LADDER = {"strong": "plan:ntuple-256", "champion": "rollout:ntuple-128"}
+PRESETS = {"strong": "plan:ntuple-256", "champion": "rollout:ntuple-128"}
 
 
 @rule

@@ -1,7 +1,7 @@
 """What can be reached in a stretch of own moves, for players that learn what positions are worth: see `game.Planner`.
 
 A position is worth what becomes of it where `greedy` plays on for both, the opponent's turn included, until the next
-card shows: there, tables (`marks.py`) say what counts. Where nothing will show any more that is the end of the game.
+card shows: there, tables (`features.py`) say what counts. Where nothing will show any more that is the end of the game.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.jit import apart, rule
+from card_envs.engine.jit import noinline, rule
 from card_envs.engine.rng import mix
 from card_envs.engine.seen import Seen, forget, is_new, new_seen, trace
 from card_envs.engine.sets import ONE, lowest
 from card_envs.game import Int64s, State
-from card_envs.games.russian_bank import bot, marks, rules
-from card_envs.games.russian_bank.marks import THEIRS, TO_TURN, UNCOVERED, Marking
+from card_envs.games.russian_bank import bot, features, rules
+from card_envs.games.russian_bank.features import THEIRS, TO_TURN, UNCOVERED, Marking
 from card_envs.games.russian_bank.rules import ACTION, NUM_HOUSES, STATE, house_action
 
-NUM_WEIGHTS = marks.NUM_WEIGHTS
+NUM_WEIGHTS = features.NUM_WEIGHTS
 MOST_REACHED, MOST_LINES, LOOKS_AHEAD, PLAYOUT_SHARE = 512, 16, 8, 0.0
 LOOKS_PLAYED, MOST_PLAYED = 8, 64
 MOST_SETTLING = 512  # moves of `greedy`
@@ -58,7 +58,7 @@ class Scratch(NamedTuple):
     seen: Seen
     settled_seen: Seen
     seat: Int64s
-    marks: Int64s
+    features: Int64s
     marking: Marking
 
 
@@ -77,16 +77,16 @@ def new_scratch(most: int) -> Scratch:
         new_seen(most),
         new_seen(most),
         np.zeros(1, np.int64),
-        np.zeros(marks.MAX_MARKS, np.int64),
-        marks.new_marking(),
+        np.zeros(features.MAX_MARKS, np.int64),
+        features.new_marking(),
     )
 
 
 # Called, not inlined: the functions below name them often.
-play, greedy, legal_moves = apart(rules.play), apart(bot.greedy), apart(rules.legal_moves)
+play, greedy, legal_moves = noinline(rules.play), noinline(bot.greedy), noinline(rules.legal_moves)
 
 
-@apart
+@noinline
 def key_of(state: State, what: int) -> np.uint64:
     """A hash of a position that is alike where houses have changed places, and of what comes next there."""
     key = np.uint64(what + 1)
@@ -105,8 +105,8 @@ def key_of(state: State, what: int) -> np.uint64:
     return mix(key ^ np.uint64(state.turned))
 
 
-@apart
-def enter(state: State, seat: int, scratch: Scratch) -> None:
+@noinline
+def load(state: State, seat: int, scratch: Scratch) -> None:
     scratch.positions[0] = state
     scratch.seat[0] = seat
     scratch.nexts[0] = GOES_ON
@@ -115,7 +115,7 @@ def enter(state: State, seat: int, scratch: Scratch) -> None:
     settle(scratch, 0)
 
 
-@apart
+@noinline
 def settle(scratch: Scratch, k: int) -> None:
     """Find out what becomes of a position."""
     scratch.settled[k] = scratch.positions[k]
@@ -125,7 +125,7 @@ def settle(scratch: Scratch, k: int) -> None:
     scratch.kinds[k] = kind
 
 
-@apart
+@noinline
 def play_on(state: State, seat: int) -> int:
     """`greedy` plays on for both; returns what comes next then, for a seat."""
     kind = TO_TURN
@@ -143,7 +143,7 @@ def play_on(state: State, seat: int) -> int:
     return kind
 
 
-@apart
+@noinline
 def go_on(scratch: Scratch, k: int, action: int, known: int) -> int:
     """Note what a move leads to from position k; returns how many positions are known then."""
     positions, nexts = scratch.positions, scratch.nexts
@@ -168,8 +168,8 @@ def go_on(scratch: Scratch, k: int, action: int, known: int) -> int:
     return known + 1
 
 
-@apart
-def reach(scratch: Scratch, most: int, longest: int) -> int:
+@noinline
+def expand(scratch: Scratch, most: int, longest: int) -> int:
     positions, nexts, depths = scratch.positions, scratch.nexts, scratch.depths
     forget(scratch.seen)
     is_new(key_of(positions[0], GOES_ON), scratch.seen)
@@ -197,27 +197,29 @@ def reach(scratch: Scratch, most: int, longest: int) -> int:
 
 
 @rule
-def may_show(scratch: Scratch, k: int) -> bool:
+def is_chance_next(scratch: Scratch, k: int) -> bool:
     return scratch.kinds[k] < OVER and not scratch.alike[k]
 
 
 @rule
-def is_final(scratch: Scratch, k: int) -> bool:
+def is_terminal(scratch: Scratch, k: int) -> bool:
     return scratch.kinds[k] == OVER and not scratch.alike[k]
 
 
 @rule
-def points(scratch: Scratch, k: int) -> float:
-    return float(rules.standing(scratch.settled[k], scratch.seat[0]))
+def final_margin(scratch: Scratch, k: int) -> float:
+    return float(rules.score_margin(scratch.settled[k], scratch.seat[0]))
 
 
-@apart
-def mark(scratch: Scratch, k: int) -> int:
-    return marks.mark(scratch.settled[k], scratch.seat[0], scratch.kinds[k], scratch.marking, scratch.marks)
+@noinline
+def active_features(scratch: Scratch, k: int) -> int:
+    return features.active_features(
+        scratch.settled[k], scratch.seat[0], scratch.kinds[k], scratch.marking, scratch.features
+    )
 
 
-@apart
-def way(scratch: Scratch, k: int, line: NDArray[np.int16]) -> int:
+@noinline
+def path_to(scratch: Scratch, k: int, line: NDArray[np.int16]) -> int:
     number = int(scratch.depths[k])
     trace(k, number, scratch.parents, scratch.actions, line)
     if scratch.nexts[k] == TO_TURN:

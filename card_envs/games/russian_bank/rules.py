@@ -15,7 +15,7 @@ import numpy as np
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive, shuffle
 from card_envs.engine.sets import EMPTY, ONE, below_card, bit, copy, count, lowest, nth, spread
-from card_envs.game import Cards, Count, Counts, Field, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
+from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total
 
 if TYPE_CHECKING:
     from card_envs.games.russian_bank.options import Options
@@ -47,16 +47,16 @@ MAX_HOUSE_MOVES = 16  # RB-18
 MAX_IDLE = 200  # RB-20
 WIN_POINTS = 30  # RB-21
 MATCH_POINTS, MATCH_GAMES = 150, 50  # RB-22
-COUNTS = (
-    Count("games"),
-    Count("turns"),
-    Count("won"),
-    Count("stalemate"),
-    Count("no_progress"),
-    Count("cards_left"),
-    Count("reserve_left"),
+STATS = (
+    Stat("games"),
+    Stat("turns"),
+    Stat("won"),
+    Stat("stalemate"),
+    Stat("no_progress"),
+    Stat("cards_left"),
+    Stat("reserve_left"),
 )
-COUNT = offsets(COUNTS)
+COUNT = offsets(STATS)
 WORST_SCORE = -(2.0 * NUM_BOTH + WIN_POINTS)  # a bound: a game lost with all cards in the own reserve
 
 # Actions: RULES.md explains them. The first 31 stand in the order of the trivial player's list.
@@ -230,7 +230,7 @@ def deal(state: State) -> None:
 
 
 @rule
-def arrange(state: State, pack: Pack) -> None:
+def set_deal(state: State, pack: Pack) -> None:
     if state.over:
         begin(state)
     for i in range(NUM_CARDS):
@@ -731,7 +731,7 @@ def num_hidden(state: State, player: int) -> int:
 
 
 @rule
-def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
+def determinize(state: State, seat: int, stream: Stream) -> None:
     """Each pack's unseen cards anew on the places where they can lie; both seats know the same (RB-23)."""
     for owner in range(2):
         pack = state.packs[owner]
@@ -768,12 +768,12 @@ def reveals(state: State, action: int) -> bool:
 
 
 @rule
-def standing(state: State, seat: int) -> int:
+def score_margin(state: State, seat: int) -> int:
     return int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])
 
 
 @rule
-def tally(state: State, seat: int, counts: Counts) -> None:
+def update_stats(state: State, seat: int, counts: Stats) -> None:
     counts[COUNT.games] += 1
     counts[COUNT.turns] += state.turns[seat]
     counts[COUNT.won + int(state.game_end) - WON] += 1  # the counts stand in the order of the ends

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_LOW, SUITS, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Cards, Int8s, Int64s, Pack, Ratio, State, States
+from card_envs.game import Cards, Int8s, Int64s, Pack, Rate, State, States
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
 from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
@@ -23,13 +23,13 @@ from card_envs.views import (
     Points,
     Strict,
     Version,
+    check_int,
     deal_keys,
     follows,
     legal_texts,
     read,
     settled,
     to_move,
-    whole_number,
 )
 
 CARDS = tuple(rank + suit for rank in ACE_LOW for suit in SUITS)
@@ -41,13 +41,13 @@ TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHE
 MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" where it is an advance
 ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ACTION.advance}
 REASONS = ("", "win", "stalemate", "no_progress")
-RATIOS = (
-    Ratio("own turns", "a game", "turns", per="games"),
-    Ratio("end: win", "a game", "won", per="games", percent=True),
-    Ratio("end: stalemate (RB-19)", "a game", "stalemate", per="games", percent=True),
-    Ratio("end: no progress (RB-20)", "a game", "no_progress", per="games", percent=True),
-    Ratio("own cards left", "a game", "cards_left", per="games"),
-    Ratio("of these in the reserve", "a game", "reserve_left", per="games"),
+RATES = (
+    Rate("own turns", "a game", "turns", per="games"),
+    Rate("end: win", "a game", "won", per="games", percent=True),
+    Rate("end: stalemate (RB-19)", "a game", "stalemate", per="games", percent=True),
+    Rate("end: no progress (RB-20)", "a game", "no_progress", per="games", percent=True),
+    Rate("own cards left", "a game", "cards_left", per="games"),
+    Rate("of these in the reserve", "a game", "reserve_left", per="games"),
 )
 
 
@@ -114,12 +114,12 @@ def _parse_game(deal: dict[str, Any], where: str) -> Pack:
     if not isinstance(packs, (list, tuple)) or len(packs) != 2:
         raise ValueError(f"{where}.packs: expected the packs of player 0 and player 1, got {packs!r:.80}")
     cards = [parse_pack(pack, CODES, range(NUM_CARDS), f"{where}.packs[{i}]") for i, pack in enumerate(packs)]
-    starts = whole_number(deal["starts"], 0, 1, f"{where}.starts") if "starts" in deal else -1
+    starts = check_int(deal["starts"], 0, 1, f"{where}.starts") if "starts" in deal else -1
     return np.array([*cards[0], *cards[1], starts], np.int8)
 
 
 def dealt_pack(state: State) -> Pack:
-    """The packs and the starter of the deal on the table, for `arrange`."""
+    """The packs and the starter of the deal on the table, for `set_deal`."""
     return np.array([*state.packs[0], *state.packs[1], state.starts], np.int8)
 
 
@@ -380,7 +380,7 @@ def _put_player(state: State, number: int, player: Player) -> None:
 
 
 def _put_pack(state: State, number: int, player: Player, dealt: list[str | None] | None) -> None:
-    """The seen cards of a pack where they were dealt, or in any order; `redeal_hidden` puts in the others."""
+    """The seen cards of a pack where they were dealt, or in any order; `determinize` puts in the others."""
     unseen = player.unseen or []
     hidden = len(unseen) - player.reserve.face_down
     places = range(player.reserve.face_down, NUM_CARDS - hidden)

@@ -18,24 +18,24 @@ from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
 from card_envs.engine import jit
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.game import (
     Game,
-    arrange,
     deal,
+    determinize,
     greedy,
-    improve_world,
     legal,
+    likelihood,
     observe,
     observe_all,
-    plausibility,
     play,
     random_move,
-    redeal_hidden,
+    refine_world,
     reveals,
-    standing,
-    tally,
+    score_margin,
+    set_deal,
     trivial,
+    update_stats,
 )
 from card_envs.scaffold.checks.declared import PARTS, functions_of, parameters_of
 from card_envs.scaffold.checks.sources import Finding, Sources
@@ -55,17 +55,17 @@ COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, 
 
 
 def all_rules() -> None:
-    """Never called: what `bind` calls it changes with any of a game's rules."""
+    """Never called: what `specialize` calls it changes with any of a game's rules."""
     for _ in (
-        deal, arrange, legal, play, random_move, observe, observe_all, redeal_hidden, standing, tally, trivial, greedy,
-        plausibility, improve_world, reveals,
+        deal, set_deal, legal, play, random_move, observe, observe_all, determinize, score_margin, update_stats,
+        trivial, greedy, likelihood, refine_world, reveals,
     ):  # fmt: skip
         pass
 
 
 def mark_of(game: Game) -> Path:
-    """A file that is there if all rules have passed as they are. `bind` removes those of earlier rules."""
-    loop: Any = bind(all_rules, game)
+    """A file that is there if all rules have passed as they are. `specialize` removes those of earlier rules."""
+    loop: Any = specialize(all_rules, game)
     return Path(loop.stats.cache_path) / f"check.{loop.__name__}-{numba.__version__}"
 
 

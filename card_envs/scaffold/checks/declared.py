@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from card_envs import game as contract
-from card_envs.game import Count, Field, Game, Ratio, state_dtype, total
+from card_envs.game import Field, Game, Rate, Stat, state_dtype, total
 from card_envs.options import described
 from card_envs.scaffold.checks.sources import Finding, Source, Sources, did_you_mean
 
@@ -131,14 +131,18 @@ def _of_rules(game: Game) -> Iterator[Demand]:
     sides = game.sides
     fits = len(sides) == rules.NUM_SEATS and set(sides) == set(range(len(set(sides))))
     yield Demand("SIDES", fits, f"SIDES: expected a number from 0 for each of {rules.NUM_SEATS} seats, got {sides}")
-    counts = game.counts
-    fits = all(isinstance(count, Count) for count in counts) and len({count.name for count in counts}) == len(counts)
-    yield Demand("COUNTS", fits, f"COUNTS: expected Counts with different names, got {counts}")
+    counts = game.stats
+    fits = all(isinstance(count, Stat) for count in counts) and len({count.name for count in counts}) == len(counts)
+    yield Demand("STATS", fits, f"STATS: expected Counts with different names, got {counts}")
     alike = game.all_see_alike
     yield Demand("ALL_SEE_ALIKE", isinstance(alike, bool), f"ALL_SEE_ALIKE: expected True or False, got {alike!r}")
-    has_tally = hasattr(rules, "tally")
-    yield Demand("tally", has_tally or not counts, "tally(state, seat, counts) is missing: COUNTS says what it counts")
-    yield Demand("tally", bool(counts) or not has_tally, "COUNTS is missing: what does tally count?")
+    has_update_stats = hasattr(rules, "update_stats")
+    yield Demand(
+        "update_stats",
+        has_update_stats or not counts,
+        "update_stats(state, seat, counts) is missing: STATS says what it counts",
+    )
+    yield Demand("update_stats", bool(counts) or not has_update_stats, "STATS is missing: what does it count?")
 
 
 def _of_fields(rules: Any) -> Iterator[Demand]:
@@ -171,9 +175,9 @@ def _of_state(rules: Any) -> Demand:
 
 
 def _of_bot(game: Game) -> Iterator[Demand]:
-    ladder: Any = game.ladder
-    fits = isinstance(ladder, dict) and all(isinstance(name, str) for rung in ladder.items() for name in rung)
-    yield Demand("LADDER", fits, f"LADDER: expected names of opponents by what they are called, got {ladder!r:.80}")
+    presets: Any = game.presets
+    fits = isinstance(presets, dict) and all(isinstance(name, str) for preset in presets.items() for name in preset)
+    yield Demand("PRESETS", fits, f"PRESETS: expected names of opponents by what they are called, got {presets!r:.80}")
 
 
 def _of_view(game: Game) -> Iterator[Demand]:
@@ -187,10 +191,10 @@ def _of_view(game: Game) -> Iterator[Demand]:
         isinstance(names, tuple) and len(names) == num_seats,
         f"SEAT_NAMES: expected {num_seats} names, got {names!r}",
     )
-    counts = {count.name for count in game.counts}
-    for ratio in game.ratios:
-        for name in (ratio.counted, ratio.per) if isinstance(ratio, Ratio) else ():
-            yield Demand("RATIOS", name in counts, f"RATIOS: COUNTS has no {name!r}{did_you_mean(name, counts)}")
+    counts = {count.name for count in game.stats}
+    for ratio in game.rates:
+        for name in (ratio.counted, ratio.per) if isinstance(ratio, Rate) else ():
+            yield Demand("RATES", name in counts, f"RATES: STATS has no {name!r}{did_you_mean(name, counts)}")
     covered = sorted(action for actions in game.phases.values() for action in actions)
     fits = not game.phases or covered == list(range(game.rules.NUM_ACTIONS))
     yield Demand("PHASES", fits, f"PHASES: expected each of {game.rules.NUM_ACTIONS} actions in one of them")

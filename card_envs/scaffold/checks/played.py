@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import jit, kernels
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.replay import verify
@@ -101,7 +101,7 @@ class _Episode:
             self.fault("rules", "deal", "needs_deal is still set after it")
             return
         mask = np.full(self.game.rules.NUM_ACTIONS, 99, np.int8)
-        number = bind(kernels.legal_table, self.game)(table.states, 0, mask)
+        number = specialize(kernels.legal_table, self.game)(table.states, 0, mask)
         if not np.isin(mask, (0, 1)).all():
             self.fault("rules", "legal", f"expected 0 or 1 in every entry, got {mask.tolist()}")
             return
@@ -163,7 +163,7 @@ class _Episode:
             if not 0 <= action < len(mask) or not mask[action]:
                 self.fault("bot", bot, f"chose action {action}, which is illegal")
         drawn: NDArray[np.int64] = np.zeros(1, np.int64)
-        bind(kernels.random_moves, self.game)(0, 1, self.table.states, np.array([self.moves], np.uint64), drawn)
+        specialize(kernels.random_moves, self.game)(0, 1, self.table.states, np.array([self.moves], np.uint64), drawn)
         if not 0 <= drawn[0] < len(mask) or not mask[drawn[0]]:
             self.fault("rules", "random_move", f"drew action {drawn[0]}, which is illegal")
 
@@ -211,15 +211,15 @@ class _Episode:
 
     def _other_worlds(self, seat: int) -> None:
         view, table, world = self.game.view, self.table, self.table.copy()
-        world.redeal_hidden(seat, self.moves)
+        world.determinize(seat, self.moves)
         seen, other = view.view(table.state, seat), view.view(world.state, seat)
         changed = [key for key in seen if seen[key] != other[key]]
         if changed:
-            self.fault("rules", "redeal_hidden", f"it changed what seat {seat} sees: {', '.join(changed)}")
+            self.fault("rules", "determinize", f"it changed what seat {seat} sees: {', '.join(changed)}")
         if not np.array_equal(table.observe(seat), world.observe(seat)):
-            self.fault("rules", "redeal_hidden", f"it changed what seat {seat} observes")
+            self.fault("rules", "determinize", f"it changed what seat {seat} observes")
         if seat == table.seat and not np.array_equal(table.legal(), world.legal()):
-            self.fault("rules", "redeal_hidden", f"it changed what is legal for seat {seat}, who is to move")
+            self.fault("rules", "determinize", f"it changed what is legal for seat {seat}, who is to move")
         self.drew_other_worlds |= not np.array_equal(table.observe_all(seat), world.observe_all(seat))
 
     def _packs(self) -> None:
@@ -266,7 +266,7 @@ class _Episode:
                 self.fault("view", "view", "expected nobody to move, and no legal moves, at the end of the episode")
             self._refusal("from_view", view.from_view, (seen,), "view")
         if not self.drew_other_worlds:
-            self.fault("rules", "redeal_hidden", "it never changed anything that a seat can't see")
+            self.fault("rules", "determinize", "it never changed anything that a seat can't see")
 
     def in_environment(self) -> None:
         """Play another episode in the environment; what it saves must lead to the same outcome."""

@@ -9,7 +9,7 @@ import numpy as np
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, derive
 from card_envs.engine.sets import EMPTY, bit, count, nth, spread
-from card_envs.game import Cards, Count, Counts, Field, Key, Mask, Obs, Pack, State, Stream, offsets, state_dtype, total
+from card_envs.game import Cards, Field, Key, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total
 
 if TYPE_CHECKING:
     from card_envs.scaffold.high_card.options import Options
@@ -44,8 +44,8 @@ FULL_FIELDS = (*OBS_FIELDS, Field("other_hand", 12, 1, meaning="cards of the oth
 FULL_SIZE = total(FULL_FIELDS)
 AT = offsets(FULL_FIELDS)
 
-COUNTS = (Count("deals"), Count("wins"), Count("tricks"))
-COUNT = offsets(COUNTS)
+STATS = (Stat("deals"), Stat("wins"), Stat("tricks"))
+COUNT = offsets(STATS)
 
 
 def new_state(options: Options) -> State:
@@ -81,7 +81,7 @@ def deal(state: State) -> None:
 
 
 @rule
-def arrange(state: State, pack: Pack) -> None:
+def set_deal(state: State, pack: Pack) -> None:
     begin(state, bit(pack[0]) | bit(pack[1]) | bit(pack[2]), bit(pack[3]) | bit(pack[4]) | bit(pack[5]))
 
 
@@ -146,19 +146,19 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 
 @rule
-def redeal_hidden(state: State, seat: int, stream: Stream) -> None:
+def determinize(state: State, seat: int, stream: Stream) -> None:
     other = 1 - int(seat)
     unseen = ALL_CARDS & ~(state.hands[int(seat)] | state.played[0] | state.played[1])
     state.hands[other] = draw(unseen, count(state.hands[other]), advance(stream))
 
 
 @rule
-def standing(state: State, seat: int) -> int:
+def score_margin(state: State, seat: int) -> int:
     return int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])
 
 
 @rule
-def tally(state: State, seat: int, counts: Counts) -> None:
+def update_stats(state: State, seat: int, counts: Stats) -> None:
     counts[COUNT.deals] += 1
     counts[COUNT.wins] += state.scores[seat] > state.scores[1 - seat]
     counts[COUNT.tricks] += state.scores[seat]

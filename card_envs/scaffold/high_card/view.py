@@ -9,7 +9,7 @@ from pydantic import Field
 
 from card_envs.cards import parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Cards, Pack, Ratio, State
+from card_envs.game import Cards, Pack, Rate, State
 from card_envs.options import as_json
 from card_envs.scaffold.high_card import GAME, rules
 from card_envs.scaffold.high_card.options import Options
@@ -30,9 +30,9 @@ from card_envs.views import (
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
-RATIOS = (
-    Ratio("won", "a deal", "wins", per="deals", percent=True),
-    Ratio("tricks", "a deal", "tricks", per="deals"),
+RATES = (
+    Rate("won", "a deal", "wins", per="deals", percent=True),
+    Rate("tricks", "a deal", "tricks", per="deals"),
 )
 
 
@@ -109,7 +109,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
 def from_view(given: dict[str, Any]) -> State:
     seen = read(View, given)
     table = Table(GAME, rules.new_state(seen.options))
-    table.arrange(_plausible_pack(seen))
+    table.set_deal(_plausible_pack(seen))
     for number, card in enumerate(seen.played):
         play_shown(table, table.seat, card, f"played.{number}")
     return settled(table, given)

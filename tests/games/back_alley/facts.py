@@ -19,7 +19,7 @@ EPISODES = {"random": 4000, "greedy": 1000}  # half of them matches
 SHORT_EPISODES = {"random": 64, "greedy": 16}
 GOLDEN = {0: "bac5df96c91fe025"}
 COUNTING: set[str] = {
-    "redeal_hidden",
+    "determinize",
     "split_first",
     "ways_second",
     "uniform",

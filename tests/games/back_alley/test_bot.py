@@ -12,9 +12,9 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, uniform
 from card_envs.engine.sets import EMPTY, bit, count, nth
-from card_envs.game import ROOM
+from card_envs.game import SCRATCH_STATES
 from card_envs.games.back_alley import GAME, bot, rules
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.policy import decisions_at
 
 
 def test_bids_and_cards_tell_about_hidden_hands() -> None:
@@ -23,11 +23,11 @@ def test_bids_and_cards_tell_about_hidden_hands() -> None:
     told = []
     for _ in range(30):
         env.bot_playout("greedy", 1)
-        turn = turn_of_states(GAME, env.states)
-        assert all(bot.plausibility(state, state.seat) == 1 for state in env.states.copy())
-        for state, world in zip(env.states, turn.worlds(np.random.default_rng(0), 1)[:, 0]):
+        decisions = decisions_at(GAME, env.states)
+        assert all(bot.likelihood(state, state.seat) == 1 for state in env.states.copy())
+        for state, world in zip(env.states, decisions.worlds(np.random.default_rng(0), 1)[:, 0]):
             if state.num_bids == 4 and state.hand_size > 1:
-                told.append(bot.plausibility(world, state.seat))
+                told.append(bot.likelihood(world, state.seat))
     assert len(told) > 1000 and np.mean(told) < 0.5
 
 
@@ -41,11 +41,11 @@ def test_what_bids_say_is_a_matter_of_distance() -> None:
         shares = []
         for other in (bid, bid + 1, bid + 2, bid + 3):
             state.bids[bidder] = other
-            shares.append(bot.plausibility(state, state.seat))
+            shares.append(bot.likelihood(state, state.seat))
         assert shares == [1.0, 0.25, 0.05, 0.02]
         state.bids[bidder] = rules.BOARD
-        assert bot.plausibility(state, state.seat) == 0.03
-        assert bot.plausibility(state, bidder) == 1  # who bid knows its own hand
+        assert bot.likelihood(state, state.seat) == 0.03
+        assert bot.likelihood(state, bidder) == 1  # who bid knows its own hand
 
 
 def test_every_card_that_greedy_would_not_have_played_tells() -> None:
@@ -54,7 +54,7 @@ def test_every_card_that_greedy_would_not_have_played_tells() -> None:
     surprises = np.zeros((len(env.states), 4), int)
     streams = np.arange(200, dtype=np.uint64)
     own, random = np.zeros((2, 200), np.int64)
-    env.look()
+    env.observe()
     for _ in range(8):
         env.bot_actions("greedy", own)
         env.random_actions(streams, random)
@@ -65,7 +65,7 @@ def test_every_card_that_greedy_would_not_have_played_tells() -> None:
     for i in playing:
         for seat in range(4):
             others = int(surprises[i].sum() - surprises[i, seat])
-            assert bot.plausibility(env.states[i], seat) == pytest.approx(bot.OTHER_CARD**others)
+            assert bot.likelihood(env.states[i], seat) == pytest.approx(bot.OTHER_CARD**others)
 
 
 def test_a_world_improves_as_if_it_were_judged_anew_at_every_step() -> None:
@@ -73,12 +73,12 @@ def test_a_world_improves_as_if_it_were_judged_anew_at_every_step() -> None:
     env = BatchEnv(GAME, 300, seed=8, options={"deals": "single"})
     env.bot_playout("greedy", 20)
     stream, again = np.array([[3], [3]], np.uint64)
-    room = np.zeros(ROOM, GAME.rules.STATE)
+    room = np.zeros(SCRATCH_STATES, GAME.rules.STATE)
     accepted = 0
-    for state in turn_of_states(GAME, env.states).worlds(np.random.default_rng(0), 1)[:, 0]:
+    for state in decisions_at(GAME, env.states).worlds(np.random.default_rng(0), 1)[:, 0]:
         seat = int(state.seat)
         room[0] = state
-        bot.improve_world(room, seat, 25, stream)
+        bot.refine_world(room, seat, 25, stream)
         hands = [int(hand) for hand in state.hands]
         for _ in range(25):
             accepted += one_step(state, seat, again)
@@ -97,8 +97,8 @@ def one_step(state: Any, seat: int, stream: NDArray[np.uint64]) -> bool:
         return False
     one = bit(nth(held, below(advance(stream), count(held))))
     other = bit(nth(unseen & ~one, below(advance(stream), count(unseen) - 1)))
-    before = bot.plausibility(state, seat)
-    if swap(state, seat, one, other) and uniform(stream) * before <= bot.plausibility(state, seat):
+    before = bot.likelihood(state, seat)
+    if swap(state, seat, one, other) and uniform(stream) * before <= bot.likelihood(state, seat):
         return True
     swap(state, seat, one, other)
     return False

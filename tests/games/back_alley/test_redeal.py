@@ -1,4 +1,4 @@
-"""`redeal_hidden` against the referee, which lists every deal of the hidden cards that fits what a seat knows."""
+"""`determinize` against the referee, which lists every deal of the hidden cards that fits what a seat knows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.games.back_alley import GAME, view
 from tests.games.back_alley import facts
@@ -48,7 +48,7 @@ def positions(number: int, size: int) -> Iterator[Position]:
     table = Table(GAME, GAME.rules.new_state(GAME.options(deals=referee.sizes)))
     table.seed(number)
     given = {"packs": [rng.sample(PACK, 54)]} | facts.rig(rng, referee, "")
-    table.arrange(GAME.view.parse_deal(table.state, given)[0])
+    table.set_deal(GAME.view.parse_deal(table.state, given)[0])
     deal_from(referee, GAME.view.deal_text([GAME.view.dealt_pack(table.state)]), given, table.seat)
     weight = rng.choice([*(facts.STYLES[style] for style in ("even", "boarding", "trumps first")), bloopers_last])
     while not referee.needs_deal and not referee.over:
@@ -63,7 +63,7 @@ def redealt(table: Table, seat: int, number: int, key: int) -> NDArray[np.uint64
     """[number, 4] the hands after as many draws from this position."""
     states = np.repeat(table.states, number)
     keys = np.random.default_rng(key).integers(0, 1 << 64, number, np.uint64)
-    bind(kernels.redeal_tables, GAME)(0, number, states, np.full(number, seat, np.int8), keys)
+    specialize(kernels.determinize_tables, GAME)(0, number, states, np.full(number, seat, np.int8), keys)
     hands: NDArray[np.uint64] = states["hands"]
     return hands
 

@@ -8,38 +8,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
-from card_envs.game import Int64s, enter, mark
+from card_envs.engine.compile import specialize
+from card_envs.game import Int64s, active_features, load
 from card_envs.games.big_ben import GAME, rules
-from card_envs.games.big_ben.marks import AT, MARKS, MAX_MARKS, NUM_WEIGHTS, STOCKS
+from card_envs.games.big_ben.features import AT, MARKS, MAX_MARKS, NUM_WEIGHTS, STOCKS
 from card_envs.games.big_ben.options import Options
-from card_envs.opponents.ntuple_policy import NTuplePolicy
-from card_envs.opponents.ntuples import planning_scratch
-from card_envs.opponents.policy import turn_of_states
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuples import planning_scratch
+from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 
 
-def mark_tables(first: int, last: int, states: NDArray[Any], scratch: Any, marks: Int64s, numbers: Int64s) -> None:
+def mark_tables(first: int, last: int, states: NDArray[Any], scratch: Any, features: Int64s, numbers: Int64s) -> None:
     for i in range(first, last):
-        enter(states[i], states[i].seat, scratch)
-        numbers[i] = mark(scratch, 0)
+        load(states[i], states[i].seat, scratch)
+        numbers[i] = active_features(scratch, 0)
         for j in range(numbers[i]):
-            marks[i, j] = scratch.marks[j]
+            features[i, j] = scratch.features[j]
 
 
 def marks_of(states: NDArray[Any]) -> list[list[int]]:
-    marks, numbers = np.zeros((len(states), MAX_MARKS), np.int64), np.zeros(len(states), np.int64)
-    bind(mark_tables, GAME)(0, len(states), states, planning_scratch(GAME, 1), marks, numbers)
+    features, numbers = np.zeros((len(states), MAX_MARKS), np.int64), np.zeros(len(states), np.int64)
+    specialize(mark_tables, GAME)(0, len(states), states, planning_scratch(GAME, 1), features, numbers)
     assert numbers.max() < MAX_MARKS
-    return [row[:number].tolist() for row, number in zip(marks, numbers)]
+    return [row[:number].tolist() for row, number in zip(features, numbers)]
 
 
-def within(marks: list[int], name: str) -> list[int]:
+def within(features: list[int], name: str) -> list[int]:
     """The marks of a table, counted from its start."""
     names = [count.name for count in MARKS]
     start = getattr(AT, name)
     end = start + MARKS[names.index(name)].size
-    return [this - start for this in marks if start <= this < end]
+    return [this - start for this in features if start <= this < end]
 
 
 class Slow:
@@ -86,22 +86,22 @@ def test_what_counts_is_what_holds() -> None:
     states = some(positions(GAME), 300, seed=1)
     states = states[~states["needs_deal"]]
     found = set()
-    for state, marks in zip(states, marks_of(states)):
+    for state, features in zip(states, marks_of(states)):
         slow = Slow(state)
         stock = sum(slow.stock.values())
-        assert within(marks, "left") == [slow.left * STOCKS + stock]
+        assert within(features, "left") == [slow.left * STOCKS + stock]
         gaps = sum(max(0, 3 - len(pile)) for pile in slow.piles)
-        assert within(marks, "gaps") == [min(gaps, 13) * STOCKS + stock]
-        assert len(within(marks, "pile")) == 12 and len(within(marks, "sunk")) == len(slow.waste)
-        assert len(within(marks, "next")) == sum(left > 0 for left in slow.to_come)
+        assert within(features, "gaps") == [min(gaps, 13) * STOCKS + stock]
+        assert len(within(features, "pile")) == 12 and len(within(features, "sunk")) == len(slow.waste)
+        assert len(within(features, "next")) == sum(left > 0 for left in slow.to_come)
         stuck = slow.stuck()
         found.add(stuck)
-        assert within(marks, "stuck") == [stuck * STOCKS + stock]
-        built = within(marks, "built")[0] // STOCKS
-        assert built <= stuck and within(marks, "helps")[0] % 93**2 == 93 * stuck + built
+        assert within(features, "stuck") == [stuck * STOCKS + stock]
+        built = within(features, "built")[0] // STOCKS
+        assert built <= stuck and within(features, "helps")[0] % 93**2 == 93 * stuck + built
         low = sum(min(len(pile), 3) for pile in slow.piles)
-        assert within(marks, "where_stuck")[0] % (STOCKS * 40) == len(slow.waste) * 40 + low
-        waves = [this // STOCKS % 93 for this in within(marks, "waves")]
+        assert within(features, "where_stuck")[0] % (STOCKS * 40) == len(slow.waste) * 40 + low
+        waves = [this // STOCKS % 93 for this in within(features, "waves")]
         assert waves == sorted(waves, reverse=True) and waves[-1] >= stuck
     assert len(found) > 10 and 0 in found
 
@@ -121,9 +121,9 @@ def test_where_every_move_comes_to_the_same_one_is_made() -> None:
         state.heights[pile] = len(cards)
     state.to_come[2] = 1  # hearts
     rules.look_afresh(state)
-    turn = turn_of_states(GAME, np.array([state], rules.STATE))
-    assert turn.mask[0].sum() == 1
+    decisions = decisions_at(GAME, np.array([state], rules.STATE))
+    assert decisions.mask[0].sum() == 1
     weights = np.zeros(NUM_WEIGHTS, np.float32)
     policy = NTuplePolicy(GAME, {"weights": weights}, sampled=False)
-    assert turn.mask[0, policy.act(turn, np.random.default_rng(0))[0]]
-    assert policy.logits_at(turn)[0].argmax() == turn.mask[0].argmax()
+    assert decisions.mask[0, policy.act(decisions, np.random.default_rng(0))[0]]
+    assert policy.logits_at(decisions)[0].argmax() == decisions.mask[0].argmax()

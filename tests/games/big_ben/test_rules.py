@@ -10,7 +10,7 @@ import pytest
 
 from card_envs.cards import ACE_LOW, deck
 from card_envs.engine import kernels
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.game import State
 from card_envs.games.big_ben import GAME, rules, view
@@ -144,7 +144,7 @@ def test_bb_02_layout() -> None:
     cards = view.deal_text([view.dealt_pack(table.state)])["pack"]
     assert Counter(cards) + Counter(BASES.values()) == Counter(CARDS * 2)
     order = cards[::-1]  # any other order of these
-    table.arrange(view.parse_deal(table.state, {"pack": order})[0])
+    table.set_deal(view.parse_deal(table.state, {"pack": order})[0])
     assert seen(table)["piles"] == {name: [order[i], order[12 + i], order[24 + i]] for i, name in enumerate(PILES)}
     assert seen(table)["stock"] == sorted(order[36:], key=CARDS.index)
     assert seen(table)["waste"] == [] and seen(table)["stock_size"] == 56
@@ -349,7 +349,7 @@ def test_bb_13_only_the_order_of_the_stock_is_hidden() -> None:
     known = seen(table), table.observe(0).tolist()
     orders: Counter[tuple[str, ...]] = Counter()
     for key in range(3000):
-        table.redeal_hidden(0, key)
+        table.determinize(0, key)
         orders[tuple(CARDS[card] for card in table.state.pack[int(table.state.num_dealt) :])] += 1
         full = table.observe_all(0)
         assert full[: rules.OBS_SIZE].tolist() == known[1]
@@ -410,7 +410,7 @@ def test_random_move_is_uniform(hops: int) -> None:
     states = np.repeat(table.states, num_tables)
     actions = np.zeros(num_tables, np.int32)
     streams = np.arange(num_tables, dtype=np.uint64) << np.uint64(20)
-    bind(kernels.random_moves, GAME)(0, num_tables, states, streams, actions)
+    specialize(kernels.random_moves, GAME)(0, num_tables, states, streams, actions)
     times = np.bincount(actions, minlength=rules.NUM_ACTIONS)
     assert (np.flatnonzero(times) == np.flatnonzero(table.legal())).all()
     assert (abs(times[times > 0] - 900) < 5 * 30).all()  # five standard deviations

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
-from card_envs.game import Int64s, enter, is_final, mark, points
+from card_envs.game import Int64s, active_features, final_margin, is_terminal, load
 from card_envs.games.russian_bank import GAME, rules
-from card_envs.games.russian_bank.marks import (
+from card_envs.games.russian_bank.features import (
     AT,
     FEW_POINTS,
     MANY_CARDS,
@@ -23,23 +23,23 @@ from card_envs.games.russian_bank.marks import (
     NUM_WEIGHTS,
     RANKS,
 )
-from card_envs.opponents.ntuples import planning_scratch
+from card_envs.opponents.networks.ntuples import planning_scratch
 from tests.conftest import positions, some
 
 NAMES = [count.name for count in MARKS]
 
 
 def mark_tables(
-    first: int, last: int, states: NDArray[Any], scratch: Any, marks: Int64s, numbers: Int64s, settled: NDArray[Any],
+    first: int, last: int, states: NDArray[Any], scratch: Any, features: Int64s, numbers: Int64s, settled: NDArray[Any],
     ends: NDArray[np.float64],
 ) -> None:  # fmt: skip
     for i in range(first, last):
-        enter(states[i], states[i].seat, scratch)
+        load(states[i], states[i].seat, scratch)
         settled[i] = scratch.settled[0]
-        ends[i] = points(scratch, 0) if is_final(scratch, 0) else np.nan
-        numbers[i] = mark(scratch, 0)
+        ends[i] = final_margin(scratch, 0) if is_terminal(scratch, 0) else np.nan
+        numbers[i] = active_features(scratch, 0)
         for j in range(numbers[i]):
-            marks[i, j] = scratch.marks[j]
+            features[i, j] = scratch.features[j]
 
 
 class Marked:
@@ -47,19 +47,19 @@ class Marked:
 
     def __init__(self, states: NDArray[Any]) -> None:
         n = len(states)
-        marks, numbers, self.ends = np.zeros((n, MAX_MARKS), np.int64), np.zeros(n, np.int64), np.zeros(n)
+        features, numbers, self.ends = np.zeros((n, MAX_MARKS), np.int64), np.zeros(n, np.int64), np.zeros(n)
         self.settled = np.zeros(n, rules.STATE)
         scratch = planning_scratch(GAME, 1)
-        bind(mark_tables, GAME)(0, n, states, scratch, marks, numbers, self.settled, self.ends)
+        specialize(mark_tables, GAME)(0, n, states, scratch, features, numbers, self.settled, self.ends)
         assert numbers.max() < MAX_MARKS
-        self.marks = [row[:number].tolist() for row, number in zip(marks, numbers)]
-        self.kinds = [(row[0] - AT.kind) % NUM_KINDS for row in self.marks]
+        self.features = [row[:number].tolist() for row, number in zip(features, numbers)]
+        self.kinds = [(row[0] - AT.kind) % NUM_KINDS for row in self.features]
 
 
-def within(marks: list[int], name: str) -> list[int]:
+def within(features: list[int], name: str) -> list[int]:
     """The indices of a table that count, as if there were one kind."""
     start, size = getattr(AT, name), MARKS[NAMES.index(name)].size
-    return [(this - start) // NUM_KINDS for this in marks if start <= this < start + size]
+    return [(this - start) // NUM_KINDS for this in features if start <= this < start + size]
 
 
 @pytest.fixture(scope="module")
@@ -137,37 +137,37 @@ class Slow:
 
 def test_what_counts_is_what_holds(states: NDArray[Any]) -> None:
     marked = Marked(states)
-    for state, settled, marks, kind, end in zip(states, marked.settled, marked.marks, marked.kinds, marked.ends):
+    for state, settled, features, kind, end in zip(states, marked.settled, marked.features, marked.kinds, marked.ends):
         if not np.isnan(end):
             continue
         slow = Slow(settled, int(state["seat"]), kind)
         mine, theirs = slow.reserves
         most = MANY_CARDS - 1
-        assert within(marks, "reserves") == [min(mine, most) * MANY_CARDS + min(theirs, most)]
+        assert within(features, "reserves") == [min(mine, most) * MANY_CARDS + min(theirs, most)]
         third = [min((2 * slow.reserves[k] + slow.coming[k][2]) // 3, FEW_POINTS - 1) for k in range(2)]
-        assert within(marks, "points") == [third[0] * FEW_POINTS + third[1]]
+        assert within(features, "points") == [third[0] * FEW_POINTS + third[1]]
         home: Counter[int] = Counter()
         for k, (unseen, known, _) in enumerate(slow.coming):
             for card in unseen | known:
                 home[(k * RANKS + slow.missing(card)) * 2 + slow.housed(card)] += 1
-        assert Counter(within(marks, "home")) == home
+        assert Counter(within(features, "home")) == home
         filled = [house for house in slow.houses if house]
-        assert sorted(this // 14 for this in within(marks, "house")) == sorted(house[0] for house in filled)
+        assert sorted(this // 14 for this in within(features, "house")) == sorted(house[0] for house in filled)
         empty, single = 8 - len(filled), sum(len(house) == 1 for house in filled)
-        assert within(marks, "houses")[0] // 81 == empty and within(marks, "houses")[0] % 9 == single
+        assert within(features, "houses")[0] // 81 == empty and within(features, "houses")[0] % 9 == single
         at_hand = {card for house in filled for card in house} | {slow.tops[0][0]}
         goes = 0
         for pile, height in enumerate(slow.foundations):
             while height < 13 and 4 * height + pile // 2 in at_hand:
                 goes, height = goes + 1, height + 1
-        assert within(marks, "all_home")[0] // 4 == min(goes, most)
+        assert within(features, "all_home")[0] // 4 == min(goes, most)
         tops = {house[0] for house in filled}
         loads = []
         for k, pile in ((0, 0), (0, 1), (1, 0), (1, 1)):
             card = slow.tops[k][pile]
             near = [] if card is None else [c for c in (card - 4, card + 4) if 0 <= c < 52]
             loads.append((13 if card is None else card // 4, sum(c in tops for c in near)))
-        assert [(this // 24 % RANKS, this // 8 % 3) for this in within(marks, "loads")] == loads
+        assert [(this // 24 % RANKS, this // 8 % 3) for this in within(features, "loads")] == loads
 
 
 def test_every_weight_has_one_place() -> None:

@@ -106,7 +106,7 @@ def dealt(
     table = Table(GAME, rules.new_state(GAME.validated(options)))
     table.seed(seed)
     deal: dict[str, Any] = {"packs": packs} | ({} if starts is None else {"starts": starts})
-    table.arrange(view.parse_deal(table.state, deal | ({"later": later} if later else {}))[0])
+    table.set_deal(view.parse_deal(table.state, deal | ({"later": later} if later else {}))[0])
     return table
 
 
@@ -854,7 +854,7 @@ def test_rb_23_hidden_cards_move_and_known_ones_stay() -> None:
     tops: Counter[str] = Counter()
     for key in range(3000):
         world = table.copy()
-        world.redeal_hidden(0, key)
+        world.determinize(0, key)
         if key < 50:
             assert seen(world) == before and seen(world, 1) == seen(table, 1)
         for player in (0, 1):

@@ -50,10 +50,10 @@ MUTANTS = [
         "draw(ALL_CARDS, HAND_SIZE, derive(state.rng + np.uint64(state.history[0]), 0))",
     ),
     Mutant(
-        "standing of the wrong side", "int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])",
+        "score_margin of the wrong side", "int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])",
         "int(state.scores[1 - int(seat)]) - int(state.scores[int(seat)])",
     ),
-    Mutant("tally of the wrong side", "+= state.scores[seat]\n", "+= state.scores[1 - seat]\n", TALLIES),
+    Mutant("update_stats of the wrong side", "+= state.scores[seat]\n", "+= state.scores[1 - seat]\n", TALLIES),
     Mutant(
         "bot peeks", "        return highest(hand)\n",
         "        return highest(hand) if highest(hand) > highest(state.hands[1 - int(state.seat)]) else lowest(hand)\n",

@@ -13,7 +13,7 @@ def dealt(first: str, second: str, **options: Any) -> Table:
     table = Table(GAME, GAME.rules.new_state(GAME.options(**options)))
     hands = [*first.split(), *second.split()]
     rest = [str(card) for card in range(1, 13) if str(card) not in hands]
-    table.arrange(GAME.view.parse_deal(table.state, {"pack": [*hands, *rest]})[0])
+    table.set_deal(GAME.view.parse_deal(table.state, {"pack": [*hands, *rest]})[0])
     return table
 
 

@@ -17,12 +17,14 @@ from safetensors.numpy import load, save
 
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.buffers import INT8, checked
-from card_envs.engine.compile import bind_bot
+from card_envs.engine.compile import specialize_bot
 from card_envs.engine.kernels import bot_playout
 from card_envs.files import check_output_folder, check_replaceable, read_file, replace_folder
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
-from card_envs.opponents.network import (
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.onnx import OnnxPolicy
+from card_envs.opponents.networks.policies import (
     ARCHITECTURES,
     STEADY,
     Architecture,
@@ -32,9 +34,7 @@ from card_envs.opponents.network import (
     hidden_sizes,
     weight_shapes,
 )
-from card_envs.opponents.ntuple_policy import NTuplePolicy
-from card_envs.opponents.onnx import OnnxPolicy
-from card_envs.opponents.policy import Turn, turn_of_states
+from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.opponents.value import ValueNetwork
 
 CARD_FILE = "opponent.json"
@@ -78,7 +78,7 @@ class Card(BaseModel):
 
 @STEADY
 def save_network(
-    folder: Path, policy: TrainedPolicy, golden: Turn, *, training: dict[str, Any], strength: list[dict[str, Any]]
+    folder: Path, policy: TrainedPolicy, golden: Decisions, *, training: dict[str, Any], strength: list[dict[str, Any]]
 ) -> None:
     """Write an opponent's folder in one step: it is there whole, or not at all.
 
@@ -105,20 +105,20 @@ def save_model(folder: Path, game: Game, model: bytes) -> None:
     Args:
         folder: its place; an older opponent there is replaced.
         game: what it plays.
-        model: the file's content: see `card_envs.opponents.onnx`.
+        model: the file's content: see `card_envs.opponents.networks.onnx`.
 
     Raises:
         ValueError: it is no model, or does not fit the game.
     """
-    save_network(folder, OnnxPolicy(game, model), golden_turn(game), training={}, strength=[])
+    save_network(folder, OnnxPolicy(game, model), golden_decisions(game), training={}, strength=[])
 
 
-def golden_turn(game: Game, options: dict[str, Any] | None = None) -> Turn:
+def golden_decisions(game: Game, options: dict[str, Any] | None = None) -> Decisions:
     """Decisions at different stages of deals, for whoever has none to store."""
     env = BatchEnv(game, NUM_GOLDEN_ROWS, options=options)
     for table in range(NUM_GOLDEN_ROWS):
-        bind_bot(bot_playout, game, "greedy")(table, table + 1, env.states, 3 * table)
-    return turn_of_states(game, env.states)
+        specialize_bot(bot_playout, game, "greedy")(table, table + 1, env.states, 3 * table)
+    return decisions_at(game, env.states)
 
 
 @STEADY

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.opponents.network import ILLEGAL, LogitsPolicy
-from card_envs.opponents.policy import Turn
+from card_envs.opponents.networks.policies import ILLEGAL, LogitsPolicy
+from card_envs.opponents.policy import Decisions
 
 if TYPE_CHECKING:
     import torch
@@ -31,17 +31,17 @@ class TorchPolicy(LogitsPolicy):
         super().__init__(sampled)
         self.module = module
 
-    def logits_at(self, turn: Turn) -> NDArray[np.float32]:
+    def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
         """See `LogitsPolicy.logits_at`. Raises ValueError where the module gives something else."""
         import torch
 
         with torch.no_grad():
             device = device_of(self.module)
-            obs, mask = (torch.from_numpy(array).to(device, torch.float32) for array in (turn.obs, turn.mask))
+            obs, mask = (torch.from_numpy(array).to(device, torch.float32) for array in (decisions.obs, decisions.mask))
             logits = self.module(obs, mask).float().cpu().numpy()
-        if logits.shape != turn.mask.shape or not np.isfinite(logits[turn.mask != 0]).all():
-            raise ValueError(f"{type(self.module).__name__}: expected finite logits of shape {turn.mask.shape}")
-        return np.where(turn.mask != 0, logits, ILLEGAL).astype(np.float32)
+        if logits.shape != decisions.mask.shape or not np.isfinite(logits[decisions.mask != 0]).all():
+            raise ValueError(f"{type(self.module).__name__}: expected finite logits of shape {decisions.mask.shape}")
+        return np.where(decisions.mask != 0, logits, ILLEGAL).astype(np.float32)
 
 
 def device_of(module: torch.nn.Module) -> torch.device:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.files import brief, read_file
+from card_envs.files import read_file, short_repr
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, TypeProto
@@ -64,7 +64,7 @@ def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> Mode
     try:
         found = onnx.load_model_from_string(model)
     except Exception as error:  # protobuf's own
-        raise ValueError(f"no ONNX model: {brief(str(error))}") from None
+        raise ValueError(f"no ONNX model: {short_repr(str(error))}") from None
     if len(found.graph.node) > MOST_NODES:
         raise ValueError(f"ONNX model: {len(found.graph.node):,} nodes: expected at most {MOST_NODES:,}")
     versions = [opset.version for opset in found.opset_import if opset.domain in STANDARD]
@@ -87,7 +87,7 @@ def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> Mode
     try:
         onnx.checker.check_model(made)
     except Exception as error:  # onnx's own
-        raise ValueError(f"no ONNX model: {brief(str(error))}") from None
+        raise ValueError(f"no ONNX model: {short_repr(str(error))}") from None
     return made
 
 
@@ -236,7 +236,7 @@ def _infer(
         opset = onnx.helper.make_operatorsetid("", version)
         found = onnx.shape_inference.infer_node_outputs(schema, node, given, data, opset_imports=[opset])
     except Exception as error:  # onnx's own
-        raise ValueError(f"ONNX model: {_named(node)}: {brief(str(error))}") from None
+        raise ValueError(f"ONNX model: {_named(node)}: {short_repr(str(error))}") from None
     for name in filter(None, node.output):
         kind = found[name].tensor_type if name in found else None
         fixed = kind is not None and kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim)

@@ -19,7 +19,7 @@ import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import EMPTY, bit, highest
-from card_envs.game import Cards, Count, Int8s, Int64s, offsets, total
+from card_envs.game import Cards, Int8s, Int64s, Stat, offsets, total
 from card_envs.games.big_ben.beam import NEEDS, note_needs
 from card_envs.games.big_ben.position import Info, Node
 from card_envs.games.big_ben.rules import (
@@ -55,31 +55,31 @@ STUCK_DEPTHS = 16  # of a card that is wanted and stuck: in piles 1 .. 7, in the
 WASTE_STUCK = 30  # classes of depth
 WAVES = 5
 MARKS = (
-    Count("point", meaning="of the result: 1"),
-    Count("pile", PHASES * BUILT * SUITS_ALIKE * THREE_NEEDS, "the lowest three cards of a pile"),
-    Count("row", HALVES * NUM_DEPTHS * SUITS_ALIKE * THREE_NEEDS, "three cards of the waste, one on the other"),
-    Count("sunk", PHASES * MOST_SUNK * NUM_NEEDS, "a card of the waste: depth, need"),
-    Count("under", PHASES * NUM_DEPTHS * NUM_NEEDS**2, "a card of the waste: depth, latest need above, own need"),
-    Count("next", HALVES * NUM_NEEDS * NUM_PLACES**3, "a foundation: cards to come, places of the next three"),
-    Count("places", PHASES * NUM_NEEDS * NUM_PLACES**2, "a card: need, places of its copies"),
-    Count("takes", PHASES * BUILT * NUM_NEEDS * NUM_PLACES**2, "a pile: need of the top card, places of what it takes"),
-    Count("suit", PARTS * THREE_NEEDS, "cards to come on three foundations"),
-    Count("left", LEFTS * STOCKS, "cards still to be placed"),
-    Count("gaps", MOST_GAPS * STOCKS, "gaps"),
-    Count("stuck", LEFTS * STOCKS, "cards that are stuck"),
-    Count("stays", PHASES * (FULL_PILE + 1) * THREE_NEEDS, "a pile: how many of its lowest three are stuck, needs"),
-    Count("blocked", PHASES * NUM_NEEDS**2, "a foundation: cards to come, and how many of them are stuck"),
-    Count("suit_stuck", PARTS * THREE_NEEDS, "cards to come on three foundations, of what is stuck"),
-    Count("waste_stuck", HALVES * WASTE_STUCK * 4 * NUM_NEEDS, "a stuck card of the waste: depth in both, need"),
-    Count("where_stuck", PARTS * STOCKS * MOST_LOW, "stuck cards of the waste, and among the lowest three of piles"),
-    Count("pile_stuck", PHASES * BUILT * SUITS_ALIKE * THREE_NEEDS, "as `pile`, of what is stuck, by the needs then"),
-    Count("wanted", PHASES * NUM_NEEDS * STUCK_DEPTHS * NUM_NEEDS, "a foundation: how deep its next card is stuck"),
-    Count("top_stuck", 2 * PHASES * NUM_NEEDS * 9 * 10, "a stuck pile: need of its top card, height, who takes that"),
-    Count("waves", WAVES * LEFTS * STOCKS, "cards that are stuck when the stock was asked so many times"),
-    Count("built", LEFTS * STOCKS, "cards that are stuck with building"),
-    Count("helps", HALVES * LEFTS**2, "cards that are stuck without, and with building"),
-    Count("suit_built", PARTS * THREE_NEEDS, "as `suit_stuck`, with building"),
-    Count("where_built", PARTS * STOCKS * MOST_LOW, "as `where_stuck`, with building"),
+    Stat("point", meaning="of the result: 1"),
+    Stat("pile", PHASES * BUILT * SUITS_ALIKE * THREE_NEEDS, "the lowest three cards of a pile"),
+    Stat("row", HALVES * NUM_DEPTHS * SUITS_ALIKE * THREE_NEEDS, "three cards of the waste, one on the other"),
+    Stat("sunk", PHASES * MOST_SUNK * NUM_NEEDS, "a card of the waste: depth, need"),
+    Stat("under", PHASES * NUM_DEPTHS * NUM_NEEDS**2, "a card of the waste: depth, latest need above, own need"),
+    Stat("next", HALVES * NUM_NEEDS * NUM_PLACES**3, "a foundation: cards to come, places of the next three"),
+    Stat("places", PHASES * NUM_NEEDS * NUM_PLACES**2, "a card: need, places of its copies"),
+    Stat("takes", PHASES * BUILT * NUM_NEEDS * NUM_PLACES**2, "a pile: need of the top card, places of what it takes"),
+    Stat("suit", PARTS * THREE_NEEDS, "cards to come on three foundations"),
+    Stat("left", LEFTS * STOCKS, "cards still to be placed"),
+    Stat("gaps", MOST_GAPS * STOCKS, "gaps"),
+    Stat("stuck", LEFTS * STOCKS, "cards that are stuck"),
+    Stat("stays", PHASES * (FULL_PILE + 1) * THREE_NEEDS, "a pile: how many of its lowest three are stuck, needs"),
+    Stat("blocked", PHASES * NUM_NEEDS**2, "a foundation: cards to come, and how many of them are stuck"),
+    Stat("suit_stuck", PARTS * THREE_NEEDS, "cards to come on three foundations, of what is stuck"),
+    Stat("waste_stuck", HALVES * WASTE_STUCK * 4 * NUM_NEEDS, "a stuck card of the waste: depth in both, need"),
+    Stat("where_stuck", PARTS * STOCKS * MOST_LOW, "stuck cards of the waste, and among the lowest three of piles"),
+    Stat("pile_stuck", PHASES * BUILT * SUITS_ALIKE * THREE_NEEDS, "as `pile`, of what is stuck, by the needs then"),
+    Stat("wanted", PHASES * NUM_NEEDS * STUCK_DEPTHS * NUM_NEEDS, "a foundation: how deep its next card is stuck"),
+    Stat("top_stuck", 2 * PHASES * NUM_NEEDS * 9 * 10, "a stuck pile: need of its top card, height, who takes that"),
+    Stat("waves", WAVES * LEFTS * STOCKS, "cards that are stuck when the stock was asked so many times"),
+    Stat("built", LEFTS * STOCKS, "cards that are stuck with building"),
+    Stat("helps", HALVES * LEFTS**2, "cards that are stuck without, and with building"),
+    Stat("suit_built", PARTS * THREE_NEEDS, "as `suit_stuck`, with building"),
+    Stat("where_built", PARTS * STOCKS * MOST_LOW, "as `where_stuck`, with building"),
 )
 AT, NUM_WEIGHTS = offsets(MARKS), total(MARKS)
 MAX_MARKS = 400  # four for a card of the waste, six for a pile, five for a foundation, one for a card, two dozen more
@@ -133,25 +133,25 @@ def new_marking() -> Marking:
 
 
 @rule
-def mark(node: Node, info: Info, marking: Marking, marks: Int64s) -> int:
-    """Write which weights count for a position into `marks` [MAX_MARKS] and return how many do."""
+def active_features(node: Node, info: Info, marking: Marking, features: Int64s) -> int:
+    """Write which weights count for a position into `features` [MAX_MARKS] and return how many do."""
     stock = int(info.in_deck) - int(node.dealt)
     note_needs(node, marking.needs)
     note_no_places(marking)
-    num, gaps = mark_piles(node, stock, marking, marks)
-    num = mark_waste(node, info, stock, marking, marks, num)
-    num = mark_cards(node, stock, marking, marks, num)
-    num = mark_foundations(node, stock, marking, marks, num)
-    num = mark_takers(node, stock, marking, marks, num)
+    num, gaps = mark_piles(node, stock, marking, features)
+    num = mark_waste(node, info, stock, marking, features, num)
+    num = mark_cards(node, stock, marking, features, num)
+    num = mark_foundations(node, stock, marking, features, num)
+    num = mark_takers(node, stock, marking, features, num)
     lay_out(node, marking)
     place_all(node, False, marking)
-    num = mark_stuck(node, stock, marking, marks, num)
+    num = mark_stuck(node, stock, marking, features, num)
     stuck = int(marking.sizes[0])
-    num = mark_blockers(node, stock, marking, marks, num)
+    num = mark_blockers(node, stock, marking, features, num)
     place_all(node, True, marking)
-    num = mark_built(node, stock, stuck, marking, marks, num)
-    marks[num] = AT.left + int(node.left) * STOCKS + stock
-    marks[num + 1] = AT.gaps + min(gaps, MOST_GAPS - 1) * STOCKS + stock
+    num = mark_built(node, stock, stuck, marking, features, num)
+    features[num] = AT.left + int(node.left) * STOCKS + stock
+    features[num + 1] = AT.gaps + min(gaps, MOST_GAPS - 1) * STOCKS + stock
     return num + 2
 
 
@@ -241,15 +241,15 @@ def in_the_way(card: int, above: int, needs: Int8s) -> int:
 
 
 @rule
-def mark_piles(node: Node, stock: int, marking: Marking, marks: Int64s) -> tuple[int, int]:
+def mark_piles(node: Node, stock: int, marking: Marking, features: Int64s) -> tuple[int, int]:
     """Enter marks of the piles; returns how many, and the gaps. The next functions enter theirs from `num` on."""
     needs = marking.needs
     gaps = 0
     for pile in range(NUM_HOURS):
         height = int(node.heights[pile])
         gaps += max(FULL_PILE - height, 0)
-        marks[pile] = AT.pile + phase_of(stock) * (BUILT * SUITS_ALIKE * THREE_NEEDS)
-        marks[pile] += pile_pattern(node, pile, height, needs)
+        features[pile] = AT.pile + phase_of(stock) * (BUILT * SUITS_ALIKE * THREE_NEEDS)
+        features[pile] += pile_pattern(node, pile, height, needs)
         card = int(node.tops[pile])
         for _ in range(height - FULL_PILE):
             note_place(card, int(PILE_PLACE[0]), marking)
@@ -266,7 +266,7 @@ def mark_piles(node: Node, stock: int, marking: Marking, marks: Int64s) -> tuple
 
 
 @rule
-def mark_waste(node: Node, info: Info, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_waste(node: Node, info: Info, stock: int, marking: Marking, features: Int64s, num: int) -> int:
     needs = marking.needs
     latest = depth = 0
     above = higher = -1
@@ -278,15 +278,15 @@ def mark_waste(node: Node, info: Info, stock: int, marking: Marking, marks: Int6
         need = int(needs[card])
         marking.waste[depth] = card
         note_place(card, int(WASTE_PLACE[depth]), marking)
-        marks[num] = AT.sunk + (phase_of(stock) * MOST_SUNK + min(depth, MOST_SUNK - 1)) * NUM_NEEDS + need
+        features[num] = AT.sunk + (phase_of(stock) * MOST_SUNK + min(depth, MOST_SUNK - 1)) * NUM_NEEDS + need
         under = phase_of(stock) * NUM_DEPTHS + DEPTH_CLASS[depth]
-        marks[num + 1] = AT.under + (under * NUM_NEEDS + latest) * NUM_NEEDS + need
+        features[num + 1] = AT.under + (under * NUM_NEEDS + latest) * NUM_NEEDS + need
         num += 2
         if 0 < depth < MOST_IN_A_ROW:
             suits = alike(above, card) + 2 * alike(higher, card) + 4 * alike(higher, above)
             row = (half_of(stock) * NUM_DEPTHS + DEPTH_CLASS[depth - 1]) * SUITS_ALIKE + suits
             over = int(needs[higher]) if higher >= 0 else 0
-            marks[num] = AT.row + row * THREE_NEEDS + three(need, int(needs[above]), over)
+            features[num] = AT.row + row * THREE_NEEDS + three(need, int(needs[above]), over)
             num += 1
         latest = max(latest, need)
         higher = above
@@ -297,13 +297,13 @@ def mark_waste(node: Node, info: Info, stock: int, marking: Marking, marks: Int6
 
 
 @rule
-def mark_cards(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_cards(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
     """Suits and cards; from here on `stock` of the marking holds what lies in the stock."""
     first, second = marking.places[0], marking.places[1]
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
         left, left_4, left_8 = int(node.to_come[hour]), int(node.to_come[hour + 4]), int(node.to_come[hour + 8])
-        marks[num] = AT.suit + whole_part_of(stock) * THREE_NEEDS + three(left, left_4, left_8)
+        features[num] = AT.suit + whole_part_of(stock) * THREE_NEEDS + three(left, left_4, left_8)
         num += 1
         for rank in range(13):
             card = 13 * suit + rank
@@ -319,13 +319,13 @@ def mark_cards(node: Node, stock: int, marking: Marking, marks: Int64s, num: int
                 if second[card] < first[card]:
                     first[card], second[card] = second[card], first[card]
             places = (phase_of(stock) * NUM_NEEDS + int(marking.needs[card])) * NUM_PLACES + first[card]
-            marks[num] = AT.places + places * NUM_PLACES + second[card]
+            features[num] = AT.places + places * NUM_PLACES + second[card]
             num += 1
     return num
 
 
 @rule
-def mark_foundations(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_foundations(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
     for hour in range(NUM_HOURS):
         left = int(node.to_come[hour])
         if left == 0:
@@ -335,13 +335,13 @@ def mark_foundations(node: Node, stock: int, marking: Marking, marks: Int64s, nu
         for k in range(3):
             place = place * NUM_PLACES + (int(marking.places[0, card]) if k < left else NO_PLACE)
             card = int(UP[card])
-        marks[num] = AT.next + place
+        features[num] = AT.next + place
         num += 1
     return num
 
 
 @rule
-def mark_takers(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_takers(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
     """Piles that may be built on."""
     for pile in range(NUM_HOURS):
         height = int(node.heights[pile])
@@ -350,7 +350,7 @@ def mark_takers(node: Node, stock: int, marking: Marking, marks: Int64s, num: in
             lower = int(DOWN[card])
             built = phase_of(stock) * BUILT + min(height - FULL_PILE, BUILT - 1)
             places = (built * NUM_NEEDS + int(marking.needs[card])) * NUM_PLACES + marking.places[0, lower]
-            marks[num] = AT.takes + places * NUM_PLACES + marking.places[1, lower]
+            features[num] = AT.takes + places * NUM_PLACES + marking.places[1, lower]
             num += 1
     return num
 
@@ -491,49 +491,49 @@ def low_cards_left(marking: Marking) -> int:
 
 
 @rule
-def mark_where(at: int, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_where(at: int, stock: int, marking: Marking, features: Int64s, num: int) -> int:
     """How many cards are left in waste and piles."""
     in_waste = int(marking.sizes[2] - marking.sizes[1])
-    marks[num] = at + (part_of(stock) * STOCKS + in_waste) * MOST_LOW + low_cards_left(marking)
+    features[num] = at + (part_of(stock) * STOCKS + in_waste) * MOST_LOW + low_cards_left(marking)
     return num + 1
 
 
 @rule
-def mark_suits_left(at: int, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_suits_left(at: int, stock: int, marking: Marking, features: Int64s, num: int) -> int:
     """Cards that are left to come, by suit."""
     left = marking.left
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
         lefts = three(int(left[hour]), int(left[hour + 4]), int(left[hour + 8]))
-        marks[num + suit] = at + whole_part_of(stock) * THREE_NEEDS + lefts
+        features[num + suit] = at + whole_part_of(stock) * THREE_NEEDS + lefts
     return num + 4
 
 
 @rule
-def mark_stuck(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_stuck(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
     """How much is stuck, and where."""
     for wave in range(WAVES):
-        marks[num + wave] = AT.waves + (wave * LEFTS + int(marking.waves[wave])) * STOCKS + stock
-    marks[num + WAVES] = AT.stuck + int(marking.sizes[0]) * STOCKS + stock
+        features[num + wave] = AT.waves + (wave * LEFTS + int(marking.waves[wave])) * STOCKS + stock
+    features[num + WAVES] = AT.stuck + int(marking.sizes[0]) * STOCKS + stock
     num += WAVES + 1
     for pile in range(NUM_HOURS):
         height = int(node.heights[pile])
         if height > 0:
             stays = phase_of(stock) * (FULL_PILE + 1) + min(int(marking.heights[pile]), FULL_PILE)
-            marks[num] = AT.stays + stays * THREE_NEEDS + low_needs(node, pile, height, marking.needs)
+            features[num] = AT.stays + stays * THREE_NEEDS + low_needs(node, pile, height, marking.needs)
             num += 1
     for hour in range(NUM_HOURS):
         to_come = int(node.to_come[hour])
         if to_come > 0:
-            marks[num] = AT.blocked + (phase_of(stock) * NUM_NEEDS + to_come) * NUM_NEEDS + int(marking.left[hour])
+            features[num] = AT.blocked + (phase_of(stock) * NUM_NEEDS + to_come) * NUM_NEEDS + int(marking.left[hour])
             num += 1
-    num = mark_suits_left(AT.suit_stuck, stock, marking, marks, num)
+    num = mark_suits_left(AT.suit_stuck, stock, marking, features, num)
     first = int(marking.sizes[1])
     for depth in range(first, int(marking.sizes[2])):
         place = (half_of(stock) * WASTE_STUCK + min(depth, WASTE_STUCK - 1)) * 4 + min(depth - first, 3)
-        marks[num] = AT.waste_stuck + place * NUM_NEEDS + int(marking.needs[marking.waste[depth]])
+        features[num] = AT.waste_stuck + place * NUM_NEEDS + int(marking.needs[marking.waste[depth]])
         num += 1
-    return mark_where(AT.where_stuck, stock, marking, marks, num)
+    return mark_where(AT.where_stuck, stock, marking, features, num)
 
 
 @rule
@@ -545,7 +545,7 @@ def note_depth(card: int, depth: int, marking: Marking) -> None:
 
 
 @rule
-def mark_blockers(node: Node, stock: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_blockers(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
     """What is stuck and why. From here on the marking holds needs and depths of what is stuck."""
     left, heights, tops, needs = marking.left, marking.heights, marking.tops, marking.needs
     for suit in range(4):
@@ -558,15 +558,15 @@ def mark_blockers(node: Node, stock: int, marking: Marking, marks: Int64s, num: 
         height = int(heights[pile])
         if height == 0:
             continue
-        marks[num] = AT.pile_stuck + phase_of(stock) * (BUILT * SUITS_ALIKE * THREE_NEEDS)
-        marks[num] += pile_pattern(node, pile, height, needs)
+        features[num] = AT.pile_stuck + phase_of(stock) * (BUILT * SUITS_ALIKE * THREE_NEEDS)
+        features[num] += pile_pattern(node, pile, height, needs)
         top = int(tops[pile])
         takers = 0
         for other in range(NUM_HOURS):
             takers += other != pile and heights[other] >= FULL_PILE and tops[other] == UP[top]
         was = min(max(int(node.heights[pile]) - FULL_PILE + 1, 0), 2)  # it had gaps, three cards, more
         place = (phase_of(stock) * NUM_NEEDS + int(needs[top])) * NUM_NEEDS + min(height, NUM_NEEDS - 1)
-        marks[num + 1] = AT.top_stuck + place * 10 + 3 * min(takers, 2) + was
+        features[num + 1] = AT.top_stuck + place * 10 + 3 * min(takers, 2) + was
         num += 2
         for k in range(min(height, FULL_PILE)):
             note_depth(int(node.low[pile, k]), height - k, marking)
@@ -579,16 +579,16 @@ def mark_blockers(node: Node, stock: int, marking: Marking, marks: Int64s, num: 
         if to_come > 0:
             depth = min(int(marking.places[0, NEXT_CARD[hour, to_come]]), STUCK_DEPTHS - 1)
             place = (phase_of(stock) * NUM_NEEDS + to_come) * STUCK_DEPTHS + depth
-            marks[num] = AT.wanted + place * NUM_NEEDS + int(node.to_come[hour])
+            features[num] = AT.wanted + place * NUM_NEEDS + int(node.to_come[hour])
             num += 1
     return num
 
 
 @rule
-def mark_built(node: Node, stock: int, stuck: int, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_built(node: Node, stock: int, stuck: int, marking: Marking, features: Int64s, num: int) -> int:
     """What is stuck with building."""
     built = int(marking.sizes[0])
-    marks[num] = AT.built + built * STOCKS + stock
-    marks[num + 1] = AT.helps + (half_of(stock) * LEFTS + stuck) * LEFTS + built
-    num = mark_where(AT.where_built, stock, marking, marks, num + 2)
-    return mark_suits_left(AT.suit_built, stock, marking, marks, num)
+    features[num] = AT.built + built * STOCKS + stock
+    features[num + 1] = AT.helps + (half_of(stock) * LEFTS + stuck) * LEFTS + built
+    num = mark_where(AT.where_built, stock, marking, features, num + 2)
+    return mark_suits_left(AT.suit_built, stock, marking, features, num)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import FLOAT32, checked
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.sums import Floats, add_rows
 from card_envs.game import Game, Int8s, State, UInt64s, bot_move
-from card_envs.opponents.afterstates import (
+from card_envs.opponents.lines import Lines, last_of
+from card_envs.opponents.networks.afterstates import (
     ENDS_DEAL,
     GOES_ON,
     NO_SIGHT,
@@ -37,13 +38,12 @@ from card_envs.opponents.afterstates import (
     settle,
     settling,
 )
-from card_envs.opponents.lines import Lines, last_of
-from card_envs.opponents.sparse import add_row
+from card_envs.opponents.networks.sparse import add_row
 
 ZERO = np.float32(0)
 
 
-class Mover(NamedTuple):
+class AfterstateNetwork(NamedTuple):
     """The weights of a network with two hidden layers.
 
     Attributes:
@@ -65,7 +65,7 @@ class Mover(NamedTuple):
     ends: Floats
 
 
-class MoverScratch(NamedTuple):
+class AfterstateScratch(NamedTuple):
     """What one thread works with.
 
     Attributes:
@@ -86,16 +86,18 @@ class MoverScratch(NamedTuple):
     active: NDArray[np.int32]
 
 
-def move_scores(game: Game, states: NDArray[Any], mover: Mover, scores: Floats, settled: bool = False) -> None:
+def move_scores(
+    game: Game, states: NDArray[Any], mover: AfterstateNetwork, scores: Floats, lookahead: bool = False
+) -> None:
     """Score the moves [B, A] that `afterstates` shows of checked states; the other entries stay as they are.
 
     Raises ValueError where the network does not fit the game.
     """
     scratch = checked_scratch(game, mover)
-    bind(score_tables, game, PLAYER)(0, len(states), states, mover, settling(game, settled), scratch, scores)
+    specialize(score_tables, game, PLAYER)(0, len(states), states, mover, settling(game, lookahead), scratch, scores)
 
 
-def line_scores(game: Game, states: NDArray[Any], lines: Lines, live: Int8s, mover: Mover) -> Floats:
+def line_scores(game: Game, states: NDArray[Any], lines: Lines, live: Int8s, mover: AfterstateNetwork) -> Floats:
     """[B, C] scores of lines by where they settle; of lines that come to the same, the first alone stays live.
 
     Args:
@@ -110,28 +112,34 @@ def line_scores(game: Game, states: NDArray[Any], lines: Lines, live: Int8s, mov
     """
     scratch = checked_scratch(game, mover)
     scores, reached = np.zeros(live.shape, np.float32), np.zeros(live.shape[1], np.uint64)
-    bind(score_line_tables, game, PLAYER)(
+    specialize(score_line_tables, game, PLAYER)(
         0, len(states), states, lines, mover, settling(game, True), scratch, reached, live, scores
     )
     return scores
 
 
-def checked_scratch(game: Game, mover: Mover) -> MoverScratch:
+def checked_scratch(game: Game, mover: AfterstateNetwork) -> AfterstateScratch:
     """What one thread needs for a network. Raises ValueError where that does not fit the game."""
     rules, scale = game.rules, move_scale(game.rules)
     inner, outer = np.shape(mover.second) if np.ndim(mover.second) == 2 else (1, 1)
     seen, moves = rules.OBS_SIZE + rules.NUM_ACTIONS, len(scale)
     shapes = (seen, inner), (moves, inner), (inner,), (inner, outer), (outer,), (outer,), (2,)
-    for name, weights, shape in zip(Mover._fields, mover, shapes, strict=True):
+    for name, weights, shape in zip(AfterstateNetwork._fields, mover, shapes, strict=True):
         checked(f"network: {name}", weights, shape, FLOAT32, written=False)
     base, one = np.zeros((2, inner), np.float32)
     two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
     room = room_for(rules.NUM_ACTIONS, moves)
-    return MoverScratch(scale, new_scratch(game), room, base, one, two, active)
+    return AfterstateScratch(scale, new_scratch(game), room, base, one, two, active)
 
 
 def score_tables(
-    first: int, last: int, states: NDArray[Any], mover: Mover, how_far: int, scratch: MoverScratch, scores: Floats
+    first: int,
+    last: int,
+    states: NDArray[Any],
+    mover: AfterstateNetwork,
+    how_far: int,
+    scratch: AfterstateScratch,
+    scores: Floats,
 ) -> None:
     """Score the moves at some tables."""
     for i in range(first, last):
@@ -139,7 +147,7 @@ def score_tables(
 
 
 def score_moves(
-    state: State, own: int, mover: Mover, how_far: int, scratch: MoverScratch, scores: Floats
+    state: State, own: int, mover: AfterstateNetwork, how_far: int, scratch: AfterstateScratch, scores: Floats
 ) -> None:  # fmt: skip
     """Score the moves at a table; `own` is that of `greedy`."""
     noted = scratch.noted
@@ -151,8 +159,8 @@ def score_moves(
 
 
 def score_line_tables(
-    first: int, last: int, states: NDArray[Any], lines: Lines, mover: Mover, how_far: int, scratch: MoverScratch,
-    reached: UInt64s, live: Int8s, scores: Floats,
+    first: int, last: int, states: NDArray[Any], lines: Lines, mover: AfterstateNetwork, how_far: int,
+    scratch: AfterstateScratch, reached: UInt64s, live: Int8s, scores: Floats,
 ) -> None:  # fmt: skip
     """Score the lines at some tables; `reached` [C] is scratch."""
     for i in range(first, last):
@@ -160,8 +168,8 @@ def score_line_tables(
 
 
 def score_lines(
-    state: State, lines: Lines, mover: Mover, how_far: int, scratch: MoverScratch, reached: UInt64s, live: Int8s,
-    scores: Floats,
+    state: State, lines: Lines, mover: AfterstateNetwork, how_far: int,
+    scratch: AfterstateScratch, reached: UInt64s, live: Int8s, scores: Floats,
 ) -> None:  # fmt: skip
     """Score the lines at a table."""
     look, entry, value = scratch.look, scratch.noted.entry, scratch.noted.value
@@ -188,7 +196,7 @@ def score_lines(
         scores[c] = score(mover, 0, found, c == 0, scratch)
 
 
-def sum_position(mover: Mover, scratch: MoverScratch) -> None:
+def sum_position(mover: AfterstateNetwork, scratch: AfterstateScratch) -> None:
     """What the position that was looked at gives to the first layer."""
     base, look = scratch.base, scratch.look
     copy_all(mover.first, base)
@@ -201,7 +209,7 @@ def sum_position(mover: Mover, scratch: MoverScratch) -> None:
                 base[h] += weights[h]
 
 
-def score(mover: Mover, start: int, end: int, is_own: bool, scratch: MoverScratch) -> Any:
+def score(mover: AfterstateNetwork, start: int, end: int, is_own: bool, scratch: AfterstateScratch) -> Any:
     """The score of what these entries change, added to what the position gives."""
     one, two, active = scratch.one, scratch.two, scratch.active
     copy_all(scratch.base, one)

@@ -9,18 +9,18 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import INT8, check_game, checked, truth
-from card_envs.files import brief
+from card_envs.engine.buffers import INT8, check_bool, check_game, checked
+from card_envs.files import short_repr
 from card_envs.game import Field, Game, Rules, bounds, total
-from card_envs.opponents.afterstates import Afterstates, move_fields
-from card_envs.opponents.mover import Mover
-from card_envs.opponents.policy import Turn, sample
-from card_envs.opponents.sparse import SparseRows, compress, sum_weights
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork
+from card_envs.opponents.networks.afterstates import Afterstates, move_fields
+from card_envs.opponents.networks.sparse import SparseRows, compress, sum_weights
+from card_envs.opponents.policy import Decisions, sample
 
 Weights = Mapping[str, NDArray[np.floating]]
 Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases
 Inputs: TypeAlias = dict[str, NDArray[Any]]
-Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "settled", "n-tuple", "onnx"]
+Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "lookahead", "n-tuple", "onnx"]
 ILLEGAL = np.float32(-1e9)  # as golden rows hold it; what is played does not count on it
 NEVER = np.float32(-np.inf)
 STEADY = np.errstate(all="ignore")  # tiny shares are zeros, whatever NumPy is set to do about them
@@ -56,37 +56,37 @@ class LogitsPolicy:
     def __init__(self, sampled: bool = True) -> None:
         self.sampled = sampled
 
-    def logits_at(self, turn: Turn) -> NDArray[np.float32]:
+    def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
         """[n, A] scores of the actions; what they are where illegal counts for nothing."""
         raise NotImplementedError
 
-    def scores(self, turn: Turn) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def scores(self, decisions: Decisions) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """[n, A] scores of the actions, below all others where illegal, and [n, 1] the highest.
 
         Raises ValueError where that is no finite number: one score is not, or there is none.
         """
-        scores = np.where(turn.mask != 0, self.logits_at(turn), NEVER)
+        scores = np.where(decisions.mask != 0, self.logits_at(decisions), NEVER)
         highest = scores.max(axis=1, keepdims=True)
         if not np.isfinite(highest).all():
             raise ValueError(f"{type(self).__name__}: expected finite scores of legal moves")
         return scores, highest
 
     @STEADY
-    def probabilities(self, turn: Turn) -> NDArray[np.float32]:
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         """See `Policy.probabilities`."""
-        return self._shares(turn)
+        return self._shares(decisions)
 
-    def _shares(self, turn: Turn) -> NDArray[np.float32]:
-        scores, highest = self.scores(turn)
+    def _shares(self, decisions: Decisions) -> NDArray[np.float32]:
+        scores, highest = self.scores(decisions)
         weights = np.exp(scores - highest)
         return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
 
     @STEADY
-    def act(self, turn: Turn, rng: np.random.Generator) -> NDArray[np.int64]:
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """See `Policy.act`."""
         if self.sampled:
-            return sample(self._shares(turn), rng)
-        return self.scores(turn)[0].argmax(axis=1)
+            return sample(self._shares(decisions), rng)
+        return self.scores(decisions)[0].argmax(axis=1)
 
 
 class TrainedPolicy(LogitsPolicy):
@@ -102,7 +102,7 @@ class TrainedPolicy(LogitsPolicy):
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         check_game(game)
-        super().__init__(truth(sampled, "sampled"))
+        super().__init__(check_bool(sampled, "sampled"))
         check_weights(weights, self.shapes(game, hidden_sizes(weights)))
         self.game = game
         self.weights = weights
@@ -122,18 +122,18 @@ class TrainedPolicy(LogitsPolicy):
         """The different entries that show moves; 0 if it does not read them."""
         return 0
 
-    def inputs(self, turn: Turn) -> Inputs:
+    def inputs(self, decisions: Decisions) -> Inputs:
         """What it reads of decisions, by name, as golden rows are stored."""
         if not self.reads_moves:
-            return {"obs": turn.obs, "mask": turn.mask}
-        turn = turn.anew()  # what was written into it must not meet what its moves change
-        after = self.afterstates(turn)
+            return {"obs": decisions.obs, "mask": decisions.mask}
+        decisions = decisions.copy()  # what was written into it must not meet what its moves change
+        after = self.afterstates(decisions)
         moves = {"first": after.first, "action": after.action, **after.rows._asdict()}
-        return {"obs": turn.obs, "mask": turn.mask, **moves}
+        return {"obs": decisions.obs, "mask": decisions.mask, **moves}
 
-    def afterstates(self, turn: Turn) -> Afterstates:
+    def afterstates(self, decisions: Decisions) -> Afterstates:
         """What the moves change, where it reads that."""
-        return turn.afterstates()
+        return decisions.afterstates()
 
     def check_inputs(self, inputs: Inputs) -> None:
         """Raises ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
@@ -143,8 +143,8 @@ class TrainedPolicy(LogitsPolicy):
         """[n, A] scores of the actions, -1e9 where illegal."""
         raise NotImplementedError
 
-    def logits_at(self, turn: Turn) -> NDArray[np.float32]:
-        return self.logits(self.inputs(turn))
+    def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
+        return self.logits(self.inputs(decisions))
 
 
 class NetworkPolicy(TrainedPolicy):
@@ -184,7 +184,7 @@ class AfterstatePolicy(TrainedPolicy):
     """
 
     architecture: ClassVar[Architecture] = "afterstates"
-    settled: ClassVar[bool] = False
+    lookahead: ClassVar[bool] = False
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         """Take weights named and shaped as in `shapes`, in float16 or float32.
@@ -204,18 +204,18 @@ class AfterstatePolicy(TrainedPolicy):
         self._own = float(weights["own"][0])
         self.mover = self._compiled() if len(self._rest) == 2 else None
 
-    def _compiled(self) -> Mover:
+    def _compiled(self) -> AfterstateNetwork:
         """The network as compiled code reads it."""
         (second, second_bias), (last, last_bias) = self._rest
         ends = np.array([last_bias[0], self._own])
         arrays = self._first * self._scale[:, None], self._moves, self._bias, second, second_bias, last[:, 0], ends
-        return Mover(*(np.ascontiguousarray(array, np.float32) for array in arrays))
+        return AfterstateNetwork(*(np.ascontiguousarray(array, np.float32) for array in arrays))
 
-    def logits_at(self, turn: Turn) -> NDArray[np.float32]:
-        if self.mover is None or turn.game != self.game:
-            return super().logits_at(turn)
-        logits = np.full((len(turn), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
-        turn.move_scores(self.mover, logits, self.settled)
+    def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
+        if self.mover is None or decisions.game != self.game:
+            return super().logits_at(decisions)
+        logits = np.full((len(decisions), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
+        decisions.move_scores(self.mover, logits, self.lookahead)
         return logits
 
     @staticmethod
@@ -227,8 +227,8 @@ class AfterstatePolicy(TrainedPolicy):
     def num_entries(self) -> int:
         return total(move_fields(self.game.rules))
 
-    def afterstates(self, turn: Turn) -> Afterstates:
-        return turn.afterstates(self.settled)
+    def afterstates(self, decisions: Decisions) -> Afterstates:
+        return decisions.afterstates(self.lookahead)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         seen = np.concatenate([inputs["obs"], inputs["mask"]], axis=1)
@@ -243,19 +243,19 @@ class AfterstatePolicy(TrainedPolicy):
         return logits
 
 
-class SettledPolicy(AfterstatePolicy):
+class LookaheadPolicy(AfterstatePolicy):
     """The same from what `greedy` would make of each move in a few drawn worlds.
 
     Of moves that come to the same before a hidden card shows, it plays the one that stands for all. For games of many
     moves a turn, whose order seldom matters.
     """
 
-    architecture = "settled"
-    settled = True
+    architecture = "lookahead"
+    lookahead = True
 
 
 ARCHITECTURES: dict[Architecture, type[TrainedPolicy]] = {
-    kind.architecture: kind for kind in (NetworkPolicy, AfterstatePolicy, SettledPolicy)
+    kind.architecture: kind for kind in (NetworkPolicy, AfterstatePolicy, LookaheadPolicy)
 }
 
 
@@ -308,7 +308,7 @@ def layers_of(weights: Weights) -> Layers:
 def hidden_sizes(weights: Weights) -> list[int]:
     """The sizes of the hidden layers of stored weights. Raises ValueError where they are no arrays by name."""
     if not isinstance(weights, Mapping) or not all(isinstance(tensor, np.ndarray) for tensor in weights.values()):
-        raise ValueError(f"weights: expected arrays by name, got {brief(weights)}")
+        raise ValueError(f"weights: expected arrays by name, got {short_repr(weights)}")
     layers = sum(str(name).endswith(".bias") for name in weights)
     return [np.size(weights.get(f"layer{i}.bias", ())) for i in range(layers - 1)]
 

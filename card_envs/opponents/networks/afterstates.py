@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind, bind_bot
+from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.engine.dealing import draw_world
 from card_envs.engine.kernels import bot_actions
 from card_envs.engine.sets import lowest
@@ -41,7 +41,7 @@ from card_envs.game import (
     reveals,
 )
 from card_envs.opponents.lines import NO_MOVE, Line, sight
-from card_envs.opponents.sparse import BYTE, SparseRows
+from card_envs.opponents.networks.sparse import BYTE, SparseRows
 
 PLAYER = "greedy"  # whose choice is shown
 NUM_WORLDS = 6  # for moves that show a hidden card
@@ -329,9 +329,9 @@ def settle(state: State, line: Line, how_far: int, size: int, scratch: Scratch) 
     if reveals(scratch.worlds[1], last):
         return NO_SIGHT, GOES_ON
     follow(scratch.worlds[1], last, seat, how_far, 0, 1 + MOST_SETTLING)
-    settled = scratch.worlds[1]
-    observe(settled, seat, scratch.after[:size])
-    return sight(scratch.after), ENDS_DEAL if settled.needs_deal else GOES_ON if settled.seat == seat else 0
+    lookahead = scratch.worlds[1]
+    observe(lookahead, seat, scratch.after[:size])
+    return sight(scratch.after), ENDS_DEAL if lookahead.needs_deal else GOES_ON if lookahead.seat == seat else 0
 
 
 def enter_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
@@ -453,7 +453,7 @@ def note_flags(
 
 
 def afterstates(
-    game: Game, states: NDArray[Any], tables: Int64s, own: Int64s | None = None, settled: bool = False
+    game: Game, states: NDArray[Any], tables: Int64s, own: Int64s | None = None, lookahead: bool = False
 ) -> Afterstates:
     """What the legal moves at some tables change.
 
@@ -462,18 +462,18 @@ def afterstates(
         states: [B] checked states with a decision due.
         tables: [n] which of them.
         own: [B] what `greedy` plays there, where that is known.
-        settled: show moves by where `greedy` would lead from them.
+        lookahead: show moves by where `greedy` would lead from them.
     """
-    rules, how_far = game.rules, settling(game, settled)
+    rules, how_far = game.rules, settling(game, lookahead)
     if own is None:
         own = np.zeros(len(states), np.int64)
-        bind_bot(bot_actions, game, PLAYER)(0, len(states), states, own)
-    loop = bind(note_moves, game, PLAYER)
+        specialize_bot(bot_actions, game, PLAYER)(0, len(states), states, own)
+    loop = specialize(note_moves, game, PLAYER)
     scale, scratch = move_scale(rules), new_scratch(game)
     parts = []
     for start in range(0, len(tables), PART):
         end = min(start + PART, len(tables))
-        room = bind(count_moves, game)(start, end, states, tables, scratch.legal_now)
+        room = specialize(count_moves, game)(start, end, states, tables, scratch.legal_now)
         firsts, noted = np.zeros(end - start + 1, np.int64), room_for(room, len(scale))
         loop(start, end, states, tables, own, how_far, scale, scratch, firsts, noted)
         moves = firsts[-1]
@@ -483,9 +483,9 @@ def afterstates(
     return joined(parts)
 
 
-def settling(game: Game, settled: bool) -> int:
+def settling(game: Game, lookahead: bool) -> int:
     """How far the moves of a game are followed."""
-    if not settled:
+    if not lookahead:
         return AS_PLAYED
     return SETTLED_BY_ALL if game.all_see_alike else SETTLED_BY_SEAT
 

@@ -6,7 +6,7 @@ A model reads named inputs and gives `probabilities` [n, A] float32:
 - `action_mask` [n, A] float32: 1 where legal;
 - for models that score moves by what they change, the R legal moves of all n decisions: `moves` [R, M] float32, the
   entries of `move_fields`, unscaled; `decision` [R] and `action` [R] int64: which decision and action each belongs to;
-  for those that read where moves settle, `settled_moves` [R, M] instead, of the moves that are told apart.
+  for those that read where moves settle, `lookahead_moves` [R, M] instead, of the moves that are told apart.
 
 A model from elsewhere may give `logits` [n, A] instead; illegal actions are then masked here.
 """
@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.files import brief, read_file, user_path
+from card_envs.files import read_file, short_repr, user_path
 from card_envs.game import Game, Rules, total
-from card_envs.opponents.afterstates import WORLDS_AHEAD, Afterstates, move_fields, move_scale
-from card_envs.opponents.graphs import check_cost, read_model
-from card_envs.opponents.network import (
+from card_envs.opponents.networks.afterstates import WORLDS_AHEAD, Afterstates, move_fields, move_scale
+from card_envs.opponents.networks.graphs import check_cost, read_model
+from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
     AfterstatePolicy,
@@ -40,8 +40,8 @@ from card_envs.opponents.network import (
     input_scale,
     layers_of,
 )
-from card_envs.opponents.policy import Turn
-from card_envs.opponents.torch_policy import device_of
+from card_envs.opponents.networks.torch_policy import device_of
+from card_envs.opponents.policy import Decisions
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +50,7 @@ OPSET, IR_VERSION = 18, 9  # what programs of the last years read
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
 FLOATS, WHOLE = "tensor(float)", "tensor(int64)"
 MOST_ROWS = 64  # decisions that a model is given at once: what it costs is bounded for these
-MOVES = ("moves", "settled_moves")
+MOVES = ("moves", "lookahead_moves")
 SETTLED = 1
 
 
@@ -97,8 +97,8 @@ class OnnxPolicy(TrainedPolicy):
     def num_entries(self) -> int:
         return total(move_fields(self.game.rules)) if any(name in self._reads for name in MOVES) else 0
 
-    def afterstates(self, turn: Turn) -> Afterstates:
-        return turn.afterstates(MOVES[SETTLED] in self._reads)
+    def afterstates(self, decisions: Decisions) -> Afterstates:
+        return decisions.afterstates(MOVES[SETTLED] in self._reads)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         """See `TrainedPolicy.logits`. Raises ValueError where the model fails or gives no numbers."""
@@ -266,7 +266,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     x = graph.node("MatMul", seen, graph.constant(first * input_scale(input_fields(rules))[:, None]))
     x = graph.node("Add", x, graph.constant(bias))
     if isinstance(policy, AfterstatePolicy):
-        shown = MOVES[policy.settled]
+        shown = MOVES[policy.lookahead]
         names += [shown, "decision", "action"]
         weight = policy.weights["move.weight"].astype(np.float32).T * move_scale(rules)[:, None]
         change = graph.node("MatMul", shown, graph.constant(weight))
@@ -336,7 +336,9 @@ def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
             assert program is not None
             model = program.model_proto.SerializeToString()
     except Exception as error:  # torch's own words for what it can't translate
-        raise ValueError(f"{type(module).__name__} can't be written as an ONNX model: {brief(str(error))}") from None
+        raise ValueError(
+            f"{type(module).__name__} can't be written as an ONNX model: {short_repr(str(error))}"
+        ) from None
     finally:
         module.train(was_training)
     return bytes(model)

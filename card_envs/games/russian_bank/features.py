@@ -13,7 +13,7 @@ import numpy as np
 
 from card_envs.engine.jit import rule
 from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest
-from card_envs.game import Cards, Count, Int64s, State, UInt64s, offsets, total
+from card_envs.game import Cards, Int64s, Stat, State, UInt64s, offsets, total
 from card_envs.games.russian_bank.rules import ALL_CARDS, KEYS, NO_CARD, NO_KEY, NUM_HOUSES, next_to, penalty_points
 
 # What comes next, to whoever the position is worth something: every weight has a place for each.
@@ -28,31 +28,31 @@ NOTHING, TO_FOUNDATION, TO_OPPONENT, TO_HOUSE, NOWHERE = range(5)  # where a car
 PLACES = 5
 NUM_PLACES_OF_NEXT = 256
 TABLES = (
-    Count("kind", meaning="what comes next"),
-    Count("reserves", MANY_CARDS**2, "cards of both reserves"),
-    Count("points", FEW_POINTS**2, "thirds of both players' penalty points"),
-    Count("hands", 4 * 10 * 10, "which hands are the dealt ones, quarters of their cards"),
-    Count("player", 2 * FEW_CARDS**2, "thirds of a player's hand and waste, cards of the reserve"),
-    Count("top", 2 * 9 * FEW_CARDS * (PLACES + 1), "empty houses, cards of a reserve, where its top could go"),
-    Count("top_rank", 2 * RANKS * RANKS * 3 * 2 * 4, "a reserve top: rank, cards missing below, houses for it, size"),
-    Count("top_house", 2 * 6 * RANKS * 3, "a reserve top: how deep the next house for it lies, rank, empty houses"),
-    Count("loads", 4 * RANKS * 3 * 4 * 2, "a reserve or waste: rank of its top, what could be loaded on it"),
-    Count("chains", 4 * 9 * 16, "a reserve or waste: how long the runs are that could be loaded on it"),
-    Count("coming", 2 * 6**3, "a player's cards to come: how many go to foundations, to houses, to the opponent"),
-    Count("playable", 2 * TENTHS * FEW_CARDS, "tenths of these cards that go anywhere, cards of the reserve"),
-    Count("chance", 2 * TENTHS * 11 * 4, "these tenths, how many cards come, empty houses"),
-    Count("next", 2 * PLACES**3, "where a player's next three known cards could go"),
-    Count("home", 2 * RANKS * 2, "a player's card to come: cards missing below, whether a house takes it"),
-    Count("queue", 2 * DEPTHS * PLACES * RANKS, "a known card to come: when, where it could go, cards missing below"),
-    Count("house", 52 * SIZES, "a house: top card, size"),
-    Count("run", RANKS * RANKS * 2, "a house: ranks of both ends, whether it could move as a whole"),
-    Count("distance", RANKS * SIZES, "a house: cards missing below its top, size"),
-    Count("houses", 9**3, "empty houses, houses that could move as a whole, houses of one card"),
-    Count("suit", RANKS**2, "both foundations of a suit"),
-    Count("wanted", 13 * NUM_PLACES_OF_NEXT, "a foundation: the next rank, where its copies may lie"),
-    Count("all_home", MANY_CARDS * 2 * 2, "cards that go home if all in houses could: how many, which reserve tops"),
+    Stat("kind", meaning="what comes next"),
+    Stat("reserves", MANY_CARDS**2, "cards of both reserves"),
+    Stat("points", FEW_POINTS**2, "thirds of both players' penalty points"),
+    Stat("hands", 4 * 10 * 10, "which hands are the dealt ones, quarters of their cards"),
+    Stat("player", 2 * FEW_CARDS**2, "thirds of a player's hand and waste, cards of the reserve"),
+    Stat("top", 2 * 9 * FEW_CARDS * (PLACES + 1), "empty houses, cards of a reserve, where its top could go"),
+    Stat("top_rank", 2 * RANKS * RANKS * 3 * 2 * 4, "a reserve top: rank, cards missing below, houses for it, size"),
+    Stat("top_house", 2 * 6 * RANKS * 3, "a reserve top: how deep the next house for it lies, rank, empty houses"),
+    Stat("loads", 4 * RANKS * 3 * 4 * 2, "a reserve or waste: rank of its top, what could be loaded on it"),
+    Stat("chains", 4 * 9 * 16, "a reserve or waste: how long the runs are that could be loaded on it"),
+    Stat("coming", 2 * 6**3, "a player's cards to come: how many go to foundations, to houses, to the opponent"),
+    Stat("playable", 2 * TENTHS * FEW_CARDS, "tenths of these cards that go anywhere, cards of the reserve"),
+    Stat("chance", 2 * TENTHS * 11 * 4, "these tenths, how many cards come, empty houses"),
+    Stat("next", 2 * PLACES**3, "where a player's next three known cards could go"),
+    Stat("home", 2 * RANKS * 2, "a player's card to come: cards missing below, whether a house takes it"),
+    Stat("queue", 2 * DEPTHS * PLACES * RANKS, "a known card to come: when, where it could go, cards missing below"),
+    Stat("house", 52 * SIZES, "a house: top card, size"),
+    Stat("run", RANKS * RANKS * 2, "a house: ranks of both ends, whether it could move as a whole"),
+    Stat("distance", RANKS * SIZES, "a house: cards missing below its top, size"),
+    Stat("houses", 9**3, "empty houses, houses that could move as a whole, houses of one card"),
+    Stat("suit", RANKS**2, "both foundations of a suit"),
+    Stat("wanted", 13 * NUM_PLACES_OF_NEXT, "a foundation: the next rank, where its copies may lie"),
+    Stat("all_home", MANY_CARDS * 2 * 2, "cards that go home if all in houses could: how many, which reserve tops"),
 )
-MARKS = (Count("point", meaning="of the result: 1"), *(Count(t.name, NUM_KINDS * t.size, t.meaning) for t in TABLES))
+MARKS = (Stat("point", meaning="of the result: 1"), *(Stat(t.name, NUM_KINDS * t.size, t.meaning) for t in TABLES))
 AT, NUM_WEIGHTS = offsets(MARKS), total(MARKS)
 MAX_MARKS = 384
 
@@ -83,8 +83,8 @@ def new_marking() -> Marking:
 
 
 @rule
-def mark(state: State, seat: int, kind: int, marking: Marking, marks: Int64s) -> int:
-    """Write which weights count for a position into `marks` [MAX_MARKS] and return how many do."""
+def active_features(state: State, seat: int, kind: int, marking: Marking, features: Int64s) -> int:
+    """Write which weights count for a position into `features` [MAX_MARKS] and return how many do."""
     note_players(state, seat, kind, marking)
     tops = in_houses = EMPTY
     for house in range(NUM_HOUSES):
@@ -92,13 +92,13 @@ def mark(state: State, seat: int, kind: int, marking: Marking, marks: Int64s) ->
         in_houses |= state.houses[house]
     empty = count(np.uint64(state.landing[NO_KEY]))
     taken = taken_by_houses(state)
-    num = mark_counts(state, seat, kind, marking, marks)
+    num = mark_counts(state, seat, kind, marking, features)
     for k in range(2):
-        num = mark_top(state, k, kind, empty, taken, marking, marks, num)
-        num = mark_loads(k, kind, tops, in_houses, marking, marks, num)
-        num = mark_coming(state, seat, k, kind, empty, taken, marking, marks, num)
-    num = mark_houses(state, kind, empty, marks, num)
-    return mark_foundations(state, kind, in_houses, marking, marks, num)
+        num = mark_top(state, k, kind, empty, taken, marking, features, num)
+        num = mark_loads(k, kind, tops, in_houses, marking, features, num)
+        num = mark_coming(state, seat, k, kind, empty, taken, marking, features, num)
+    num = mark_houses(state, kind, empty, features, num)
+    return mark_foundations(state, kind, in_houses, marking, features, num)
 
 
 @rule
@@ -169,28 +169,28 @@ def place_for(card: int, wanted: Cards, loads: Cards, taken: Cards) -> int:
 
 
 @rule
-def put(at: int, index: int, kind: int, marks: Int64s, num: int) -> int:
+def put(at: int, index: int, kind: int, features: Int64s, num: int) -> int:
     """Enter a mark after so many others; returns how many there are then."""
-    marks[num] = at + NUM_KINDS * index + kind
+    features[num] = at + NUM_KINDS * index + kind
     return num + 1
 
 
 @rule
-def mark_counts(state: State, seat: int, kind: int, marking: Marking, marks: Int64s) -> int:
-    num = put(AT.kind, 0, kind, marks, 0)
+def mark_counts(state: State, seat: int, kind: int, marking: Marking, features: Int64s) -> int:
+    num = put(AT.kind, 0, kind, features, 0)
     most = MANY_CARDS - 1
     reserves = min(marking.sizes[0, 0], most) * MANY_CARDS + min(marking.sizes[1, 0], most)
-    num = put(AT.reserves, reserves, kind, marks, num)
+    num = put(AT.reserves, reserves, kind, features, num)
     most = FEW_POINTS - 1
     thirds = min(penalty_points(state, seat) // 3, most)
     thirds = thirds * FEW_POINTS + min(penalty_points(state, 1 - int(seat)) // 3, most)
-    num = put(AT.points, thirds, kind, marks, num)
+    num = put(AT.points, thirds, kind, features, num)
     hands = 0
     for k in range(2):
         hands = 2 * hands + (1 if state.first_pass[int(seat) ^ k] else 0)
     for k in range(2):
         hands = 10 * hands + min(int(state.hand_sizes[int(seat) ^ k]) // 4, 9)
-    return put(AT.hands, hands, kind, marks, num)
+    return put(AT.hands, hands, kind, features, num)
 
 
 # Reserves and wastes
@@ -198,13 +198,13 @@ def mark_counts(state: State, seat: int, kind: int, marking: Marking, marks: Int
 
 @rule
 def mark_top(
-    state: State, k: int, kind: int, empty: int, taken: Cards, marking: Marking, marks: Int64s, num: int
+    state: State, k: int, kind: int, empty: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
     """A player's reserve."""
     top = int(marking.tops[k, 0])
     size, others = int(marking.sizes[k, 0]), int(marking.sizes[k, 1])
     few = min(size, FEW_CARDS - 1)
-    num = put(AT.player, (k * FEW_CARDS + min(others // 3, FEW_CARDS - 1)) * FEW_CARDS + few, kind, marks, num)
+    num = put(AT.player, (k * FEW_CARDS + min(others // 3, FEW_CARDS - 1)) * FEW_CARDS + few, kind, features, num)
     if top == NO_CARD:
         place = NOTHING if size == 0 else PLACES
         rank, distance, houses, depth = RANKS - 1, 0, 0, 0
@@ -213,10 +213,10 @@ def mark_top(
         rank, distance = top >> 2, missing_below(state, top)
         houses = min(count(np.uint64(state.landing[int(KEYS[top]) + 1])), 2)
         depth = depth_of_key(state, int(KEYS[top]) + 1)
-    num = put(AT.top, ((k * 9 + empty) * FEW_CARDS + few) * (PLACES + 1) + place, kind, marks, num)
+    num = put(AT.top, ((k * 9 + empty) * FEW_CARDS + few) * (PLACES + 1) + place, kind, features, num)
     index = (((k * RANKS + rank) * RANKS + distance) * 3 + houses) * 2 + min(empty, 1)
-    num = put(AT.top_rank, index * 4 + min(max(size - 1, 0) // 4, 3), kind, marks, num)
-    return put(AT.top_house, ((k * 6 + depth) * RANKS + rank) * 3 + min(empty, 2), kind, marks, num)
+    num = put(AT.top_rank, index * 4 + min(max(size - 1, 0) // 4, 3), kind, features, num)
+    return put(AT.top_house, ((k * 6 + depth) * RANKS + rank) * 3 + min(empty, 2), kind, features, num)
 
 
 @rule
@@ -235,21 +235,21 @@ def depth_of_key(state: State, key: int) -> int:
 
 
 @rule
-def mark_loads(k: int, kind: int, tops: Cards, in_houses: Cards, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_loads(k: int, kind: int, tops: Cards, in_houses: Cards, marking: Marking, features: Int64s, num: int) -> int:
     """What the other player could load on a player's reserve and waste."""
     for pile in range(2):
         card = int(marking.tops[k, pile])
         which = 2 * k + pile
         if card == NO_CARD:
-            num = put(AT.loads, (which * RANKS + RANKS - 1) * 24, kind, marks, num)
+            num = put(AT.loads, (which * RANKS + RANKS - 1) * 24, kind, features, num)
             continue
         next_cards = next_to(card)
         index = (which * RANKS + (card >> 2)) * 3 + min(count(next_cards & tops), 2)
         from_reserve = 1 if next_cards & bit(marking.tops[1 - k, 0]) else 0
-        num = put(AT.loads, (index * 4 + count(next_cards & in_houses)) * 2 + from_reserve, kind, marks, num)
+        num = put(AT.loads, (index * 4 + count(next_cards & in_houses)) * 2 + from_reserve, kind, features, num)
         now = min(run_from(card, 4, tops), 2) * 3 + min(run_from(card, -4, tops), 2)
         later = run_from(card, 4, in_houses) * 4 + run_from(card, -4, in_houses)
-        num = put(AT.chains, (which * 9 + now) * 16 + later, kind, marks, num)
+        num = put(AT.chains, (which * 9 + now) * 16 + later, kind, features, num)
     return num
 
 
@@ -269,7 +269,7 @@ def run_from(card: int, step: int, cards: Cards) -> int:
 
 @rule
 def mark_coming(
-    state: State, seat: int, k: int, kind: int, empty: int, taken: Cards, marking: Marking, marks: Int64s, num: int
+    state: State, seat: int, k: int, kind: int, empty: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
     """A player's hand and waste, and what lies face down."""
     player = int(seat) ^ k
@@ -280,23 +280,23 @@ def mark_coming(
     if number > 0:
         index = k * 6 + min(10 * count(coming & wanted) // number, 5)
         index = index * 6 + min(8 * count(coming & taken) // number, 5)
-        num = put(AT.coming, index * 6 + min(10 * count(coming & loads) // number, 5), kind, marks, num)
+        num = put(AT.coming, index * 6 + min(10 * count(coming & loads) // number, 5), kind, features, num)
         tenths = k * TENTHS + 10 * count(coming & (wanted | taken | loads)) // number
         reserve = min(int(marking.sizes[k, 0]), FEW_CARDS - 1)
-        num = put(AT.playable, tenths * FEW_CARDS + reserve, kind, marks, num)
-        num = put(AT.chance, (tenths * 11 + min(number // 4, 10)) * 4 + min(empty, 3), kind, marks, num)
+        num = put(AT.playable, tenths * FEW_CARDS + reserve, kind, features, num)
+        num = put(AT.chance, (tenths * 11 + min(number // 4, 10)) * 4 + min(empty, 3), kind, features, num)
     cards = marking.unseen[k] | marking.known[k]
     while cards:
         card = lowest(cards)
         cards &= cards - ONE
         index = (k * RANKS + missing_below(state, card)) * 2 + (1 if taken & bit(card) else 0)
-        num = put(AT.home, index, kind, marks, num)
-    return mark_queue(state, player, k, kind, taken, marking, marks, num)
+        num = put(AT.home, index, kind, features, num)
+    return mark_queue(state, player, k, kind, taken, marking, features, num)
 
 
 @rule
 def mark_queue(
-    state: State, player: int, k: int, kind: int, taken: Cards, marking: Marking, marks: Int64s, num: int
+    state: State, player: int, k: int, kind: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
     """The cards that a player is known to turn, the next one first; a waste has no place before its turn is known."""
     in_order = not state.first_pass[player]
@@ -310,9 +310,9 @@ def mark_queue(
             pattern += place * PLACES ** (2 - i)
         when = min(i, DEPTHS - 1) if in_order else DEPTHS - 1
         index = (k * DEPTHS + when) * PLACES + place
-        num = put(AT.queue, index * RANKS + missing_below(state, card), kind, marks, num)
+        num = put(AT.queue, index * RANKS + missing_below(state, card), kind, features, num)
     if in_hand > 0:
-        num = put(AT.next, k * PLACES**3 + pattern, kind, marks, num)
+        num = put(AT.next, k * PLACES**3 + pattern, kind, features, num)
     return num
 
 
@@ -320,7 +320,7 @@ def mark_queue(
 
 
 @rule
-def mark_houses(state: State, kind: int, empty: int, marks: Int64s, num: int) -> int:
+def mark_houses(state: State, kind: int, empty: int, features: Int64s, num: int) -> int:
     movable = single = 0
     for house in range(NUM_HOUSES):
         run = state.houses[house]
@@ -331,31 +331,31 @@ def mark_houses(state: State, kind: int, empty: int, marks: Int64s, num: int) ->
         moves = 1 if int(state.landing[int(KEYS[end]) + 1]) & ~(1 << house) else 0
         movable += moves
         single += 1 if size == 1 else 0
-        num = put(AT.house, top * SIZES + size, kind, marks, num)
-        num = put(AT.run, ((end >> 2) * RANKS + (top >> 2)) * 2 + moves, kind, marks, num)
-        num = put(AT.distance, missing_below(state, top) * SIZES + size, kind, marks, num)
-    return put(AT.houses, (empty * 9 + movable) * 9 + single, kind, marks, num)
+        num = put(AT.house, top * SIZES + size, kind, features, num)
+        num = put(AT.run, ((end >> 2) * RANKS + (top >> 2)) * 2 + moves, kind, features, num)
+        num = put(AT.distance, missing_below(state, top) * SIZES + size, kind, features, num)
+    return put(AT.houses, (empty * 9 + movable) * 9 + single, kind, features, num)
 
 
 @rule
-def mark_foundations(state: State, kind: int, in_houses: Cards, marking: Marking, marks: Int64s, num: int) -> int:
+def mark_foundations(state: State, kind: int, in_houses: Cards, marking: Marking, features: Int64s, num: int) -> int:
     mine, theirs = int(marking.tops[0, 0]), int(marking.tops[1, 0])
     at_hand = in_houses | bit(mine) & ALL_CARDS
     home = mine_too = theirs_too = 0
     for suit in range(4):
         high, low = int(state.foundations[2 * suit]), int(state.foundations[2 * suit + 1])
-        num = put(AT.suit, high * RANKS + low, kind, marks, num)
+        num = put(AT.suit, high * RANKS + low, kind, features, num)
         for pile in range(2):
             rank = high if pile == 0 else low
             if rank < 13 and (pile == 0 or low != high):
                 places = places_of(state, 4 * rank + suit, in_houses, marking)
-                num = put(AT.wanted, rank * NUM_PLACES_OF_NEXT + places, kind, marks, num)
+                num = put(AT.wanted, rank * NUM_PLACES_OF_NEXT + places, kind, features, num)
             while rank < 13 and at_hand & bit(4 * rank + suit):
                 home += 1
                 mine_too |= 1 if 4 * rank + suit == mine else 0
                 rank += 1
             theirs_too |= 1 if rank < 13 and 4 * rank + suit == theirs else 0
-    return put(AT.all_home, (min(home, MANY_CARDS - 1) * 2 + mine_too) * 2 + theirs_too, kind, marks, num)
+    return put(AT.all_home, (min(home, MANY_CARDS - 1) * 2 + mine_too) * 2 + theirs_too, kind, features, num)
 
 
 @rule

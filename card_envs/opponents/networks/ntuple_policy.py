@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import for_loops
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents.afterstates import PLAYER, Afterstates
 from card_envs.opponents.lines import LONGEST, Lines
-from card_envs.opponents.network import ILLEGAL, Architecture, Inputs, TrainedPolicy, Weights, afterstates_in
-from card_envs.opponents.ntuples import find_best_lines, note_best, note_marks, planner_of, planning_scratch
-from card_envs.opponents.policy import Turn
+from card_envs.opponents.networks.afterstates import PLAYER, Afterstates
+from card_envs.opponents.networks.ntuples import find_best_lines, note_best, note_marks, planner_of, planning_scratch
+from card_envs.opponents.networks.policies import ILLEGAL, Architecture, Inputs, TrainedPolicy, Weights, afterstates_in
+from card_envs.opponents.networks.sparse import SparseRows
+from card_envs.opponents.policy import Decisions
 from card_envs.opponents.remembered import Remembered
-from card_envs.opponents.sparse import SparseRows
 
 
 class NTuplePolicy(TrainedPolicy):
@@ -42,15 +42,15 @@ class NTuplePolicy(TrainedPolicy):
     def num_entries(self) -> int:
         return len(self.table)
 
-    def act(self, turn: Turn, rng: np.random.Generator) -> Int64s:
-        return super().act(turn, rng) if self.sampled else self.remembered.act(turn, self._plan)
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
+        return super().act(decisions, rng) if self.sampled else self.remembered.act(decisions, self._plan)
 
     def reset(self) -> None:
         """Forget plans; see `Policy`."""
         self.remembered.clear()
 
-    def _plan(self, turn: Turn) -> Int64s:
-        states = turn.worlds(np.random.default_rng(0), 1)[:, 0].copy()
+    def _plan(self, decisions: Decisions) -> Int64s:
+        states = decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
         lines = self.best_lines(states, 1)[0][:, 0]
         self.remembered.note(states, lines)
         return lines[:, 0].astype(np.int64)
@@ -63,7 +63,7 @@ class NTuplePolicy(TrainedPolicy):
         """
         lines, live = np.empty((len(states), most, LONGEST), np.int16), np.zeros((len(states), most), np.int8)
         scratch, values = self._scratch()
-        bind(find_best_lines, self.game, PLAYER)(0, len(states), states, self.table, scratch, values, lines, live)
+        specialize(find_best_lines, self.game, PLAYER)(0, len(states), states, self.table, scratch, values, lines, live)
         return lines, live
 
     def _scratch(self) -> tuple[Any, NDArray[np.float64]]:
@@ -71,17 +71,17 @@ class NTuplePolicy(TrainedPolicy):
         most = planner_of(self.game).MOST_REACHED
         return planning_scratch(self.game, most), np.zeros(most)
 
-    def afterstates(self, turn: Turn) -> Afterstates:
+    def afterstates(self, decisions: Decisions) -> Afterstates:
         """By move, of the best position that it leads to, what counts there."""
-        game, states = self.game, turn.worlds(np.random.default_rng(0), 1)[:, 0].copy()
+        game, states = self.game, decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
         (scratch, values), line = self._scratch(), np.zeros(LONGEST, np.int16)
-        best, entry, value = np.zeros(game.rules.NUM_ACTIONS, np.int64), np.zeros_like(scratch.marks), np.zeros(1)
+        best, entry, value = np.zeros(game.rules.NUM_ACTIONS, np.int64), np.zeros_like(scratch.features), np.zeros(1)
         first, action = [0], []
         entries, numbers = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
         for i in range(len(states)):
-            bind(note_best, game, PLAYER)(i, i + 1, states, self.table, scratch, values, line, best)
+            specialize(note_best, game, PLAYER)(i, i + 1, states, self.table, scratch, values, line, best)
             for move in np.flatnonzero(best >= 0).tolist():
-                found = bind(note_marks, game)(int(best[move]), scratch, entry, value)
+                found = specialize(note_marks, game)(int(best[move]), scratch, entry, value)
                 action.append(move)
                 entries.append(entry[:found].astype(np.int32))
                 numbers.append(np.full(found, value[0], np.float32))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import bind
+from card_envs.engine.compile import specialize
 from card_envs.engine.sets import lowest
 from card_envs.engine.sums import Floats, add_rows
 from card_envs.game import Int8s, Int64s
@@ -99,14 +99,14 @@ def compress(obs: Int8s, rows: Int64s, scale: Floats) -> SparseRows:
         scale: [D] float32.
     """
     check_rows(rows, len(obs))
-    return SparseRows(*bind(_compress)(obs, rows, scale))
+    return SparseRows(*specialize(_compress)(obs, rows, scale))
 
 
 def sum_weights(sparse: SparseRows, rows: Int64s, weight: Floats, bias: Floats) -> Floats:
     """[n, H] some of the rows, times `weight` [D, H], plus `bias` [H]. The entries must be columns that there are."""
     check_rows(rows, len(sparse.starts) - 1)
     out = np.empty((len(rows), weight.shape[1]), np.float32)
-    bind(_sum_weights)(*sparse, rows, weight, bias, out)
+    specialize(_sum_weights)(*sparse, rows, weight, bias, out)
     return out
 
 

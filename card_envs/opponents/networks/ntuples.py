@@ -20,14 +20,14 @@ from card_envs.game import (
     Int64s,
     Planner,
     State,
+    active_features,
     bot_move,
-    enter,
-    is_final,
-    mark,
-    may_show,
-    points,
-    reach,
-    way,
+    expand,
+    final_margin,
+    is_chance_next,
+    is_terminal,
+    load,
+    path_to,
 )
 from card_envs.opponents.lines import LONGEST, NO_MOVE, Line, Lines
 
@@ -38,7 +38,7 @@ NO_WEIGHTS = np.zeros(0, np.float32)  # no network
 class NoScratch(NamedTuple):
     """Stands for a planner's scratch in games that have no planner."""
 
-    marks: Int64s
+    features: Int64s
 
 
 def planner_of(game: Game) -> Planner:
@@ -55,29 +55,29 @@ def planning_scratch(game: Game, most: int) -> Any:
 
 def value_at(k: int, weights: Floats, scratch: Any) -> float:
     """What position k is worth, if that is known: before something shows, or where nothing will."""
-    return worth_at(k, weights, scratch) if is_final(scratch, k) or may_show(scratch, k) else NOWHERE
+    return worth_at(k, weights, scratch) if is_terminal(scratch, k) or is_chance_next(scratch, k) else NOWHERE
 
 
 def worth_at(k: int, weights: Floats, scratch: Any) -> float:
     """What position k is worth, or would be if something could show there."""
-    return points(scratch, k) if is_final(scratch, k) else sum_at(k, weights, scratch)
+    return final_margin(scratch, k) if is_terminal(scratch, k) else sum_at(k, weights, scratch)
 
 
 def sum_at(k: int, weights: Floats, scratch: Any) -> float:
     """The weights that count for position k."""
     value = 0.0
-    for j in range(mark(scratch, k)):
-        value += weights[scratch.marks[j]]
+    for j in range(active_features(scratch, k)):
+        value += weights[scratch.features[j]]
     return value
 
 
 def value_all(state: State, weights: Floats, scratch: Any, values: NDArray[np.float64], line: Line) -> int:
     """Write what each position is worth that a move leads towards; how many positions there are. `line` is scratch."""
-    enter(state, state.seat, scratch)
-    known = reach(scratch, values.shape[0], LONGEST - 1)
+    load(state, state.seat, scratch)
+    known = expand(scratch, values.shape[0], LONGEST - 1)
     for k in range(known):
         values[k] = value_at(k, weights, scratch)
-    if way(scratch, 0, line) == 0:
+    if path_to(scratch, 0, line) == 0:
         values[0] = NOWHERE
     if values[most_of(values, known)] == NOWHERE:
         values[known - 1] = sum_at(known - 1, weights, scratch)
@@ -95,7 +95,7 @@ def most_of(values: NDArray[np.float64], number: int) -> int:
 
 def way_to(k: int, state: State, scratch: Any, line: Line) -> int:
     """Write the moves to a position; how many they are. Where no move leads on, it is the one of `greedy`."""
-    number = way(scratch, k, line)
+    number = path_to(scratch, k, line)
     if number == 0:
         line[0] = bot_move(state)
         number = 1
@@ -144,11 +144,11 @@ def note_best(
 
 def note_marks(k: int, scratch: Any, entry: Int64s, value: NDArray[np.float64]) -> int:
     """Write which weights count for position k into `entry` and how much each does into `value` [1]; how many do."""
-    if is_final(scratch, k):
-        entry[0], value[0] = 0, points(scratch, k)
+    if is_terminal(scratch, k):
+        entry[0], value[0] = 0, final_margin(scratch, k)
         return 1
-    number = mark(scratch, k)
+    number = active_features(scratch, k)
     value[0] = 1.0
     for j in range(number):
-        entry[j] = scratch.marks[j]
+        entry[j] = scratch.features[j]
     return number
