@@ -324,7 +324,9 @@ def advise(
         advices = load_opponent(opponent, game).evaluate(view, seed)
     sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
     searched = advices[0].margin is not None
-    columns = ("expected margin", "± standard error", "lead", "± its error", "worlds") if searched else ("probability",)
+    columns = (
+        ("expected margin", "± standard error", "advantage", "± its error", "worlds") if searched else ("probability",)
+    )
     for column in ("move", *columns):
         sheet.add_column(column, justify="left" if column == "move" else "right")
     if searched:
@@ -332,7 +334,7 @@ def advise(
     for one in advices:
         if searched:
             why = why_not(advices[0], one) if one is not advices[0] else ""
-            numbers = [f"{number:.2f}" for number in (one.margin, one.error, one.lead, one.lead_error)]
+            numbers = [f"{number:.2f}" for number in (one.margin, one.error, one.advantage, one.advantage_error)]
             sheet.add_row(one.move, *numbers, str(one.worlds), why)
         else:
             sheet.add_row(one.move, f"{one.probability:.3f}")

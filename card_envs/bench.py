@@ -123,7 +123,7 @@ def compare_rate(game: Game, seconds: float) -> Rate:
 def search_rate(game: Game, seconds: float) -> Rate:
     """Moves a second that `search-64` plays out for 64 tables, on one core."""
     env = batch_out_of_step(game, FEW)
-    search = SearchPolicy(game, 64, num_threads=1)
+    search = SearchPolicy(game, 64, threads=1)
     rng = np.random.default_rng(0)
 
     def think() -> int:

@@ -371,12 +371,6 @@ class Planner(Protocol):
     """
 
     NUM_WEIGHTS: int  # of the tables; the first stands for a point and is 1
-    MOST_REACHED: int  # positions that a player looks at
-    MOST_LINES: int  # that a search tries of those, at most
-    LOOKS_AHEAD: int  # at hidden cards, until a search asks what the position is worth; `greedy` plays that far
-    LOOKS_PLAYED: int  # the same where the player of these tables plays on for its seat
-    MOST_PLAYED: int  # positions that it looks at there, at least 2
-    PLAYOUT_SHARE: float  # of a search's results that comes from `greedy`'s play from there to the end
 
     def new_scratch(self, most: int) -> Any:
         """What one thread plans with, for so many positions; `features` is among its attributes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -29,7 +30,6 @@ from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
-from card_envs.opponents.names import KINDS
 from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
@@ -214,12 +214,12 @@ def seats_of(game: Game, states: NDArray[Any], shift: int) -> NDArray[np.int8]:
 def quick_opponents(game: Game) -> list[str]:
     """The game's opponents but for those that search; these have tests of their own."""
     plain = ((name, game.presets.get(name, name)) for name in opponent_names(game))
-    return [name for name, meant in plain if not any(kind in meant for kind in KINDS)]
+    return [name for name, meant in plain if "search:" not in meant]
 
 
 def is_timed(game: Game, name: str) -> bool:
     """Whether an opponent takes its time, so that it does not repeat exactly."""
-    return game.presets.get(name, name).endswith("ms")
+    return bool(re.search(r"\d+ms", game.presets.get(name, name)))
 
 
 def some(states: NDArray[Any], number: int, seed: int = 0) -> NDArray[Any]:

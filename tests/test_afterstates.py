@@ -12,13 +12,13 @@ from card_envs.engine.compile import specialize
 from card_envs.engine.dealing import draw_world
 from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
-from card_envs.opponents.lines import LONGEST, NO_MOVE, find_lines, new_reach, sight
-from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, line_scores
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, find_lines, new_reach, sight
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, macro_scores
 from card_envs.opponents.networks.afterstates import (
-    CARDS_AHEAD,
-    MOST_AHEAD,
-    MOST_SETTLING,
-    WORLDS_AHEAD,
+    CHANCE_AHEAD,
+    MAX_AHEAD,
+    MAX_FOLLOWED,
+    NUM_AHEAD,
     Afterstates,
     afterstates,
     joined,
@@ -71,9 +71,9 @@ def played(game: Game, states: NDArray[Any], after: Afterstates) -> NDArray[np.f
     flags = np.zeros((n, 3), np.bool_)
     specialize(play_each, game)(0, n, states[decision], after.action, before.seat[decision], obs, mask, flags)
     changes = (obs.astype(np.float32) - before.obs[decision]) * move_scale(rules)[:size]
-    own = after.action == before.bot_moves("greedy")[decision]
+    baseline = after.action == before.bot_moves("greedy")[decision]
     moves = np.eye(rules.NUM_ACTIONS, dtype=np.float32)[after.action]
-    return np.hstack([changes, moves, mask, flags[:, :2], own[:, None], flags[:, 2:]]).astype(np.float32)
+    return np.hstack([changes, moves, mask, flags[:, :2], baseline[:, None], flags[:, 2:]]).astype(np.float32)
 
 
 def play_on(
@@ -83,7 +83,7 @@ def play_on(
     for i in range(first, last):
         shows[i] = reveals(states[i], actions[i])
         play(states[i], actions[i])
-        for _ in range(MOST_SETTLING):
+        for _ in range(MAX_FOLLOWED):
             if states[i].needs_deal or not (by_all or states[i].seat == seats[i]):
                 break
             if reveals(states[i], bot_move(states[i])):
@@ -97,9 +97,9 @@ def play_far(first: int, last: int, states: Any, actions: Any, seats: Any, by_al
     """Play an action at each table, then `greedy` until one hidden card more than CARDS_AHEAD would show."""
     for i in range(first, last):
         action, shown = actions[i], 0
-        for _ in range(MOST_AHEAD):
+        for _ in range(MAX_AHEAD):
             shown += reveals(states[i], action) or not (by_all or states[i].seat == seats[i])
-            if shown == CARDS_AHEAD + 1:
+            if shown == CHANCE_AHEAD + 1:
                 break
             play(states[i], action)
             if states[i].needs_deal:
@@ -151,7 +151,7 @@ def test_lookahead_moves_lead_where_greedy_would(game: Game) -> None:
     open_ones = (spread > 0.4 * width) & (width > 0) & ~alone[:, None]
     off = (found[:, :size] - mean) / np.where(open_ones, spread, np.inf)
     off = (off**2).sum(axis=1)[open_ones.any(axis=1)] / open_ones.sum(axis=1)[open_ones.any(axis=1)]
-    assert np.median(off) == pytest.approx(1 / WORLDS_AHEAD + 1 / 40, rel=0.3)
+    assert np.median(off) == pytest.approx(1 / NUM_AHEAD + 1 / 40, rel=0.3)
     # Where the deal is over before a hidden card shows, nothing is drawn.
     certain = (obs.astype(np.float32) - decisions.obs[decision]) * move_scale(game.rules)[:size]
     np.testing.assert_array_equal(found[over, :size], certain[~alike][over])
@@ -162,7 +162,7 @@ def draw_six(first: int, last: int, states: Any, obs: Any, key: Any, worlds: Any
     for i in range(first, last):
         key[0] = sight(obs[i])
         world = states[i]
-        for k in range(WORLDS_AHEAD):
+        for k in range(NUM_AHEAD):
             draw_world(world, world.seat, key)
             worlds[i, k] = world
 
@@ -182,20 +182,20 @@ def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
     states = some(positions(game), 25, seed=11)
     decisions = decisions_at(game, states)
     room = 2 * rules.NUM_ACTIONS
-    lines, live = np.zeros((len(states), room, LONGEST), np.int16), np.zeros((len(states), room), np.int8)
-    own, reach = decisions.bot_moves("greedy"), new_reach(game, room)
-    specialize(find_lines, game, "greedy")(0, len(states), states, own, decisions.mask, True, reach, lines, live)
+    macros, live = np.zeros((len(states), room, MAX_LENGTH), np.int16), np.zeros((len(states), room), np.int8)
+    baseline, reach = decisions.bot_moves("greedy"), new_reach(game, room)
+    specialize(find_lines, game, "greedy")(0, len(states), states, baseline, decisions.mask, True, reach, macros, live)
     numbers = live.sum(axis=1)
-    scores = line_scores(game, states, lines, live, reading(game, weights))
-    worlds = np.zeros((len(states), WORLDS_AHEAD), rules.STATE)
+    scores = macro_scores(game, states, macros, live, reading(game, weights))
+    worlds = np.zeros((len(states), NUM_AHEAD), rules.STATE)
     padded = np.pad(decisions.obs, ((0, 0), (0, -size % 8)))
     specialize(draw_six, game)(0, len(states), states.copy(), padded, np.zeros(1, np.uint64), worlds)
-    lengths = np.zeros(LONGEST + 1, np.int64)
+    lengths = np.zeros(MAX_LENGTH + 1, np.int64)
     for i, number in enumerate(numbers):
         reached: set[bytes] = set()
         seat = states["seat"][i : i + 1]
-        for c, line in enumerate(lines[i, :number]):
-            *before, last = (int(move) for move in line if move != NO_MOVE)
+        for c, macro in enumerate(macros[i, :number]):
+            *before, last = (int(move) for move in macro if move != NO_ACTION)
             there = [Table(game, world) for world in (states[i], *worlds[i])]
             for table in there:
                 for move in before:
@@ -215,8 +215,8 @@ def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
                 reached.add(obs.tobytes())
             over = ends[0] and not shows[0]
             if not over:
-                obs = np.zeros((WORLDS_AHEAD, size), np.int8)
-                specialize(play_far, game, "greedy")(0, WORLDS_AHEAD, at[1:], moves, seats, by_all, obs)
+                obs = np.zeros((NUM_AHEAD, size), np.int8)
+                specialize(play_far, game, "greedy")(0, NUM_AHEAD, at[1:], moves, seats, by_all, obs)
             row[:size] = (obs - decisions.obs[i].astype(np.float64)).mean(axis=0) * move_scale(rules)[:size]
             row[-3:] = shows[0] or (not over and lookahead["seat"][0] == seat[0]), over, c == 0
             assert scores[i, c] == pytest.approx(64 + row @ weights, abs=1e-3)
@@ -230,13 +230,13 @@ def test_a_line_of_one_move_scores_as_the_move(game: Game) -> None:
     states = some(positions(game), 60, seed=12)
     decisions = decisions_at(game, states)
     policy = random_policy(game, LookaheadPolicy, [16, 8])
-    assert policy.mover is not None
+    assert policy.network is not None
     logits = policy.logits_at(decisions)
     for i, mask in enumerate(decisions.mask):
-        own = decisions.at(np.array([i])).bot_moves("greedy")[0]
-        moves = np.array([own, *(move for move in np.flatnonzero(mask) if move != own)])
+        baseline = decisions.at(np.array([i])).bot_moves("greedy")[0]
+        moves = np.array([baseline, *(move for move in np.flatnonzero(mask) if move != baseline)])
         live = np.ones((1, len(moves)), np.int8)
-        scores = line_scores(game, states[i : i + 1], moves.astype(np.int16)[None, :, None], live, policy.mover)
+        scores = macro_scores(game, states[i : i + 1], moves.astype(np.int16)[None, :, None], live, policy.network)
         shown = logits[i, moves] > ILLEGAL
         np.testing.assert_array_equal(live[0] != 0, shown)
         if shown.sum() > 1:

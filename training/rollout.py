@@ -127,22 +127,22 @@ class Rollout:
             env.observe_all(self.full[t])
             env.bot_actions("greedy", self.teacher[t])
             self.actions[t] = self.teacher[t]
-            mover = self.sitting[all_tables, env.seat]
+            network = self.sitting[all_tables, env.seat]
             if past is None:
-                mover = np.where(mover == PAST, CURRENT, mover)
+                network = np.where(network == PAST, CURRENT, network)
             if reads_moves:
                 own = self.teacher[t] if hint else np.full_like(self.teacher[t], -1)
-                tables = np.flatnonzero(mover != SCRIPTED)
+                tables = np.flatnonzero(network != SCRIPTED)
                 after.append(_moves_of_networks(self.game, env.states, tables, own, lookahead))
             if leads:
-                self.leads[t] = self._leads(mover == CURRENT, after[t] if lookahead else None, t)
+                self.leads[t] = self._leads(network == CURRENT, after[t] if lookahead else None, t)
             self.rows[t] = Rows(self.seen[t], self.scale)
             inputs = Inputs(self.rows[t], after[t] if after else None)
             for network, who in ((actor, CURRENT), (past, PAST)):
-                tables = np.flatnonzero(mover == who)
+                tables = np.flatnonzero(network == who)
                 if network is not None and len(tables):
                     self._decide(network, inputs, tables, t)
-            self.learned[t] = mover == CURRENT
+            self.learned[t] = network == CURRENT
             if not self.learns_forced:
                 self.learned[t] &= env.mask.sum(axis=1, dtype=np.int32) > 1
             env.step(self.actions[t])

@@ -161,17 +161,17 @@ class TensorRollout:
             env.observe_all(self._full_now)
             self.full[t] = self._full_now
             env.bot_actions("greedy", self.teacher[t])
-            mover = self.sitting.gather(1, env.seat.long()[:, None])[:, 0]
+            network = self.sitting.gather(1, env.seat.long()[:, None])[:, 0]
             inputs = Inputs(DeviceRows(seen), None)
             logits = actor.logits(inputs, everywhere)
             if past is None:
-                mover = mover.masked_fill(mover == PAST, CURRENT)
+                network = network.masked_fill(network == PAST, CURRENT)
             elif self._num_past:
-                is_past = (mover[first] == PAST)[:, None]
+                is_past = (network[first] == PAST)[:, None]
                 logits[first] = torch.where(is_past, past.logits(inputs, first), logits[first])
             chosen, self.log_probabilities[t] = draw(logits, seen[:, size:], generator)
-            actions.copy_(torch.where(mover == SCRIPTED, self.teacher[t], chosen))
-            self.learned[t] = mover == CURRENT
+            actions.copy_(torch.where(network == SCRIPTED, self.teacher[t], chosen))
+            self.learned[t] = network == CURRENT
             if self.config.skip_forced:
                 self.learned[t] &= seen[:, size:].sum(dim=1, dtype=torch.int32) > 1
             env.step(actions)
@@ -312,11 +312,11 @@ def advantages(
         over = done[t][:, None]  # nothing later belongs to this episode
         next_value, next_advantage = next_value.masked_fill(over, 0), next_advantage.masked_fill(over, 0)
         paid = paid.masked_fill(over, 0) + rewards[t]
-        mover = seat[t].long()[:, None]
-        error = (paid.gather(1, mover) + next_value.gather(1, mover))[:, 0] - values[t]
-        advantage = error + decay * next_advantage.gather(1, mover)[:, 0]
+        network = seat[t].long()[:, None]
+        error = (paid.gather(1, network) + next_value.gather(1, network))[:, 0] - values[t]
+        advantage = error + decay * next_advantage.gather(1, network)[:, 0]
         found[t] = advantage.masked_fill(~learned[t], 0)
-        own = torch.zeros_like(paid, dtype=torch.bool).scatter_(1, mover, learned[t][:, None])
+        own = torch.zeros_like(paid, dtype=torch.bool).scatter_(1, network, learned[t][:, None])
         next_value = torch.where(own, values[t][:, None], next_value)
         next_advantage = torch.where(own, advantage[:, None], next_advantage)
         paid = paid.masked_fill(own, 0)

@@ -5,22 +5,23 @@
                                     of the above: ./mine, runs/quickstart/opponent
     PLAYER = "random"               every legal move is equally likely
            | "trivial" | "greedy"   the scripted players of the game's `bot.py`
-           | "search-" N            a search in N worlds
-           | "search:" T "ms"       the same for T milliseconds a move, on all cores
-           | "search:" NAME "-" N   guided by a policy, cut short by a value network if there is one; T "ms" for N
-           | "rollout:" NAME "-" N  the same, but the policy plays on for its side, to the end, or, if it is an n-tuple
-                                    network, a few looks at hidden cards (as "plan:" then); T "ms" for N
-           | "plan-" N | "plan:" T "ms" | "plan:" NAME "-" N
-                                    as a search, but lines of moves are compared, up to where something hidden shows,
-                                    those alone that NAME ranks first if it is an n-tuple network or one that reads
-                                    where moves lead
+           | "search:" BUDGET {"," KEY "=" VALUE}   a search; BUDGET is N worlds, or T "ms" a move on all cores
            | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
            | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
-           | SHIPPED                a trained network that comes with the package, or a rung of the game's ladder:
-                                    "strong" and "champion" stand for one of the above
+           | SHIPPED                a trained network that comes with the package, or a preset of the game: "strong" and
+                                    "champion" stand for one of the above
 
-The first line of PLAYER that fits holds. The NAME before "+" has no "+" of its own. What a name means does not depend
-on the folders that there are: a word alone is never one.
+    KEY            VALUE            see `SearchPolicy`
+    moves          single | turn    single actions, or all that can be done before something hidden shows
+    prior          NAME             names the baseline, prunes or ranks the candidates
+    rollout        NAME             plays the worlds on for its side, instead of greedy
+    leaf           NAME             an n-tuple network that values the position where a playout stops
+    leaf_after     K                chance events before which it stops
+    leaf_playout   SHARE            of the result that comes from greedy's play on to the end, 0 to 1
+    arms           K                macro-actions that a ranking prior keeps
+
+The first line of PLAYER that fits holds. A NAME in a search has no comma of its own, and before "+" no "+". What a name
+means does not depend on the folders that there are: a word alone is never one. `search-N` is read as `search:N`.
 """
 
 from __future__ import annotations
@@ -32,28 +33,26 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from card_envs.engine.buffers import check_bool
 from card_envs.files import user_path
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
-from card_envs.opponents.networks.folder import VALUE_FOLDER, load_network, load_value
+from card_envs.opponents.networks.folder import load_network
 from card_envs.opponents.phased import PhasedPolicy, phase_actions
 from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.opponents.search import Guide, SearchPolicy
+from card_envs.opponents.search import SearchPolicy
 
 MODELS = Path(__file__).parent / "models"
 LONGEST = 4096  # characters: as long as a path may be
-SEARCHING = ("search-64", "search-1024", "plan-64")  # shown of all numbers of worlds
-TIMED = "search:100ms"  # shown to whoever writes a time otherwise
-WORLDS = r"([1-9]\d{0,6})"
-TIME = r"([1-9]\d{0,5})ms"
-SEARCH = re.compile(rf"(search|plan)(?:-{WORLDS}|:{TIME})")
-KINDS = ("search", "rollout", "plan")  # of searches with a policy
-GUIDED = re.compile(rf"({'|'.join(KINDS)}):(.+)-(?:{WORLDS}|{TIME})")
-NO_TIME = re.compile(r"(search|plan):\d\w*")  # and no class either
+SEARCHES = ("search:64", "search:1024", "search:64,moves=turn")  # shown of all that there are
+TIMED = "search:100ms"  # a suggestion for times written otherwise
+BUDGET = re.compile(r"search:(?:([1-9]\d{0,6})|([1-9]\d{0,5})ms)")
+NAMES = ("prior", "rollout", "leaf")  # keys of a search whose values are names
+NUMBERS = {"leaf_after": int, "leaf_playout": float, "arms": int}
+KEYS = ("moves", *NAMES, *NUMBERS)
 PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
 
 
@@ -78,27 +77,26 @@ class Scripted:
 
 @dataclass(frozen=True)
 class Searching:
-    """A search in so many worlds, or for so many milliseconds a move, by itself or guided by somebody.
+    """A search with a budget.
 
     Attributes:
         worlds, milliseconds: one of them.
-        guide: who guides it.
-        plays_on: whether the guide plays the deals out for its side.
-        plans: whether it compares lines of moves.
+        parts: the names of its prior, rollout and leaf, as far as there are any.
+        settings: the other keys, for `SearchPolicy`.
     """
 
     worlds: int | None
-    guide: Name | None = None
-    milliseconds: int | None = None
-    plays_on: bool = False
-    plans: bool = False
+    milliseconds: int | None
+    parts: tuple[tuple[str, Name], ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
 
-    def policy(self, game: Game, guide: Guide | None = None) -> SearchPolicy:
-        """As it was asked for."""
-        plans = self.plans or (guide is not None and guide.plays_lines)
-        if self.milliseconds is None:
-            return SearchPolicy(game, self.worlds or 0, guide=guide, plans=plans)
-        return SearchPolicy(game, guide=guide, seconds=self.milliseconds / 1000, plans=plans)
+    def policy(self, game: Game) -> SearchPolicy:
+        """Build it for a game."""
+        budget: dict[str, Any] = {"worlds": self.worlds}
+        if self.milliseconds is not None:
+            budget = {"seconds": self.milliseconds / 1000}
+        parts: dict[str, Any] = {key: build(name, game, sampled=False) for key, name in self.parts}
+        return SearchPolicy(game, **budget, **parts, **dict(self.settings))
 
 
 @dataclass(frozen=True)
@@ -150,8 +148,9 @@ class Name:
         if isinstance(self.player, Phased):
             yield from self.player.inside.players()
             yield from self.player.outside.players()
-        elif isinstance(self.player, Searching) and self.player.guide:
-            yield from self.player.guide.players()
+        elif isinstance(self.player, Searching):
+            for _, name in self.player.parts:
+                yield from name.players()
 
 
 def parse(text: str) -> Name:
@@ -185,21 +184,45 @@ def _player(short: str) -> Player | None:
         return Uniform()
     if short in ("trivial", "greedy"):
         return Scripted(short)
-    if search := SEARCH.fullmatch(short):
-        return Searching(_number(search[2]), None, _number(search[3]), plans=search[1] == "plan")
-    if guided := GUIDED.fullmatch(short):
-        kind = guided[1]
-        return Searching(_number(guided[3]), parse(guided[2]), _number(guided[4]), kind == "rollout", kind == "plan")
+    if re.match(r"search[:-]\d", short):
+        return _search(short)
     if phased := PHASED.fullmatch(short):
         return Phased(phased[1], parse(phased[2]), parse(phased[3]))
-    if ":" in short and not NO_TIME.fullmatch(short) and not {"/", os.sep} & set(short):
+    if ":" in short and not {"/", os.sep} & set(short):
         module, _, class_name = short.partition(":")
         return UsersOwn(module, class_name)
     return None
 
 
-def _number(digits: str | None) -> int | None:
-    return None if digits is None else int(digits)
+def _search(short: str) -> Searching:
+    """Read a search. Raises ValueError saying what is wrong."""
+    first, *rest = short.replace("search-", "search:", 1).split(",")
+    budget = BUDGET.fullmatch(first)
+    if not budget:
+        raise ValueError(
+            f"opponent {short!r:.80}: expected search:N with 1 to 9999999 worlds, or search:100ms; got {first!r:.80}"
+        )
+    parts: list[tuple[str, Name]] = []
+    settings: list[tuple[str, Any]] = []
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not equals or key not in KEYS:
+            raise ValueError(
+                f"opponent {short!r:.80}: {part!r:.80}: expected KEY=VALUE with a key of {', '.join(KEYS)}"
+            )
+        if key in (known for known, _ in [*parts, *settings]):
+            raise ValueError(f"opponent {short!r:.80}: {key} is given twice")
+        if key in NAMES:
+            parts.append((key, parse(value)))
+            continue
+        try:
+            settings.append((key, NUMBERS.get(key, str)(value)))
+        except ValueError:
+            raise ValueError(f"opponent {short!r:.80}: {key}: expected a number, got {value!r:.80}") from None
+    worlds, milliseconds = budget.groups()
+    return Searching(
+        int(worlds) if worlds else None, int(milliseconds) if milliseconds else None, tuple(parts), tuple(settings)
+    )
 
 
 def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -221,11 +244,8 @@ def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str
 
 def opponent_names(game: Game) -> list[str]:
     """The opponents of a game that come with the package."""
-    folders = [path.name for path in (MODELS / game.name).glob("*") if path.is_dir()]
-    shipped = sorted(name for name in folders if name != VALUE_FOLDER)
-    guides = ["greedy", *shipped] if VALUE_FOLDER in folders else shipped
-    guided = [f"search:{name}-64" for name in guides]
-    return ["random", "trivial", "greedy", *SEARCHING, *guided, *shipped, *game.presets]
+    shipped = sorted(path.name for path in (MODELS / game.name).glob("*") if path.is_dir())
+    return ["random", "trivial", "greedy", *SEARCHES, *shipped, *game.presets]
 
 
 def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
@@ -234,9 +254,8 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
     Args:
         name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote, as a path with
             a separator (`"runs/quickstart/opponent"`, `"./mine"`) or as a `Path`; `"module:Class"`: a `Policy`, made
-            by calling it with the `Game`; `"search:POLICY-N"`: a search in N worlds that one of these guides;
-            `"search:100ms"`, `"search:POLICY-100ms"`: for 100 ms a move; `"rollout:POLICY-N"`: the same, but the policy
-            plays on for its side; `"plan-N"`, `"plan:100ms"`, `"plan:POLICY-N"`: searches that compare lines of moves;
+            by calling it with the `Game`; `"search:64"`: a search in 64 worlds, `"search:100ms"`: for 100 ms a move,
+            `"search:64,moves=turn,prior=small"`: one with other parts (the table is in `card_envs/opponents/names.py`);
             or two of these as one player: `"bidding=ppo+greedy"` bids like `ppo` and does everything else like
             `greedy`.
         game: needed for short names and classes; otherwise checked.
@@ -270,8 +289,8 @@ def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponen
             raise _unknown(name.text, [f"{one.name}/{short}" for one in known for short in opponent_names(one)])
         network = load_network(player.path, game, sampled)
         return Opponent(player.path.absolute().name, network.game, network)
-    if isinstance(player, Searching) and player.guide:
-        return _guided(name, player, player.guide, game)
+    if game is None and isinstance(player, Searching):
+        game = next((GAMES[part.game] for _, part in player.parts if part.game), None)
     if game is None:
         if isinstance(player, Phased | UsersOwn):
             raise ValueError(f"opponent {name.text!r}: say which game it plays: load_opponent({name.text!r}, game=…)")
@@ -301,28 +320,12 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
             return load_network(MODELS / game.name / name.short, game, sampled)
 
 
-def _guided(name: Name, player: Searching, guide: Name, game: Game | None) -> Opponent:
-    """A search that a policy guides, with the value network in its folder, else the game's own, else none.
-
-    Who plays on has none.
-    """
-    proposer = build(guide, game, sampled=False)
-    game = proposer.game
-    places = [guide.player.path / VALUE_FOLDER] if isinstance(guide.player, Folder) else []
-    places += [MODELS / game.name / VALUE_FOLDER]
-    found = None if player.plays_on else next((place for place in places if place.is_dir()), None)
-    value = load_value(found, game) if found else None
-    return Opponent(name.short, game, player.policy(game, Guide(proposer, value, plays_on=player.plays_on)))
-
-
 def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
     try:
         kind = getattr(importlib.import_module(module), class_name)
     except (Exception, SystemExit) as error:  # whatever the module may do
-        if module in KINDS and isinstance(error, ModuleNotFoundError):
-            raise ValueError(
-                f"opponent {text!r:.80}: expected {module}:POLICY-N with 1 to 9999999 worlds, or {module}:POLICY-100ms"
-            ) from None
+        if module == "search" and isinstance(error, ModuleNotFoundError):
+            raise ValueError(f"opponent {text!r:.80}: expected search:N with 1 to 9999999 worlds, or {TIMED}") from None
         raise ValueError(f"opponent {text!r:.80}: {type(error).__name__}: {error}") from error
     if not isinstance(kind, type):
         raise ValueError(f"opponent {text!r:.80}: expected a class, got {kind!r:.80}")

@@ -63,9 +63,9 @@ class PhasedPolicy:
         if all(found is None for _, _, found in parts):
             return None
         shape = decisions.mask.shape
-        means, errors, leads, lead_errors = (np.full(shape, np.nan) for _ in range(4))
+        means, errors, advantages, advantage_errors = (np.full(shape, np.nan) for _ in range(4))
         worlds, chosen = np.zeros(shape, np.int64), np.zeros(len(decisions), np.int64)
-        whole = ActionValues(means, errors, leads, lead_errors, worlds, chosen)
+        whole = ActionValues(means, errors, advantages, advantage_errors, worlds, chosen)
         for rows, policy, found in parts:
             if found is None:
                 chosen[rows] = policy.probabilities(decisions.at(rows)).argmax(axis=1)

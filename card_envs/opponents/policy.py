@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
-from card_envs.engine.buffers import FLOAT32, INT8, UINT64, check_bool, check_game, check_int, checked, checked_states
+from card_envs.engine.buffers import INT8, UINT64, check_game, check_int, checked, checked_states
 from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.engine.legality import IllegalMove, check_ints, illegal_move, is_legal
 from card_envs.files import short_repr
 from card_envs.game import Game, Int8s, Int64s, legal
-from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, move_scores
-from card_envs.opponents.networks.afterstates import Afterstates, afterstates
 
 Answer = TypeVar("Answer")
 
@@ -129,15 +127,12 @@ class Decisions:
         specialize_bot(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
         return actions
 
-    def afterstates(self, lookahead: bool = False) -> Afterstates:
-        """What the legal moves change, in worlds that are fixed by what each seat sees, or where they settle."""
-        return afterstates(self.game, self.__states, np.arange(len(self)), lookahead=check_bool(lookahead, "lookahead"))
+    def _trusted_states(self) -> NDArray[Any]:
+        """[n] States, hidden cards included: for this package's networks, whose inputs don't depend on these.
 
-    def move_scores(self, mover: AfterstateNetwork, scores: NDArray[np.float32], lookahead: bool = False) -> None:
-        """Write what a network that sees what moves change makes of them into `scores` [n, A]."""
-        shape = len(self), self.game.rules.NUM_ACTIONS
-        scores = checked("scores", scores, shape, FLOAT32)
-        move_scores(self.game, self.__states, mover, scores, check_bool(lookahead, "lookahead"))
+        A test asserts that (`tests/test_contract.py`).
+        """
+        return self.__states
 
 
 @runtime_checkable
@@ -170,18 +165,18 @@ class ActionValues:
     """What moves are worth; nan for those that were not tried.
 
     Attributes:
-        means: [n, A] expected points of the mover's side: the mean of its own move in all worlds, plus the lead.
+        means: [n, A] expected points of the mover's side: the mean of the baseline in all worlds, plus the advantage.
         errors: [n, A] their standard errors.
-        leads: [n, A] points by which a move beats the own one in the same worlds, on the mean.
-        lead_errors: [n, A] their standard errors.
+        advantages: [n, A] points by which a move beats the baseline in the same worlds, on average.
+        advantage_errors: [n, A] their standard errors.
         worlds: [n, A] in how many worlds each was tried.
         chosen: [n] what the policy would play; it need not be the move with the highest mean, which may be chance.
     """
 
     means: NDArray[np.float64]
     errors: NDArray[np.float64]
-    leads: NDArray[np.float64]
-    lead_errors: NDArray[np.float64]
+    advantages: NDArray[np.float64]
+    advantage_errors: NDArray[np.float64]
     worlds: NDArray[np.int64]
     chosen: NDArray[np.int64]
 
@@ -195,9 +190,9 @@ class ActionValue(NamedTuple):
         margin: points that it is expected to bring by the end of the deal; None where the opponent doesn't say.
         error: the standard error of the margin.
         worlds: in which it was tried.
-        lead: points by which it beats the move to beat (without a guide that of `greedy`) in the same worlds.
-        lead_error: the standard error of the lead, which is smaller than that of the margin: worlds that are good for
-            one move tend to be good for another.
+        advantage: points by which it beats the baseline (by default the move of `greedy`) in the same worlds.
+        advantage_error: its standard error, smaller than that of the margin: worlds that are good for one move tend to
+            be good for another.
     """
 
     move: str
@@ -205,8 +200,8 @@ class ActionValue(NamedTuple):
     margin: float | None = None
     error: float | None = None
     worlds: int = 0
-    lead: float | None = None
-    lead_error: float | None = None
+    advantage: float | None = None
+    advantage_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -268,7 +263,7 @@ class Opponent:
         if worth is None:
             shares = probabilities_of(self, decisions)[0]
             return [ActionValue(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
-        tried = worth.means[0], worth.errors[0], worth.worlds[0], worth.leads[0], worth.lead_errors[0]
+        tried = worth.means[0], worth.errors[0], worth.worlds[0], worth.advantages[0], worth.advantage_errors[0]
         means, _, worlds, *_ = tried
         best = int(worth.chosen[0])
         ranked = sorted(texts, key=lambda a: (a != best, -worlds[a], -means[a]))  # what was dropped early comes last

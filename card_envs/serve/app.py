@@ -97,7 +97,7 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
     async def opponents(game: str | None = None) -> Response:
         return JSONResponse(advisers.opponent_list(game))
 
-    @app.post("/v1/advise", response_model=messages.ActionValue)
+    @app.post("/v1/advise", response_model=messages.Advice)
     async def advise(body: messages.AdviseRequest) -> Response:
         return JSONResponse(await advisers.advise(body))
 

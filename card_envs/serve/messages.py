@@ -197,11 +197,11 @@ class OneMove(Reply):
     margin: float | None
     error: float | None
     worlds: int
-    lead: float | None
-    lead_error: float | None
+    advantage: float | None
+    advantage_error: float | None
 
 
-class ActionValue(Reply):
+class Advice(Reply):
     game: str
     opponent: str
     seat: int

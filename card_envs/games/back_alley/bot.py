@@ -25,7 +25,7 @@ from card_envs.games.back_alley.rules import (
 )
 
 # The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
-PRESETS = {"strong": "bidding=small+search-64", "champion": "bidding=small+rollout:small-256"}
+PRESETS = {"strong": "bidding=small+search:64", "champion": "bidding=small+search:256,rollout=small"}
 
 
 @rule

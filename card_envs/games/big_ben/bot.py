@@ -24,7 +24,10 @@ from card_envs.games.big_ben.rules import (
 )
 
 # The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
-PRESETS = {"strong": "plan:ntuple-128", "champion": "plan:ntuple-4096"}
+PRESETS = {
+    "strong": "search:128,moves=turn,prior=ntuple,leaf=ntuple,leaf_playout=0.3",
+    "champion": "search:4096,moves=turn,prior=ntuple,leaf=ntuple,leaf_playout=0.3",
+}
 
 
 @rule

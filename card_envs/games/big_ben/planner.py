@@ -31,8 +31,6 @@ from card_envs.games.big_ben.proof import moves_to_try
 from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
 
 NUM_WEIGHTS = features.NUM_WEIGHTS
-MOST_REACHED, MOST_LINES, LOOKS_AHEAD, PLAYOUT_SHARE = 2048, 256, 2, 0.3
-LOOKS_PLAYED, MOST_PLAYED = 2, 64
 
 
 class Scratch(NamedTuple):

@@ -24,7 +24,10 @@ HOUSE_LOADS = np.uint64(0xFFFF << ACTION.house_to_reserve)
 
 
 # The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
-PRESETS = {"strong": "plan:ntuple-256", "champion": "rollout:ntuple-128"}
+PRESETS = {
+    "strong": "search:256,moves=turn,prior=ntuple,leaf=ntuple,leaf_after=8,arms=16",
+    "champion": "search:128,moves=turn,prior=ntuple,rollout=ntuple,leaf=ntuple,leaf_after=8,arms=16",
+}
 
 
 @rule

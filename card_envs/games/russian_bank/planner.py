@@ -21,8 +21,6 @@ from card_envs.games.russian_bank.features import THEIRS, TO_TURN, UNCOVERED, Ma
 from card_envs.games.russian_bank.rules import ACTION, NUM_HOUSES, STATE, house_action
 
 NUM_WEIGHTS = features.NUM_WEIGHTS
-MOST_REACHED, MOST_LINES, LOOKS_AHEAD, PLAYOUT_SHARE = 512, 16, 8, 0.0
-LOOKS_PLAYED, MOST_PLAYED = 8, 64
 MOST_SETTLING = 512  # moves of `greedy`
 
 GOES_ON, OVER = -1, 4  # what else comes next at a position: `greedy` goes on, or the deal is over

@@ -5,12 +5,11 @@ what `greedy` would play. It is played in a world whose hidden cards are drawn a
 the seat sees: nothing leaks, and the same sight gives the same input. Where a move shows a hidden card, it is played
 in several worlds, and entries on which they differ are left as they were: no drawn card passes for a fact.
 
-Settled, a move is shown by where `greedy` would lead from it: by the seat's own moves, and by those of others where all
-see alike (who sees other cards may play by them, which would give them away). Of moves that lead to the same sight
-before anything hidden shows, its own or else the first stands for all, and they are not told apart by their names: in
-games of many moves a turn most orders of moves come to the same, and what counts is what they come to. Then `greedy`
-plays on for all in some drawn worlds until a few hidden cards have shown there, and the means of what is seen then are
-the input. A line of moves is shown as a settled move is.
+With lookahead, a move is shown by where the scripted player, `greedy`, would lead from it: by the seat's own moves, and
+by those of others in games in which all see the same cards (elsewhere their moves would give their cards away). Moves
+with the same afterstate are merged: the baseline action, or else the first, stands for all, and its name is no input.
+In games of many moves a turn most orders come to the same. Then `greedy` plays on for all in some drawn worlds until a
+few hidden cards have shown there, and the means of the observations are the input. Macro-actions are shown likewise.
 """
 
 from __future__ import annotations
@@ -40,22 +39,22 @@ from card_envs.game import (
     play,
     reveals,
 )
-from card_envs.opponents.lines import NO_MOVE, Line, sight
+from card_envs.opponents.macros import NO_ACTION, Macro, sight
 from card_envs.opponents.networks.sparse import BYTE, SparseRows
 
 PLAYER = "greedy"  # whose choice is shown
 NUM_WORLDS = 6  # for moves that show a hidden card
-WORLDS_AHEAD, CARDS_AHEAD = 6, 6  # drawn worlds that settled moves lead to, and hidden cards that show there
-MOST_SETTLING, MOST_AHEAD = 64, 512  # moves of `greedy` until a position counts as settled, and in drawn worlds
-AS_PLAYED, SETTLED_BY_SEAT, SETTLED_BY_ALL = range(3)  # how far moves are followed
-TOLD_APART, GOES_ON, ENDS_DEAL = 1, 2, 4  # what is known of a settled move
+NUM_AHEAD, CHANCE_AHEAD = 6, 6  # drawn worlds that moves with lookahead lead to, and hidden cards that show there
+MAX_FOLLOWED, MAX_AHEAD = 64, 512  # moves of `greedy` before the worlds are drawn, and in them
+NOT_FOLLOWED, FOLLOW_OWN, FOLLOW_ALL = range(3)  # how far moves are followed
+KEPT, GOES_ON, ENDS_DEAL = 1, 2, 4  # what is known of a move with lookahead
 NO_SIGHT = np.uint64(0)
-NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `own`: the last entries
+NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `baseline`: the last entries
 PART = 256  # decisions at once: buffers stay in the processor's cache
 
 
 class Afterstates(NamedTuple):
-    """The legal moves of n decisions, those of a decision in the order of their actions; settled, some are left out.
+    """The legal moves of n decisions, those of a decision in the order of their actions; with lookahead, merged.
 
     Attributes:
         first: [n + 1]; decision i has the moves first[i] to first[i + 1].
@@ -101,14 +100,14 @@ class Scratch(NamedTuple):
     """What the loop works with; observations are padded to a multiple of 8.
 
     Attributes:
-        worlds: [2 + WORLDS_AHEAD] a world, what a move makes of it, and the drawn ones that settled moves lead to.
+        worlds: [2 + NUM_AHEAD] a world, what a move makes of it, and the worlds of the lookahead.
         before, after, agreed: [D] observations.
         legal_now, legal_after, legal_there: [A].
-        single: [1] a move as a line.
+        single: [1] a move as a macro-action.
         key: [1] the stream of the worlds.
         sums: [D] of observations.
-        reached: [A] the sights that moves led to.
-        apart: [A] TOLD_APART, and GOES_ON or ENDS_DEAL where it settles so; 0: another move stands for it.
+        reached: [A] hashes of the observations that moves led to.
+        kept: [A] KEPT, with GOES_ON or ENDS_DEAL where that follows; 0: merged with another move.
     """
 
     worlds: NDArray[Any]
@@ -118,14 +117,14 @@ class Scratch(NamedTuple):
     legal_now: Int8s
     legal_after: Int8s
     legal_there: Int8s
-    single: Line
+    single: Macro
     key: UInt64s
     sums: NDArray[np.int16]
     reached: UInt64s
-    apart: Int8s
+    kept: Int8s
 
 
-class Noted(NamedTuple):
+class MoveRows(NamedTuple):
     """What moves change, as it is written.
 
     Attributes:
@@ -141,34 +140,34 @@ class Noted(NamedTuple):
 
 
 def new_scratch(game: Game) -> Scratch:
-    """For one thread."""
+    """Return scratch for one thread."""
     rules = game.rules
     before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
     legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
-    worlds, sums = np.zeros(2 + WORLDS_AHEAD, rules.STATE), np.zeros(len(before), np.int16)
+    worlds, sums = np.zeros(2 + NUM_AHEAD, rules.STATE), np.zeros(len(before), np.int16)
     single, key = np.zeros(1, np.int16), np.zeros(1, np.uint64)
-    reached, apart = np.zeros(rules.NUM_ACTIONS, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
+    reached, kept = np.zeros(rules.NUM_ACTIONS, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
     seen = before, after, agreed, legal_now, legal_after, legal_there
-    return Scratch(worlds, *seen, single, key, sums, reached, apart)
+    return Scratch(worlds, *seen, single, key, sums, reached, kept)
 
 
-def room_for(moves: int, entries: int) -> Noted:
-    """Room for so many moves with at most so many entries each; memory that is never touched costs nothing."""
+def new_rows(moves: int, entries: int) -> MoveRows:
+    """Return room for `moves` rows of at most `entries`; memory that is never touched costs nothing."""
     entry, value = np.empty(moves * entries, np.int32), np.empty(moves * entries, np.float32)
-    return Noted(np.zeros(moves, np.int64), np.zeros(moves + 1, np.int64), entry, value)
+    return MoveRows(np.zeros(moves, np.int64), np.zeros(moves + 1, np.int64), entry, value)
 
 
 def count_moves(first: int, last: int, states: NDArray[Any], tables: Int64s, mask: Int8s) -> int:
-    """How many legal moves there are at some tables; `mask` [A] is scratch."""
+    """Count the legal moves at some tables; `mask` [A] is scratch."""
     moves = 0
     for k in range(first, last):
         moves += legal(states[tables[k]], mask)
     return moves
 
 
-def note_moves(
-    first: int, last: int, states: NDArray[Any], tables: Int64s, own: Int64s, how_far: int, scale: Floats,
-    scratch: Scratch, firsts: Int64s, noted: Noted,
+def write_moves(
+    first: int, last: int, states: NDArray[Any], tables: Int64s, baseline: Int64s, mode: int, scale: Floats,
+    scratch: Scratch, firsts: Int64s, rows: MoveRows,
 ) -> None:  # fmt: skip
     """Write what the legal moves at some tables change; decision 0 is at the table tables[first].
 
@@ -176,60 +175,60 @@ def note_moves(
         first, last: which of `tables`.
         states: [B]; they stay as they are.
         tables: numbers of states.
-        own: [B] the moves of `greedy`.
-        how_far: they are followed.
+        baseline: [B] the moves of `greedy`.
+        mode: how far moves are followed.
         scale: of the entries.
         scratch: to work with.
         firsts: [last - first + 1] is written.
-        noted: is written, and large enough.
+        rows: is written, and large enough.
     """
     moves = 0
     for k in range(first, last):
         i = tables[k]
         firsts[k - first] = moves
-        moves = note_decision(states[i], own[i], how_far, scale, scratch, moves, noted)
+        moves = write_decision(states[i], baseline[i], mode, scale, scratch, moves, rows)
     firsts[last - first] = moves
 
 
-def note_decision(
-    state: State, own: int, how_far: int, scale: Floats, scratch: Scratch, moves: int, noted: Noted
+def write_decision(
+    state: State, baseline: int, mode: int, scale: Floats, scratch: Scratch, moves: int, rows: MoveRows
 ) -> int:
-    """Append what the legal moves of a decision change to `moves` others; returns how many there are then.
+    """Append what the legal moves of a decision change to `moves` rows; return how many there are then.
 
-    What the seat to move sees, and its legal moves, are in `scratch.before` and `scratch.legal_now` then.
+    Afterwards `scratch.before` has the observation, and `scratch.legal_now` the legal moves.
     """
     legal_now, legal_after = scratch.legal_now, scratch.legal_after
-    actions, starts, entry, value = noted
+    actions, starts, entry, value = rows
     num_actions = legal_now.shape[0]
     size = obs_size(scale, scratch)
-    look_at(state, size, scratch)
+    load_decision(state, size, scratch)
     found = starts[moves]
-    number = 0  # of settled moves that are told apart; where only one is left, there is nothing to tell
-    if how_far > AS_PLAYED:
-        number = tell_apart(state, own, how_far, size, scratch)
+    number = 0  # of afterstates; a single one needs no lookahead
+    if mode > NOT_FOLLOWED:
+        number = merge_moves(state, baseline, mode, size, scratch)
     if number > 1:
-        draw_ahead(state.seat, scratch)
+        draw_worlds(state.seat, scratch)
     for action in range(num_actions):
-        if legal_now[action] == 0 or (how_far > AS_PLAYED and scratch.apart[action] == 0):
+        if legal_now[action] == 0 or (mode > NOT_FOLLOWED and scratch.kept[action] == 0):
             continue
         shows = reveals(state, action)
-        if how_far == AS_PLAYED:
+        if mode == NOT_FOLLOWED:
             goes_on, ends_deal = play_move(state, action, NUM_WORLDS if shows else 1, size, scratch)
-            found = note_changes(scratch.before, scratch.agreed, scale, entry, value, found)
+            found = write_changes(scratch.before, scratch.agreed, scale, entry, value, found)
         else:
-            goes_on, ends_deal = scratch.apart[action] & GOES_ON != 0, scratch.apart[action] & ENDS_DEAL != 0
+            goes_on, ends_deal = scratch.kept[action] & GOES_ON != 0, scratch.kept[action] & ENDS_DEAL != 0
             if ends_deal or number > 1:
                 scratch.single[0] = action
-                found = note_outcome(state, scratch.single, ends_deal, how_far, scale, scratch, entry, value, found)
-        if how_far == AS_PLAYED or shows:
-            found = note_entry(size + action, entry, value, found)
-        if goes_on and how_far == AS_PLAYED:
+                found = write_outcome(state, scratch.single, ends_deal, mode, scale, scratch, entry, value, found)
+        if mode == NOT_FOLLOWED or shows:
+            found = write_entry(size + action, entry, value, found)
+        if goes_on and mode == NOT_FOLLOWED:
             for a in range(num_actions):
                 if legal_after[a]:
-                    found = note_entry(size + num_actions + a, entry, value, found)
-        found = note_flags(goes_on, ends_deal, action == own, size + 2 * num_actions, entry, value, found)
+                    found = write_entry(size + num_actions + a, entry, value, found)
+        found = write_flags(goes_on, ends_deal, action == baseline, size + 2 * num_actions, entry, value, found)
         if found == starts[moves]:  # no row is empty
-            found = note_entry(size + action, entry, value, found)
+            found = write_entry(size + action, entry, value, found)
         actions[moves] = action
         moves += 1
         starts[moves] = found
@@ -237,42 +236,42 @@ def note_decision(
 
 
 def obs_size(scale: Floats, scratch: Scratch) -> int:
-    """The size of an observation."""
+    """Return the size of an observation."""
     return scale.shape[0] - 2 * scratch.legal_now.shape[0] - NUM_FLAGS
 
 
-def look_at(state: State, size: int, scratch: Scratch) -> None:
-    """Write what the seat to move sees and its legal moves into `scratch`; the stream of the worlds follows from it."""
+def load_decision(state: State, size: int, scratch: Scratch) -> None:
+    """Write the observation and the legal moves into `scratch`, and the random stream that follows from them."""
     observe(state, state.seat, scratch.before[:size])
     legal(state, scratch.legal_now)
     scratch.key[0] = sight(scratch.before)
     scratch.worlds[0] = state
 
 
-def draw_ahead(seat: int, scratch: Scratch) -> None:
-    """Draw the worlds that settled moves lead to."""
-    for k in range(WORLDS_AHEAD):
+def draw_worlds(seat: int, scratch: Scratch) -> None:
+    """Draw the worlds of the lookahead."""
+    for k in range(NUM_AHEAD):
         draw_world(scratch.worlds[0], seat, scratch.key)
         scratch.worlds[2 + k] = scratch.worlds[0]
 
 
-def note_outcome(
-    state: State, line: Line, ends_deal: bool, how_far: int, scale: Floats, scratch: Scratch,
+def write_outcome(
+    state: State, macro: Macro, ends_deal: bool, mode: int, scale: Floats, scratch: Scratch,
     entry: NDArray[np.int32], value: Floats, found: int,
 ) -> int:  # fmt: skip
-    """Append what a line leads to; returns how many entries there are then."""
+    """Append what a macro-action leads to; return how many entries there are then."""
     size = obs_size(scale, scratch)
     if ends_deal:
-        settle(state, line, how_far, size, scratch)
-        return note_changes(scratch.before, scratch.after, scale, entry, value, found)
-    look_ahead(line, state.seat, how_far, size, scratch)
-    return note_means(scratch.before, scratch.sums, scale, entry, value, found)
+        follow_macro(state, macro, mode, size, scratch)
+        return write_changes(scratch.before, scratch.after, scale, entry, value, found)
+    sum_ahead(macro, state.seat, mode, size, scratch)
+    return write_means(scratch.before, scratch.sums, scale, entry, value, found)
 
 
 def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Scratch) -> tuple[bool, bool]:
-    """Play a move in so many worlds drawn in worlds[0], or in the state itself; what they agree on is in `scratch`.
+    """Play a move in `num_worlds` worlds, or in the state itself; `scratch.agreed` gets what they agree on.
 
-    Returns whether the seat is to move again in all of them, and whether the deal ends in all.
+    Return whether the seat is to move again in all of them, and whether the deal ends in all.
     """
     worlds, before, after, agreed, _, legal_after, legal_there, _, key, _, _, _ = scratch
     seat = state.seat
@@ -298,44 +297,44 @@ def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Sc
     return goes_on, ends_deal
 
 
-def tell_apart(state: State, own: int, how_far: int, size: int, scratch: Scratch) -> int:
-    """Mark in scratch.apart the moves that stand for all that lead to the same sight; returns how many these are."""
-    apart, reached = scratch.apart, scratch.reached
+def merge_moves(state: State, baseline: int, mode: int, size: int, scratch: Scratch) -> int:
+    """Mark in `scratch.kept` one move for each afterstate; return how many these are."""
+    kept, reached = scratch.kept, scratch.reached
     number = 0
-    for turn in range(apart.shape[0] + 1):  # the own move before all others
-        action = turn - 1 if turn else own
-        if turn and action == own:
+    for turn in range(kept.shape[0] + 1):  # the baseline before all others
+        action = turn - 1 if turn else baseline
+        if turn and action == baseline:
             continue
         if turn:
-            apart[action] = 0
+            kept[action] = 0
         if action < 0 or scratch.legal_now[action] == 0:
             continue
         scratch.single[0] = action
-        there, mark = settle(state, scratch.single, how_far, size, scratch)
-        if enter_reached(there, reached, number):
-            apart[action] = TOLD_APART | mark
+        there, mark = follow_macro(state, scratch.single, mode, size, scratch)
+        if is_first_reached(there, reached, number):
+            kept[action] = KEPT | mark
             number += 1
     return number
 
 
-def settle(state: State, line: Line, how_far: int, size: int, scratch: Scratch) -> tuple[np.uint64, int]:
-    """Play a line and let it settle, in scratch.worlds[1]; returns the sight of that, and GOES_ON, ENDS_DEAL or 0.
+def follow_macro(state: State, macro: Macro, mode: int, size: int, scratch: Scratch) -> tuple[np.uint64, int]:
+    """Play a macro-action and follow it in scratch.worlds[1]; return a hash of the afterstate and how it goes on.
 
-    What shows a card is like nothing else: its sight is 0, as far as that can be, and it goes on.
+    That is GOES_ON, ENDS_DEAL or 0. An action that shows a card is like no other: its hash is NO_SIGHT.
     """
     seat = state.seat
     scratch.worlds[1] = state
-    last = play_to_last(scratch.worlds[1], line)
+    last = play_to_last(scratch.worlds[1], macro)
     if reveals(scratch.worlds[1], last):
         return NO_SIGHT, GOES_ON
-    follow(scratch.worlds[1], last, seat, how_far, 0, 1 + MOST_SETTLING)
+    play_ahead(scratch.worlds[1], last, seat, mode, 0, 1 + MAX_FOLLOWED)
     lookahead = scratch.worlds[1]
     observe(lookahead, seat, scratch.after[:size])
     return sight(scratch.after), ENDS_DEAL if lookahead.needs_deal else GOES_ON if lookahead.seat == seat else 0
 
 
-def enter_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
-    """Note a sight after so many others; whether it is not among them."""
+def is_first_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
+    """Enter a hash after `number` others; return whether it is new."""
     reached[number] = there
     alike = 0
     if there != NO_SIGHT:
@@ -344,35 +343,35 @@ def enter_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
     return alike == 0
 
 
-def play_to_last(state: State, line: Line) -> int:
-    """Play a line but for its last move; returns that."""
+def play_to_last(state: State, macro: Macro) -> int:
+    """Play a macro-action up to its last action, and return that one."""
     step = 0
-    while step + 1 < line.shape[0] and line[step + 1] != NO_MOVE:
-        play(state, line[step])
+    while step + 1 < macro.shape[0] and macro[step + 1] != NO_ACTION:
+        play(state, macro[step])
         step += 1
-    return int(line[step])
+    return int(macro[step])
 
 
-def look_ahead(line: Line, seat: int, how_far: int, size: int, scratch: Scratch) -> None:
-    """Sum up in scratch.sums what a seat sees some hidden cards after a line, in the drawn worlds."""
+def sum_ahead(macro: Macro, seat: int, mode: int, size: int, scratch: Scratch) -> None:
+    """Sum up in `scratch.sums` what a seat sees some hidden cards after a macro-action, over the worlds."""
     worlds, after, sums = scratch.worlds, scratch.after, scratch.sums
     for j in range(sums.shape[0]):
         sums[j] = 0
-    for k in range(WORLDS_AHEAD):
+    for k in range(NUM_AHEAD):
         worlds[1] = worlds[2 + k]
-        last = play_to_last(worlds[1], line)
-        follow(worlds[1], last, seat, how_far, CARDS_AHEAD, MOST_AHEAD)
+        last = play_to_last(worlds[1], macro)
+        play_ahead(worlds[1], last, seat, mode, CHANCE_AHEAD, MAX_AHEAD)
         observe(worlds[1], seat, after[:size])
         for j in range(sums.shape[0]):
             sums[j] += after[j]
 
 
-def follow(state: State, action: int, seat: int, how_far: int, cards: int, most: int) -> int:
+def play_ahead(state: State, action: int, seat: int, mode: int, cards: int, most: int) -> int:
     """Play a move, and `greedy` on for all seats until one more hidden card than `cards` would show, as by every move
-    of others whose cards a seat does not see; at most so many moves. Returns how many they were."""
+    of others whose cards a seat does not see; at most `most` moves. Return how many they were."""
     shown = 0
     for made in range(most):
-        shown += reveals(state, action) or (state.seat != seat and how_far == SETTLED_BY_SEAT)
+        shown += reveals(state, action) or (state.seat != seat and mode == FOLLOW_OWN)
         if shown > cards:
             return made
         play(state, action)
@@ -402,7 +401,7 @@ def keep_legal(state: Any, legal_after: Int8s, mask: Int8s) -> None:
         legal_after[a] &= mask[a]
 
 
-def note_changes(
+def write_changes(
     before: Int8s, after: Int8s, scale: Floats, entry: NDArray[np.int32], value: Floats, found: int
 ) -> int:
     """Append the entries that differ, eight bytes at a time; returns how many there are then."""
@@ -419,41 +418,41 @@ def note_changes(
     return found
 
 
-def note_means(
+def write_means(
     before: Int8s, sums: NDArray[np.int16], scale: Floats, entry: NDArray[np.int32], value: Floats, found: int
 ) -> int:
     """Append the entries whose mean over the worlds ahead differs; returns how many there are then."""
     for j in range(before.shape[0]):
-        change = sums[j] - WORLDS_AHEAD * before[j]
+        change = sums[j] - NUM_AHEAD * before[j]
         if change:
             entry[found] = j
-            value[found] = np.float32(change) / np.float32(WORLDS_AHEAD) * scale[j]
+            value[found] = np.float32(change) / np.float32(NUM_AHEAD) * scale[j]
             found += 1
     return found
 
 
-def note_entry(number: int, entry: NDArray[np.int32], value: Floats, found: int) -> int:
+def write_entry(number: int, entry: NDArray[np.int32], value: Floats, found: int) -> int:
     """Append one entry that is set."""
     entry[found] = number
     value[found] = np.float32(1)
     return found + 1
 
 
-def note_flags(
-    goes_on: bool, ends_deal: bool, is_own: bool, flags: int, entry: NDArray[np.int32], value: Floats, found: int
+def write_flags(
+    goes_on: bool, ends_deal: bool, is_baseline: bool, flags: int, entry: NDArray[np.int32], value: Floats, found: int
 ) -> int:
     """Append those of the last entries, from `flags` on, that are set."""
     if goes_on:
-        found = note_entry(flags, entry, value, found)
+        found = write_entry(flags, entry, value, found)
     if ends_deal:
-        found = note_entry(flags + 1, entry, value, found)
-    if is_own:
-        found = note_entry(flags + 2, entry, value, found)
+        found = write_entry(flags + 1, entry, value, found)
+    if is_baseline:
+        found = write_entry(flags + 2, entry, value, found)
     return found
 
 
 def afterstates(
-    game: Game, states: NDArray[Any], tables: Int64s, own: Int64s | None = None, lookahead: bool = False
+    game: Game, states: NDArray[Any], tables: Int64s, baseline: Int64s | None = None, lookahead: bool = False
 ) -> Afterstates:
     """What the legal moves at some tables change.
 
@@ -464,30 +463,30 @@ def afterstates(
         own: [B] what `greedy` plays there, where that is known.
         lookahead: show moves by where `greedy` would lead from them.
     """
-    rules, how_far = game.rules, settling(game, lookahead)
-    if own is None:
-        own = np.zeros(len(states), np.int64)
-        specialize_bot(bot_actions, game, PLAYER)(0, len(states), states, own)
-    loop = specialize(note_moves, game, PLAYER)
+    rules, mode = game.rules, follow_mode(game, lookahead)
+    if baseline is None:
+        baseline = np.zeros(len(states), np.int64)
+        specialize_bot(bot_actions, game, PLAYER)(0, len(states), states, baseline)
+    loop = specialize(write_moves, game, PLAYER)
     scale, scratch = move_scale(rules), new_scratch(game)
     parts = []
     for start in range(0, len(tables), PART):
         end = min(start + PART, len(tables))
         room = specialize(count_moves, game)(start, end, states, tables, scratch.legal_now)
-        firsts, noted = np.zeros(end - start + 1, np.int64), room_for(room, len(scale))
-        loop(start, end, states, tables, own, how_far, scale, scratch, firsts, noted)
+        firsts, rows = np.zeros(end - start + 1, np.int64), new_rows(room, len(scale))
+        loop(start, end, states, tables, baseline, mode, scale, scratch, firsts, rows)
         moves = firsts[-1]
-        found = noted.starts[moves]
-        rows = SparseRows(noted.starts[: moves + 1], noted.entry[:found].copy(), noted.value[:found].copy())
-        parts.append(Afterstates(firsts, noted.actions[:moves], rows))
+        found = rows.starts[moves]
+        sparse = SparseRows(rows.starts[: moves + 1], rows.entry[:found].copy(), rows.value[:found].copy())
+        parts.append(Afterstates(firsts, rows.actions[:moves], sparse))
     return joined(parts)
 
 
-def settling(game: Game, lookahead: bool) -> int:
+def follow_mode(game: Game, lookahead: bool) -> int:
     """How far the moves of a game are followed."""
     if not lookahead:
-        return AS_PLAYED
-    return SETTLED_BY_ALL if game.all_see_alike else SETTLED_BY_SEAT
+        return NOT_FOLLOWED
+    return FOLLOW_ALL if game.all_see_alike else FOLLOW_OWN
 
 
 def joined(parts: list[Afterstates]) -> Afterstates:

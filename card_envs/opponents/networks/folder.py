@@ -1,13 +1,10 @@
-"""Networks on disk: a folder with `weights.safetensors` and a JSON card, checked before anything is used.
-
-An opponent's folder holds its policy; a folder `value` within it may hold what search asks about positions.
-"""
+"""Networks on disk: a folder with `weights.safetensors` and a JSON card, checked before anything is used."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +13,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.buffers import INT8, checked
 from card_envs.engine.compile import specialize_bot
 from card_envs.engine.kernels import bot_playout
 from card_envs.files import check_output_folder, check_replaceable, read_file, replace_folder
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuple_policy import MAX_POSITIONS, MOST_POSITIONS, NTuplePolicy
 from card_envs.opponents.networks.onnx import OnnxPolicy
 from card_envs.opponents.networks.policies import (
     ARCHITECTURES,
@@ -32,20 +28,16 @@ from card_envs.opponents.networks.policies import (
     Weights,
     check_weights,
     hidden_sizes,
-    weight_shapes,
 )
 from card_envs.opponents.policy import Decisions, decisions_at
-from card_envs.opponents.value import ValueNetwork
 
 CARD_FILE = "opponent.json"
 WEIGHTS_FILE = "weights.safetensors"
 MODEL_FILE = "model.onnx"
 MAX_BYTES = {CARD_FILE: 1 << 20, WEIGHTS_FILE: 64 << 20, MODEL_FILE: 64 << 20}
-VALUE_FOLDER = "value"
 KINDS: dict[Architecture, type[TrainedPolicy]] = {**ARCHITECTURES, NTuplePolicy.architecture: NTuplePolicy}
-Kind: TypeAlias = Literal["policy", "value"]
-GOLDEN = "golden."  # rows stored to be replayed on loading: inputs, and the results under these names
-RESULTS = {"policy": "logits", "value": "values"}
+GOLDEN = "golden."  # rows stored to be replayed on loading: inputs and logits
+LOGITS = "logits"
 NUM_GOLDEN_ROWS, MAX_GOLDEN_ROWS = 32, 4096
 GOLDEN_TOLERANCE = 1e-3
 READINGS = 10  # of a folder that is replaced again and again meanwhile
@@ -60,10 +52,11 @@ class Card(BaseModel):
     game: str
     version: int  # of the game's rules
     layout: str  # digest of the layout of what it reads, and of the actions
-    kind: Kind = "policy"
+    kind: Literal["policy"] = "policy"
     architecture: Architecture = "mlp-relu"
     hidden: list[int] = Field(max_length=16)  # empty for an n-tuple network and for an ONNX model
     sampled: bool = True  # whether it was made to draw its moves; else it plays the likeliest
+    max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=MOST_POSITIONS)  # that an n-tuple network values
     weights_sha256: str = ""
     model_sha256: str = ""
     training: dict[str, Any] = {}
@@ -96,7 +89,9 @@ def save_network(
     golden_rows = {**inputs, "logits": stored.logits(inputs)}
     about: dict[str, Any] = {"architecture": policy.architecture, "sampled": policy.sampled}
     about |= {"training": training, "strength": strength}
-    _save(folder, policy.game, "policy", half, golden_rows, about, model)
+    if isinstance(policy, NTuplePolicy):
+        about["max_positions"] = policy.max_positions
+    _save(folder, policy.game, half, golden_rows, about, model)
 
 
 def save_model(folder: Path, game: Game, model: bytes) -> None:
@@ -121,24 +116,6 @@ def golden_decisions(game: Game, options: dict[str, Any] | None = None) -> Decis
     return decisions_at(game, env.states)
 
 
-@STEADY
-def save_value(
-    folder: Path, game: Game, weights: Weights, golden: NDArray[np.int8], *, training: dict[str, Any]
-) -> None:
-    """Write a value network's folder in one step.
-
-    Args:
-        folder: its place, `VALUE_FOLDER` within an opponent's folder.
-        game: what it judges.
-        weights: as `ValueNetwork` takes them; stored as float16.
-        golden: full states [n, FULL_SIZE] whose values are stored to be replayed on loading.
-        training: how it was fitted, for people.
-    """
-    half = _half(folder, weights)
-    values = ValueNetwork(game, half).values(golden)[:, None]
-    _save(folder, game, "value", half, {"full": golden, "values": values}, {"training": training})
-
-
 def check_place(folder: Path) -> None:
     """Make sure that a network can be saved there: better before training than after. Raises ValueError."""
     check_replaceable(folder, own_files)
@@ -155,14 +132,13 @@ def _half(folder: Path, weights: Weights) -> dict[str, NDArray[np.float16]]:
 def _save(
     folder: Path,
     game: Game,
-    kind: Kind,
     half: Weights,
     golden: dict[str, NDArray[Any]],
     about: dict[str, Any],
     model: bytes = b"",
 ) -> None:
     """Write a folder; `about` is what else the card says."""
-    number = len(golden[RESULTS[kind]])
+    number = len(golden[LOGITS])
     if not 0 < number <= MAX_GOLDEN_ROWS:
         raise ValueError(f"{folder}: not saved: {number} golden rows; expected 1 to {MAX_GOLDEN_ROWS}")
     tensors = {**half, **{f"{GOLDEN}{name}": rows for name, rows in golden.items()}}
@@ -170,8 +146,7 @@ def _save(
     card = Card(
         game=game.name,
         version=game.version,
-        layout=layout_digest(game.rules, kind == "value"),
-        kind=kind,
+        layout=layout_digest(game.rules),
         hidden=hidden_sizes(half),
         weights_sha256=hashlib.sha256(data).hexdigest(),
         model_sha256=hashlib.sha256(model).hexdigest() if model else "",
@@ -229,8 +204,8 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
         ValueError: a missing, truncated, tampered or oversized file; another game, rules version or layout; golden
             rows that come out differently.
     """
-    card, game, tensors, golden = _load(folder, game, "policy")
-    logits = golden.pop(RESULTS["policy"])
+    card, game, tensors, golden = _load(folder, game)
+    logits = golden.pop(LOGITS)
     try:
         if card.architecture == "onnx":
             model = _read(folder / MODEL_FILE)
@@ -238,8 +213,10 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
             policy: TrainedPolicy = OnnxPolicy(game, model, sampled and card.sampled)
         else:
             policy = KINDS[card.architecture](game, tensors, sampled and card.sampled)
+            if isinstance(policy, NTuplePolicy):
+                policy.max_positions = card.max_positions
         policy.check_inputs(golden)
-        _check_rows(RESULTS["policy"], logits, golden["obs"], game.rules.NUM_ACTIONS)
+        _check_rows(logits, golden["obs"], game.rules.NUM_ACTIONS)
         replayed = policy.logits(golden)
     except ValueError as error:
         file = MODEL_FILE if card.architecture == "onnx" else WEIGHTS_FILE
@@ -248,47 +225,25 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
     return policy
 
 
-@STEADY
-def load_value(folder: Path, game: Game) -> ValueNetwork:
-    """The value network of a folder, after the same checks. Raises ValueError as `load_network` does."""
-    _, game, tensors, golden = _load(folder, game, "value")
-    network = ValueNetwork(game, tensors)
-    full, values = golden.get("full", np.zeros(())), golden[RESULTS["value"]]
-    number = full.shape[0] if full.ndim else 0
-    try:
-        full = checked("golden.full", full, (number, game.rules.FULL_SIZE), INT8, written=False)
-        _check_rows(RESULTS["value"], values, full, 1)
-    except ValueError as error:
-        raise ValueError(f"{folder}: {WEIGHTS_FILE}: {error}") from None
-    _compare(folder, network.values(full)[:, None], values)
-    return network
-
-
-def _load(
-    folder: Path, game: Game | None, kind: Kind
-) -> tuple[Card, Game, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+def _load(folder: Path, game: Game | None) -> tuple[Card, Game, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """The card, game, weights and golden rows of a folder, each of the right shape."""
     read, weights = _read_both(folder)
     card = _card(folder, read)
-    if card.kind != kind:
-        raise ValueError(f"{folder}: holds a {card.kind} network; expected a {kind} network")
     if game is not None and card.game != game.name:
         raise ValueError(f"{folder}: this opponent plays {card.game}, not {game.name}")
     game = get_game(card.game)
     rules = game.rules
     if card.version != game.version:
         raise ValueError(f"{folder}: trained for version {card.version} of {game.name}; this is {game.version}")
-    if card.layout != layout_digest(rules, kind == "value"):
+    if card.layout != layout_digest(rules):
         raise ValueError(
             f"{folder}: trained for layout {card.layout} of observations and actions; {game.name} has "
-            f"{layout_digest(rules, kind == 'value')}: train it anew"
+            f"{layout_digest(rules)}: train it again"
         )
     tensors = _tensors(folder / WEIGHTS_FILE, weights, card)
     golden = {name.removeprefix(GOLDEN): tensors.pop(name) for name in list(tensors) if name.startswith(GOLDEN)}
     shapes = {}
-    if kind == "value":
-        shapes = weight_shapes([rules.FULL_SIZE, *card.hidden, 1])
-    elif card.architecture != "onnx":
+    if card.architecture != "onnx":
         shapes = KINDS[card.architecture].shapes(game, card.hidden)
     try:
         check_weights(tensors, shapes)
@@ -296,17 +251,17 @@ def _load(
             raise ValueError("weights: expected finite numbers")
     except ValueError as error:
         raise ValueError(f"{folder}: {WEIGHTS_FILE} does not hold the network of the card: {error}") from None
-    results = golden.get(RESULTS[kind], np.zeros(()))
+    results = golden.get(LOGITS, np.zeros(()))
     if not 0 < (results.shape[0] if results.ndim else 0) <= MAX_GOLDEN_ROWS:
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing or too many")
     return card, game, tensors, golden
 
 
-def _check_rows(name: str, results: NDArray[Any], inputs: NDArray[Any], width: int) -> None:
+def _check_rows(results: NDArray[Any], inputs: NDArray[Any], width: int) -> None:
     """Raises ValueError where these are not the results of so many golden rows."""
     shape = len(inputs), width
     if results.shape != shape or results.dtype.kind != "f":
-        raise ValueError(f"golden.{name}: expected floats of shape {shape}, got {results.dtype} of {results.shape}")
+        raise ValueError(f"golden.{LOGITS}: expected floats of shape {shape}, got {results.dtype} of {results.shape}")
 
 
 def _compare(folder: Path, replayed: NDArray[np.float32], stored: NDArray[np.float32]) -> None:

@@ -1,4 +1,4 @@
-"""The player of an n-tuple network: it goes where that promises most, and plans a stretch of moves at once."""
+"""The policy of an n-tuple network: it plays to the reachable position that is worth most, a macro-action at a time."""
 
 from __future__ import annotations
 
@@ -7,32 +7,51 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import for_loops
+from card_envs.engine.buffers import check_int, for_loops
 from card_envs.engine.compile import specialize
-from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents.lines import LONGEST, Lines
-from card_envs.opponents.networks.afterstates import PLAYER, Afterstates
-from card_envs.opponents.networks.ntuples import find_best_lines, note_best, note_marks, planner_of, planning_scratch
-from card_envs.opponents.networks.policies import ILLEGAL, Architecture, Inputs, TrainedPolicy, Weights, afterstates_in
+from card_envs.game import Game, Int64s
+from card_envs.opponents.macros import MAX_LENGTH, Macros
+from card_envs.opponents.networks.afterstates import Afterstates
+from card_envs.opponents.networks.ntuples import (
+    PLAYER,
+    find_best_macros,
+    planner_of,
+    planning_scratch,
+    write_best,
+    write_features,
+)
+from card_envs.opponents.networks.policies import (
+    ILLEGAL,
+    Architecture,
+    Inputs,
+    TrainedPolicy,
+    Weights,
+    afterstates_in,
+)
 from card_envs.opponents.networks.sparse import SparseRows
+from card_envs.opponents.plan_cache import PlanCache
 from card_envs.opponents.policy import Decisions
-from card_envs.opponents.remembered import Remembered
+
+MAX_POSITIONS, MOST_POSITIONS = 2048, 1 << 16  # that a policy values, unless it says otherwise, and can
 
 
 class NTuplePolicy(TrainedPolicy):
-    """Plays towards the position, of all that can be reached before something shows, that is worth most.
+    """Plays to the position, of all that can be reached before a chance event, that is worth most.
 
     Attributes:
         table: [NUM_WEIGHTS] its weights in float32.
+        max_positions: that it values at most.
+        plans: what it goes on with.
     """
 
     architecture: ClassVar[Architecture] = "n-tuple"
 
-    def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
+    def __init__(self, game: Game, weights: Weights, sampled: bool = True, max_positions: int = MAX_POSITIONS) -> None:
         """Take weights named and shaped as in `shapes`, in float16 or float32."""
         super().__init__(game, weights, sampled)
+        self.max_positions = check_int(max_positions, 1, MOST_POSITIONS, "max_positions")
         self.table = for_loops(np.ascontiguousarray(weights["weights"], np.float32))
-        self.remembered = Remembered(game)
+        self.plans = PlanCache(game)
 
     @staticmethod
     def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
@@ -43,45 +62,46 @@ class NTuplePolicy(TrainedPolicy):
         return len(self.table)
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
-        return super().act(decisions, rng) if self.sampled else self.remembered.act(decisions, self._plan)
+        return super().act(decisions, rng) if self.sampled else self.plans.act(decisions, self._plan)
 
     def reset(self) -> None:
         """Forget plans; see `Policy`."""
-        self.remembered.clear()
+        self.plans.clear()
 
     def _plan(self, decisions: Decisions) -> Int64s:
         states = decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
-        lines = self.best_lines(states, 1)[0][:, 0]
-        self.remembered.note(states, lines)
-        return lines[:, 0].astype(np.int64)
+        macros = self.best_macros(states, 1)[0][:, 0]
+        self.plans.add(states, macros)
+        return macros[:, 0].astype(np.int64)
 
-    def best_lines(self, states: NDArray[Any], most: int) -> tuple[Lines, Int8s]:
-        """The lines to the positions that are worth most at checked states, the best first.
+    def best_macros(self, states: NDArray[Any], most: int) -> tuple[Macros, Int64s]:
+        """Return macro-actions to the positions that are worth most at checked states, the best first.
 
         Returns:
-            lines [n, most, LONGEST] and `live` [n, most], 1 where there is one.
+            macros [n, most, MAX_LENGTH], and [n] how many there are.
         """
-        lines, live = np.empty((len(states), most, LONGEST), np.int16), np.zeros((len(states), most), np.int8)
-        scratch, values = self._scratch()
-        specialize(find_best_lines, self.game, PLAYER)(0, len(states), states, self.table, scratch, values, lines, live)
-        return lines, live
+        macros, numbers = np.empty((len(states), most, MAX_LENGTH), np.int16), np.zeros(len(states), np.int64)
+        (scratch, values), order = self._scratch(), np.zeros(most, np.int64)
+        specialize(find_best_macros, self.game, PLAYER)(
+            0, len(states), states, self.table, scratch, values, order, macros, numbers
+        )
+        return macros, numbers
 
     def _scratch(self) -> tuple[Any, NDArray[np.float64]]:
-        """What to plan with, and room for values."""
-        most = planner_of(self.game).MOST_REACHED
-        return planning_scratch(self.game, most), np.zeros(most)
+        """Return scratch, and room for values."""
+        return planning_scratch(self.game, self.max_positions), np.zeros(self.max_positions)
 
     def afterstates(self, decisions: Decisions) -> Afterstates:
         """By move, of the best position that it leads to, what counts there."""
         game, states = self.game, decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
-        (scratch, values), line = self._scratch(), np.zeros(LONGEST, np.int16)
+        (scratch, values), macro = self._scratch(), np.zeros(MAX_LENGTH, np.int16)
         best, entry, value = np.zeros(game.rules.NUM_ACTIONS, np.int64), np.zeros_like(scratch.features), np.zeros(1)
         first, action = [0], []
         entries, numbers = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
         for i in range(len(states)):
-            specialize(note_best, game, PLAYER)(i, i + 1, states, self.table, scratch, values, line, best)
+            specialize(write_best, game, PLAYER)(i, i + 1, states, self.table, scratch, values, macro, best)
             for move in np.flatnonzero(best >= 0).tolist():
-                found = specialize(note_marks, game)(int(best[move]), scratch, entry, value)
+                found = specialize(write_features, game)(int(best[move]), scratch, entry, value)
                 action.append(move)
                 entries.append(entry[:found].astype(np.int32))
                 numbers.append(np.full(found, value[0], np.float32))

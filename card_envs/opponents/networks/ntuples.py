@@ -2,8 +2,8 @@
 
 The value of a position is a sum of weights, a few hundred of them, each for something that holds there (Lucas 2008; as
 a player of 2048: Szubert & Jaśkowski 2014). A game with a `planner.py` says which weights count. Values are those of
-positions just before something hidden shows, so that a stretch of moves is one decision: all that can be reached is
-looked at, and the best of it is played without another look on the way.
+positions just before a chance event, so that all actions up to it are one decision: every position that can be reached
+is valued, and the path to the best one is played.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from card_envs.engine.sums import Floats
 from card_envs.game import (
     Game,
-    Int8s,
     Int64s,
     Planner,
     State,
@@ -29,10 +28,12 @@ from card_envs.game import (
     load,
     path_to,
 )
-from card_envs.opponents.lines import LONGEST, NO_MOVE, Line, Lines
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macro, Macros
 
-NOWHERE = -np.inf
-NO_WEIGHTS = np.zeros(0, np.float32)  # no network
+PLAYER = "greedy"  # the scripted player
+UNKNOWN = -np.inf  # value of a position that is neither terminal nor just before a chance event
+
+Float64s = NDArray[np.float64]
 
 
 class NoScratch(NamedTuple):
@@ -42,50 +43,50 @@ class NoScratch(NamedTuple):
 
 
 def planner_of(game: Game) -> Planner:
-    """The game's planner. Raises ValueError where there is none."""
+    """Return the game's planner. Raises ValueError where there is none."""
     if game.planner is None:
         raise ValueError(f"{game.name}: there is no planner for this game")
     return game.planner
 
 
 def planning_scratch(game: Game, most: int) -> Any:
-    """What one thread plans with, for so many positions."""
+    """Return scratch of one thread for `most` positions."""
     return NoScratch(np.zeros(1, np.int64)) if game.planner is None else game.planner.new_scratch(most)
 
 
 def value_at(k: int, weights: Floats, scratch: Any) -> float:
-    """What position k is worth, if that is known: before something shows, or where nothing will."""
-    return worth_at(k, weights, scratch) if is_terminal(scratch, k) or is_chance_next(scratch, k) else NOWHERE
+    """Return what position k is worth, if that is known: before a chance event, or where none will come."""
+    return worth_at(k, weights, scratch) if is_terminal(scratch, k) or is_chance_next(scratch, k) else UNKNOWN
 
 
 def worth_at(k: int, weights: Floats, scratch: Any) -> float:
-    """What position k is worth, or would be if something could show there."""
+    """Return what position k is worth, or would be if a chance event were next."""
     return final_margin(scratch, k) if is_terminal(scratch, k) else sum_at(k, weights, scratch)
 
 
 def sum_at(k: int, weights: Floats, scratch: Any) -> float:
-    """The weights that count for position k."""
+    """Return the sum of the weights that count for position k."""
     value = 0.0
     for j in range(active_features(scratch, k)):
         value += weights[scratch.features[j]]
     return value
 
 
-def value_all(state: State, weights: Floats, scratch: Any, values: NDArray[np.float64], line: Line) -> int:
-    """Write what each position is worth that a move leads towards; how many positions there are. `line` is scratch."""
+def value_all(state: State, weights: Floats, scratch: Any, values: Float64s, macro: Macro) -> int:
+    """Write the value [M] of each position that can be reached; return how many there are. `macro` is scratch."""
     load(state, state.seat, scratch)
-    known = expand(scratch, values.shape[0], LONGEST - 1)
+    known = expand(scratch, values.shape[0], MAX_LENGTH - 1)
     for k in range(known):
         values[k] = value_at(k, weights, scratch)
-    if path_to(scratch, 0, line) == 0:
-        values[0] = NOWHERE
-    if values[most_of(values, known)] == NOWHERE:
+    if path_to(scratch, 0, macro) == 0:
+        values[0] = UNKNOWN
+    if values[best_index(values, known)] == UNKNOWN:
         values[known - 1] = sum_at(known - 1, weights, scratch)
     return known
 
 
-def most_of(values: NDArray[np.float64], number: int) -> int:
-    """Where the greatest of the first so many values is."""
+def best_index(values: Float64s, number: int) -> int:
+    """Return where the greatest of the first `number` values is."""
     best = 0
     for k in range(number):
         if values[k] > values[best]:
@@ -93,57 +94,72 @@ def most_of(values: NDArray[np.float64], number: int) -> int:
     return best
 
 
-def way_to(k: int, state: State, scratch: Any, line: Line) -> int:
-    """Write the moves to a position; how many they are. Where no move leads on, it is the one of `greedy`."""
-    number = path_to(scratch, k, line)
+def path_or_baseline(k: int, state: State, scratch: Any, macro: Macro) -> int:
+    """Write the path to position k, or the scripted player's move where it is empty; return its length."""
+    number = path_to(scratch, k, macro)
     if number == 0:
-        line[0] = bot_move(state)
+        macro[0] = bot_move(state)
         number = 1
     return number
 
 
-def find_best_lines(
-    first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: NDArray[np.float64],
-    lines: Lines, live: Int8s,
-) -> None:  # fmt: skip
-    """Write the lines of the tables first <= i < last that lead to the positions worth most, the best one first.
+def write_best_macros(
+    state: State, weights: Floats, most: int, scratch: Any, values: Float64s, order: Int64s, macros: Macros
+) -> int:
+    """Write the macro-actions to the `most` positions that are worth most, the best first; return how many there are.
 
     Args:
-        first, last: which tables.
-        states: [B]; they stay as they are.
-        weights: of the tables of values.
-        scratch: to work with.
+        state: stays as it is.
+        weights: [W] of the network.
+        most: positions, at most as many as `order` has room for.
+        scratch: of this thread.
         values: [M] scratch.
-        lines: [B, C, LONGEST] is written.
-        live: [B, C] gets 1 for each line.
+        order: [C] scratch.
+        macros: [C, MAX_LENGTH] is written.
     """
-    for i in range(first, last):
-        known = value_all(states[i], weights, scratch, values, lines[i, 0])
-        order = np.argsort(-values[:known], kind="mergesort")  # stable
-        for c in range(lines.shape[1]):
-            live[i, c] = c < known and values[order[c]] > NOWHERE
-            if live[i, c]:
-                number = way_to(order[c], states[i], scratch, lines[i, c])
-                for step in range(number, lines.shape[2]):
-                    lines[i, c, step] = NO_MOVE
+    known = value_all(state, weights, scratch, values, macros[0])
+    number = 0
+    for k in range(known):  # insertion into the best so far; equal ones keep their order
+        if values[k] == UNKNOWN or (number == most and values[k] <= values[order[number - 1]]):
+            continue
+        place = number if number < most else number - 1
+        while place > 0 and values[order[place - 1]] < values[k]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = k
+        number = min(number + 1, most)
+    for c in range(number):
+        length = path_or_baseline(order[c], state, scratch, macros[c])
+        for step in range(length, macros.shape[1]):
+            macros[c, step] = NO_ACTION
+    return number
 
 
-def note_best(
-    first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: NDArray[np.float64],
-    line: NDArray[np.int16], best: Int64s,
+def find_best_macros(
+    first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: Float64s, order: Int64s,
+    macros: Macros, numbers: Int64s,
 ) -> None:  # fmt: skip
-    """Enter the best position that each move [A] leads to, or -1, at one table; `line` [LONGEST] is scratch."""
+    """Write the best macro-actions [B, C, MAX_LENGTH] of the tables first <= i < last, and how many there are [B]."""
+    for i in range(first, last):
+        numbers[i] = write_best_macros(states[i], weights, macros.shape[1], scratch, values, order, macros[i])
+
+
+def write_best(
+    first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: Float64s, macro: Macro,
+    best: Int64s,
+) -> None:  # fmt: skip
+    """Write the best position that each move [A] leads to, or -1, at one table; `macro` [MAX_LENGTH] is scratch."""
     for i in range(first, last):
         best[:] = -1
-        for k in range(value_all(states[i], weights, scratch, values, line)):
-            if values[k] > NOWHERE:
-                way_to(k, states[i], scratch, line)
-                if best[line[0]] < 0 or values[k] > values[best[line[0]]]:
-                    best[line[0]] = k
+        for k in range(value_all(states[i], weights, scratch, values, macro)):
+            if values[k] > UNKNOWN:
+                path_or_baseline(k, states[i], scratch, macro)
+                if best[macro[0]] < 0 or values[k] > values[best[macro[0]]]:
+                    best[macro[0]] = k
 
 
-def note_marks(k: int, scratch: Any, entry: Int64s, value: NDArray[np.float64]) -> int:
-    """Write which weights count for position k into `entry` and how much each does into `value` [1]; how many do."""
+def write_features(k: int, scratch: Any, entry: Int64s, value: Float64s) -> int:
+    """Write which weights count for position k into `entry`, each times `value` [1]; return how many do."""
     if is_terminal(scratch, k):
         entry[0], value[0] = 0, final_margin(scratch, k)
         return 1

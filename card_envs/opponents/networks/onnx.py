@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from card_envs.files import read_file, short_repr, user_path
 from card_envs.game import Game, Rules, total
-from card_envs.opponents.networks.afterstates import WORLDS_AHEAD, Afterstates, move_fields, move_scale
+from card_envs.opponents.networks.afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
 from card_envs.opponents.networks.graphs import check_cost, read_model
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
@@ -36,6 +36,7 @@ from card_envs.opponents.networks.policies import (
     Inputs,
     TrainedPolicy,
     afterstates_in,
+    afterstates_of,
     input_fields,
     input_scale,
     layers_of,
@@ -51,7 +52,7 @@ MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
 FLOATS, WHOLE = "tensor(float)", "tensor(int64)"
 MOST_ROWS = 64  # decisions that a model is given at once: what it costs is bounded for these
 MOVES = ("moves", "lookahead_moves")
-SETTLED = 1
+LOOKAHEAD = 1
 
 
 class OnnxPolicy(TrainedPolicy):
@@ -98,7 +99,7 @@ class OnnxPolicy(TrainedPolicy):
         return total(move_fields(self.game.rules)) if any(name in self._reads for name in MOVES) else 0
 
     def afterstates(self, decisions: Decisions) -> Afterstates:
-        return decisions.afterstates(MOVES[SETTLED] in self._reads)
+        return afterstates_of(decisions, MOVES[LOOKAHEAD] in self._reads)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         """See `TrainedPolicy.logits`. Raises ValueError where the model fails or gives no numbers."""
@@ -233,7 +234,7 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
     after = afterstates_in(inputs)
     starts, entry, value = after.rows
     moves = np.zeros((len(after.action), total(move_fields(rules))), np.float32)
-    unscaled = np.rint(WORLDS_AHEAD * value / move_scale(rules)[entry]) / WORLDS_AHEAD
+    unscaled = np.rint(NUM_AHEAD * value / move_scale(rules)[entry]) / NUM_AHEAD
     moves[np.repeat(np.arange(len(moves)), np.diff(starts)), entry] = unscaled
     return {**dict.fromkeys(MOVES, moves), "decision": after.decision(), "action": after.action}
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import INT8, check_bool, check_game, checked
 from card_envs.files import short_repr
 from card_envs.game import Field, Game, Rules, bounds, total
-from card_envs.opponents.networks.afterstate_network import AfterstateNetwork
-from card_envs.opponents.networks.afterstates import Afterstates, move_fields
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, move_scores
+from card_envs.opponents.networks.afterstates import Afterstates, afterstates, move_fields
 from card_envs.opponents.networks.sparse import SparseRows, compress, sum_weights
 from card_envs.opponents.policy import Decisions, sample
 
@@ -133,7 +133,7 @@ class TrainedPolicy(LogitsPolicy):
 
     def afterstates(self, decisions: Decisions) -> Afterstates:
         """What the moves change, where it reads that."""
-        return decisions.afterstates()
+        return afterstates_of(decisions)
 
     def check_inputs(self, inputs: Inputs) -> None:
         """Raises ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
@@ -202,7 +202,7 @@ class AfterstatePolicy(TrainedPolicy):
         self._moves = np.ascontiguousarray(weights["move.weight"].astype(np.float32).T)
         self._no_bias = np.zeros_like(self._bias)
         self._own = float(weights["own"][0])
-        self.mover = self._compiled() if len(self._rest) == 2 else None
+        self.network = self._compiled() if len(self._rest) == 2 else None
 
     def _compiled(self) -> AfterstateNetwork:
         """The network as compiled code reads it."""
@@ -212,10 +212,10 @@ class AfterstatePolicy(TrainedPolicy):
         return AfterstateNetwork(*(np.ascontiguousarray(array, np.float32) for array in arrays))
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
-        if self.mover is None or decisions.game != self.game:
+        if self.network is None or decisions.game != self.game:
             return super().logits_at(decisions)
         logits = np.full((len(decisions), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
-        decisions.move_scores(self.mover, logits, self.lookahead)
+        move_scores(self.game, decisions._trusted_states(), self.network, logits, self.lookahead)
         return logits
 
     @staticmethod
@@ -228,7 +228,7 @@ class AfterstatePolicy(TrainedPolicy):
         return total(move_fields(self.game.rules))
 
     def afterstates(self, decisions: Decisions) -> Afterstates:
-        return decisions.afterstates(self.lookahead)
+        return afterstates_of(decisions, self.lookahead)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         seen = np.concatenate([inputs["obs"], inputs["mask"]], axis=1)
@@ -288,6 +288,11 @@ def afterstates_in(inputs: Inputs) -> Afterstates:
     """What moves change, as the inputs of a network that reads it hold it."""
     rows = SparseRows(inputs["starts"], inputs["entry"], inputs["value"])
     return Afterstates(inputs["first"], inputs["action"], rows)
+
+
+def afterstates_of(decisions: Decisions, lookahead: bool = False) -> Afterstates:
+    """Return what the legal moves change, in worlds that follow from what each seat sees; see `afterstates`."""
+    return afterstates(decisions.game, decisions._trusted_states(), np.arange(len(decisions)), lookahead=lookahead)
 
 
 def check_ends(name: str, ends: NDArray[Any], number: int, last: int) -> None:
