@@ -306,7 +306,7 @@ def advise(
     position: Annotated[
         Path, typer.Argument(help="JSON: a view (`env.view`) of the seat to move; - reads standard input")
     ],
-    opponent: Annotated[str, typer.Option(help="who is asked: a name, ./FOLDER or MODULE:CLASS")] = "search-1024",
+    opponent: Annotated[str, typer.Option(help="who is asked: a name, ./FOLDER or MODULE:CLASS")] = "search:1024",
     seed: Annotated[int, typer.Option(min=0, help="of the worlds that it draws")] = 0,
     json_file: JsonFile = None,
 ) -> None:

@@ -121,7 +121,7 @@ def compare_rate(game: Game, seconds: float) -> Rate:
 
 
 def search_rate(game: Game, seconds: float) -> Rate:
-    """Moves a second that `search-64` plays out for 64 tables, on one core."""
+    """Moves a second that `search:64` plays out for 64 tables, on one core."""
     env = batch_out_of_step(game, FEW)
     search = SearchPolicy(game, 64, threads=1)
     rng = np.random.default_rng(0)
@@ -256,7 +256,7 @@ def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
     greedy = bot_rate(game, "greedy", seconds)
     yield "greedy playouts, M/s", greedy.each(1e6)
     yield "compare greedy greedy / greedy playouts", compare_rate(game, seconds).of(greedy)
-    yield "search-64 / greedy playouts", search_rate(game, seconds).of(greedy)
+    yield "search:64 / greedy playouts", search_rate(game, seconds).of(greedy)
     yield "trivial playouts, M/s", bot_rate(game, "trivial", seconds).each(1e6)
     yield "AEC last + step, k/s", aec_rate(game, seconds).each(1e3)
     one_thread = step_rate(game, MANY_TABLES, 1, seconds)

@@ -244,7 +244,7 @@ class Bot(Protocol):
 class OptionalBot(Protocol):
     """What a `bot.py` may leave out."""
 
-    PRESETS: dict[str, str]  # opponents' names that stand for others, such as {"strong": "search-64"}; default: none
+    PRESETS: dict[str, str]  # opponents' names that stand for others, such as {"strong": "search:64"}; default: none
 
     def likelihood(self, state: State, seat: int) -> float:
         """How well the cards that a seat can't see explain what the others did: above 0, at most 1, the default.

@@ -146,7 +146,7 @@ function openTable(position) {
   $("log").replaceChildren();
   $("told").hidden = $("chair").hidden = !token;
   $("chair").hidden = Boolean(token);
-  $("adviser").replaceChildren(...game.opponents.map((name) => element("option", { value: name, selected: name === "search-64" }, name)));
+  $("adviser").replaceChildren(...game.opponents.map((name) => element("option", { value: name, selected: name === "search:64" }, name)));
   stepping(!token);
 }
 
