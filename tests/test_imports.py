@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     {"cards", "console", "files", "game", "options", "record"},
     {"engine"},
+    {"episode"},
     {"views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
     {"envs", "opponents"},

@@ -132,7 +132,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
     pytest.importorskip("fastapi", reason="the extra serve is not installed")
     from card_envs.serve.asking import choose
     from card_envs.serve.command import make_seats
-    from card_envs.serve.episode import Episode
+    from card_envs.serve.episode import ServedEpisode
     from card_envs.serve.limits import Limits
     from card_envs.serve.messages import MoveRequest, TableRequest
 
@@ -150,14 +150,14 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
             if seen["your_turn"]:
                 await seats.move(token, MoveRequest(move=seen["view"]["legal"][0], turn=seen["turn"], wait=20.0))
         table, _ = seats.tables.find(token)
-        moves, key, own = table.episode.moves, table.header.key, table.opponents[name].policy
+        moves, key, own = table.episode.texts, table.header.key, table.opponents[name].policy
         seats.stop()
-        again = Episode(game, short_options(game), 4)
+        again = ServedEpisode(game, short_options(game), 4)
         fresh = load_opponent(name, game).within(2.0)
         for number, move in enumerate(moves):
             if move.seat:
                 assert again.move_text(choose(fresh, again, key)()) == move.move, number
-            again.play(move.move)
+            again.play_text(move.move)
         assert isinstance(own, SearchPolicy) and (own.remembered.moves or game.planner is None)
         assert len(moves) > 4
 

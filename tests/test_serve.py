@@ -26,7 +26,7 @@ from card_envs.serve import seats as seats_module
 from card_envs.serve.advisers import Advisers
 from card_envs.serve.asking import Opponents, advice, choose
 from card_envs.serve.command import make_seats
-from card_envs.serve.episode import Episode
+from card_envs.serve.episode import ServedEpisode
 from card_envs.serve.limits import Limits
 from card_envs.serve.messages import MoveRequest, Problem, TableRequest
 from card_envs.serve.seats import Seats
@@ -184,19 +184,19 @@ def worlds(
 ) -> tuple[int, list[dict[str, Any]], list[tuple[int, str]]]:
     """A seat, two deals that it can't tell apart after some moves within the first deal, and these moves."""
     rng = random.Random(seed)
-    episode = Episode(game, short_options(game), seed)
-    while len(episode.moves) < num_moves:
-        before = episode.after(len(episode.moves))
+    episode = ServedEpisode(game, short_options(game), seed)
+    while len(episode.texts) < num_moves:
+        before = episode.after(len(episode.texts))
         seat = episode.seat
         assert seat is not None
-        episode.play(rng.choice(episode.view(seat)["legal"]))
+        episode.play_text(rng.choice(episode.view(seat)["legal"]))
         if episode.over or len(episode.dealt) > 1:
             episode = before
             break
     seat = ((episode.seat or 0) + shift) % game.rules.NUM_SEATS
-    state = redealt(game, np.array([episode._table.state], game.rules.STATE), np.array([seat], np.int8), seed)[0]
-    deals = [game.view.deal_text([pack]) for pack in (episode.dealt[0], game.view.dealt_pack(state))]
-    return seat, deals, [(move.seat, move.move) for move in episode.moves]
+    state = redealt(game, np.array([episode.table.state], game.rules.STATE), np.array([seat], np.int8), seed)[0]
+    deals = [game.view.deal_text([pack]) for pack in (episode.packs()[0], game.view.dealt_pack(state))]
+    return seat, deals, [(move.seat, move.move) for move in episode.texts]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -245,10 +245,10 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
 @pytest.mark.parametrize("seed", range(3))
 def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -> None:
     seat, deals, moves = worlds(game, seed, 10 * seed, 0)
-    episodes = [Episode(game, short_options(game), seed, deal) for deal in deals]
+    episodes = [ServedEpisode(game, short_options(game), seed, deal) for deal in deals]
     for episode in episodes:
         for _, move in moves:
-            episode.play(move)
+            episode.play_text(move)
     assert episodes[0].view(seat) == episodes[1].view(seat)
     for name in opponent_names(game):
         if is_timed(game, name):
@@ -489,7 +489,7 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
 
 def test_opponents_keep_to_their_time(game: Game) -> None:
     """With too little for all worlds, a search looks at fewer; with enough, at all."""
-    episode = Episode(game, short_options(game), 3)
+    episode = ServedEpisode(game, short_options(game), 3)
     view = episode.view(episode.seat or 0)
     opponent = load_opponent("search-1024", game)
 

@@ -23,7 +23,8 @@ from card_envs.compare.solving import Solved, SolveTask, SolvingFigures, given_d
 from card_envs.compare.standings import Standings, standings
 from card_envs.compare.waiting import waiting
 from card_envs.console import say
-from card_envs.engine.table import Table, play_again
+from card_envs.engine.table import Table
+from card_envs.episode import move_texts
 from card_envs.files import check_output_folder
 
 SAVE_SECONDS = 30.0  # between two times that what is known so far is written
@@ -178,7 +179,7 @@ def solve_one(task: SolveTask, deal: object, console: Console) -> dict[str, Any]
         solution = task.solve(state)
     return {
         "verdict": solution.verdict,
-        "moves": play_again(Table(task.game, state), solution.moves).moves,
+        "moves": move_texts(Table(task.game, state), solution.moves),
         "positions": solution.positions,
         "seconds": solution.seconds,
     }

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from card_envs.compare.contest import Contest
 from card_envs.compare.pairs import chunks, lineups
-from card_envs.engine.table import Table, play_again
+from card_envs.episode import played as played_episode
 from card_envs.files import check_output_folder
-from card_envs.options import as_json
-from card_envs.record import GameRecord
 
 LOG_SIZE = 1024
 
@@ -43,28 +38,12 @@ def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
             there = lineup[::-1] if table % tables_per_pair else lineup
             names = "-".join(f"{i + 1}_{_file_name(contest.names[i])}" for i in there)
             moves = played.log[table][played.log[table] >= 0]
-            _record(contest, number, moves).save(folder / f"{number:04d}-{names}.json")
+            options = contest.game.validated(dict(contest.options))
+            episode = played_episode(contest.game, options, contest.seed, number, moves)
+            episode.record().save(folder / f"{number:04d}-{names}.json")
             saved += 1
     return saved
 
 
 def _file_name(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in Path(name).name)
-
-
-def _record(contest: Contest, number: int, moves: NDArray[np.int16]) -> GameRecord:
-    """The record of the episode that these moves make of the first deals of a table."""
-    game = contest.game
-    options = game.validated(dict(contest.options))
-    table = Table(game, game.rules.new_state(options))
-    table.seed(contest.seed, number)
-    played = play_again(table, moves.tolist())
-    reason, scores = game.view.outcome(table.state)
-    return GameRecord(
-        game=game.name,
-        version=game.version,
-        options=as_json(options),
-        deal=game.view.deal_text(played.packs),
-        moves=played.moves,
-        outcome={"over": table.over, "reason": reason, "scores": scores},
-    )

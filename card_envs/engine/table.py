@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,39 +128,3 @@ def _restore(game: Game, state: bytes) -> Table:
     if not isinstance(state, bytes) or len(state) != game.rules.STATE.itemsize:
         raise ValueError(f"state: expected {game.rules.STATE.itemsize} bytes, got {short_repr(state)}")
     return Table(game, np.frombuffer(state, game.rules.STATE)[0])
-
-
-class Replay(NamedTuple):
-    """Moves that were played again.
-
-    Attributes:
-        moves: in the notation of RULES.md.
-        packs: of all deals on the way, as `set_deal` takes them.
-    """
-
-    moves: list[str]
-    packs: list[Int8s]
-
-
-def play_again(table: Table, actions: Iterable[int], packs: Iterable[Int8s] = ()) -> Replay:
-    """Play legal actions (unchecked) on a table and write them down: the notation needs the state of each.
-
-    Args:
-        table: where to begin; it is played on.
-        actions: to play.
-        packs: of the deals on the way; those after them come from the table's own stream.
-    """
-    game, given = table.game, iter(packs)
-    moves: list[str] = []
-    dealt: list[Int8s] = []
-    for action in actions:
-        while table.needs_deal:
-            pack = next(given, None)
-            if pack is None:
-                table.deal()
-            else:
-                table.set_deal(pack)
-            dealt.append(game.view.dealt_pack(table.state))
-        moves.append(game.view.move_text(table.state, action))
-        table.play(action)
-    return Replay(moves, dealt)

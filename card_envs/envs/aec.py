@@ -15,10 +15,10 @@ from card_envs.engine.buffers import INT8, check_choice, check_game, known_keys,
 from card_envs.engine.exclusive import Holder, exclusive
 from card_envs.engine.kernels import DEAL_DUE, PAID
 from card_envs.engine.legality import illegal_move
-from card_envs.engine.table import Table, play_again
+from card_envs.engine.table import Table
 from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
-from card_envs.game import Game, Int8s, States, bounds
-from card_envs.options import as_json
+from card_envs.episode import RANDOM, Episode
+from card_envs.game import Game, Int8s, bounds
 
 if TYPE_CHECKING:
     from card_envs.record import GameRecord
@@ -129,19 +129,12 @@ class CardEnv(AECEnv):
             ValueError: a malformed seed or deal, or an unknown key; the environment stays as it was.
         """
         given = known_keys(options, ("deal", "options"), "reset options")  # PettingZoo's api_test passes {"options": 1}
-        table = Table(self.game, self.game.rules.new_state(self.options))
-        table.state.rng = self._table.state.rng
-        packs = self.game.view.parse_deal(table.state, given["deal"]) if "deal" in given else []
         if seed is None and not self._seeded:
             seed = new_seed()
-        if seed is not None:
-            table.seed(seed)
+        self._episode = Episode(self.game, self.options, given.get("deal", RANDOM), seed, key=self._table.state.rng)
         self._seeded = True
-        self._table = table
+        self._table = self._episode.table
         self._obs = None
-        self._packs: list[Int8s] = packs
-        self._dealt: list[States] = []  # [1] as it was after each deal
-        self._actions: list[int] = []
         self._illegal = False
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
@@ -150,18 +143,9 @@ class CardEnv(AECEnv):
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos = {agent: {"action_mask": self._no_actions.copy()} for agent in self.agents}
         self._skip_agent_selection = None
-        self._deal()
         self._turn()
         if self.render_mode == "human":
             self.render()
-
-    def _deal(self) -> None:
-        while self._table.needs_deal:
-            if self._packs:
-                self._table.set_deal(self._packs.pop(0))
-            else:
-                self._table.deal()
-            self._dealt.append(self._table.states.copy())
 
     def _turn(self) -> None:
         """Point to the seat to move, with its mask."""
@@ -212,7 +196,7 @@ class CardEnv(AECEnv):
     @property
     def deals(self) -> int:
         """How many packs this episode has dealt so far."""
-        return len(self._dealt)
+        return len(self._episode.dealt)
 
     def state(self) -> Int8s:
         """The full state as seat 0 would see it, hidden cards included: [FULL_SIZE] int8."""
@@ -266,7 +250,7 @@ class CardEnv(AECEnv):
     def _play(self, agent: str, action: int) -> None:
         """Play a legal action, and point to the seat to move, with its mask."""
         table, obs = self._table, np.empty(self._obs_size, INT8)
-        self._actions.append(action)
+        self._episode.actions.append(action)
         found = table._turn(table.states, 0, action, self._mask, obs)
         self._cumulative_rewards[agent] = 0.0
         if found & PAID:
@@ -276,7 +260,7 @@ class CardEnv(AECEnv):
         if found & DEAL_DUE:
             self.infos[agent] = {"action_mask": self._no_actions.copy()}
             if not table.over:
-                self._deal()
+                self._episode.deal()
             self._turn()
             return
         self._obs, self._mover = obs, found & ~PAID
@@ -344,24 +328,13 @@ class CardEnv(AECEnv):
     def outcome(self) -> dict[str, Any]:
         """`{"over", "reason", "scores"}`: why the episode ended, and a number for each seat so far."""
         self._check_reset()
-        reason, scores = self.game.view.outcome(self._table.state)
-        return {"over": self._over, "reason": "illegal" if self._illegal else reason, "scores": scores}
+        outcome = self._episode.outcome()
+        return outcome | {"over": True, "reason": "illegal"} if self._illegal else outcome
 
     def record(self) -> GameRecord:
         """The episode so far: options, packs and legal moves, from which it can be replayed."""
-        from card_envs.record import GameRecord  # brings pydantic along
-
         self._check_reset()
-        begun = Table(self.game, self.game.rules.new_state(self.options))
-        packs = [self.game.view.dealt_pack(states[0]) for states in self._dealt]
-        return GameRecord(
-            game=self.game.name,
-            version=self.game.version,
-            options=as_json(self.options),
-            deal=self.game.view.deal_text(packs),
-            moves=play_again(begun, self._actions, packs).moves,
-            outcome=self.outcome(),
-        )
+        return self._episode.record(self.outcome())
 
     def clone(self) -> CardEnv:
         """An independent copy at the same point, later deals included."""

@@ -13,7 +13,7 @@ from card_envs.opponents.policy import PolicyError
 from card_envs.options import adapter
 from card_envs.record import GameRecord
 from card_envs.serve.asking import Opponents, advice, choose, is_quick, measured
-from card_envs.serve.episode import Episode, position
+from card_envs.serve.episode import ServedEpisode, position
 from card_envs.serve.limits import Limits, Workers
 from card_envs.serve.messages import AdviseRequest, Problem, ReplayRequest, wrong
 from card_envs.views import VERSION
@@ -84,13 +84,13 @@ class Advisers:
             game = self.opponents.game(record.game)
             if record.version != game.version:
                 raise ValueError(f"record: version: {record.version}; these are the rules of version {game.version}")
-            episode = Episode(game, record.options, 0, record.deal)
+            episode = ServedEpisode(game, record.options, 0, record.deal)
             _seat_of(game, asked.seat)
             for number, move in enumerate(record.moves[: asked.at]):
                 if episode.over:
                     raise ValueError(f"record: moves.{number}: the game is over before it")
                 try:
-                    episode.play(move)
+                    episode.play_text(move)
                 except ValueError as error:
                     raise ValueError(f"record: moves.{number}: {error}") from None
             return position(episode, asked.seat, [None] * game.rules.NUM_SEATS)
@@ -108,7 +108,7 @@ class Advisers:
         """Compile, or load, all that is needed, so that nobody waits for it later."""
         for game in self.opponents.games.values():
             tell(f"{game.title}: {', '.join(self.opponents.names(game))}")
-            episode = Episode(game, {}, 0)
+            episode = ServedEpisode(game, {}, 0)
             view = episode.view(episode.seat or 0)
             for name in self.opponents.names(game):
                 opponent = self.opponents.opponent(game, name)

@@ -16,7 +16,7 @@ from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
 from card_envs.opponents.policy import Opponent, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.serve.episode import Episode
+from card_envs.serve.episode import ServedEpisode
 from card_envs.serve.messages import Problem
 
 QUICK = (
@@ -73,7 +73,7 @@ def is_quick(opponent: Opponent) -> bool:
     return isinstance(opponent.policy, QUICK)
 
 
-def choose(opponent: Opponent, episode: Episode, key: int) -> Callable[[], int]:
+def choose(opponent: Opponent, episode: ServedEpisode, key: int) -> Callable[[], int]:
     """Return what to call, in any thread, for the opponent's action at a table; it sees what its seat sees.
 
     Args:
@@ -81,11 +81,11 @@ def choose(opponent: Opponent, episode: Episode, key: int) -> Callable[[], int]:
         episode: looked at now, not when the call comes.
         key: of all that the opponent draws.
     """
-    rng = np.random.default_rng([key, len(episode.moves)])
-    turn = episode.turn(rng)
+    rng = np.random.default_rng([key, len(episode.texts)])
+    decisions = episode.decision(rng)
     seed = int(rng.integers(1 << 63))
 
-    return lambda: int(moves_of(opponent, turn, np.random.default_rng(seed))[0])
+    return lambda: int(moves_of(opponent, decisions, np.random.default_rng(seed))[0])
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:

@@ -79,8 +79,8 @@ class Seats:
         await self.bring(token)
         table, seat = self._find(token)
         if at is not None:
-            if at > len(table.episode.moves):
-                raise Problem("bad_request", f"at: {len(table.episode.moves)} moves were played", "at")
+            if at > len(table.episode.texts):
+                raise Problem("bad_request", f"at: {len(table.episode.texts)} moves were played", "at")
             episode, players = table.episode, table.header.players
             return await self.advisers.quick.run(lambda: position(episode.after(at), seat, players, since))
         await self._until_turn(table, seat, wait)
@@ -89,7 +89,7 @@ class Seats:
     async def move(self, token: str, asked: MoveRequest) -> dict[str, Any]:
         await self.bring(token)
         table, seat = self._find(token)
-        episode, number = table.episode, len(table.episode.moves)
+        episode, number = table.episode, len(table.episode.texts)
         if asked.turn is not None and asked.turn != number:
             raise Problem("stale_turn", f"turn: {number} moves were played, not {asked.turn}; nothing was done", "turn")
         if episode.over:
@@ -139,7 +139,7 @@ class Seats:
     def stream(self, token: str, last: int | None) -> AsyncIterator[dict[str, Any] | None] | None:
         """The positions from now on, as they come; None between them as a sign of life. None where all was seen."""
         table, seat = self._find(token)
-        if last is not None and table.episode.over and last == len(table.episode.moves):
+        if last is not None and table.episode.over and last == len(table.episode.texts):
             return None
         if (
             self._streams.total() >= self.limits.streams

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from card_envs.files import AS_BYTES, MAX_JSON, check_output_folder, locked, read_file
 from card_envs.games import get_game
 from card_envs.opponents.policy import Opponent
-from card_envs.serve.episode import Episode
+from card_envs.serve.episode import ServedEpisode
 from card_envs.serve.limits import Limits
 from card_envs.serve.messages import Problem
 
@@ -64,7 +64,7 @@ class SeatedTable:
     def __init__(self, name: str, header: Header) -> None:
         self.name = name
         self.header = header
-        self.episode = Episode(get_game(header.game), header.options, header.seed, header.deal)
+        self.episode = ServedEpisode(get_game(header.game), header.options, header.seed, header.deal)
         self.problem: str | None = None
         self.gone = False
         self.streams = 0
@@ -94,7 +94,7 @@ class SeatedTable:
         """The number of the move to go back to so that a seat may move differently; None where it can't."""
         if not self.header.undo or self.persons != [seat] or self.episode.over:
             return None
-        moves = self.episode.moves
+        moves = self.episode.texts
         return next((number for number in reversed(range(len(moves))) if moves[number].seat == seat), None)
 
 
@@ -183,12 +183,12 @@ class Tables:
     def play(self, table: SeatedTable, action: int) -> None:
         """Play a legal action, which is then on the disk. Raises Problem, and nothing has happened, if it can't be."""
         self._append(table.name, table.episode.move_text(action))
-        table.episode.play_action(action)
+        table.episode.play(action)
         table.notify()
 
-    def undo(self, table: SeatedTable, before: Episode) -> None:
+    def undo(self, table: SeatedTable, before: ServedEpisode) -> None:
         """Go back to what a table was. Raises Problem, and nothing has happened, if that can't be saved."""
-        self._append(table.name, {"undo": len(before.moves)})
+        self._append(table.name, {"undo": len(before.texts)})
         table.episode = before
         table.notify()
 
@@ -319,7 +319,7 @@ def _read(path: Path) -> SeatedTable | None:
             else:
                 moves.append(line)
         for move in moves:
-            table.episode.play(move)
+            table.episode.play_text(move)
         if whole < len(data):
             os.truncate(path, whole)
     except FileNotFoundError:

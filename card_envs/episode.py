@@ -1,0 +1,132 @@
+"""Episode: a table with its deals and actions, from which it can be recorded, replayed and taken back.
+
+Environments, the server, comparisons and the terminal all play on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from card_envs.engine.table import Table
+from card_envs.game import Game, Pack, States
+from card_envs.options import as_json
+
+if TYPE_CHECKING:
+    from card_envs.record import GameRecord
+
+RANDOM = object()  # no custom deal
+
+
+class Episode:
+    """One episode under way.
+
+    Attributes:
+        game: what is played.
+        options: of the game, validated.
+        table: where it is played.
+        dealt: the table's states [1] right after each deal.
+        actions: played so far.
+    """
+
+    def __init__(
+        self, game: Game, options: Any, deal: object = RANDOM, seed: int | None = None, number: int = 0, key: int = 0
+    ) -> None:
+        """Deal.
+
+        Args:
+            game: what is played.
+            options: of the game, validated.
+            deal: a custom deal, in the format of RULES.md, or RANDOM; after its packs, deals are random.
+            seed: of the random deals, from 0 to 2**64 - 1.
+            number: of the table: each has deals of its own for a seed.
+            key: of the stream that random deals go on from, where there is no seed.
+
+        Raises:
+            ValueError: a malformed seed or deal.
+        """
+        self.game = game
+        self.options = options
+        self.table = Table(game, game.rules.new_state(options))
+        self.table.state.rng = key
+        self._given: list[Pack] = [] if deal is RANDOM else game.view.parse_deal(self.table.state, deal)
+        if seed is not None:
+            self.table.seed(seed, number)
+        self.dealt: list[States] = []
+        self.actions: list[int] = []
+        self.deal()
+
+    def deal(self) -> None:
+        """Deal as long as the next thing is a deal: a given pack, else a random one."""
+        table = self.table
+        while table.needs_deal:
+            if len(self.dealt) < len(self._given):
+                table.set_deal(self._given[len(self.dealt)])
+            else:
+                table.deal()
+            self.dealt.append(table.states.copy())
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode has ended."""
+        return self.table.over
+
+    def play(self, action: int) -> None:
+        """Play a legal action (unchecked), and deal if that is due."""
+        self.actions.append(action)
+        self.table.play(action)
+        if not self.table.over:
+            self.deal()
+
+    def packs(self) -> list[Pack]:
+        """Return the packs of all deals so far, as `set_deal` takes them."""
+        return [self.game.view.dealt_pack(states[0]) for states in self.dealt]
+
+    def moves(self) -> list[str]:
+        """Return the actions so far in the game's notation."""
+        return move_texts(Table(self.game, self.game.rules.new_state(self.options)), self.actions, self.packs())
+
+    def outcome(self) -> dict[str, Any]:
+        """Return `{"over", "reason", "scores"}`: why the episode ended, and a number for each seat so far."""
+        reason, scores = self.game.view.outcome(self.table.state)
+        return {"over": self.over, "reason": reason, "scores": scores}
+
+    def record(self, outcome: dict[str, Any] | None = None) -> GameRecord:
+        """Return the episode so far, hidden cards included; `outcome` takes the place of its own."""
+        from card_envs.record import GameRecord  # brings pydantic along
+
+        return GameRecord(
+            game=self.game.name,
+            version=self.game.version,
+            options=as_json(self.options),
+            deal=self.game.view.deal_text(self.packs()),
+            moves=self.moves(),
+            outcome=self.outcome() if outcome is None else outcome,
+        )
+
+
+def move_texts(table: Table, actions: Iterable[int], packs: Iterable[Pack] = ()) -> list[str]:
+    """Play legal actions (unchecked) on a table and return their texts: the notation needs the state of each.
+
+    Args:
+        table: is played on.
+        actions: to play.
+        packs: of the deals on the way.
+    """
+    given, texts = iter(packs), []
+    for action in actions:
+        while table.needs_deal:
+            table.set_deal(next(given))
+        texts.append(table.game.view.move_text(table.state, action))
+        table.play(action)
+    return texts
+
+
+def played(game: Game, options: Any, seed: int, number: int, actions: np.ndarray[Any, Any]) -> Episode:
+    """Return the episode that these legal actions make of a table's random deals."""
+    episode = Episode(game, options, seed=seed, number=number)
+    for action in actions.tolist():
+        episode.play(action)
+    return episode
