@@ -59,6 +59,7 @@ from card_envs.opponents.search.rollout import try_with_policy
 from card_envs.opponents.search.workers import FIRST_PLAYOUT, WorkerPool
 
 Moves = Literal["single", "turn"]
+SETTINGS = ("worlds", "seconds", "moves", "prior", "rollout", "leaf", "leaf_after", "leaf_playout", "arms", "threads")
 
 LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 # Macro-actions that are found: this many for each world, at most this many. With a time, finding and trying them for
@@ -193,19 +194,17 @@ class SearchPolicy:
 
     def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
         """Return the same search, cut short where a decision would take longer; see `Policy`."""
-        return SearchPolicy(
-            self.game,
-            self.worlds,
-            seconds=seconds if self.seconds is None else min(seconds, self.seconds),
-            moves=self.moves,
-            prior=self.prior,
-            rollout=self.rollout,
-            leaf=self.leaf,
-            leaf_after=self.leaf_after,
-            leaf_playout=self.leaf_playout,
-            arms=self.arms,
-            threads=threads,
-        )
+        least = seconds if self.seconds is None else min(seconds, self.seconds)
+        return SearchPolicy(self.game, **{**self.settings, "seconds": least, "threads": threads})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the search was made of, by the names of the arguments."""
+        return {name: getattr(self, name) for name in SETTINGS}
+
+    def __repr__(self) -> str:
+        made_of = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if value is not None)
+        return f"SearchPolicy({self.game.name}, {made_of})"
 
     def reset(self) -> None:
         """Forget plans, and those of the parts; see `Policy`."""
