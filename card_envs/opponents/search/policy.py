@@ -231,7 +231,9 @@ class SearchPolicy:
         results = Results(np.full((n, length), NO_ACTION, np.int16), baselines, np.zeros(n), new_stats(n, num_actions))
         pool = self._pool(np.random.default_rng(keys))
         budget = budget_of(LONGER * self.worlds, self.refine_steps)
-        moves = pool.decide(Batch(states, keys, baselines.copy(), tried), self._limits(), budget, self.seconds, results)
+        moves = pool.decide(
+            Batch(states, keys, baselines.copy(), tried), self._limits(self.seconds), budget, self.seconds, results
+        )
         self._playout_seconds = pool.playout_seconds
         self._idle.append(pool)
         if self.moves == "turn":
@@ -255,20 +257,21 @@ class SearchPolicy:
         """Whether the prior ranks macro-actions."""
         return self._parts.prior_weights is not None or self._parts.prior_network is not None
 
-    def _limits(self) -> Limits:
-        """Return how many macro-actions the budget is enough for."""
-        goes_on = self._ranks or (self.prior is None and self.rollout is None)
-        per_world, most, seconds = MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * self._playout_seconds
-        if self._parts.prior_network is not None:
-            per_world, most, seconds = SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS
-        candidates = max(min(self._affordable(per_world, seconds), most), 2 * self.game.rules.NUM_ACTIONS)
-        arms = max(min(self._affordable(1, self._playout_seconds), self.arms), 2)
-        return Limits(candidates, arms, goes_on, follow_mode(self.game, True))
-
-    def _affordable(self, per_world: int, seconds_each: float) -> int:
+    def _limits(self, seconds: float | None) -> Limits:
         """Return how many macro-actions the worlds, and a share of the time, are enough for."""
-        by_worlds = per_world * self.worlds
-        return by_worlds if self.seconds is None else min(by_worlds, int(FIRST_SHARE * self.seconds / seconds_each))
+
+        def affordable(per_world: int, most: int, seconds_each: float) -> int:
+            by_worlds = min(per_world * self.worlds, most)
+            return by_worlds if seconds is None else min(by_worlds, int(FIRST_SHARE * seconds / seconds_each))
+
+        goes_on = self._ranks or (self.prior is None and self.rollout is None)
+        if self._parts.prior_network is not None:
+            candidates = affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS)
+        else:
+            candidates = affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * self._playout_seconds)
+        arms = affordable(1, self.arms, self._playout_seconds)
+        least = 2 * self.game.rules.NUM_ACTIONS  # the baseline, and each action as a candidate
+        return Limits(max(candidates, least), max(arms, 2), goes_on, follow_mode(self.game, True))
 
     def _pool(self, rng: np.random.Generator) -> WorkerPool:
         """Take an idle pool of workers, or make one: several threads may search at once."""
@@ -278,19 +281,12 @@ class SearchPolicy:
             if pool.process != os.getpid():  # made before a fork: its threads are gone
                 pool = None
         if pool is None:
-            candidates = 0
-            if self.moves == "turn":
-                least = 2 * self.game.rules.NUM_ACTIONS
-                most = max(MAX_SCORED, least) if self._parts.prior_network is not None else MAX_MACROS
-                candidates = self.arms if self._parts.prior_weights is not None else most
+            most, tables = self._limits(None), self._parts.prior_weights is not None
+            candidates = 0 if self.moves == "single" else most.arms if tables else most.candidates
+            ranked = policy_of(self.prior).max_positions if tables else 1
             played = ROLLOUT_POSITIONS if self._parts.rollout_weights is not None else 1
-            ranked = policy_of(self.prior).max_positions if self._parts.prior_weights is not None else 1
-            pool = WorkerPool(
-                self.game, self.threads, self._parts, max(candidates, 2) if candidates else 0, ranked, played
-            )
-        pool.in_python = None
-        if self._in_python is not None:
-            pool.in_python = self._asked(self._in_python, rng)
+            pool = WorkerPool(self.game, self.threads, self._parts, candidates, ranked, played)
+        pool.in_python = None if self._in_python is None else self._asked(self._in_python, rng)
         pool.playout_seconds = self._playout_seconds
         return pool
 

@@ -53,8 +53,8 @@ class WorkerPool:
         self._loop: Callable[..., int] = specialize(decide_tables, game, PLAYER)
         num_actions = game.rules.NUM_ACTIONS
         self._scratches = [new_scratch(game, parts, candidates, ranked, played) for _ in range(num_threads)]
-        self._arms = [new_arms(candidates, num_actions) for _ in range(num_threads)]
-        self._stats = [new_stats(candidates or num_actions) for _ in range(num_threads)]
+        self._all_arms = [new_arms(candidates, num_actions) for _ in range(num_threads)]
+        self._all_stats = [new_stats(candidates or num_actions) for _ in range(num_threads)]
         self._threads: ThreadPoolExecutor | None = None
 
     def decide(self, batch: Batch, limits: Limits, budget: Budget, seconds: float | None, results: Results) -> int:
@@ -68,6 +68,9 @@ class WorkerPool:
             results: are written.
         """
         n, threads = len(batch.states), len(self._scratches)
+        size = limits.arms if self.parts.prior_weights is not None else limits.candidates
+        self._arms = [Arms(arms.macros[:size], arms.live[:size], arms.race) for arms in self._all_arms]
+        self._stats = [ArmStats(*(array[:size] for array in stats)) for stats in self._all_stats]
         if seconds is None and self.in_python is None and (threads == 1 or n >= MANY * threads):
             bounds = [n * k // threads for k in range(threads + 1)]
 
