@@ -70,7 +70,7 @@ class WorkerPool:
         n, threads = len(batch.states), len(self._scratches)
         size = limits.arms if self.parts.prior_weights is not None else limits.candidates
         self._arms = [Arms(arms.macros[:size], arms.live[:size], arms.race) for arms in self._all_arms]
-        self._stats = [ArmStats(*(array[:size] for array in stats)) for stats in self._all_stats]
+        self._stats = [ArmStats._make(array[:size] for array in stats) for stats in self._all_stats]
         if seconds is None and self.in_python is None and (threads == 1 or n >= MANY * threads):
             bounds = [n * k // threads for k in range(threads + 1)]
 
