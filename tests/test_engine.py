@@ -611,21 +611,6 @@ def test_wrong_loops_are_refused() -> None:
             specialize(sum_of_moves, HIGH_CARD)
 
 
-def test_editors_see_what_a_bound_loop_is(tmp_path: Path) -> None:
-    """For type checkers `specialize` gives the loop's own type, from `BatchEnv.step` down to `play`."""
-    source = tmp_path / "asked.py"
-    source.write_text(
-        "from card_envs.engine import kernels\n"
-        "from card_envs.engine.compile import specialize\n"
-        "from card_envs.scaffold.high_card import GAME\n"
-        "reveal_type(specialize(kernels.play_table, GAME))\n"
-        "specialize(kernels.play_table, GAME)('no states', 0)\n"
-    )
-    done = subprocess.run([sys.executable, "-m", "mypy", source], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "def (states: Any, i: int, action: int)" in done.stdout
-    assert 'Missing positional argument "action"' in done.stdout or "Too few arguments" in done.stdout
-
-
 # What the compiler made of the rules
 
 
