@@ -7,20 +7,27 @@ package has `GAME` and the folder `tests` (`card_envs/testing/referee.py`).
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.cache import LastingCache
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
@@ -63,6 +70,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--game"):
         os.environ[ONLY] = config.getoption("--game")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        compile_one_at_a_time()
+
+
+def compile_one_at_a_time() -> None:
+    """Let a process that needs a loop wait for another one that compiles it: it then finds it in the cache."""
+    whole = Dispatcher.compile
+
+    def compile_or_wait(self: Any, signature: Any) -> Any:
+        if not isinstance(self._cache, LastingCache):
+            return whole(self, signature)
+        # The compiler's lock first, as threads take it as well: else two of them could wait for each other.
+        with global_compiler_lock, alone_with(str(self._cache._cache_file._index_path)):
+            return whole(self, signature)
+
+    Dispatcher.compile = compile_or_wait
+
+
+@contextmanager
+def alone_with(name: str) -> Iterator[None]:
+    """Be the only process in here with this name; the system ends it for one that dies."""
+    import fcntl  # not on Windows
+
+    folder = Path(tempfile.gettempdir()) / f"card_envs-tests-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with (folder / hashlib.sha256(name.encode()).hexdigest()[:16]).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

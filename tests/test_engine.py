@@ -659,22 +659,13 @@ def bounds_and_types(game_name: str) -> None:
     print(json.dumps(found))
 
 
-def test_bounds_and_types(games: list[Game], tmp_path: Path) -> None:
+@pytest.mark.processes
+def test_bounds_and_types(game: Game, tmp_path: Path) -> None:
     """No read or write outside an array in play of all kinds; no rule that fell into floating point."""
     switches = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
-    environment = {**os.environ, "PYTHONPATH": import_path(), **switches}
-    code = "from tests.test_engine import bounds_and_types; bounds_and_types({!r})"
-    started = {
-        game.name: subprocess.Popen(
-            [sys.executable, "-c", code.format(game.name)], env=environment, stdout=subprocess.PIPE, text=True
-        )
-        for game in games
-    }
-    printed = {name: process.communicate()[0] for name, process in started.items()}
-    assert {name: process.returncode for name, process in started.items()} == dict.fromkeys(started, 0)
-    for game in games:
-        found = json.loads(printed[game.name])
-        assert {name: floats for name, floats in found.items() if name not in facts_of(game).COUNTING} == {}, game.name
+    found = run_python(f"from tests.test_engine import bounds_and_types; bounds_and_types({game.name!r})", **switches)
+    counting = facts_of(game).COUNTING
+    assert {name: floats for name, floats in json.loads(found).items() if name not in counting} == {}
 
 
 @pytest.mark.parametrize("card_type", [np.int8, np.int32, np.int64, np.uint64])
@@ -769,6 +760,7 @@ def observe_rows(first: int, last: int, states: Any, seat: Any, obs: Any, full: 
         legal(states[i], mask[i])
 
 
+@pytest.mark.mechanics
 def test_rows_of_any_kind_are_written_alike(game: Game) -> None:
     """Whatever was in them, in one piece or not; bytes beside them stay as they were."""
     states = some(positions(game), 400)
