@@ -134,6 +134,7 @@ def test_batch_equals_single_tables(game: Game, skip_forced: bool) -> None:
     compare()
 
 
+@pytest.mark.mechanics
 def test_threads_change_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
     found = [
@@ -149,6 +150,7 @@ def test_threads_change_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> 
     assert np.array_equal(streams[0], streams[1])
 
 
+@pytest.mark.mechanics
 def test_an_illegal_action_is_found_on_any_thread(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
     env = batch_of(game, 8, num_threads=4)
@@ -351,6 +353,7 @@ def test_wrong_arguments_are_named(game: Game) -> None:
 # Processes
 
 
+@pytest.mark.mechanics
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of what this tests
 def test_a_forked_child_works(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 1)
@@ -369,6 +372,7 @@ def test_a_forked_child_works(game: Game, monkeypatch: pytest.MonkeyPatch) -> No
     assert found == hashlib.sha256(field_bytes(random_steps(env, 50).states)).digest()
 
 
+@pytest.mark.mechanics
 def test_batches_and_tables_survive_pickling(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 1)
     env = random_steps(batch_of(game, 4, num_threads=2, skip_forced=True), 20)
