@@ -438,6 +438,7 @@ def test_other_processes_get_the_same_bytes(games: list[Game]) -> None:
     assert run_python(code, PYTHONHASHSEED="random").split() == here
 
 
+@pytest.mark.processes
 def test_interpreted_rules_get_the_same_bytes(games: list[Game]) -> None:
     """The rules as plain Python, for debugging and coverage."""
     code = PRINT_PLAYED.format(names=[game.name for game in games])
@@ -477,6 +478,7 @@ def play_someones_game(folder: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.processes
 def test_the_cache_notices_edits(tmp_path: Path) -> None:
     """Three processes start cold at once, a fourth finds everything compiled, an edited rule is compiled anew.
 
@@ -565,6 +567,7 @@ print(specialize(total)(3), sum(specialize(total).stats.cache_hits.values()))
 """
 
 
+@pytest.mark.processes
 def test_edited_helpers_and_constants_are_noticed(tmp_path: Path) -> None:
     """Of a loop with a plain helper and a constant in other files."""
     files = {
