@@ -49,6 +49,8 @@ ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes 
 
 # Their tests share what takes long to make: a server, a trained network, a copy of the checkout.
 SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "page", "scaffold")}
+# Besides the games', those that take longest.
+LONG = ("tests/training/", *(f"tests/test_{name}.py" for name in ("console", "documents", "scaffold", "serve_door")))
 
 
 def games_under_test() -> list[Game]:
@@ -113,16 +115,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("game", [pytest.param(game, id=game.name, marks=marks[game.name]) for game in games])
 
 
+def scope_of(nodeid: str) -> str:
+    """Which tests one process runs: all of a game, so that it loads each loop once; others by file."""
+    file = nodeid.partition("::")[0]
+    return file if file in SHARING else next((name for name in GAMES if name in nodeid), file)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let workers begin with what takes longest, so that both end at once."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        scopes = {item: scope_of(item.nodeid) for item in items}
+        items.sort(key=lambda item: (scopes[item] not in GAMES, not scopes[item].startswith(LONG)))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests of a game run in one process, so that no two compile the same loops at once; others go by file."""
+    """Hand out scopes in the order in which they were collected."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGame(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return file if file in SHARING else next((name for name in GAMES if name in nodeid), file)
+            return scope_of(nodeid)
 
+    config.option.loadscopereorder = False
     return ByGame(config, log)
 
 
