@@ -87,7 +87,7 @@ def compile_one_at_a_time() -> None:
         with global_compiler_lock, alone_with(str(self._cache._cache_file._index_path)):
             return whole(self, signature)
 
-    Dispatcher.compile = compile_or_wait
+    setattr(Dispatcher, "compile", compile_or_wait)  # noqa: B010 - or type checkers compare the two
 
 
 @contextmanager
