@@ -11,12 +11,10 @@ import hashlib
 import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
@@ -27,7 +25,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.cache import LastingCache
+from card_envs.engine.cache import LastingCache, private_folder
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
@@ -72,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--game"):
         os.environ[ONLY] = config.getoption("--game")
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if "PYTEST_XDIST_WORKER" in os.environ and os.name == "posix":
         compile_one_at_a_time()
 
 
@@ -93,10 +91,10 @@ def compile_one_at_a_time() -> None:
 @contextmanager
 def alone_with(name: str) -> Iterator[None]:
     """Be the only process in here with this name; the system ends it for one that dies."""
-    import fcntl  # not on Windows
+    import fcntl  # which Windows lacks
 
-    folder = Path(tempfile.gettempdir()) / f"card_envs-tests-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = private_folder() / "compiling"
+    folder.mkdir(exist_ok=True)
     with (folder / hashlib.sha256(name.encode()).hexdigest()[:16]).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
