@@ -29,6 +29,8 @@ from card_envs.opponents.networks.policies import ILLEGAL, AfterstatePolicy, Loo
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, redealt, some
 
+pytestmark = pytest.mark.mechanics  # the games' own parts have tests of their own: test_contract.py, test_worlds.py
+
 
 def random_policy(game: Game, kind: type[AfterstatePolicy], hidden: list[int]) -> AfterstatePolicy:
     """A network that has learned nothing."""

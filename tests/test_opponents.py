@@ -377,7 +377,7 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
         "mask",
         "seat",
         "at",
-        "anew",
+        "copy",
         "check",
         "failure",
         "worlds",

@@ -100,6 +100,7 @@ def test_a_whole_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"{name}: " in shown
 
 
+@pytest.mark.mechanics
 def test_what_is_taken_back_leaves_no_trace(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Later hidden deals and the opponents' replies come out the same."""
     moves, expected = by_hand(game, 40)
@@ -166,6 +167,7 @@ def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(
     assert ("(Enter: " in shown) == forced
 
 
+@pytest.mark.mechanics
 def test_hints_come_from_the_seats_view(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, record = play(game, monkeypatch, ["hint", "hint random", "quit"])
     env = replay(record)
@@ -207,6 +209,7 @@ def test_why_a_search_does_not_play_a_move() -> None:
         assert why_not(best, ActionValue("b", 0.0, margin, error, worlds)) == why
 
 
+@pytest.mark.mechanics
 def test_a_game_left_is_resumed_and_finished(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     typed, _ = by_hand(game, 2)
     _, left = play(game, monkeypatch, [*typed, "save copy.json", "quit"])
@@ -249,6 +252,7 @@ def headers(shown: str) -> list[int]:
     return [int(line.split()[1].strip(",")) for line in shown.splitlines() if line.startswith("Move ")]
 
 
+@pytest.mark.mechanics
 def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     names = (["greedy", "random"] * 2)[: game.rules.NUM_SEATS]
     options = short_options(game)
@@ -275,6 +279,7 @@ def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPa
         assert game.view.picture(position.view(viewer)) in shown
 
 
+@pytest.mark.mechanics
 def test_watching_stops_where_the_game_was_left(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     shown_by(monkeypatch, lambda console: watch_game(game, "random", 0, 1, {}, FILE, None, console), ["2", "q"])
     assert len(GameRecord.load(FILE).moves) in (2, 3)
