@@ -159,7 +159,8 @@ class SearchPolicy:
         self.leaf_playout = float(leaf_playout)
         self.arms = check_int(arms, 2, MAX_MACROS, "arms")
         self._parts = check_parts(self)
-        self._in_python = rollout if self._parts[2:4] == (None, None) else None
+        is_compiled = self._parts.rollout_weights is not None or self._parts.rollout_network is not None
+        self._in_python = None if is_compiled else rollout
         self.plans = PlanCache(game)
         affordable = STEPS_PER_WORLD * self.worlds
         if seconds is not None:
