@@ -361,8 +361,9 @@ def test_any_parts_go_together(
 ) -> None:
     """Threads share the decisions of one batch, and the worlds of two others."""
     monkeypatch.setattr(workers, "WORTH_SHARING", 0.0)
-    settings: dict[str, Any] = {} if leaf == "none" else {"leaf_after": 3, "leaf_playout": 0.25}
-    parts = {"prior": part(game, prior), "rollout": part(game, rollout), "leaf": part(game, leaf), **settings}
+    parts: dict[str, Any] = {"prior": part(game, prior), "rollout": part(game, rollout)}
+    if leaf != "none":
+        parts |= {"leaf": part(game, leaf), "leaf_after": 3, "leaf_playout": 0.25}
     one, three = (SearchPolicy(game, 12, moves=moves, threads=threads, **parts) for threads in (1, 3))
     for decisions in (widest(game, 2), decisions_at(game, some(positions(game), 3 * workers.MANY, seed=3))):
         found = one.search(decisions, np.random.default_rng(5))
