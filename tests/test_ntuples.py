@@ -39,6 +39,10 @@ from tests.conftest import games_under_test, positions, redealt, some
 
 PLANNING = [game for game in games_under_test() if game.planner is not None]
 each_planner = pytest.mark.parametrize("game", PLANNING, ids=lambda game: game.name)
+dear_planners = pytest.mark.parametrize(  # the loops are the same for all
+    "game", [*PLANNING[:1], *(pytest.param(game, marks=pytest.mark.slow) for game in PLANNING[1:])],
+    ids=lambda game: game.name,
+)  # fmt: skip
 ROOM = 300
 
 
@@ -227,7 +231,7 @@ def test_a_folder_keeps_it(game: Game, tmp_path: Path) -> None:
         NTuplePolicy(game, {"weights": policy.table[:-1]})
 
 
-@each_planner
+@dear_planners
 def test_a_search_has_its_best_macros_as_arms(game: Game) -> None:
     policy, states = random_policy(game), some(positions(game), 6, seed=6)
     decisions = decisions_at(game, states)
@@ -284,7 +288,7 @@ def best_macro_at(states: NDArray[Any], weights: Any, planning: Any, values: Any
     return int(write_best_macros(states[0], weights, 1, planning, values, order, macros))
 
 
-@each_planner
+@dear_planners
 @pytest.mark.parametrize("plays_on", [False, True])
 def test_a_playout_stops_before_a_chance_event_and_is_worth_what_it_says(game: Game, plays_on: bool) -> None:
     most, after, policy = 10, 3, random_policy(game)
@@ -315,7 +319,7 @@ def test_a_playout_stops_before_a_chance_event_and_is_worth_what_it_says(game: G
     assert asked > 10
 
 
-@each_planner
+@dear_planners
 def test_a_share_of_a_result_comes_from_the_end(game: Game) -> None:
     policy = random_policy(game)
     none, whole, quarter = (

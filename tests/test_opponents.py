@@ -317,7 +317,8 @@ def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert np.array_equal(policy.weights["layer0.bias"], weights["layer0.bias"])
         text = path if isinstance(path, str) else name_of_folder(path)
         search = load_opponent(f"search:3,prior={text}", game).policy
-        assert isinstance(search, SearchPolicy) and search.prior == load_opponent(path, game, sampled=False)
+        assert isinstance(search, SearchPolicy)
+        assert content(search.prior) == content(load_opponent(path, game, sampled=False))
     for text in ("mine", "big_ben/mine", "runs"):
         saved(game, tmp_path / text)
         with pytest.raises(ValueError, match=f"unknown opponent '{text}'; for the folder of that name write ./{text}"):
@@ -341,7 +342,7 @@ def test_frames() -> None:
 @pytest.mark.parametrize(
     ("name", "game", "said"),
     [
-        ("serch:64", "big_ben", r"did you mean .*big_ben/search:64"),
+        ("search64", "big_ben", r"did you mean .*big_ben/search:64"),
         (
             "search:3,prior=nobody",
             "big_ben",
@@ -350,7 +351,7 @@ def test_frames() -> None:
         (
             "search:3,prior=greedy",
             None,
-            r"unknown opponent 'greedy', and no folder of that name; did you mean .*/greedy",
+            "unknown opponent 'search:3,prior=greedy', and no folder of that",
         ),
         ("big_ben/greedy", "back_alley", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
         ("bidding=big_ben/greedy+greedy", "back_alley", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
@@ -424,20 +425,7 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     states = positions(game)[:256]
     decisions = decisions_at(game, states)
     public = {name for name in dir(decisions) if not name.startswith("_")}
-    assert public == {
-        "game",
-        "obs",
-        "mask",
-        "seat",
-        "at",
-        "anew",
-        "check",
-        "failure",
-        "worlds",
-        "bot_moves",
-        "afterstates",
-        "move_scores",
-    }
+    assert public == {"game", "obs", "mask", "seat", "at", "copy", "check", "failure", "worlds", "bot_moves"}
     assert len(decisions) == 256
     worlds = decisions.worlds(np.random.default_rng(0), 3)
     assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE

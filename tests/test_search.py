@@ -346,8 +346,13 @@ def test_search_plays_where_every_move_is_forced(game: Game) -> None:
 
 ROLLOUTS = ("none", "scripted", "afterstate", "lookahead", "ntuple")
 ALL = list(product(get_args(Moves), PARTS, ROLLOUTS, ("none", "ntuple")))
-TOGETHER = [("turn", "ntuple", "none", "ntuple"), ("turn", "ntuple", "ntuple", "ntuple"),
-            ("turn", "lookahead", "scripted", "ntuple"), ("single", "ntuple", "lookahead", "none")]  # fmt: skip
+TOGETHER = [  # the two that are shipped, and what is compiled for other tests anyway
+    ("turn", "ntuple", "none", "ntuple"),
+    ("turn", "ntuple", "ntuple", "ntuple"),
+    ("turn", "network", "scripted", "none"),
+    ("single", "ntuple", "scripted", "none"),
+    ("single", "lookahead", "none", "none"),
+]
 BY_GAME = [pytest.param(HIGH_CARD, *parts) for parts in ALL if "ntuple" not in parts] + [
     pytest.param(get_game("big_ben"), *parts, marks=[] if parts in TOGETHER else [pytest.mark.slow]) for parts in ALL
 ]
@@ -372,28 +377,33 @@ def test_any_parts_go_together(
         assert_same(found, three.search(decisions, np.random.default_rng(5)))
 
 
-DEAR = {"back_alley": ("afterstate", "lookahead"), "big_ben": ROLLOUTS[2:], "russian_bank": ROLLOUTS[2:]}
-PLAYING_ON = [pytest.param(HIGH_CARD, kind, "none") for kind in ("afterstate", "lookahead")] + [
-    pytest.param(get_game(name), kind, leaf, marks=[] if (name, kind) == ("big_ben", "ntuple") else [pytest.mark.slow])
-    for name, kinds in DEAR.items()
+SLOW_TOO = {"back_alley": ROLLOUTS[2:4], "big_ben": ROLLOUTS[2:], "russian_bank": ROLLOUTS[2:]}
+PLAYING_ON = [pytest.param(HIGH_CARD, kind, None) for kind in ("afterstate", "lookahead")] + [
+    pytest.param(
+        get_game(name), kind, leaf, marks=[] if (name, kind, leaf) == ("big_ben", *2 * ["ntuple"]) else pytest.mark.slow
+    )
+    for name, kinds in SLOW_TOO.items()
     for kind in kinds
-    for leaf in (("none",) if name == "back_alley" else ("none", "ntuple"))
+    for leaf in ((None,) if name == "back_alley" else (None, "ntuple"))
 ]
 
 
 @pytest.mark.parametrize(("game", "kind", "leaf"), PLAYING_ON, ids=lambda value: getattr(value, "name", value))
-def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(game: Game, kind: str, leaf: str) -> None:
+def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(game: Game, kind: str, leaf: str | None) -> None:
+    """With a leaf, the parts are those of a shipped opponent."""
     decisions = decisions_at(game, some(positions(game), 60 if game == HIGH_CARD else 4, seed=3))
     policy = part(game, kind)
     assert policy is not None
-    compiled, asked = (
-        SearchPolicy(game, 8, rollout=rollout, leaf=part(game, leaf), threads=1) for rollout in (policy, Asked(policy))
-    )
-    assert compiled._in_python is None and asked._in_python is not None
-    found = compiled.search(decisions, np.random.default_rng(1))
-    assert_same(found, asked.search(decisions, np.random.default_rng(1)))
-    own = SearchPolicy(game, 8, leaf=part(game, leaf), threads=1).search(decisions, np.random.default_rng(1))
-    assert not np.array_equal(own.stats.sums, found.stats.sums)
+    parts: dict[str, Any] = {}
+    if leaf is not None:
+        parts = {"moves": "turn", "prior": part(game, leaf), "leaf": part(game, leaf), "leaf_after": 4}
+    found = []
+    for rollout in (policy, Asked(policy), ScriptedPolicy("greedy")):
+        search = SearchPolicy(game, 8, rollout=rollout, threads=1, **parts)
+        assert (search._in_python is None) == (rollout is policy)
+        found.append(search.search(decisions, np.random.default_rng(1)))
+    assert_same(found[0], found[1])
+    assert not np.array_equal(found[0].stats.sums, found[2].stats.sums)
 
 
 def test_rollouts_of_the_scripted_player_are_its_search(game: Game) -> None:
