@@ -199,10 +199,10 @@ def test_why_a_search_does_not_play_a_move() -> None:
     best = ActionValue("a", 1.0, 2.0, 0.5, 64)
     for margin, error, worlds, why in (
         (1.0, 0.5, 64, ""),
-        (3.0, 2.0, 64, "more perhaps by chance alone"),
+        (3.0, 2.0, 64, "better perhaps by chance alone"),
         (2.0, 0.5, 64, "the same in all worlds as a"),
         (-3.0, 1.0, 8, "dropped after 8 of 64 worlds: no better"),
-        (float("nan"), float("nan"), 0, "not tried: its guide finds it unlikely, or it comes to the same as another"),
+        (float("nan"), float("nan"), 0, "not tried: unlikely by its prior, or merged with another"),
     ):
         assert why_not(best, ActionValue("b", 0.0, margin, error, worlds)) == why
 
