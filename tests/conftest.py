@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -35,6 +35,7 @@ from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
@@ -42,6 +43,7 @@ pytest.register_assert_rewrite("card_envs.testing.referee")
 from card_envs.testing.referee import facts_of  # noqa: E402
 
 Options = dict[str, Any]
+Network = TypeVar("Network", bound=TrainedPolicy)
 
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
@@ -317,6 +319,13 @@ def differing_fields(one: NDArray[Any], other: NDArray[Any]) -> list[str]:
 def field_bytes(states: NDArray[Any]) -> bytes:
     """The States as bytes, without the padding between fields: NumPy's copies leave that as it happens to be."""
     return b"".join(states[name].tobytes() for name in states.dtype.names or ())
+
+
+def untrained(game: Game, kind: type[Network], hidden: list[int], sampled: bool = False) -> Network:
+    """Make a network that has learned nothing."""
+    rng, shapes = np.random.default_rng(1), kind.shapes(game, hidden)
+    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    return kind(game, weights, sampled=sampled)
 
 
 def play_randomly(env: CardEnv, seed: int, moves: int | None = None) -> CardEnv:

@@ -199,12 +199,12 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     assert page.is_disabled("#undo") and page.is_disabled("#save")
     before = page.inner_html("#picture")
     moves = page.locator("#moves button").count()
-    page.select_option("#adviser", "search-64")
+    page.select_option("#adviser", "search:64")
     page.click("#hint")
     page.wait_for_selector("#moves button.best", timeout=200_000)  # the first search may have to be compiled
     assert page.locator("#moves button small").count() == moves
     assert ("±" in page.inner_text("#moves button.best small")) == (moves > 1)
-    assert "search-64 would play" in page.inner_text("#status")
+    assert "search:64 would play" in page.inner_text("#status")
     page.click("#moves button.best")
     page.wait_for_selector("#undo:enabled, #table[data-state=over]")
     if page.get_attribute("#table", "data-state") == "over":

@@ -131,7 +131,7 @@ def test_same_seed_same_deal(game: Game, client: TestClient) -> None:
 def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game)
     view = at_turn(client, link)["view"]
-    for name in ("random", "search-64"):
+    for name in ("random", "search:64"):
         body = {"game": game.name, "opponent": name, "view": view, "seed": 3}
         moves = client.post("/v1/advise", json=body).json()["moves"]
         expected = [one._asdict() for one in load_opponent(name, game).evaluate(view, 3)]
@@ -220,7 +220,7 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
                 found += [client.post(f"{own}/moves", json={"move": text}).content for text in wrong]
                 seen = client.get(own).json()["view"]
                 for view in (seen, {**seen, "seat": 1 - seat}, {**seen, "legal": ["?"]}):
-                    asking = {"game": game.name, "opponent": "search-64", "view": view, "seconds": 10}
+                    asking = {"game": game.name, "opponent": "search:64", "view": view, "seconds": 10}
                     if mover == seat:
                         found.append(client.post("/v1/advise", json=asking).content)
                 played = client.post(f"{links[mover]}/moves", json={"move": move, "wait": 0})
@@ -320,7 +320,16 @@ def test_a_failing_opponent_tells_nothing(game: Game, tmp_path: Path, caplog: py
 def test_opponents_are_taken_by_registered_name_alone(game: Game, client: TestClient, tmp_path: Path) -> None:
     (link,) = sit_down(client, game)
     view = at_turn(client, link)["view"]
-    names = (str(tmp_path), "../models", "os:system", "search-63", f"{game.name}/greedy", "", "search:greedy-7", "\0")
+    names = (
+        str(tmp_path),
+        "../models",
+        "os:system",
+        "search:63",
+        f"{game.name}/greedy",
+        "",
+        "search:7,prior=greedy",
+        "\0",
+    )
     for name in names:
         refused = client.post("/v1/advise", json={"game": game.name, "opponent": name, "view": view})
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown"), refused.text
@@ -509,7 +518,7 @@ def test_opponents_keep_to_their_time(game: Game) -> None:
     """With too little for all worlds, a search looks at fewer; with enough, at all."""
     episode = ServedEpisode(game, short_options(game), 3)
     view = episode.view(episode.seat or 0)
-    opponent = load_opponent("search-1024", game)
+    opponent = load_opponent("search:1024", game)
 
     short = advice(opponent, view, 0, 1e-9)
     assert max(one["worlds"] for one in short) <= 1024 // 16

@@ -181,15 +181,15 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     game: Game, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed, _ = by_hand(game, 2)
-    shown, record = play(game, monkeypatch, [*typed, "hint search-64", "quit"])
+    shown, record = play(game, monkeypatch, [*typed, "hint search:64", "quit"])
     env = replay(record)
     if env.outcome()["over"] or len(env.legal_moves()) == 1:
         pytest.skip("nothing to search: one move, or none")
-    best, *others = load_opponent("search-64", game).evaluate(env.view(env.agent_selection))
+    best, *others = load_opponent("search:64", game).evaluate(env.view(env.agent_selection))
     decisions = decisions_at(game, env.states)
-    policy = load_opponent("search-64", game)
+    policy = load_opponent("search:64", game)
     assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1
-    assert f"search-64 would play {best.move} and expects, in points, {best.margin:+.1f} ± {best.error:.1f}" in shown
+    assert f"search:64 would play {best.move} and expects, in points, {best.margin:+.1f} ± {best.error:.1f}" in shown
     for one in others[:9]:
         assert f"    {one.move}: {one.margin:+.1f} ± {one.error:.1f}" in shown
         assert (one.worlds < best.worlds) == (
@@ -201,10 +201,10 @@ def test_why_a_search_does_not_play_a_move() -> None:
     best = ActionValue("a", 1.0, 2.0, 0.5, 64)
     for margin, error, worlds, why in (
         (1.0, 0.5, 64, ""),
-        (3.0, 2.0, 64, "more perhaps by chance alone"),
+        (3.0, 2.0, 64, "better perhaps by chance alone"),
         (2.0, 0.5, 64, "the same in all worlds as a"),
         (-3.0, 1.0, 8, "dropped after 8 of 64 worlds: no better"),
-        (float("nan"), float("nan"), 0, "not tried: its guide finds it unlikely, or it comes to the same as another"),
+        (float("nan"), float("nan"), 0, "not tried: unlikely by its prior, or merged with another"),
     ):
         assert why_not(best, ActionValue("b", 0.0, margin, error, worlds)) == why
 
