@@ -506,8 +506,9 @@ MISFITS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("misfit", MISFITS)
 def test_parts_that_do_not_fit(misfit: str) -> None:
     settings, said = MISFITS[misfit]
+    given: dict[str, Any] = {"game": HIGH_CARD, "worlds": 4, **settings}
     with pytest.raises(ValueError, match=said):
-        SearchPolicy(**{"game": HIGH_CARD, "worlds": 4, **settings})
+        SearchPolicy(**given)
 
 
 def test_a_network_that_fits_no_game_is_refused() -> None:
