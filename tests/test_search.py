@@ -516,7 +516,8 @@ def test_a_network_that_fits_no_game_is_refused() -> None:
     assert policy.network is not None
     policy.network = policy.network._replace(last=np.zeros(3, np.float32))
     decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 2))
-    settings: dict[str, Any]
-    for settings in ({"prior": policy, "moves": "turn"}, {"prior": ScriptedPolicy("greedy"), "rollout": policy}):
+    ranks: dict[str, Any] = {"prior": policy, "moves": "turn"}
+    plays_on: dict[str, Any] = {"prior": ScriptedPolicy("greedy"), "rollout": policy}
+    for settings in (ranks, plays_on):
         with pytest.raises(ValueError, match="network: last: expected"):
             SearchPolicy(HIGH_CARD, 8, **settings).act(decisions, np.random.default_rng(0))
