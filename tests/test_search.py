@@ -506,8 +506,9 @@ MISFITS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("misfit", MISFITS)
 def test_parts_that_do_not_fit(misfit: str) -> None:
     settings, said = MISFITS[misfit]
+    given: dict[str, Any] = {"game": HIGH_CARD, "worlds": 4, **settings}
     with pytest.raises(ValueError, match=said):
-        SearchPolicy(**{"game": HIGH_CARD, "worlds": 4, **settings})
+        SearchPolicy(**given)
 
 
 def test_a_network_that_fits_no_game_is_refused() -> None:
@@ -515,7 +516,8 @@ def test_a_network_that_fits_no_game_is_refused() -> None:
     assert policy.network is not None
     policy.network = policy.network._replace(last=np.zeros(3, np.float32))
     decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 2))
-    settings: dict[str, Any]
-    for settings in ({"prior": policy, "moves": "turn"}, {"prior": ScriptedPolicy("greedy"), "rollout": policy}):
+    ranks: dict[str, Any] = {"prior": policy, "moves": "turn"}
+    plays_on: dict[str, Any] = {"prior": ScriptedPolicy("greedy"), "rollout": policy}
+    for settings in (ranks, plays_on):
         with pytest.raises(ValueError, match="network: last: expected"):
             SearchPolicy(HIGH_CARD, 8, **settings).act(decisions, np.random.default_rng(0))
