@@ -1,6 +1,6 @@
-"""The documentation site: `make docs`. Documents lie where they are read on their own, so its source is the checkout.
+"""The documentation site: `make docs`. Its source is the checkout, because the documents are also read in place.
 
-The pages of games are their RULES.md, with a picture, facts and measured strength put in while the site is built.
+A game's page is its RULES.md; the build adds an image, key facts and measured strength.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from card_envs.opponents import load_opponent
 from card_envs.options import described
 
 ROOT = Path(__file__).parents[1]
-SHOWN_AFTER = 60  # moves of the deal in a game's picture; fewer where it ends before
+SHOWN_AFTER = 60  # most moves of the deal before a game's image is taken
 
 project = "card_envs"
 author = copyright = "The card_envs authors"
@@ -66,21 +66,21 @@ SECTIONS = {
         "CONTRIBUTING.md",
     ],
     "Reference": [
-        "docs/api.md", "docs/protocol.md", "strength/README.md", "docs/speed.md", "benchmarks/README.md",
-        "docs/gpu.md", "docs/serving.md",
+        "docs/api.md", "docs/protocol.md", "docs/glossary.md", "strength/README.md", "docs/speed.md",
+        "benchmarks/README.md", "docs/gpu.md", "docs/serving.md",
     ],
     "Background": ["docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md"],
 }  # fmt: skip
 
-# In the table of contents, where it is not the page's own.
+# Titles in the table of contents that differ from the page's own.
 TITLES = {
     "CONTRIBUTING.md": "Add a game, contribute",
     "training/NOTES.md": "Training: what was tried",
-}  # else their own
+}
 
 
 def contents() -> str:
-    """The table of contents, which the front page keeps out of sight."""
+    """Return the table of contents, hidden on the front page."""
 
     def place(name: str) -> str:
         return f"/{Path(name).with_suffix('')}"
@@ -94,7 +94,7 @@ def contents() -> str:
 
 
 def picture(game: Game) -> str:
-    """A position in the middle of a deal, as the seat to move sees it."""
+    """Return an image of a position in the middle of a deal, as the seat to move sees it."""
     env, greedy = CardEnv(game), load_opponent("greedy", game)
     env.reset(seed=2)
     seen = []
@@ -105,7 +105,7 @@ def picture(game: Game) -> str:
 
 
 def facts(game: Game) -> str:
-    """What readers of PettingZoo's and Gymnasium's pages look for first."""
+    """Return the facts that pages of PettingZoo and Gymnasium environments begin with."""
     rules = game.rules
     agents = ", ".join(f"`player_{seat}`" for seat in range(rules.NUM_SEATS))
     space = f"`Box` int8, shape `({rules.OBS_SIZE},)`, beside the mask `({rules.NUM_ACTIONS},)`"
@@ -126,18 +126,18 @@ def facts(game: Game) -> str:
 
 
 def strengths(game: Game) -> str:
-    """What was measured of its opponents."""
+    """Return the section with the measured strength of a game's opponents."""
     found = figures.comparison(game, "ladder")
     what = "deals" if game.is_solitaire else "mirrored pairs"
     options = "".join(f", `{name}={value}`" for name, value in found["options"].items())
     return (
         f"## Strength\n\n{found['pairs']:,} {what}{options}; 95 % intervals. "
-        f"[More tables](/strength/README.md) say how they were made.\n\n{figures.strength(found)}\n"
+        f"[More tables](/strength/README.md), with the commands.\n\n{figures.strength(found)}\n"
     )
 
 
 def complete(app: Sphinx, name: str, source: list[str]) -> None:
-    """Put into a page what it has on the site only."""
+    """Add the parts of a page that only the site has."""
     if name == root_doc:
         source[0] += contents()
     for game in GAMES.values():
@@ -148,7 +148,7 @@ def complete(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def lead_home(app: Sphinx, error: Exception | None) -> None:
-    """The folder's own page is the front page."""
+    """Redirect index.html to the front page."""
     if error is None and app.builder.name == "html":
         page = f'<!doctype html><meta http-equiv="refresh" content="0; url={root_doc}.html"><title>card_envs</title>\n'
         (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")

@@ -114,7 +114,7 @@ def summary() -> str:
         unit = "deals" if game.is_solitaire else "mirrored pairs"
         counts.append(f"{found['pairs']:,} {unit}")
         champions.append(f"{best['pairs']:,}")
-        spelled = ("champion", game.ladder["champion"])
+        spelled = ("champion", game.presets["champion"])
         champion = next(result(best, policy) for policy in best["policies"] if policy["name"] in spelled)
         cells.append({"champion": champion} | {one["name"]: result(found, one) for one in by_points(found)})
     places: dict[str, list[float]] = {}  # of each policy, from 0 for the strongest of a game to 1

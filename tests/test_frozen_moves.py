@@ -23,7 +23,7 @@ from tests.conftest import positions, quick_opponents, some
 FILE = Path(__file__).with_name("frozen_moves.json")
 NUMBER = 300
 PRIORS = {  # of searches that are frozen as well
-    "back_alley": ("greedy", "leads", "league", "ppo", "small"),
+    "back_alley": ("greedy", "ppo", "small"),
     "big_ben": ("ntuple", "ppo", "small"),
     "russian_bank": ("greedy", "ntuple", "ppo", "small"),
 }
