@@ -2,13 +2,16 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: train test slow page check bench docs figures release-check clean
+.PHONY: train test processes slow page check bench docs figures release-check clean
 
 train: .venv/train  ## train the quick-start policy on all cores (about five minutes), measure it, say how to load it
 	$(BIN)/python -m training.train --config configs/quickstart.toml --processes 0
 
 test: .venv/dev  ## the test suite
 	$(BIN)/python -m pytest -n 2
+
+processes: .venv/dev  ## tests that start processes which compile and train: the documents' commands, shared runs, new games
+	$(BIN)/python -m pytest -n 2 -m 'processes and not slow'
 
 slow: .venv/dev  ## the long tests, with what they print
 	$(BIN)/python -m pytest -m slow -s

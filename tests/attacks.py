@@ -126,7 +126,7 @@ def starve(server: Server) -> str:
         return str(made["seats"][0]["link"])
 
     def advise() -> tuple[float, Any]:
-        return ask(server, "/v1/advise", {"game": BUSIEST, "opponent": "search-64", "view": view})[:2]
+        return ask(server, "/v1/advise", {"game": BUSIEST, "opponent": "search:64", "view": view})[:2]
 
     view = next(seen["view"] for link in iter(lambda: table(None), "") if (seen := ask(server, link)[2])["your_turn"])
     alone = advise()[0]
@@ -137,7 +137,7 @@ def starve(server: Server) -> str:
     thinking: list[float] = []
     with repeated(advise, 0.5) as advices:
         while time.monotonic() - began < 40:
-            link = table("search-64")
+            link = table("search:64")
             asked, _, seen = ask(server, f"{link}?wait=20")
             thinking.append(asked)
             for _ in range(8):

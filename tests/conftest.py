@@ -7,21 +7,26 @@ package has `GAME` and the folder `tests` (`card_envs/testing/referee.py`).
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.cache import LastingCache, private_folder
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
@@ -30,6 +35,7 @@ from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
@@ -37,11 +43,14 @@ pytest.register_assert_rewrite("card_envs.testing.referee")
 from card_envs.testing.referee import facts_of  # noqa: E402
 
 Options = dict[str, Any]
+Network = TypeVar("Network", bound=TrainedPolicy)
 
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
 # Their tests share what takes long to make: a server, a trained network, a copy of the checkout.
 SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "page", "scaffold")}
+# Besides the games', those that take longest.
+LONG = ("tests/training/", *(f"tests/test_{name}.py" for name in ("console", "documents", "scaffold", "serve_door")))
 
 
 def games_under_test() -> list[Game]:
@@ -63,6 +72,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--game"):
         os.environ[ONLY] = config.getoption("--game")
+    if "PYTEST_XDIST_WORKER" in os.environ and os.name == "posix":
+        compile_one_at_a_time()
+
+
+def compile_one_at_a_time() -> None:
+    """Let a process that needs a loop wait for another one that compiles it: it then finds it in the cache."""
+    whole = Dispatcher.compile
+
+    def compile_or_wait(self: Any, signature: Any) -> Any:
+        if not isinstance(self._cache, LastingCache):
+            return whole(self, signature)
+        # The compiler's lock first, as threads take it as well: else two of them could wait for each other.
+        with global_compiler_lock, alone_with(str(self._cache._cache_file._index_path)):
+            return whole(self, signature)
+
+    setattr(Dispatcher, "compile", compile_or_wait)  # noqa: B010 - or type checkers compare the two
+
+
+@contextmanager
+def alone_with(name: str) -> Iterator[None]:
+    """Be the only process in here with this name; the system ends it for one that dies."""
+    import fcntl  # which Windows lacks
+
+    folder = private_folder() / "compiling"
+    folder.mkdir(exist_ok=True)
+    with (folder / hashlib.sha256(name.encode()).hexdigest()[:16]).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -78,16 +115,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("game", [pytest.param(game, id=game.name, marks=marks[game.name]) for game in games])
 
 
+def scope_of(nodeid: str) -> str:
+    """Which tests one process runs: all of a game, so that it loads each loop once; others by file."""
+    file = nodeid.partition("::")[0]
+    return file if file in SHARING else next((name for name in GAMES if name in nodeid), file)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let workers begin with what takes longest, so that both end at once."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        scopes = {item: scope_of(item.nodeid) for item in items}
+        items.sort(key=lambda item: (scopes[item] not in GAMES, not scopes[item].startswith(LONG)))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests of a game run in one process, so that no two compile the same loops at once; others go by file."""
+    """Hand out scopes in the order in which they were collected."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGame(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return file if file in SHARING else next((name for name in GAMES if name in nodeid), file)
+            return scope_of(nodeid)
 
+    config.option.loadscopereorder = False
     return ByGame(config, log)
 
 
@@ -268,6 +319,13 @@ def differing_fields(one: NDArray[Any], other: NDArray[Any]) -> list[str]:
 def field_bytes(states: NDArray[Any]) -> bytes:
     """The States as bytes, without the padding between fields: NumPy's copies leave that as it happens to be."""
     return b"".join(states[name].tobytes() for name in states.dtype.names or ())
+
+
+def untrained(game: Game, kind: type[Network], hidden: list[int], sampled: bool = False) -> Network:
+    """Make a network that has learned nothing."""
+    rng, shapes = np.random.default_rng(1), kind.shapes(game, hidden)
+    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    return kind(game, weights, sampled=sampled)
 
 
 def play_randomly(env: CardEnv, seed: int, moves: int | None = None) -> CardEnv:

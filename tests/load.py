@@ -188,7 +188,7 @@ def main(
             for name in game or list(GAMES)[:3]:
                 names = opponent_names(GAMES[name])
                 runs = [(one, tables, pace) for one in opponent or ("greedy", "small", "ppo") if one in names]
-                runs += [("greedy", 32, 0.0), ("search-64", 16, 0.0)] if flat_out else []
+                runs += [("greedy", 32, 0.0), ("search:64", 16, 0.0)] if flat_out else []
                 for who, number, every in runs:
                     used, began = processor_time(server), time.monotonic()
                     found = asyncio.run(play_all(server.address, name, who, number, every, seconds))

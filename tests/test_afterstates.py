@@ -12,8 +12,8 @@ from card_envs.engine.compile import specialize
 from card_envs.engine.dealing import draw_world
 from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
-from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, find_lines, new_reach, sight
-from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, macro_scores
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, sight
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, checked_scratch, score_macros
 from card_envs.opponents.networks.afterstates import (
     CHANCE_AHEAD,
     MAX_AHEAD,
@@ -21,19 +21,22 @@ from card_envs.opponents.networks.afterstates import (
     NUM_AHEAD,
     Afterstates,
     afterstates,
+    follow_mode,
     joined,
     move_fields,
     move_scale,
 )
-from card_envs.opponents.networks.policies import ILLEGAL, AfterstatePolicy, LookaheadPolicy
+from card_envs.opponents.networks.policies import (
+    ILLEGAL,
+    AfterstatePolicy,
+    LookaheadPolicy,
+    afterstates_of,
+)
 from card_envs.opponents.policy import decisions_at
-from tests.conftest import positions, redealt, some
+from tests.conftest import positions, redealt, some, untrained
+from tests.test_macros import macros_of
 
-
-def random_policy(game: Game, kind: type[AfterstatePolicy], hidden: list[int]) -> AfterstatePolicy:
-    """A network that has learned nothing."""
-    rng, shapes = np.random.default_rng(1), kind.shapes(game, hidden)
-    return kind(game, {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()})
+pytestmark = pytest.mark.mechanics  # the games' own parts have tests of their own: test_contract.py, test_worlds.py
 
 
 def dense(game: Game, after: Afterstates) -> NDArray[np.float32]:
@@ -125,7 +128,7 @@ def test_lookahead_moves_lead_where_greedy_would(game: Game) -> None:
         alike[row] = place in reached and not shows[row]
         if not shows[row]:
             reached.add(place)
-    after = decisions.afterstates(lookahead=True)
+    after = afterstates_of(decisions, lookahead=True)
     left, action = decision[~alike], action[~alike]
     np.testing.assert_array_equal(np.stack([decision_of(after), after.action]), np.stack([left, action]))
     found = dense(game, after)
@@ -176,27 +179,43 @@ def reading(game: Game, weights: NDArray[np.float32]) -> AfterstateNetwork:
     )
 
 
-def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
+def scored(
+    game: Game, state: Any, macros: Macros, network: AfterstateNetwork
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Score macro-actions [C, L] of one table, the baseline first: [C] whether each is live, and the scores."""
+    number = len(macros)
+    live, scores, reached = np.ones(number, np.int8), np.zeros(number, np.float32), np.zeros(number, np.uint64)
+    mode, scratch = follow_mode(game, lookahead=True), checked_scratch(game, network)
+    specialize(score_at, game, "greedy")(
+        np.array([state], game.rules.STATE), macros, network, mode, scratch, reached, live, scores
+    )
+    return live, scores
+
+
+def score_at(
+    states: Any, macros: Any, network: Any, mode: int, scratch: Any, reached: Any, live: Any, scores: Any
+) -> None:
+    """Score macro-actions of states[0]."""
+    score_macros(states[0], macros, macros.shape[0], network, mode, scratch, reached, live, scores)
+
+
+def test_macros_are_scored_by_where_they_lead(game: Game) -> None:
     rules, by_all, size = game.rules, game.all_see_alike, game.rules.OBS_SIZE
     weights = np.random.default_rng(1).normal(0, 0.1, total(move_fields(rules))).astype(np.float32)
     states = some(positions(game), 25, seed=11)
     decisions = decisions_at(game, states)
-    room = 2 * rules.NUM_ACTIONS
-    macros, live = np.zeros((len(states), room, MAX_LENGTH), np.int16), np.zeros((len(states), room), np.int8)
-    baseline, reach = decisions.bot_moves("greedy"), new_reach(game, room)
-    specialize(find_lines, game, "greedy")(0, len(states), states, baseline, decisions.mask, True, reach, macros, live)
-    numbers = live.sum(axis=1)
-    scores = macro_scores(game, states, macros, live, reading(game, weights))
     worlds = np.zeros((len(states), NUM_AHEAD), rules.STATE)
     padded = np.pad(decisions.obs, ((0, 0), (0, -size % 8)))
     specialize(draw_six, game)(0, len(states), states.copy(), padded, np.zeros(1, np.uint64), worlds)
     lengths = np.zeros(MAX_LENGTH + 1, np.int64)
-    for i, number in enumerate(numbers):
+    for i, state in enumerate(states):
+        macros = macros_of(game, state, 2 * rules.NUM_ACTIONS)
+        live, scores = scored(game, state, macros, reading(game, weights))
         reached: set[bytes] = set()
         seat = states["seat"][i : i + 1]
-        for c, macro in enumerate(macros[i, :number]):
+        for c, macro in enumerate(macros):
             *before, last = (int(move) for move in macro if move != NO_ACTION)
-            there = [Table(game, world) for world in (states[i], *worlds[i])]
+            there = [Table(game, world) for world in (state, *worlds[i])]
             for table in there:
                 for move in before:
                     table.play(move)
@@ -205,7 +224,7 @@ def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
             lookahead, obs, shows, ends = at[:1].copy(), np.zeros((1, size), np.int8), *np.zeros((2, 1), np.bool_)
             specialize(play_on, game, "greedy")(0, 1, lookahead, moves, seats, by_all, obs, shows, ends)
             alike = not shows[0] and obs.tobytes() in reached
-            assert live[i, c] == (not alike)
+            assert live[c] == (not alike)
             if alike:
                 continue
             row = np.zeros(len(weights))
@@ -219,33 +238,32 @@ def test_lines_are_scored_by_where_they_lead(game: Game) -> None:
                 specialize(play_far, game, "greedy")(0, NUM_AHEAD, at[1:], moves, seats, by_all, obs)
             row[:size] = (obs - decisions.obs[i].astype(np.float64)).mean(axis=0) * move_scale(rules)[:size]
             row[-3:] = shows[0] or (not over and lookahead["seat"][0] == seat[0]), over, c == 0
-            assert scores[i, c] == pytest.approx(64 + row @ weights, abs=1e-3)
+            assert scores[c] == pytest.approx(64 + row @ weights, abs=1e-3)
             lengths[len(before) + 1] += 1
     assert lengths.sum() > 60
     if game.is_solitaire:
         assert lengths[2:].sum() > 50
 
 
-def test_a_line_of_one_move_scores_as_the_move(game: Game) -> None:
+def test_a_macro_of_one_action_scores_as_the_action(game: Game) -> None:
     states = some(positions(game), 60, seed=12)
     decisions = decisions_at(game, states)
-    policy = random_policy(game, LookaheadPolicy, [16, 8])
+    policy = untrained(game, LookaheadPolicy, [16, 8])
     assert policy.network is not None
     logits = policy.logits_at(decisions)
     for i, mask in enumerate(decisions.mask):
         baseline = decisions.at(np.array([i])).bot_moves("greedy")[0]
         moves = np.array([baseline, *(move for move in np.flatnonzero(mask) if move != baseline)])
-        live = np.ones((1, len(moves)), np.int8)
-        scores = macro_scores(game, states[i : i + 1], moves.astype(np.int16)[None, :, None], live, policy.network)
+        live, scores = scored(game, states[i], moves.astype(np.int16)[:, None], policy.network)
         shown = logits[i, moves] > ILLEGAL
-        np.testing.assert_array_equal(live[0] != 0, shown)
+        np.testing.assert_array_equal(live != 0, shown)
         if shown.sum() > 1:
-            np.testing.assert_array_equal(scores[0, shown], logits[i, moves[shown]])
+            np.testing.assert_array_equal(scores[shown], logits[i, moves[shown]])
 
 
 def test_moves_change_what_they_say(game: Game) -> None:
     states = some(positions(game), 300)
-    after = decisions_at(game, states).afterstates()
+    after = afterstates_of(decisions_at(game, states), lookahead=False)
     expected = played(game, states, after)
     found, certain = dense(game, after), expected[:, -1] == 0
     np.testing.assert_array_equal(found[certain], expected[certain, :-1])
@@ -256,7 +274,7 @@ def test_moves_change_what_they_say(game: Game) -> None:
 def test_drawn_cards_pass_for_no_facts(game: Game) -> None:
     """Where a move shows a hidden card, what it is said to change is what it changes in (almost) every world."""
     states = some(positions(game), 300, seed=1)
-    after = decisions_at(game, states).afterstates()
+    after = afterstates_of(decisions_at(game, states), lookahead=False)
     found, seats = dense(game, after), states["seat"].copy()
     worlds = [played(game, redealt(game, states, seats, seed), after)[:, :-1] for seed in range(40)]
     agreeing = np.mean([world == found for world in worlds], axis=0)
@@ -267,7 +285,7 @@ def test_drawn_cards_pass_for_no_facts(game: Game) -> None:
 
 def test_moves_that_reveal_nothing_say_so(game: Game) -> None:
     states = some(positions(game), 300, seed=2)
-    after = decisions_at(game, states).afterstates()
+    after = afterstates_of(decisions_at(game, states), lookahead=False)
     worlds = [played(game, redealt(game, states, states["seat"].copy(), seed), after) for seed in range(10)]
     differ = np.any([(world[:, :-1] != worlds[0][:, :-1]).any(axis=1) for world in worlds], axis=0)
     assert not differ[worlds[0][:, -1] == 0].any()
@@ -276,9 +294,9 @@ def test_moves_that_reveal_nothing_say_so(game: Game) -> None:
 @pytest.mark.parametrize("lookahead", [False, True])
 def test_hidden_cards_leak_into_nothing(game: Game, lookahead: bool) -> None:
     states = some(positions(game), 300, seed=3)
-    one = decisions_at(game, states).afterstates(lookahead)
-    other = decisions_at(game, redealt(game, states, states["seat"].copy(), 5)).afterstates(lookahead)
-    again = decisions_at(game, states.copy()).afterstates(lookahead)
+    one = afterstates_of(decisions_at(game, states), lookahead)
+    other = afterstates_of(decisions_at(game, redealt(game, states, states["seat"].copy(), 5)), lookahead)
+    again = afterstates_of(decisions_at(game, states.copy()), lookahead)
     for parts in zip(*((x.first, x.action, *x.rows) for x in (one, other, again))):
         np.testing.assert_array_equal(parts[0], parts[1])
         np.testing.assert_array_equal(parts[0], parts[2])
@@ -307,17 +325,17 @@ def test_parts_do_not_show(game: Game, number: int) -> None:
 
 def test_what_is_written_into_a_mask_decides_nothing(game: Game) -> None:
     decisions = decisions_at(game, some(positions(game), 20, seed=6))
-    expected = decisions.afterstates().action
+    expected = afterstates_of(decisions, lookahead=False).action
     decisions.mask[:] = 1
-    np.testing.assert_array_equal(decisions.afterstates().action, expected)
+    np.testing.assert_array_equal(afterstates_of(decisions, lookahead=False).action, expected)
 
 
 @pytest.mark.parametrize("kind", [AfterstatePolicy, LookaheadPolicy])
 def test_compiled_networks_score_moves_as_the_formula_does(game: Game, kind: type[AfterstatePolicy]) -> None:
-    policy = random_policy(game, kind, [24, 10])
+    policy = untrained(game, kind, [24, 10])
     decisions = decisions_at(game, some(positions(game), 60, seed=3))
     expected = policy.logits(policy.inputs(decisions))
     decisions.obs[:] = decisions.mask[:] = 1  # decides nothing
     np.testing.assert_allclose(policy.logits_at(decisions), expected, rtol=1e-4, atol=1e-4)
-    policy = random_policy(game, kind, [8, 6, 4])
+    policy = untrained(game, kind, [8, 6, 4])
     np.testing.assert_array_equal(policy.logits_at(decisions), policy.logits(policy.inputs(decisions)))

@@ -85,6 +85,7 @@ def run(code: str, root: Path, **changed: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("taken", [False, True])
 def test_where_nothing_can_be_written_a_temporary_folder_is(tmp_path: Path, taken: bool) -> None:
     """Neither beside the source, where a file is in the way of the folder, nor at home."""

@@ -22,6 +22,8 @@ from tests.conftest import program, short_options
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 NAMES = list(GAMES)[:3]

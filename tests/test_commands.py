@@ -57,7 +57,7 @@ def test_positions_come_from_standard_input(tmp_path: Path) -> None:
     (tmp_path / "view.json").write_text(view)
     answers = []
     for word, given in (("-", view), (str(tmp_path / "view.json"), None)):
-        words = ["advise", GAME.name, word, "--opponent", "search-8"]
+        words = ["advise", GAME.name, word, "--opponent", "search:8"]
         result = CliRunner().invoke(app, words, input=given)
         assert result.exit_code == 0, result.output
         answers.append(result.output)
@@ -68,7 +68,7 @@ def test_positions_come_from_standard_input(tmp_path: Path) -> None:
 
 def test_slow_players_are_watched_within_a_part() -> None:
     """Moves made so far, against those that `greedy` would make: an estimate long before the first part is there."""
-    contest = Contest(GAME, ("search-8", "search-16", "greedy"))
+    contest = Contest(GAME, ("search:8", "search:16", "greedy"))
     seen: list[int] = []
     watched = join(list(play_contest(contest, 16, watch=seen.append)))
     unwatched = join(list(play_contest(contest, 16)))

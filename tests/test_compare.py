@@ -504,6 +504,7 @@ def test_intervals_of_ratios_by_hand() -> None:
     assert bounds(estimated(ratio, sums(np.array([0, 9]), np.array([0, 1])))) == (-np.inf, np.inf)
 
 
+@pytest.mark.processes
 def test_any_number_of_processes() -> None:
     contest = Contest(HIGH_CARD, ("random", f"{HERE}:Asked", "trivial"), 4)
     one, two = (played(contest, 40, processes) for processes in (1, 2))

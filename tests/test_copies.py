@@ -59,9 +59,14 @@ def all_players(game: Game, folder: Path) -> list[Opponent]:
     network = small_network(game)
     save_network(folder / "mine", network, decisions_at(game, some(positions(game), 8)), training={}, strength=[])
     names = [
-        name for name in opponent_names(game) if not is_timed(game, name) and name not in ("champion", "search-1024")
+        name for name in opponent_names(game) if not is_timed(game, name) and name not in ("champion", "search:1024")
     ]
-    names += ["rollout:trivial-2", str(folder / "mine"), f"search:{folder / 'mine'}-4", f"{__name__}:First"]
+    names += [
+        "search:2,rollout=trivial",
+        str(folder / "mine"),
+        f"search:4,prior={folder / 'mine'}",
+        f"{__name__}:First",
+    ]
     names += [f"{phase}=greedy+{folder / 'mine'}" for phase in game.phases]
     players = [load_opponent(name, game) for name in names]
     try:

@@ -49,11 +49,13 @@ def test_every_block_is_known() -> None:
     assert len(BLOCKS) > 5
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("code", [code for language, code in BLOCKS if language == "python"])
 def test_python_blocks_run(code: str, folder: Path) -> None:
     run([sys.executable, "-c", code], folder)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("line", LINES)
 def test_commands_run(line: str, folder: Path) -> None:
     words = shlex.split(line, comments=True)

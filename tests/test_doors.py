@@ -30,14 +30,12 @@ from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game, total
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.networks.afterstate_network import AfterstateNetwork
+from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, move_scores
 from card_envs.opponents.networks.afterstates import move_fields
-from card_envs.opponents.networks.policies import weight_shapes
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, PolicyError, decisions_at, offspring, sealed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.opponents.search import Guide, SearchPolicy
-from card_envs.opponents.value import Net, ValueNetwork
+from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import field_bytes, play_randomly, short_options
 from tests.test_environments import gymnasium_id
@@ -130,25 +128,7 @@ def turn_doors(decisions: Decisions) -> dict[str, list[Callable[[], Any]]]:
         "worlds": each(lambda x: decisions.worlds(rng, x), [0, *NUMBERS])
         + each(lambda x: decisions.worlds(x, 2), [Short()]),
         "bot_moves": each(decisions.bot_moves, BOTS),
-        "move_scores": each(
-            lambda x: decisions.move_scores(mover(), x), buffers_but((B, TINY.rules.NUM_ACTIONS), np.float32)
-        )
-        + [
-            partial(
-                decisions.move_scores, mover()._replace(**{name: wrong}), np.zeros(decisions.mask.shape, np.float32)
-            )
-            for name, weights in mover()._asdict().items()
-            for wrong in buffers_but(weights.shape, np.float32)
-            if not locked(wrong)
-        ],
     }
-
-
-def mover() -> AfterstateNetwork:
-    """A network that scores moves, of no sense."""
-    seen, moves = TINY.rules.OBS_SIZE + TINY.rules.NUM_ACTIONS, total(move_fields(TINY.rules))
-    shapes = (seen, 6), (moves, 6), (6,), (6, 4), (4,), (4,), (2,)
-    return AfterstateNetwork(*(np.ones(shape, np.float32) for shape in shapes))
 
 
 def vector_doors(env: VectorSeatEnv) -> dict[str, list[Callable[[], Any]]]:
@@ -168,7 +148,7 @@ def locked(array: Any) -> bool:
 SAFE: dict[type, set[str]] = {
     BatchEnv: set(),
     Table: {"copy", "deal", "legal", "over", "seat", "needs_deal", "rewards"},
-    Decisions: {"at", "afterstates", "anew", "failure"},
+    Decisions: {"at", "copy", "failure"},
     VectorSeatEnv: {"action_masks", "render", "states", "seat"},
 }
 
@@ -364,14 +344,8 @@ def test_turns_are_whole() -> None:
 # Search
 
 
-def value_network(game: Game) -> ValueNetwork:
-    rng = np.random.default_rng(0)
-    shapes = weight_shapes([game.rules.FULL_SIZE, 4, 3, 1])
-    return ValueNetwork(game, {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
-
-
 class Misleading(RandomPolicy):
-    """A guide whose probabilities are what somebody wants."""
+    """A prior whose probabilities are what somebody wants."""
 
     def __init__(self, answer: Callable[[Decisions], Any]) -> None:
         self.answer = answer
@@ -388,7 +362,7 @@ def forged(decisions: Decisions) -> Any:
     return np.full((len(decisions), decisions.game.rules.NUM_ACTIONS), 0.1, np.float32)
 
 
-def test_search_bears_any_guide() -> None:
+def test_search_bears_any_prior() -> None:
     decisions = decisions_at(TINY, batch().states)
     rng = np.random.default_rng(0)
     for answer in (
@@ -396,50 +370,65 @@ def test_search_bears_any_guide() -> None:
         lambda at: np.ones((len(at) + 1, TINY.rules.NUM_ACTIONS), np.float32), lambda at: 1 / 0,
         lambda at: np.full(at.mask.shape, np.nan, np.float32), lambda at: (1 - at.mask).astype(np.float32), forged,
     ):  # fmt: skip
-        guide = Guide(Misleading(answer), value_network(TINY), horizon=1)
-        try:
-            SearchPolicy(TINY, 16, 1, guide).search(decisions, rng)
-        except ValueError as error:
-            assert "Misleading" in str(error)  # noqa: PT017 (a legal answer by chance is none)
-        else:
-            raise AssertionError(answer)
+        settings: dict[str, Any]
+        for settings in ({"prior": Misleading(answer)}, {"prior": Misleading(answer), "moves": "turn"},
+                         {"rollout": Misleading(answer)}):  # fmt: skip
+            with pytest.raises(ValueError, match="Misleading"):
+                SearchPolicy(TINY, 16, threads=1, **settings).search(decisions, rng)
     forger = decisions_at(TINY, batch().states)
     forger.mask[:] = 1
     forger.seat[:] = 9
-    found = SearchPolicy(TINY, 16, 1).search(forger, np.random.default_rng(0))
-    honest = SearchPolicy(TINY, 16, 1).search(decisions, np.random.default_rng(0))
-    assert np.array_equal(found.chosen, honest.chosen) and np.array_equal(found.trials.worlds, honest.trials.worlds)
+    found = SearchPolicy(TINY, 16, threads=1).search(forger, np.random.default_rng(0))
+    honest = SearchPolicy(TINY, 16, threads=1).search(decisions, np.random.default_rng(0))
+    assert np.array_equal(found.chosen, honest.chosen) and np.array_equal(found.stats.worlds, honest.stats.worlds)
     with pytest.raises(ValueError, match=f"plays {OTHER.name}, not high_card"):
         SearchPolicy(OTHER, 4).act(decisions, rng)
 
 
-def test_value_networks_fit_their_game() -> None:
+class MisleadingPlayer(ScriptedPolicy):
+    """Plays on as somebody wants."""
+
+    def __init__(self, answer: Callable[[Decisions], Any]) -> None:
+        super().__init__("greedy")
+        self.answer = answer
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        answer: NDArray[np.int64] = self.answer(decisions)
+        return answer
+
+
+def test_search_bears_anyone_who_plays_on() -> None:
     decisions = decisions_at(TINY, batch().states)
-    rng = np.random.default_rng(0)
-    good = value_network(TINY)
-    with pytest.raises(ValueError, match=r"value network: layer\d\.\w+: expected"):
-        ValueNetwork(OTHER, good.weights)
-    for name in good.weights:
-        with pytest.raises(ValueError, match="value network"):
-            ValueNetwork(TINY, {**good.weights, name: np.zeros((2, 2), np.float32)})
-    first, second, last = good.net
-    for net in (
-        Net(first[:-8].copy(), second, last), Net(first, second[:-1].copy(), last), Net(first, second, last[:-1]),
-        Net(first.astype(np.float64), second, last), Net(np.asfortranarray(first), second, last),
-        Net(first, last, last),
+    for answer in (
+        lambda at: None, lambda at: np.zeros(len(at) + 1, np.int64), lambda at: np.full(len(at), 99), lambda at: 1 / 0,
+        lambda at: np.zeros(len(at)), lambda at: at.mask.argmin(axis=1),
+        lambda at: forged(at).argmax(axis=1) + len(forged(at)),
     ):  # fmt: skip
-        good.net = net
-        with pytest.raises(ValueError, match="value network: "):
-            SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), good)).act(decisions, rng)
-    with pytest.raises(ValueError, match="value network: first"):
-        SearchPolicy(TINY, 4, 1, Guide(RandomPolicy(), value_network(OTHER))).act(decisions, rng)
-    wrong: Any
-    for wrong in ({"num_worlds": 1.5}, {"num_worlds": 0}, {"num_threads": 0}, {"num_threads": 1.5}, {"game": "x"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            SearchPolicy(**{"game": TINY, "num_worlds": 4, **wrong})
-    for horizon in (-1, 0.5, None):
-        with pytest.raises(ValueError, match="horizon"):
-            Guide(RandomPolicy(), good, horizon)  # type: ignore[arg-type]
+        player = MisleadingPlayer(answer)
+        with pytest.raises(ValueError, match="MisleadingPlayer"):
+            SearchPolicy(TINY, 16, threads=1, rollout=player).search(decisions, np.random.default_rng(0))
+
+
+def mover() -> AfterstateNetwork:
+    """A network that scores moves, of no sense."""
+    seen, moves = TINY.rules.OBS_SIZE + TINY.rules.NUM_ACTIONS, total(move_fields(TINY.rules))
+    shapes = (seen, 6), (moves, 6), (6,), (6, 4), (4,), (4,), (2,)
+    return AfterstateNetwork(*(np.ones(shape, np.float32) for shape in shapes))
+
+
+def test_compiled_networks_fit_their_game() -> None:
+    states = batch().states
+    scores = np.zeros((B, TINY.rules.NUM_ACTIONS), np.float32)
+    for name, weights in mover()._asdict().items():
+        for wrong in buffers_but(weights.shape, np.float32):
+            if not locked(wrong):
+                with pytest.raises(ValueError, match=r"network: \w+: expected"):
+                    move_scores(TINY, states, mover()._replace(**{name: wrong}), scores)
+    with pytest.raises(ValueError, match="network: "):
+        move_scores(OTHER, BatchEnv(OTHER, 1).states, mover(), scores)
+    assert not scores.any()
+    move_scores(TINY, states, mover(), scores)
+    assert scores.any()
 
 
 def test_checked_keeps_the_array() -> None:
@@ -714,8 +703,10 @@ NAMES = {
     ":X": "Empty module", ".x:Y": "no folder of that name", "json:": "AttributeError", "antigravity\0:x": "opponent",
     "builtins:object": "TypeError", "builtins:SystemExit": "needs the methods", "x" * 300: "unknown opponent",
     "x" * 5000: "at most 4096", "a=b+" * 1000 + "b": "made of too many",
-    "search-" + "9" * 400: "unknown opponent", "\0": "unknown opponent", "\ud800": "unknown opponent",
-    "search:greedy-0": "opponent", "": "unknown opponent", "search-0": "unknown opponent",
+    "search:" + "9" * 400: "expected search:N", "\0": "unknown opponent", "\ud800": "unknown opponent",
+    "search:greedy-0": "expected search:N", "": "unknown opponent", "search:0": "expected search:N",
+    "search:8," + "x" * 3000: "expected KEY=VALUE", "search:8,prior=search:8,prior=greedy": "given twice",
+    "search:8,prior=" + "a=b+" * 1000 + "b": "made of too many", "search:8,arms=" + "9" * 4000: "arms: expected",
     "tests.test_doors:Bomb": "ZeroDivisionError", "tests.test_doors:Leaves": "SystemExit",
 }  # fmt: skip
 

@@ -148,6 +148,7 @@ def test_notebooks_show_pictures(game: Game) -> None:
     assert (single._repr_svg_() or "").startswith("<svg")
 
 
+@pytest.mark.mechanics
 def test_record_video(game: Game, tmp_path: Path) -> None:
     pytest.importorskip("moviepy", reason="RecordVideo needs moviepy")
     made = gymnasium.make(
@@ -164,6 +165,7 @@ def test_record_video(game: Game, tmp_path: Path) -> None:
     assert len(videos) == 1 and videos[0].stat().st_size > 1000
 
 
+@pytest.mark.mechanics
 def test_gif_of_a_record(game: Game, tmp_path: Path) -> None:
     """One picture for each position: so many that each is shown for its time."""
     env = CardEnv(game, **short_options(game))

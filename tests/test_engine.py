@@ -134,6 +134,7 @@ def test_batch_equals_single_tables(game: Game, skip_forced: bool) -> None:
     compare()
 
 
+@pytest.mark.mechanics
 def test_threads_change_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
     found = [
@@ -149,6 +150,7 @@ def test_threads_change_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> 
     assert np.array_equal(streams[0], streams[1])
 
 
+@pytest.mark.mechanics
 def test_an_illegal_action_is_found_on_any_thread(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
     env = batch_of(game, 8, num_threads=4)
@@ -351,6 +353,7 @@ def test_wrong_arguments_are_named(game: Game) -> None:
 # Processes
 
 
+@pytest.mark.mechanics
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of what this tests
 def test_a_forked_child_works(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 1)
@@ -369,6 +372,7 @@ def test_a_forked_child_works(game: Game, monkeypatch: pytest.MonkeyPatch) -> No
     assert found == hashlib.sha256(field_bytes(random_steps(env, 50).states)).digest()
 
 
+@pytest.mark.mechanics
 def test_batches_and_tables_survive_pickling(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 1)
     env = random_steps(batch_of(game, 4, num_threads=2, skip_forced=True), 20)
@@ -434,6 +438,7 @@ def test_other_processes_get_the_same_bytes(games: list[Game]) -> None:
     assert run_python(code, PYTHONHASHSEED="random").split() == here
 
 
+@pytest.mark.processes
 def test_interpreted_rules_get_the_same_bytes(games: list[Game]) -> None:
     """The rules as plain Python, for debugging and coverage."""
     code = PRINT_PLAYED.format(names=[game.name for game in games])
@@ -473,6 +478,7 @@ def play_someones_game(folder: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.processes
 def test_the_cache_notices_edits(tmp_path: Path) -> None:
     """Three processes start cold at once, a fourth finds everything compiled, an edited rule is compiled anew.
 
@@ -561,6 +567,7 @@ print(specialize(total)(3), sum(specialize(total).stats.cache_hits.values()))
 """
 
 
+@pytest.mark.processes
 def test_edited_helpers_and_constants_are_noticed(tmp_path: Path) -> None:
     """Of a loop with a plain helper and a constant in other files."""
     files = {
@@ -611,21 +618,6 @@ def test_wrong_loops_are_refused() -> None:
             specialize(sum_of_moves, HIGH_CARD)
 
 
-def test_editors_see_what_a_bound_loop_is(tmp_path: Path) -> None:
-    """For type checkers `specialize` gives the loop's own type, from `BatchEnv.step` down to `play`."""
-    source = tmp_path / "asked.py"
-    source.write_text(
-        "from card_envs.engine import kernels\n"
-        "from card_envs.engine.compile import specialize\n"
-        "from card_envs.scaffold.high_card import GAME\n"
-        "reveal_type(specialize(kernels.play_table, GAME))\n"
-        "specialize(kernels.play_table, GAME)('no states', 0)\n"
-    )
-    done = subprocess.run([sys.executable, "-m", "mypy", source], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "def (states: Any, i: int, action: int)" in done.stdout
-    assert 'Missing positional argument "action"' in done.stdout or "Too few arguments" in done.stdout
-
-
 # What the compiler made of the rules
 
 
@@ -674,22 +666,13 @@ def bounds_and_types(game_name: str) -> None:
     print(json.dumps(found))
 
 
-def test_bounds_and_types(games: list[Game], tmp_path: Path) -> None:
+@pytest.mark.processes
+def test_bounds_and_types(game: Game, tmp_path: Path) -> None:
     """No read or write outside an array in play of all kinds; no rule that fell into floating point."""
     switches = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
-    environment = {**os.environ, "PYTHONPATH": import_path(), **switches}
-    code = "from tests.test_engine import bounds_and_types; bounds_and_types({!r})"
-    started = {
-        game.name: subprocess.Popen(
-            [sys.executable, "-c", code.format(game.name)], env=environment, stdout=subprocess.PIPE, text=True
-        )
-        for game in games
-    }
-    printed = {name: process.communicate()[0] for name, process in started.items()}
-    assert {name: process.returncode for name, process in started.items()} == dict.fromkeys(started, 0)
-    for game in games:
-        found = json.loads(printed[game.name])
-        assert {name: floats for name, floats in found.items() if name not in facts_of(game).COUNTING} == {}, game.name
+    found = run_python(f"from tests.test_engine import bounds_and_types; bounds_and_types({game.name!r})", **switches)
+    counting = facts_of(game).COUNTING
+    assert {name: floats for name, floats in json.loads(found).items() if name not in counting} == {}
 
 
 @pytest.mark.parametrize("card_type", [np.int8, np.int32, np.int64, np.uint64])
@@ -784,6 +767,7 @@ def observe_rows(first: int, last: int, states: Any, seat: Any, obs: Any, full: 
         legal(states[i], mask[i])
 
 
+@pytest.mark.mechanics
 def test_rows_of_any_kind_are_written_alike(game: Game) -> None:
     """Whatever was in them, in one piece or not; bytes beside them stay as they were."""
     states = some(positions(game), 400)

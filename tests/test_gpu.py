@@ -110,6 +110,7 @@ def simulated(code: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("skip_forced", [False, True])
 def test_the_simulator_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: Path) -> None:
     """All fields and States, bit by bit; and illegal actions stop their tables until `check` tells of them."""

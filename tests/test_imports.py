@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -177,8 +178,9 @@ def test_playing_loads_nothing_that_it_does_not_use(game: Game) -> None:
     assert {"pydantic", "card_envs.record", f"{game.package}.view"} <= record
 
 
-def code_without_docstrings(file: Path) -> list[str]:
-    """Every name and text that the code of a file consists of; comments and docstrings are prose."""
+@cache
+def code_without_docstrings(file: Path) -> tuple[str, ...]:
+    """Every name and text that the code of a file consists of, each once; comments and docstrings are prose."""
     tree = ast.parse(file.read_text())
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {
@@ -190,7 +192,7 @@ def code_without_docstrings(file: Path) -> list[str]:
     for node in ast.walk(tree):
         if id(node) not in docstrings:
             words += [value for _, value in ast.iter_fields(node) if isinstance(value, str)]
-    return words
+    return tuple(dict.fromkeys(words))
 
 
 def naming(game: Game) -> re.Pattern[str]:
@@ -205,11 +207,12 @@ def test_a_games_name_appears_in_its_own_places_only(game: Game) -> None:
         pytest.skip("a game outside the package")
     own = ROOT / "card_envs" / "games" / game.name
     places = {ROOT / "card_envs" / "games" / "__init__.py", ROOT / "card_envs" / f"{game.name}_v{game.version}.py"}
+    named = naming(game)
     for file in sources("card_envs", "training"):
         if file in places or own in file.parents:
             continue
         for word in code_without_docstrings(file):
-            assert not naming(game).search(word), f"{file} names {game.title}: {word!r}"
+            assert not named.search(word), f"{file} names {game.title}: {word!r}"
     registry = (ROOT / "card_envs" / "games" / "__init__.py").read_text()
     assert registry.count(f"{game.name}.GAME") == 1
 
@@ -218,11 +221,12 @@ def test_shared_tests_name_no_game(game: Game) -> None:
     """What they need to know of one stands in its facts; High Card, of which new games are made, is their example."""
     if not game.package.startswith("card_envs.games."):
         pytest.skip("a game outside the package")
+    named = naming(game)
     for file in (ROOT / "tests").glob("*.py"):
         if file.name in NAMING:
             continue
         for word in code_without_docstrings(file):
-            assert not naming(game).search(word), f"{file} names {game.title}: {word!r}"
+            assert not named.search(word), f"{file} names {game.title}: {word!r}"
 
 
 def test_every_folder_of_games_is_registered() -> None:

@@ -79,6 +79,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.processes
 def test_an_installed_game_is_like_the_others(folder: Path) -> None:
     used = run(folder, "-c", USE_IT)
     assert used.returncode == 0, used.stderr

@@ -21,16 +21,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 import card_envs
-from card_envs.engine.compile import specialize
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.names import (
-    KINDS as SEARCHES,
-)
-from card_envs.opponents.names import (
-    MODELS,
     Folder,
     Name,
     Phased,
@@ -46,13 +41,10 @@ from card_envs.opponents.names import (
 )
 from card_envs.opponents.networks.folder import (
     CARD_FILE,
-    VALUE_FOLDER,
     WEIGHTS_FILE,
     load_card,
     load_network,
-    load_value,
     save_network,
-    save_value,
 )
 from card_envs.opponents.networks.policies import (
     ARCHITECTURES,
@@ -60,11 +52,9 @@ from card_envs.opponents.networks.policies import (
     TrainedPolicy,
     input_fields,
     input_scale,
-    weight_shapes,
 )
 from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, moves_of, probabilities_of, sample
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.value import ValueNetwork, value_of
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
@@ -160,61 +150,66 @@ def test_a_class_of_the_users_own(game: Game) -> None:
         ("tests.test_opponents:Missing", game, "Missing"),
         ("tests.no_such_module:Stubborn", game, "no_such_module"),
         ("tests.test_opponents:Speechless", game, "act"),
-        ("search:greedy", game, "expected search:POLICY-N"),
-        ("rollout:greedy-0", game, "expected rollout:POLICY-N"),
+        ("search:greedy", game, "expected search:N with 1 to 9999999 worlds"),
     ):
         with pytest.raises(ValueError, match=said):
             load_opponent(name, given)
 
 
 GREEDY = Name("greedy", None, "greedy", Scripted("greedy"))
-SEARCH_8 = Name("back_alley/search-8", "back_alley", "search-8", Searching(8))
+SEARCH_8 = Name("back_alley/search:8", "back_alley", "search:8", Searching(8, None))
 PHASED = Name("play=x.y:Z+ppo", None, "play=x.y:Z+ppo", Phased("play", parse("x.y:Z"), parse("ppo")))
+PPO = Name("ppo", None, "ppo", Shipped("ppo"))
+SETTINGS = (("moves", "turn"), ("leaf_after", 8), ("leaf_playout", 0.25), ("arms", 16))
 MEANINGS: dict[str, tuple[str | None, Player]] = {
     "random": (None, Uniform()),
     "big_ben/trivial": ("big_ben", Scripted("trivial")),
-    "back_alley/search-8": ("back_alley", Searching(8)),
-    "search:greedy-64": (None, Searching(64, GREEDY)),
-    "back_alley/search:back_alley/search-8-3": ("back_alley", Searching(3, SEARCH_8)),
-    "search:play=x.y:Z+ppo-5": (None, Searching(5, PHASED)),
-    "big_ben/search:100ms": ("big_ben", Searching(None, None, 100)),
-    "search:greedy-20ms": (None, Searching(None, GREEDY, 20)),
-    "rollout:greedy-8": (None, Searching(8, GREEDY, None, True)),
-    "plan-8": (None, Searching(8, plans=True)),
-    "plan:20ms": (None, Searching(None, None, 20, plans=True)),
-    "big_ben/plan:greedy-8": ("big_ben", Searching(8, GREEDY, plans=True)),
-    "big_ben/rollout:greedy-20ms": ("big_ben", Searching(None, GREEDY, 20, True)),
-    "back_alley/bidding=back_alley/search-8+greedy": ("back_alley", Phased("bidding", SEARCH_8, GREEDY)),
+    "back_alley/search:8": ("back_alley", Searching(8, None)),
+    "back_alley/search-8": ("back_alley", Searching(8, None)),
+    "search:9999999": (None, Searching(9999999, None)),
+    "big_ben/search:100ms": ("big_ben", Searching(None, 100)),
+    "search:64,moves=turn": (None, Searching(64, None, (), (("moves", "turn"),))),
+    "search-64,moves=turn": (None, Searching(64, None, (), (("moves", "turn"),))),
+    "search:64,prior=greedy": (None, Searching(64, None, (("prior", GREEDY),))),
+    "search:20ms,rollout=greedy": (None, Searching(None, 20, (("rollout", GREEDY),))),
+    "big_ben/search:8,leaf=ppo,moves=turn,leaf_after=8,leaf_playout=0.25,arms=16,prior=greedy": (
+        "big_ben", Searching(8, None, (("leaf", PPO), ("prior", GREEDY)), SETTINGS)
+    ),
+    "search:5,prior=play=x.y:Z+ppo": (None, Searching(5, None, (("prior", PHASED),))),
+    "search:3,prior=back_alley/search:8": (None, Searching(3, None, (("prior", SEARCH_8),))),
+    "search:8,prior=runs/mine": (None, Searching(8, None, (("prior", parse("runs/mine")),))),
+    "search:8,moves=nonsense": (None, Searching(8, None, (), (("moves", "nonsense"),))),  # said when it is built
+    "back_alley/bidding=back_alley/search:8+greedy": ("back_alley", Phased("bidding", SEARCH_8, GREEDY)),
+    "bidding=ppo+search:8,prior=greedy": (
+        None, Phased("bidding", PPO, parse("search:8,prior=greedy"))
+    ),
     "bidding=greedy+play=x.y:Z+ppo": (None, Phased("bidding", GREEDY, PHASED)),
     "my.module:Mine": (None, UsersOwn("my.module", "Mine")),
     "big_ben/my.module:Mine": ("big_ben", UsersOwn("my.module", "Mine")),
+    "search:greedy-8": (None, UsersOwn("search", "greedy-8")),
     "big_ben/ppo": ("big_ben", Shipped("ppo")),
     # A path is a folder, whether there is one or not.
     "./ppo": (None, Folder(Path("ppo"))),
     ".": (None, Folder(Path())),
     "../a=b+c": (None, Folder(Path("../a=b+c"))),
-    "/search:x-3": (None, Folder(Path("/search:x-3"))),
+    "/search:3,prior=x": (None, Folder(Path("/search:3,prior=x"))),
     "~/mine": (None, Folder(Path.home() / "mine")),
     "~nobody-at-all/mine": (None, Folder(Path("~nobody-at-all/mine"))),
     "runs/quickstart/opponent": (None, Folder(Path("runs/quickstart/opponent"))),
     "runs/my.module:Mine": (None, Folder(Path("runs/my.module:Mine"))),
     "whist/greedy": (None, Folder(Path("whist/greedy"))),
-    "search:runs/mine-8": (None, Searching(8, parse("runs/mine"))),
     "bidding=./ppo+~/mine": (None, Phased("bidding", parse("./ppo"), parse("~/mine"))),
     # What is no such thing is taken for the name of a shipped network.
     "big_ben/runs/mine": ("big_ben", Shipped("runs/mine")),
     "big_ben": (None, Shipped("big_ben")),
     "Random": (None, Shipped("Random")),
-    "rollout-8": (None, Shipped("rollout-8")),
-    "search-0": (None, Shipped("search-0")),
-    "search:0ms": (None, Shipped("search:0ms")),
-    "search:1s": (None, Shipped("search:1s")),
-    "search:100MS": (None, Shipped("search:100MS")),
-    "search-12345678": (None, Shipped("search-12345678")),
+    "plan-8": (None, Shipped("plan-8")),
+    "search": (None, Shipped("search")),
+    "search-": (None, Shipped("search-")),
     "bidding=greedy": (None, Shipped("bidding=greedy")),
     "bidding=greedy+": (None, Shipped("bidding=greedy+")),
     "=greedy+trivial": (None, Shipped("=greedy+trivial")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", MEANINGS)
@@ -224,18 +219,68 @@ def test_what_names_mean(text: str) -> None:
     assert name.text == text and name.short == text.removeprefix(f"{name.game}/")
 
 
+BUDGETS = "expected search:N with 1 to 9999999 worlds, or search:100ms"
+MALFORMED = {
+    "search:0": BUDGETS,
+    "search-0": BUDGETS,
+    "search:00": BUDGETS,
+    "search:12345678": BUDGETS,
+    "search:1e3": BUDGETS,
+    "search:0ms": BUDGETS,
+    "search:1s": BUDGETS,
+    "search:100MS": BUDGETS,
+    "search:1.5ms": BUDGETS,
+    "search:8-4": BUDGETS,
+    "big_ben/search:8x,moves=turn": BUDGETS,
+    "search:8,": "'': expected KEY=VALUE with a key of moves, prior, rollout, leaf, leaf_after, leaf_playout, arms",
+    "search:8,turn": "'turn': expected KEY=VALUE",
+    "search:8,worlds=9": "'worlds=9': expected KEY=VALUE",
+    "search:8,prior=greedy,prior=trivial": "prior is given twice",
+    "search:8,arms=8,moves=turn,arms=9": "arms is given twice",
+    "search:8,arms=many": "arms: expected a number, got 'many'",
+    "search:8,leaf_after=1.5": "leaf_after: expected a number, got '1.5'",
+    "search:8,leaf_playout=": "leaf_playout: expected a number, got ''",
+    "bidding=search:0+greedy": BUDGETS,
+}
+
+
+@pytest.mark.parametrize("text", MALFORMED)
+def test_searches_that_are_written_wrongly(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(MALFORMED[text])):
+        parse(text)
+
+
+def test_what_a_name_says_of_a_search(tmp_path: Path) -> None:
+    game = get_game("big_ben")
+    name = (
+        "search:40ms,moves=turn,prior=ntuple,rollout=greedy,leaf=big_ben/ntuple,leaf_after=8,leaf_playout=0.25,arms=16"
+    )
+    for text, given in ((name, game), (name, None), (f"big_ben/{name}", None)):
+        found = load_opponent(text, given)
+        search = found.policy
+        assert isinstance(search, SearchPolicy) and found.game == game
+        assert (search.seconds, search.moves, search.arms) == (0.04, "turn", 16)
+        assert (search.leaf_after, search.leaf_playout) == (8, 0.25)
+        parts = search.prior, search.rollout, search.leaf
+        assert [part.name for part in parts if isinstance(part, Opponent)] == ["ntuple", "greedy", "ntuple"]
+    search = load_opponent("search:9", game).policy
+    assert isinstance(search, SearchPolicy)
+    assert (search.worlds, search.seconds, search.moves) == (9, None, "single")
+    assert (search.prior, search.rollout, search.leaf) == (None, None, None)
+
+
 @pytest.mark.parametrize("kind", ["empty", "network"])
 def test_names_do_not_depend_on_the_working_directory(
     game: Game, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever folders are there, a registered name is the registered opponent, also as a part of others."""
     phased = [f"{phase}={name}+{name}" for phase in game.phases for name in opponent_names(game)]
-    names = [*opponent_names(game), *phased, *(f"{search}:greedy-4" for search in SEARCHES)]
+    names = [*opponent_names(game), *phased, *(f"search:4,{part}=greedy" for part in ("prior", "rollout"))]
     names += [f"{game.name}/{name}" for name in names]
     before = {name: (parse(name), content(load_opponent(name, game))) for name in names}
-    parts = {text for name in names for text in re.split(r"[=+:]|-4$", name) if text}
+    parts = {text for name in names for text in re.split(r"[=+:,]", name) if text}
     source = tmp_path / "other" / "mine"
-    saved_value(game, saved(game, source) / VALUE_FOLDER) if kind == "network" else source.mkdir(parents=True)
+    saved(game, source) if kind == "network" else source.mkdir(parents=True)
     for text in sorted({*names, *parts}):
         shutil.copytree(source, tmp_path / text, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -271,8 +316,9 @@ def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert isinstance(policy, TrainedPolicy) and load_opponent(path, game).name == "small"
         assert np.array_equal(policy.weights["layer0.bias"], weights["layer0.bias"])
         text = path if isinstance(path, str) else name_of_folder(path)
-        guided = load_opponent(f"search:{text}-3", game).policy
-        assert isinstance(guided, SearchPolicy) and guided.guide is not None
+        search = load_opponent(f"search:3,prior={text}", game).policy
+        assert isinstance(search, SearchPolicy)
+        assert content(search.prior) == content(load_opponent(path, game, sampled=False))
     for text in ("mine", "big_ben/mine", "runs"):
         saved(game, tmp_path / text)
         with pytest.raises(ValueError, match=f"unknown opponent '{text}'; for the folder of that name write ./{text}"):
@@ -282,7 +328,7 @@ def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_names_say_who_takes_part() -> None:
-    players = list(parse("search:bidding=search:my.module:Mine-2+greedy-5").players())
+    players = list(parse("search:5,prior=bidding=search:2+my.module:Mine,rollout=greedy").players())
     assert [type(player) for player in players] == [Searching, Phased, Searching, UsersOwn, Scripted]
 
 
@@ -296,9 +342,17 @@ def test_frames() -> None:
 @pytest.mark.parametrize(
     ("name", "game", "said"),
     [
-        ("search-0", "big_ben", r"did you mean .*big_ben/search-64"),
-        ("search:nobody-3", "big_ben", "unknown opponent 'nobody', and no folder of that name; there are: big_ben/"),
-        ("search:greedy-3", None, r"unknown opponent 'greedy', and no folder of that name; did you mean .*/greedy"),
+        ("search64", "big_ben", r"did you mean .*big_ben/search:64"),
+        (
+            "search:3,prior=nobody",
+            "big_ben",
+            "unknown opponent 'nobody', and no folder of that name; there are: big_ben/",
+        ),
+        (
+            "search:3,prior=greedy",
+            None,
+            "unknown opponent 'search:3,prior=greedy', and no folder of that",
+        ),
         ("big_ben/greedy", "back_alley", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
         ("bidding=big_ben/greedy+greedy", "back_alley", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
         (
@@ -340,7 +394,7 @@ def test_a_player_made_of_two(game: Game, phase: str) -> None:
     assert not np.array_equal(expected, greedy.act(decisions, rng))
     assert np.array_equal(both.act(decisions, rng), expected)
     assert np.array_equal(both.probabilities(decisions).argmax(axis=1), expected)
-    search = load_opponent(f"{phase}=search-4+{__name__}:Stubborn", game)
+    search = load_opponent(f"{phase}=search:4+{__name__}:Stubborn", game)
     chosen = search.act(decisions, rng)
     assert (decisions.mask[np.arange(len(states)), chosen] == 1).all()
     assert np.array_equal(chosen[~inside], (decisions.mask != 0).argmax(axis=1)[~inside])
@@ -371,20 +425,7 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     states = positions(game)[:256]
     decisions = decisions_at(game, states)
     public = {name for name in dir(decisions) if not name.startswith("_")}
-    assert public == {
-        "game",
-        "obs",
-        "mask",
-        "seat",
-        "at",
-        "anew",
-        "check",
-        "failure",
-        "worlds",
-        "bot_moves",
-        "afterstates",
-        "move_scores",
-    }
+    assert public == {"game", "obs", "mask", "seat", "at", "copy", "check", "failure", "worlds", "bot_moves"}
     assert len(decisions) == 256
     worlds = decisions.worlds(np.random.default_rng(0), 3)
     assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE
@@ -806,35 +847,7 @@ def test_saving_refuses_what_loading_would(game: Game, tmp_path: Path) -> None:
     assert not (tmp_path / "mine").exists()
 
 
-def saved_value(game: Game, folder: Path) -> Path:
-    """A value network of no sense."""
-    states = some(positions(game), 32)
-    rng = np.random.default_rng(3)
-    shapes = weight_shapes([game.rules.FULL_SIZE, 12, 5, 1])
-    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
-    save_value(folder, game, weights, observed_in_full(game, states, states["seat"]), training={})
-    return folder
-
-
-def test_value_networks_are_checked_as_policies_are(game: Game, tmp_path: Path) -> None:
-    folder = saved_value(game, tmp_path / VALUE_FOLDER)
-    states = some(positions(game), 8, seed=1)
-    full = observed_in_full(game, states, states["seat"])
-    network = load_value(folder, game)
-    padded = np.zeros((len(full), -(-full.shape[1] // 8) * 8), np.int8)
-    padded[:, : full.shape[1]] = full
-    compiled = [specialize(value_of)(row, network.net, np.zeros((2, 12), np.float32)) for row in padded]
-    np.testing.assert_allclose(compiled, network.values(full), rtol=1e-4, atol=1e-3)
-    with pytest.raises(ValueError, match="holds a value network"):
-        load_network(folder, game)
-    with pytest.raises(ValueError, match="holds a policy network"):
-        load_value(saved(game, tmp_path / "mine"), game)
-    edit_tensors(lambda tensors: tensors.pop("golden.values"))(folder)
-    with pytest.raises(ValueError, match="golden"):
-        load_value(folder, game)
-
-
-def test_rungs_of_the_ladder_are_what_they_stand_for(game: Game) -> None:
+def test_presets_are_what_they_stand_for(game: Game) -> None:
     for preset, name in game.presets.items():
         assert preset in opponent_names(game)
         found, expected = load_opponent(f"{game.name}/{preset}"), load_opponent(name, game)
@@ -848,26 +861,14 @@ def test_rungs_of_the_ladder_are_what_they_stand_for(game: Game) -> None:
         np.testing.assert_array_equal(moves[0], moves[1])
 
 
-def value_of_guide(name: str, game: Game) -> ValueNetwork | None:
-    policy = load_opponent(name, game).policy
-    assert isinstance(policy, SearchPolicy) and policy.guide is not None
-    return policy.guide.value
-
-
-def test_a_search_guided_by_a_trained_policy(game: Game, tmp_path: Path) -> None:
-    """The value network beside the policy is taken; the search plays no move that the policy thinks impossible."""
+def test_a_search_with_a_trained_network_as_prior(game: Game, tmp_path: Path) -> None:
+    """The search plays no move that the network thinks impossible."""
     folder = saved(game, tmp_path / "mine")
-    shipped = (MODELS / game.name / VALUE_FOLDER).is_dir()
-    assert (value_of_guide(f"search:{folder}-3", game) is not None) == shipped
-    own = load_value(saved_value(game, folder / VALUE_FOLDER), game)
-    taken = value_of_guide(f"search:{folder}-3", game)
-    assert taken is not None
-    np.testing.assert_array_equal(taken.net.first, own.net.first)
-    search = load_opponent(f"{game.name}/search:{folder}-3")
+    search = load_opponent(f"{game.name}/search:3,prior={folder}")
     decisions = decisions_at(game, some(positions(game), 20))
     probabilities = load_network(folder, game, sampled=False).probabilities(decisions)
     rows = np.arange(len(decisions))
     actions = search.act(decisions, np.random.default_rng(0))
     assert (decisions.mask[rows, actions] == 1).all() and (probabilities[rows, actions] >= 0.01).all()
     with pytest.raises(ValueError, match="unknown opponent"):
-        load_opponent("search:nobody-3", game)
+        load_opponent("search:3,prior=nobody", game)

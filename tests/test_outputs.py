@@ -183,6 +183,7 @@ def test_bench_measures_as_long_as_it_is_told() -> None:
     assert len(np.unique(env.states["num_played"])) > 3
 
 
+@pytest.mark.processes
 def test_lost_workers_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The figures are those of an undisturbed run; where workers die without end, it is said."""
     monkeypatch.setenv("TEST_COMPARE_GRAVE", str(tmp_path / "grave"))

@@ -156,6 +156,7 @@ def play_on(page: Any, game: Game, address: str, size: str, number: int = 10_000
     assert played > 0
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("page", list(SIZES), indirect=True)
 def test_some_moves(page: Any, game: Game, address: str, request: pytest.FixtureRequest) -> None:
     size = request.node.callspec.params["page"]
@@ -192,17 +193,18 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     page.wait_for_function("(first) => document.querySelector('#picture').innerHTML === first", arg=first)
 
 
+@pytest.mark.mechanics
 def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     sit_down(page, game, short_options(game))
     assert page.is_disabled("#undo") and page.is_disabled("#save")
     before = page.inner_html("#picture")
     moves = page.locator("#moves button").count()
-    page.select_option("#adviser", "search-64")
+    page.select_option("#adviser", "search:64")
     page.click("#hint")
     page.wait_for_selector("#moves button.best", timeout=200_000)  # the first search may have to be compiled
     assert page.locator("#moves button small").count() == moves
     assert ("±" in page.inner_text("#moves button.best small")) == (moves > 1)
-    assert "search-64 would play" in page.inner_text("#status")
+    assert "search:64 would play" in page.inner_text("#status")
     page.click("#moves button.best")
     page.wait_for_selector("#undo:enabled, #table[data-state=over]")
     if page.get_attribute("#table", "data-state") == "over":
@@ -216,6 +218,7 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     assert page.inner_html("#picture") == before
 
 
+@pytest.mark.mechanics
 def test_screen_readers_are_told(page: Any, game: Game) -> None:
     """Everything that can be pressed has a name; what happens is said; places say what lies there."""
     sit_down(page, game, short_options(game))
@@ -227,6 +230,7 @@ def test_screen_readers_are_told(page: Any, game: Game) -> None:
         assert place.get_attribute("aria-label")
 
 
+@pytest.mark.mechanics
 def test_errors_are_shown(page: Any, game: Game, tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text("{")

@@ -16,7 +16,7 @@ from card_envs.compare.pairs import Match, Part, join
 from card_envs.engine.compile import _value
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
-from card_envs.opponents import load_opponent, opponent_names, remembered
+from card_envs.opponents import load_opponent, opponent_names, plan_cache
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, evaluation_of, reset, within
 from card_envs.opponents.scripted import ScriptedPolicy
@@ -75,11 +75,11 @@ def test_what_is_optional_is_handed_on() -> None:
 def test_every_search_keeps_to_its_time(game: Game) -> None:
     for name in opponent_names(game):
         bounded = load_opponent(name, game).within(0.01)
-        assert all((one.seconds, one.num_threads) == (0.01, 1) for one in searches_of(bounded)), name
+        assert all((one.seconds, one.threads) == (0.01, 1) for one in searches_of(bounded)), name
         assert len(searches_of(bounded)) == len(searches_of(load_opponent(name, game)))
 
 
-def test_every_rung_that_searches_gives_margins(game: Game) -> None:
+def test_every_preset_that_searches_gives_margins(game: Game) -> None:
     """With their errors, where more than one move is tried."""
     states = some(positions(game), 60)
     for name in game.presets:
@@ -100,24 +100,24 @@ def test_every_rung_that_searches_gives_margins(game: Game) -> None:
 
 def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although plans are forgotten when there are many."""
-    monkeypatch.setattr(remembered, "MOST", 300)
+    monkeypatch.setattr(plan_cache, "MAX_ENTRIES", 300)
     options, size = ({}, 20) if game.is_solitaire else (short_options(game), 3)
 
     def played(policy: Policy, part: NDArray[np.int64]) -> Part:
         return Match(game, (policy, ScriptedPolicy("greedy")), None, 3, dict(options)).play(part)
 
     parts = [np.arange(k * size, (k + 1) * size) for k in range(2)]
-    one = load_opponent("plan-1", game)
+    one = load_opponent("search:1,moves=turn", game)
     shared = join([played(one, part) for part in parts])
-    alone = join([played(load_opponent("plan-1", game), part) for part in parts])
+    alone = join([played(load_opponent("search:1,moves=turn", game), part) for part in parts])
     assert np.array_equal(shared.margins, alone.margins) and np.array_equal(shared.decisions, alone.decisions)
 
 
 def test_episodes_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     if game.is_solitaire:
         pytest.skip("nobody else plays")
-    monkeypatch.setattr(remembered, "MOST", 10)
-    env = VectorSeatEnv(game.name, 4, opponents="plan-1", **short_options(game))
+    monkeypatch.setattr(plan_cache, "MAX_ENTRIES", 10)
+    env = VectorSeatEnv(game.name, 4, opponents="search:1,moves=turn", **short_options(game))
     seen = []
     for _ in range(2):
         obs, info = env.reset(seed=5)
@@ -138,7 +138,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
 
     if game.is_solitaire:
         pytest.skip("nobody else plays")
-    name = "plan-64"
+    name = "search:64,moves=turn"
 
     async def played() -> None:
         seats = make_seats(tmp_path / "tables", [game.name], [], Limits(), True)
@@ -158,7 +158,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
             if move.seat:
                 assert again.move_text(choose(fresh, again, key)()) == move.move, number
             again.play_text(move.move)
-        assert isinstance(own, SearchPolicy) and (own.remembered.moves or game.planner is None)
+        assert isinstance(own, SearchPolicy) and (own.plans.actions or game.planner is None)
         assert len(moves) > 4
 
     asyncio.run(played())

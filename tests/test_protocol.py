@@ -132,7 +132,7 @@ def test_the_hand_written_positions_are_understood(game: Game) -> None:
 def test_advice_says_what_it_is(game: Game) -> None:
     for state in some(positions(game), 5, seed=204):
         seen = game.view.view(state, int(state.seat))
-        for name, margins in (("random", False), ("search-8", True)):
+        for name, margins in (("random", False), ("search:8", True)):
             advices = load_opponent(name, game).evaluate(seen)
             assert {one.move for one in advices} == set(seen["legal"])
             assert sum(one.probability for one in advices) == pytest.approx(1, abs=1e-4)

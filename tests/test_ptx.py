@@ -18,8 +18,9 @@ import pytest
 
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
-from tests.conftest import option_sets
+from tests.conftest import games_under_test, option_sets
 from tests.ptx_as_c import built, launch
 from tests.test_gpu import played
 
@@ -80,7 +81,15 @@ def launches_of(game: Game) -> dict[str, ptx.Launch]:
     return ptx.launches(game)
 
 
-@pytest.mark.parametrize("capability", ptx.CAPABILITIES)
+# The first one compiles for long, the others alike: one will do for large games.
+EACH_ON_ONE = [
+    pytest.param(game, capability, marks=[] if game == HIGH_CARD or not number else pytest.mark.slow)
+    for game in games_under_test()
+    for number, capability in enumerate(ptx.CAPABILITIES)
+]
+
+
+@pytest.mark.parametrize(("game", "capability"), EACH_ON_ONE, ids=lambda value: getattr(value, "name", None))
 def test_a_step_needs_no_stack_no_call_and_no_double(game: Game, capability: tuple[int, int]) -> None:
     """Legality, play, deal and observation in one kernel, and nothing in it that a GPU is slow at."""
     found = ptx.figures(ptx.compiled(launches_of(game)["step_or_refuse"], capability), capability)

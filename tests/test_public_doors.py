@@ -22,8 +22,7 @@ from card_envs.opponents.networks.policies import ARCHITECTURES
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.scripted import ScriptedPolicy
-from card_envs.opponents.search import Guide, SearchPolicy
-from card_envs.opponents.value import ValueNetwork
+from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import play_randomly
 
@@ -66,10 +65,9 @@ DOORS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
                             "skip_forced": False, "num_threads": 1, "obs_format": "int8", "out": {}}),
     "ScriptedPolicy": (ScriptedPolicy, {"bot": "greedy"}),
     "PhasedPolicy": (PhasedPolicy, {"actions": range(1), "inside": GREEDY, "outside": GREEDY}),
-    "Guide": (Guide, {"policy": GREEDY, "value": None, "horizon": 1, "plays_on": False}),
-    "SearchPolicy": (SearchPolicy, {"game": TINY, "num_worlds": 1, "num_threads": 1, "guide": None, "seconds": None,
-                                    "plans": False}),
-    "ValueNetwork": (ValueNetwork, {"game": TINY, "weights": {}}),
+    "SearchPolicy": (SearchPolicy, {"game": TINY, "worlds": 1, "seconds": None, "moves": "single", "prior": None,
+                                    "rollout": None, "leaf": None, "leaf_after": 2, "leaf_playout": 0.0, "arms": 2,
+                                    "threads": 1}),
     "Packing": (Packing, {"game": TINY}),
     "Packing.pack": (PACKING.pack, {"obs": TURN.obs}),
     "Packing.unpack": (PACKING.unpack, {"rows": PACKING.pack(TURN.obs)}),

@@ -54,6 +54,7 @@ def in_step(game: Game, out: dict[str, Any], steps: int, tables: int = B, **argu
     return env
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("skip_forced", [False, True])
 def test_out_gets_what_the_own_buffers_get(game: Game, packed: bool, skip_forced: bool) -> None:
@@ -65,6 +66,7 @@ def test_out_gets_what_the_own_buffers_get(game: Game, packed: bool, skip_forced
             assert not (out[name] == 99).all(axis=tuple(range(1, out[name].ndim))).any()
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("packed", [False, True])
 def test_threads_write_the_same(game: Game, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
@@ -80,6 +82,7 @@ def test_what_is_made_and_looked_at_goes_where_it_should() -> None:
     assert np.array_equal(out["obs"][3], plain.obs) and (out["rewards"] == 99).all()
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_callers_mask_decides_nothing(game: Game, packed: bool) -> None:
     out = out_of(game, ("mask",), packed)

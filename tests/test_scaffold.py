@@ -57,6 +57,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.processes
 def test_a_new_game_is_in_all_its_places(checkout: Path) -> None:
     assert f"({TITLE}): 2 seats" in run(checkout, "-m", "card_envs", "games", NAME)
     tests = ("tests/test_rules_have_tests.py", "tests/test_imports.py", f"tests/games/{NAME}")
@@ -72,6 +73,7 @@ def test_a_new_game_passes_the_tests_of_all_games(checkout: Path) -> None:
     run(checkout, "-m", "mypy")
 
 
+@pytest.mark.processes
 def test_a_new_game_as_a_package(tmp_path: Path) -> None:
     if not find_spec("hatchling"):
         pytest.skip("hatchling, which builds the package, is not installed: it is in the extra dev")
@@ -90,6 +92,7 @@ def test_a_new_game_as_a_package(tmp_path: Path) -> None:
     run(tmp_path, "-m", "pytest", "-q", "--pyargs", f"{NAME}.tests", packages=installed)
 
 
+@pytest.mark.processes
 def test_the_loop_of_the_guide_runs(tmp_path: Path) -> None:
     (block,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)
     (tmp_path / "guide.py").write_text(block)

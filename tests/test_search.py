@@ -1,10 +1,15 @@
-"""Searching opponents: the same worlds for all moves, nothing but what the seat knows, and stronger than `greedy`."""
+"""Search: the same worlds for all actions, nothing but what the seat knows, any parts together, and stronger than
+`greedy`."""
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -20,159 +25,288 @@ from card_envs.engine.rng import GOLDEN_RATIO, hash_each
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from card_envs.opponents import search, searching
-from card_envs.opponents.networks.policies import weight_shapes
-from card_envs.opponents.policy import Decisions, decisions_at
-from card_envs.opponents.rollouts import played_out
-from card_envs.opponents.scripted import ScriptedPolicy
-from card_envs.opponents.search import Guide, SearchPolicy
-from card_envs.opponents.value import ValueNetwork
+from card_envs.games import get_game
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy, NetworkPolicy
+from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy, workers
+from card_envs.opponents.search.budget import FIRST_BATCH, LONGER
+from card_envs.opponents.search.policy import ROLLOUT_POSITIONS, Moves, SearchResult
+from card_envs.opponents.search.rollout import played_out
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import games_under_test, observed_in_full, positions, redealt, some
+from tests.conftest import games_under_test, positions, redealt, some, untrained
+
+PARTS = ("none", "scripted", "random", "network", "afterstate", "lookahead", "ntuple")
+HIDDEN = [16, 8]
 
 
-def guide(game: Game) -> Guide:
-    """`greedy`, and a value network of no sense that is asked after two moves."""
-    rng = np.random.default_rng(4)
-    shapes = weight_shapes([game.rules.FULL_SIZE, 12, 5, 1])
-    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
-    return Guide(ScriptedPolicy("greedy"), ValueNetwork(game, weights), horizon=2)
+def part(game: Game, kind: str) -> Policy | None:
+    """Return a part of a search; networks have learned nothing."""
+    match kind:
+        case "none":
+            return None
+        case "scripted":
+            return ScriptedPolicy("greedy")
+        case "random":
+            return RandomPolicy()
+        case "network":
+            return untrained(game, NetworkPolicy, HIDDEN)
+        case "afterstate":
+            return Opponent("wrapped", game, untrained(game, AfterstatePolicy, HIDDEN))
+        case "lookahead":
+            return untrained(game, LookaheadPolicy, HIDDEN)
+        case _:
+            policy = untrained(game, NTuplePolicy, HIDDEN)
+            policy.max_positions = ROLLOUT_POSITIONS
+            return policy
 
 
-def test_moves_are_legal_and_the_same_for_any_number_of_threads(game: Game) -> None:
-    decisions = decisions_at(game, some(positions(game), 12))
-    one, three = (SearchPolicy(game, 4, threads).act(decisions, np.random.default_rng(5)) for threads in (1, 3))
-    assert np.array_equal(one, three)
-    assert decisions.mask[np.arange(len(decisions)), one].all()
+class Asked:
+    """The same policy, of a type that tells nothing: it is asked from Python."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return self.policy.act(decisions, rng)
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return self.policy.probabilities(decisions)
 
 
-@pytest.mark.parametrize("guided", [False, True])
+def assert_same(one: SearchResult, other: SearchResult) -> None:
+    """Assert that two searches found the same, bit for bit."""
+    assert one.moves == other.moves
+    for array, same in zip(one[:3], other[:3]):
+        np.testing.assert_array_equal(array, same)  # type: ignore[arg-type]
+    for array, same in zip(one.stats, other.stats):
+        np.testing.assert_array_equal(array, same)
+
+
+def assert_legal(decisions: Decisions, found: SearchResult) -> None:
+    """Assert that what is played is legal, and tried unless it is all that there is to play."""
+    rows = np.arange(len(decisions))
+    assert decisions.mask[rows, found.chosen].all() and decisions.mask[rows, found.baselines].all()
+    assert not found.stats.worlds[decisions.mask == 0].any()
+    tried = found.stats.worlds.any(axis=1)
+    assert tried.any() and (found.stats.worlds[rows, found.chosen] > 0)[tried].all()
+    assert np.array_equal(np.isfinite(found.expected), tried)
+    assert np.array_equal(found.chosen[~tried], found.baselines[~tried])
+
+
+def widest(game: Game, number: int) -> Decisions:
+    """Return decisions that are among those with the most actions."""
+    decisions = decisions_at(game, positions(game))
+    return decisions.at(np.argsort(-decisions.mask.sum(axis=1, dtype=int), kind="stable")[:number])
+
+
+# Threads and workers
+
+
+@pytest.mark.parametrize("moves", get_args(Moves))
+def test_moves_are_legal_and_the_same_for_any_number_of_threads(game: Game, moves: Moves) -> None:
+    """Three threads share twelve decisions."""
+    decisions = decisions_at(game, some(positions(game), 4 * workers.MANY))
+    one, three = (
+        SearchPolicy(game, 4, moves=moves, threads=threads).search(decisions, np.random.default_rng(5))
+        for threads in (1, 4)
+    )
+    assert_same(one, three)
+    assert_legal(decisions, one)
+
+
+@pytest.mark.parametrize("moves", get_args(Moves))
 def test_threads_that_share_the_worlds_of_a_decision_change_no_bit(
-    game: Game, guided: bool, monkeypatch: pytest.MonkeyPatch
+    game: Game, moves: Moves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "WORTH_SHARING", 0.0)
-    states = positions(game)
-    several = np.flatnonzero(decisions_at(game, states).mask.sum(axis=1, dtype=int) > 2)[[0, -1]]
-    decisions = decisions_at(game, states[several])
+    monkeypatch.setattr(workers, "WORTH_SHARING", 0.0)
+    decisions = widest(game, 2)
     found = [
-        SearchPolicy(game, 50, threads, guide(game) if guided else None).search(decisions, np.random.default_rng(5))
+        SearchPolicy(game, 50, moves=moves, threads=threads).search(decisions, np.random.default_rng(5))
         for threads in (1, 2, 5)
     ]
     for other in found[1:]:
-        assert other.moves == found[0].moves and np.array_equal(other.chosen, found[0].chosen)
-        for one, same in zip(found[0].trials, other.trials):
-            np.testing.assert_array_equal(one, same)
+        assert_same(found[0], other)
+    assert found[0].stats.worlds.max() > FIRST_BATCH
 
 
-def test_dropped_moves_are_compared_in_the_worlds_in_which_they_were_tried(game: Game) -> None:
-    """A lead is the same whether the own move went on to more worlds or not."""
+@pytest.mark.parametrize("moves", get_args(Moves))
+@pytest.mark.mechanics
+def test_another_search_has_the_same_workers(game: Game, moves: Moves) -> None:
+    decisions = decisions_at(game, some(positions(game), 12))
+    search = SearchPolicy(game, 8, moves=moves, threads=2)
+    assert not search._idle
+    first = search.search(decisions, np.random.default_rng(1))
+    (pool,) = search._idle
+    scratches = list(pool._scratches)
+    search.search(decisions, np.random.default_rng(2))
+    assert_same(first, search.search(decisions, np.random.default_rng(1)))
+    assert search._idle == [pool] and all(one is other for one, other in zip(pool._scratches, scratches))
+    for copied in (pickle.loads(pickle.dumps(search)), copy.deepcopy(search), search.within(1e6, 2)):
+        assert copied._idle == []
+        assert_same(first, copied.search(decisions, np.random.default_rng(1)))
+        assert copied._idle != [pool]
+    assert search._idle == [pool]
+    pool.process = -1  # as after a fork, where its threads are gone
+    assert_same(first, search.search(decisions, np.random.default_rng(1)))
+    assert len(search._idle) == 1 and search._idle != [pool]
+
+
+@pytest.mark.parametrize("moves", get_args(Moves))
+@pytest.mark.mechanics
+def test_a_search_may_be_used_from_two_threads_at_once(game: Game, moves: Moves) -> None:
+    search = SearchPolicy(game, 64, moves=moves, threads=2)
+    batches = [decisions_at(game, some(positions(game), 40, seed)) for seed in range(8)]
+    expected = [search.search(decisions, np.random.default_rng(seed)) for seed, decisions in enumerate(batches)]
+    with ThreadPoolExecutor(2) as threads:
+        found = threads.map(lambda seed: search.search(batches[seed], np.random.default_rng(seed)), range(8))
+        for one, other in zip(expected, found, strict=True):
+            assert_same(one, other)
+    assert 1 <= len(search._idle) <= 2
+
+
+# Budget
+
+
+@pytest.mark.mechanics
+def test_dropped_actions_are_compared_in_the_worlds_in_which_they_were_tried(game: Game) -> None:
+    """An advantage is the same whether the baseline went on to more worlds or not."""
     decisions = decisions_at(game, some(positions(game), 40, seed=2))
-    policies = [SearchPolicy(game, worlds, 1) for worlds in (8, 64)]
-    policies[1].steps = policies[0].steps  # the longer one would draw better worlds
+    policies = [SearchPolicy(game, worlds, threads=1) for worlds in (8, 64)]
+    policies[1].refine_steps = policies[0].refine_steps  # the longer one would draw better worlds
     few, many = (policy.evaluate(decisions, np.random.default_rng(9)) for policy in policies)
     same = (few.worlds == many.worlds) & (few.worlds > 0)
-    np.testing.assert_array_equal(few.leads[same], many.leads[same])
-    own = np.eye(decisions.mask.shape[1], dtype=bool)[decisions.bot_moves("greedy")]
-    assert (many.leads[own & (many.worlds > 0)] == 0).all()
+    assert same.any() and (few.worlds != many.worlds).any()
+    np.testing.assert_array_equal(few.advantages[same], many.advantages[same])
+    baseline = np.eye(decisions.mask.shape[1], dtype=bool)[decisions.bot_moves("greedy")]
+    assert (many.advantages[baseline & (many.worlds > 0)] == 0).all()
     tried = many.worlds > 0
-    expected = np.repeat(many.means[own][:, None], own.shape[1], axis=1) + many.leads
+    expected = np.repeat(many.means[baseline][:, None], baseline.shape[1], axis=1) + many.advantages
     np.testing.assert_allclose(many.means[tried], expected[tried])
 
 
-def test_a_search_within_a_time(game: Game) -> None:
-    """With time enough it is the search in all worlds; with next to none, one in the worlds of the first look."""
-    decisions = decisions_at(game, some(positions(game), 6, seed=4))
-    whole = SearchPolicy(game, 32, 1).search(decisions, np.random.default_rng(1))
-    patient = SearchPolicy(game, 32, 1, seconds=1e6).search(decisions, np.random.default_rng(1))
-    assert patient.moves == whole.moves and np.array_equal(patient.chosen, whole.chosen)
-    hasty = SearchPolicy(game, seconds=1e-9).search(decisions, np.random.default_rng(1))
-    assert hasty.trials.worlds.max() <= searching.FIRST_LOOK
-    assert decisions.mask[np.arange(len(decisions)), hasty.chosen].all()
-    longer = load_opponent("search:5ms", game).policy
+@pytest.mark.parametrize("moves", get_args(Moves))
+@pytest.mark.mechanics
+def test_a_search_within_a_time(game: Game, moves: Moves) -> None:
+    """With time enough it is the search in all worlds; with next to none, one in the worlds of the first stage."""
+    decisions = decisions_at(game, some(positions(game), 40, seed=4))
+    whole = SearchPolicy(game, 32, moves=moves, threads=1).search(decisions, np.random.default_rng(1))
+    patient = SearchPolicy(game, 32, seconds=1e6, moves=moves, threads=1).search(decisions, np.random.default_rng(1))
+    assert_same(whole, patient)
+    assert whole.stats.worlds.max() > FIRST_BATCH
+    hasty = SearchPolicy(game, seconds=1e-9, moves=moves).search(decisions, np.random.default_rng(1))
+    assert 0 < hasty.stats.worlds.max() <= FIRST_BATCH
+    assert_legal(decisions, hasty)
+    longer = load_opponent(f"search:5ms,moves={moves}", game).policy
     assert isinstance(longer, SearchPolicy) and longer.seconds == 0.005
-    assert decisions.mask[np.arange(len(decisions)), longer.act(decisions, np.random.default_rng(1))].all()
+    assert_legal(decisions, longer.search(decisions, np.random.default_rng(1)))
 
 
-@pytest.mark.parametrize("guided", [False, True])
-def test_search_knows_no_more_than_its_seat(game: Game, guided: bool) -> None:
+def test_a_search_within_a_time_is_the_same_search() -> None:
+    prior, rollout = part(HIGH_CARD, "lookahead"), part(HIGH_CARD, "afterstate")
+    search = SearchPolicy(HIGH_CARD, 7, moves="turn", prior=prior, rollout=rollout, arms=9, threads=1)
+    bounded = search.within(0.5, 3)
+    assert (bounded.seconds, bounded.threads) == (0.5, 3)
+    for name in ("worlds", "moves", "prior", "rollout", "leaf", "leaf_after", "leaf_playout", "arms"):
+        assert getattr(bounded, name) == getattr(search, name), name
+    assert bounded.within(0.7).seconds == 0.5 and bounded.within(0.3).seconds == 0.3
+
+
+@pytest.mark.parametrize("moves", get_args(Moves))
+def test_arms_that_fall_behind_get_fewer_worlds(game: Game, moves: Moves) -> None:
+    decisions = widest(game, 1)
+    num_legal = int(decisions.mask.sum(dtype=int))
+    policy = SearchPolicy(game, 32, moves=moves)
+    worlds = policy.evaluate(decisions, np.random.default_rng(8)).worlds[0]
+    if moves == "single":
+        assert (worlds > 0).sum() == num_legal
+    if num_legal > 3:
+        assert worlds.max() > worlds[worlds > 0].min()
+    assert worlds[policy.act(decisions, np.random.default_rng(8))[0]] == worlds.max() <= 32 * LONGER
+
+
+# What a search knows and finds
+
+
+@pytest.mark.parametrize("moves", get_args(Moves))
+def test_search_knows_no_more_than_its_seat(game: Game, moves: Moves) -> None:
     states = some(positions(game), 12, seed=1)
-    turns = [decisions_at(game, worlds) for worlds in (states, redealt(game, states, states["seat"], 3))]
-    policy = SearchPolicy(game, 4, guide=guide(game) if guided else None)
-    answers = [policy.evaluate(decisions, np.random.default_rng(6)) for decisions in turns]
-    np.testing.assert_array_equal(answers[0].means, answers[1].means)
-    np.testing.assert_array_equal(answers[0].worlds, answers[1].worlds)
+    one, other = (
+        SearchPolicy(game, 8, moves=moves).search(decisions_at(game, worlds), np.random.default_rng(6))
+        for worlds in (states, redealt(game, states, states["seat"].copy(), 3))
+    )
+    assert_same(one, other)
 
 
-@pytest.mark.parametrize("guided", [False, True])
-def test_means_are_those_of_playouts_in_the_worlds_drawn(game: Game, guided: bool) -> None:
-    """With two legal moves both see all worlds before the first look: redone here, move by move, on single tables."""
-    states = positions(game)
-    decisions = decisions_at(game, states)
-    state = states[int(np.flatnonzero(decisions.mask.sum(axis=1, dtype=int) == 2)[0]) :][:1]
-    num_worlds, rng = search.LONGER, np.random.default_rng(7)
-    decisions = decisions_at(game, state)
-    adviser = guide(game) if guided else None
-    found = SearchPolicy(game, 1, guide=adviser).evaluate(decisions, np.random.default_rng(7))
-    base = decisions.worlds(rng, 1)[0, 0]
+@pytest.mark.parametrize(("prior", "rollout"), [("lookahead", "afterstate"), ("network", "lookahead")])
+@pytest.mark.parametrize("moves", get_args(Moves))
+@pytest.mark.mechanics
+def test_parts_know_no_more_than_their_seat(game: Game, moves: Moves, prior: str, rollout: str) -> None:
+    states = some(positions(game), 6, seed=1)
+    one, other = (
+        SearchPolicy(game, 8, moves=moves, prior=part(game, prior), rollout=part(game, rollout)).search(
+            decisions_at(game, worlds), np.random.default_rng(6)
+        )
+        for worlds in (states, redealt(game, states, states["seat"].copy(), 3))
+    )
+    assert_same(one, other)
+
+
+def by_hand(game: Game, decisions: Decisions, player: Policy) -> dict[int, list[float]]:
+    """Play each action of one decision out in its four worlds, move by move on single tables; return the results."""
+    rng = np.random.default_rng(7)
+    base, seat = decisions.worlds(rng, 1)[0, 0], int(decisions.seat[0])
     key = rng.integers(0, 1 << 64, 1, np.uint64)
+    score_margin = getattr(game.rules.score_margin, "py_func", game.rules.score_margin)
     results: dict[int, list[float]] = {int(action): [] for action in np.flatnonzero(decisions.mask[0])}
-    for number in range(num_worlds):
+    for number in range(LONGER):
         world = Table(game, base)
         stream = hash_each(key + np.full(1, number + 1, np.uint64) * GOLDEN_RATIO)
         specialize(kernels.determinize_tables, game)(0, 1, world.states, decisions.seat, stream)
         for action, gained in results.items():
             table = world.copy()
             table.play(action)
-            left = adviser.horizon if adviser else 100_000
-            while not table.needs_deal and left:
-                table.play(table.bot_move("greedy"))
-                left -= 1
-            score_margin = getattr(game.rules.score_margin, "py_func", game.rules.score_margin)
-            value = 0.0
-            if adviser and adviser.value and not table.needs_deal:
-                value = float(adviser.value.values(observed_in_full(game, table.states, decisions.seat))[0])
-            gained.append(score_margin(table.state, int(decisions.seat[0])) + value)
-    own = int(decisions.bot_moves("greedy")[0])
+            while not table.needs_deal:
+                asked = player if game.sides[table.seat] == game.sides[seat] else ScriptedPolicy("greedy")
+                table.play(int(asked.act(decisions_at(game, table.states), rng)[0]))
+            gained.append(score_margin(table.state, seat))
+    return results
+
+
+def assert_means_by_hand(game: Game, player: Policy, search: SearchPolicy) -> None:
+    """With two legal actions both see all worlds before they are judged."""
+    decisions = decisions_at(game, positions(game))
+    decisions = decisions.at(np.flatnonzero(decisions.mask.sum(axis=1, dtype=int) == 2)[:1])
+    found = search.evaluate(decisions, np.random.default_rng(7))
+    results = by_hand(game, decisions, player)
+    baseline = int(player.act(decisions, np.random.default_rng(0))[0])
     for action, gained in results.items():
-        leads = np.subtract(gained, results[own])
-        assert found.worlds[0, action] == num_worlds
+        assert found.worlds[0, action] == LONGER
         for found_means, found_errors, values in (
             (found.means, found.errors, gained),
-            (found.leads, found.lead_errors, leads),
+            (found.advantages, found.advantage_errors, np.subtract(gained, results[baseline])),
         ):
             assert found_means[0, action] == pytest.approx(np.mean(values), rel=1e-4, abs=0.02)
-            error = np.std(values, ddof=1) / np.sqrt(num_worlds)
+            error = np.std(values, ddof=1) / np.sqrt(LONGER)
             assert found_errors[0, action] == pytest.approx(error, rel=1e-3, abs=0.02)
 
 
-def test_moves_that_fall_behind_get_fewer_worlds(game: Game) -> None:
-    decisions = decisions_at(game, positions(game))
-    widest = decisions_at(game, positions(game)[[int(decisions.mask.sum(axis=1, dtype=int).argmax())]])
-    num_legal = int(widest.mask.sum(dtype=int))
-    policy = SearchPolicy(game, 32)
-    worlds = policy.evaluate(widest, np.random.default_rng(8)).worlds[0]
-    assert (worlds > 0).sum() == num_legal
-    if num_legal > 3:
-        assert worlds.max() > worlds[worlds > 0].min()
-    assert worlds[policy.act(widest, np.random.default_rng(8))[0]] == worlds.max() <= 32 * search.LONGER
+def test_means_are_those_of_playouts_in_the_worlds_drawn(game: Game) -> None:
+    assert_means_by_hand(game, ScriptedPolicy("greedy"), SearchPolicy(game, 1))
+
+
+@pytest.mark.parametrize("kind", ["scripted", "network", "afterstate", "lookahead"])
+def test_means_are_those_of_playouts_by_the_policy_that_plays_on(kind: str) -> None:
+    player = ScriptedPolicy("trivial") if kind == "scripted" else part(HIGH_CARD, kind)
+    assert player is not None
+    assert_means_by_hand(HIGH_CARD, player, SearchPolicy(HIGH_CARD, 1, rollout=player))
 
 
 @pytest.mark.parametrize("game", [game for game in games_under_test() if game.is_solitaire], ids=lambda game: game.name)
 def test_search_wins_more_than_the_player_that_it_asks(game: Game) -> None:
-    result = play_pairs(game, load_opponent("search-16", game), load_opponent("greedy", game), 100, 3)
+    result = play_pairs(game, load_opponent("search:16", game), load_opponent("greedy", game), 100, 3)
     assert result.margin_per_episode.low > 0
-
-
-@pytest.mark.parametrize("name", ["search-0", "search-", "search-1e3", "search--4", "search:0ms", "search:1s"])
-def test_what_is_no_number_of_worlds(name: str) -> None:
-    with pytest.raises(ValueError, match=r"did you mean .*search[-:]"):
-        load_opponent(f"{HIGH_CARD.name}/{name}")
-
-
-@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), "1", None])
-def test_what_is_no_time(seconds: Any) -> None:
-    with pytest.raises(ValueError, match="seconds"):
-        SearchPolicy(HIGH_CARD, seconds=seconds)
 
 
 def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
@@ -181,61 +315,22 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
     while len(env.legal_moves()) < 2:
         env.step(env.parse_move(env.legal_moves()[0]))
     view = env.view(env.agent_selection)
-    advices = load_opponent("search-8", game).evaluate(view)
+    advices = load_opponent("search:8", game).evaluate(view)
     assert sorted(one.move for one in advices) == sorted(env.legal_moves())
     assert all(one.margin is not None and one.error is not None and one.error >= 0 for one in advices)
-    assert all(one.lead is not None and one.lead_error is not None and one.lead_error >= 0 for one in advices)
+    assert all(
+        one.advantage is not None and one.advantage_error is not None and one.advantage_error >= 0 for one in advices
+    )
     assert [one.probability for one in advices] == [1.0] + [0.0] * (len(advices) - 1)
     position = tmp_path / "position.json"
     position.write_text(json.dumps(view))
     out = tmp_path / "advice.json"
-    command = ["advise", game.name, str(position), "--opponent", "search-8", "--json", str(out)]
+    command = ["advise", game.name, str(position), "--opponent", "search:8", "--json", str(out)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert json.loads(out.read_text())["moves"] == [one._asdict() for one in advices]
     greedy = CliRunner().invoke(app, [*command[:3], "--opponent", "greedy"])
     assert greedy.exit_code == 0 and "probability" in greedy.output
-
-
-def test_rollouts_of_the_scripted_player_are_its_search(game: Game) -> None:
-    decisions = decisions_at(game, some(positions(game), 20, seed=3))
-    search = SearchPolicy(game, 10)
-    own = search.search(decisions, np.random.default_rng(1))
-    played = SearchPolicy(game, 10, guide=Guide(ScriptedPolicy("greedy"), plays_on=True))
-    played.steps = search.steps  # it would draw better worlds
-    found = played.search(decisions, np.random.default_rng(1))
-    assert found.moves == own.moves and np.array_equal(found.chosen, own.chosen)
-    for one, same in zip(own.trials, found.trials):
-        np.testing.assert_array_equal(one, same)
-
-
-def test_who_plays_on_is_asked_about_choices_of_its_own_side(game: Game) -> None:
-    asked: list[tuple[int, int]] = []  # seats, and how many moves they had
-
-    class Noting(ScriptedPolicy):
-        def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-            asked.extend(zip(decisions.seat.tolist(), decisions.mask.sum(axis=1, dtype=int).tolist()))
-            return super().act(decisions, rng)
-
-    states = some(positions(game), 20, seed=3)
-    for i, side in enumerate(game.sides[seat] for seat in states["seat"]):
-        decisions = decisions_at(game, states[i : i + 1])
-        played_out(game, states[i : i + 1], decisions.mask, Noting("greedy"), np.random.default_rng(0))
-        assert all(game.sides[seat] == side and moves > 1 for seat, moves in asked)
-        asked.clear()
-
-
-def test_rollouts_of_who_plays_by_chance_repeat(game: Game) -> None:
-    decisions = decisions_at(game, some(positions(game), 6, seed=4))
-    policy = load_opponent("rollout:random-3", game).policy
-    one, same = (policy.act(decisions, np.random.default_rng(2)) for _ in range(2))
-    assert np.array_equal(one, same)
-    assert decisions.mask[np.arange(len(decisions)), one].all()
-
-
-def test_who_plays_on_asks_no_value_network(game: Game) -> None:
-    with pytest.raises(ValueError, match="no value network"):
-        Guide(ScriptedPolicy("greedy"), guide(game).value, plays_on=True)
 
 
 def test_search_plays_where_every_move_is_forced(game: Game) -> None:
@@ -244,3 +339,185 @@ def test_search_plays_where_every_move_is_forced(game: Game) -> None:
     if not len(decisions):
         pytest.skip("no move is ever forced")
     assert np.array_equal(SearchPolicy(game, 2).act(decisions, np.random.default_rng(0)), decisions.mask.argmax(axis=1))
+
+
+# Parts
+
+
+ROLLOUTS = ("none", "scripted", "afterstate", "lookahead", "ntuple")
+ALL = list(product(get_args(Moves), PARTS, ROLLOUTS, ("none", "ntuple")))
+TOGETHER = [  # the two that are shipped, and what is compiled for other tests anyway
+    ("turn", "ntuple", "none", "ntuple"),
+    ("turn", "ntuple", "ntuple", "ntuple"),
+    ("turn", "network", "scripted", "none"),
+    ("single", "ntuple", "scripted", "none"),
+    ("single", "lookahead", "none", "none"),
+]
+BY_GAME = [pytest.param(HIGH_CARD, *parts) for parts in ALL if "ntuple" not in parts] + [
+    pytest.param(get_game("big_ben"), *parts, marks=[] if parts in TOGETHER else [pytest.mark.slow]) for parts in ALL
+]
+
+
+@pytest.mark.parametrize(
+    ("game", "moves", "prior", "rollout", "leaf"), BY_GAME, ids=lambda value: getattr(value, "name", value)
+)
+def test_any_parts_go_together(
+    game: Game, moves: Moves, prior: str, rollout: str, leaf: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads share the decisions of one batch, and the worlds of two others."""
+    monkeypatch.setattr(workers, "WORTH_SHARING", 0.0)
+    parts: dict[str, Any] = {"prior": part(game, prior), "rollout": part(game, rollout)}
+    if leaf != "none":
+        parts |= {"leaf": part(game, leaf), "leaf_after": 3, "leaf_playout": 0.25}
+    one, three = (SearchPolicy(game, 12, moves=moves, threads=threads, **parts) for threads in (1, 3))
+    for decisions in (widest(game, 2), decisions_at(game, some(positions(game), 3 * workers.MANY, seed=3))):
+        found = one.search(decisions, np.random.default_rng(5))
+        assert_legal(decisions, found)
+        assert found.stats.worlds.max() >= FIRST_BATCH
+        assert_same(found, three.search(decisions, np.random.default_rng(5)))
+
+
+SLOW_TOO = {"back_alley": ROLLOUTS[2:4], "big_ben": ROLLOUTS[2:], "russian_bank": ROLLOUTS[2:]}
+PLAYING_ON = [pytest.param(HIGH_CARD, kind, None) for kind in ("afterstate", "lookahead")] + [
+    pytest.param(
+        get_game(name), kind, leaf, marks=[] if (name, kind, leaf) == ("big_ben", *2 * ["ntuple"]) else pytest.mark.slow
+    )
+    for name, kinds in SLOW_TOO.items()
+    for kind in kinds
+    for leaf in ((None,) if name == "back_alley" else (None, "ntuple"))
+]
+
+
+@pytest.mark.parametrize(("game", "kind", "leaf"), PLAYING_ON, ids=lambda value: getattr(value, "name", value))
+def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(game: Game, kind: str, leaf: str | None) -> None:
+    """With a leaf, the parts are those of a shipped opponent."""
+    decisions = decisions_at(game, some(positions(game), 60 if game == HIGH_CARD else 4, seed=3))
+    policy = part(game, kind)
+    assert policy is not None
+    parts: dict[str, Any] = {}
+    if leaf is not None:
+        parts = {"moves": "turn", "prior": part(game, leaf), "leaf": part(game, leaf), "leaf_after": 4}
+    found = []
+    for rollout in (policy, Asked(policy), ScriptedPolicy("greedy")):
+        search = SearchPolicy(game, 8, rollout=rollout, threads=1, **parts)
+        assert (search._in_python is None) == (rollout is policy)
+        found.append(search.search(decisions, np.random.default_rng(1)))
+    assert_same(found[0], found[1])
+    assert not np.array_equal(found[0].stats.sums, found[2].stats.sums)
+
+
+def test_rollouts_of_the_scripted_player_are_its_search(game: Game) -> None:
+    decisions = decisions_at(game, some(positions(game), 20, seed=3))
+    search = SearchPolicy(game, 10)
+    expected = search.search(decisions, np.random.default_rng(1))
+    played = SearchPolicy(game, 10, rollout=ScriptedPolicy("greedy"))
+    played.refine_steps = search.refine_steps  # it would draw better worlds
+    assert_same(expected, played.search(decisions, np.random.default_rng(1)))
+
+
+def test_who_plays_on_is_asked_about_choices_of_its_own_side(game: Game) -> None:
+    asked: list[tuple[int, int]] = []  # seats, and how many actions they had
+
+    class Noting(ScriptedPolicy):
+        def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+            asked.extend(zip(decisions.seat.tolist(), decisions.mask.sum(axis=1, dtype=int).tolist()))
+            return super().act(decisions, rng)
+
+    number = 0
+    single = np.arange(game.rules.NUM_ACTIONS, dtype=np.int16)[:, None]
+    for state in some(positions(game), 20, seed=3):
+        states, side = np.array([state], game.rules.STATE), game.sides[state["seat"]]
+        arms = np.flatnonzero(decisions_at(game, states).mask[0])
+        worlds = np.repeat(states, len(arms))
+        results, moves = played_out(game, worlds, arms, single, Noting("greedy"), np.random.default_rng(0))
+        assert all(game.sides[seat] == side and actions > 1 for seat, actions in asked)
+        assert (worlds == states).all() and len(results) == len(arms) and moves >= len(arms)
+        number += len(asked)
+        asked.clear()
+    assert number > 0
+
+
+@pytest.mark.parametrize("rollout", ["random", "sampled"])
+@pytest.mark.mechanics
+def test_rollouts_of_who_plays_by_chance_repeat(game: Game, rollout: str) -> None:
+    decisions = decisions_at(game, some(positions(game), 6, seed=4))
+    drawn = RandomPolicy() if rollout == "random" else untrained(game, AfterstatePolicy, HIDDEN, sampled=True)
+    policy = SearchPolicy(game, 3, rollout=drawn)
+    assert policy._in_python is not None
+    one, same, other = (policy.search(decisions, np.random.default_rng(seed)) for seed in (2, 2, 3))
+    assert_same(one, same)
+    assert not np.array_equal(one.stats.sums, other.stats.sums)
+    assert_legal(decisions, one)
+
+
+@pytest.mark.parametrize("moves", get_args(Moves))
+@pytest.mark.parametrize("kind", ["scripted", "network"])
+@pytest.mark.mechanics
+def test_a_prior_names_the_baseline_and_leaves_out_what_is_unlikely(game: Game, moves: Moves, kind: str) -> None:
+    """One that is certain ranks no other actions: all are tried."""
+    policy, decisions = part(game, kind), decisions_at(game, some(positions(game), 60, seed=5))
+    if kind == "network":
+        weights = dict(untrained(game, NetworkPolicy, HIDDEN).weights)
+        weights[f"layer{len(HIDDEN)}.weight"] = 3 * weights[f"layer{len(HIDDEN)}.weight"]
+        policy = NetworkPolicy(game, weights, sampled=True)
+    assert policy is not None
+    probabilities = policy.probabilities(decisions)
+    assert kind == "scripted" or ((probabilities < 0.01) & (decisions.mask != 0)).any()
+    found = SearchPolicy(game, 16, moves=moves, prior=policy).search(decisions, np.random.default_rng(1))
+    assert np.array_equal(found.baselines, probabilities.argmax(axis=1))
+    certain = probabilities.max(axis=1, keepdims=True) == 1
+    tried = (decisions.mask != 0) & (certain | (probabilities >= 0.01))
+    several = tried.sum(axis=1) > 1
+    assert several.any() and np.array_equal(found.stats.worlds[several] > 0, tried[several])
+
+
+# What can't be
+
+
+OTHER = next(game for game in games_under_test() if game != HIGH_CARD)
+NAMES = ("prior", "rollout", "leaf")
+FOREIGN = Opponent("other", OTHER, RandomPolicy())
+NO_NUMBERS = {
+    "seconds": (0, -1.0, float("nan"), float("inf"), "1"),
+    "leaf_playout": (-0.1, 1.1, float("nan"), "1"),
+    "worlds": (0, 1.5),
+    "threads": (0, 1.5),
+    "arms": (1, 1 << 20),
+    "leaf_after": (0, 2.5),
+}
+MISFITS: dict[str, tuple[dict[str, Any], str]] = {
+    **{f"{name}: no policy": ({name: "greedy"}, f"{name}: expected a Policy") for name in NAMES},
+    **{f"{name}: a class": ({name: RandomPolicy}, f"{name}: expected a Policy") for name in NAMES},
+    **{f"{name}: of another game": ({name: FOREIGN}, f"{name}: other plays {OTHER.name}, not") for name in NAMES},
+    "leaf: no n-tuple network": ({"leaf": RandomPolicy()}, "leaf: expected an n-tuple network, got RandomPolicy"),
+    "leaf_after alone": ({"leaf_after": 3}, "expected a leaf as well"),
+    "leaf_playout alone": ({"leaf_playout": 0.5}, "expected a leaf as well"),
+    "moves": ({"moves": "both"}, "moves: expected"),
+    "no budget": ({"worlds": 1 << 40}, "expected a number of worlds, or seconds"),
+    "game": ({"game": "x"}, "game: expected"),
+    **{
+        f"{name} {wrong}": ({name: wrong}, f"{name}: expected")
+        for name, values in NO_NUMBERS.items()
+        for wrong in values
+    },
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_parts_that_do_not_fit(misfit: str) -> None:
+    settings, said = MISFITS[misfit]
+    given: dict[str, Any] = {"game": HIGH_CARD, "worlds": 4, **settings}
+    with pytest.raises(ValueError, match=said):
+        SearchPolicy(**given)
+
+
+def test_a_network_that_fits_no_game_is_refused() -> None:
+    policy = untrained(HIGH_CARD, LookaheadPolicy, HIDDEN)
+    assert policy.network is not None
+    policy.network = policy.network._replace(last=np.zeros(3, np.float32))
+    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 2))
+    ranks: dict[str, Any] = {"prior": policy, "moves": "turn"}
+    plays_on: dict[str, Any] = {"prior": ScriptedPolicy("greedy"), "rollout": policy}
+    for settings in (ranks, plays_on):
+        with pytest.raises(ValueError, match="network: last: expected"):
+            SearchPolicy(HIGH_CARD, 8, **settings).act(decisions, np.random.default_rng(0))

@@ -119,6 +119,7 @@ def test_every_opponent_plays(game: Game, client: TestClient) -> None:
             assert play_on(client, link, random.Random(2), most=3)["problem"] is None
 
 
+@pytest.mark.mechanics
 def test_same_seed_same_deal(game: Game, client: TestClient) -> None:
     nobody = [None] * game.rules.NUM_SEATS
     one, other, third = (
@@ -130,7 +131,7 @@ def test_same_seed_same_deal(game: Game, client: TestClient) -> None:
 def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game)
     view = at_turn(client, link)["view"]
-    for name in ("random", "search-64"):
+    for name in ("random", "search:64"):
         body = {"game": game.name, "opponent": name, "view": view, "seed": 3}
         moves = client.post("/v1/advise", json=body).json()["moves"]
         expected = [one._asdict() for one in load_opponent(name, game).evaluate(view, 3)]
@@ -139,6 +140,7 @@ def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
         assert moves == expected
 
 
+@pytest.mark.mechanics
 def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game, undo=True)
     first = at_turn(client, link)
@@ -154,6 +156,7 @@ def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: Test
     assert client.post(f"{other}/undo").json()["error"]["code"] == "no_undo"
 
 
+@pytest.mark.mechanics
 def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
     async def follow() -> None:
         seats = seats_of(game, tmp_path)
@@ -199,7 +202,7 @@ def worlds(
     return seat, deals, [(move.seat, move.move) for move in episode.texts]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tmp_path: Path) -> None:
     """The same visible game over different hidden cards: equal bytes for a seat, whatever it asks."""
     seat, deals, moves = worlds(game, seed, 6 + 8 * seed, seed)
@@ -217,7 +220,7 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
                 found += [client.post(f"{own}/moves", json={"move": text}).content for text in wrong]
                 seen = client.get(own).json()["view"]
                 for view in (seen, {**seen, "seat": 1 - seat}, {**seen, "legal": ["?"]}):
-                    asking = {"game": game.name, "opponent": "search-64", "view": view, "seconds": 10}
+                    asking = {"game": game.name, "opponent": "search:64", "view": view, "seconds": 10}
                     if mover == seat:
                         found.append(client.post("/v1/advise", json=asking).content)
                 played = client.post(f"{links[mover]}/moves", json={"move": move, "wait": 0})
@@ -242,7 +245,7 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
     assert len(one) > len(moves)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -> None:
     seat, deals, moves = worlds(game, seed, 10 * seed, 0)
     episodes = [ServedEpisode(game, short_options(game), seed, deal) for deal in deals]
@@ -273,6 +276,7 @@ def test_seats_are_secret(game: Game, client: TestClient, tmp_path: Path) -> Non
     assert file.stat().st_mode & 0o77 == 0 and file.parent.stat().st_mode & 0o77 == 0
 
 
+@pytest.mark.mechanics
 def test_deals_and_seeds_only_where_they_are_allowed(game: Game, tmp_path: Path) -> None:
     with TestClient(make_app(seats_of(game, tmp_path, allow_deals=False))) as client:
         for key, value in (("seed", 1), ("deal", {})):
@@ -280,6 +284,7 @@ def test_deals_and_seeds_only_where_they_are_allowed(game: Game, tmp_path: Path)
             assert (refused.status_code, refused.json()["error"]["field"]) == (403, key)
 
 
+@pytest.mark.mechanics
 def test_a_failing_opponent_tells_nothing(game: Game, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Its exception may hold cards: only the owner's log has it."""
     seats = seats_of(game, tmp_path)
@@ -311,10 +316,20 @@ def test_a_failing_opponent_tells_nothing(game: Game, tmp_path: Path, caplog: py
 # What is refused
 
 
+@pytest.mark.mechanics
 def test_opponents_are_taken_by_registered_name_alone(game: Game, client: TestClient, tmp_path: Path) -> None:
     (link,) = sit_down(client, game)
     view = at_turn(client, link)["view"]
-    names = (str(tmp_path), "../models", "os:system", "search-63", f"{game.name}/greedy", "", "search:greedy-7", "\0")
+    names = (
+        str(tmp_path),
+        "../models",
+        "os:system",
+        "search:63",
+        f"{game.name}/greedy",
+        "",
+        "search:7,prior=greedy",
+        "\0",
+    )
     for name in names:
         refused = client.post("/v1/advise", json={"game": game.name, "opponent": name, "view": view})
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown"), refused.text
@@ -324,6 +339,7 @@ def test_opponents_are_taken_by_registered_name_alone(game: Game, client: TestCl
         assert refused.status_code in (404, 422)
 
 
+@pytest.mark.mechanics
 def test_the_owner_may_add_opponents(game: Game, tmp_path: Path) -> None:
     opponents = Opponents([game], {f"{game.name}/calm": "trivial"})
     assert opponents.names(game)[-1] == "calm"
@@ -335,6 +351,7 @@ def test_the_owner_may_add_opponents(game: Game, tmp_path: Path) -> None:
         Opponents([game], {"calm": "trivial"})
 
 
+@pytest.mark.mechanics
 def test_what_is_malformed_is_told_where(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game)
     view = at_turn(client, link)["view"]
@@ -363,6 +380,7 @@ def test_what_is_malformed_is_told_where(game: Game, client: TestClient) -> None
         assert reply.status_code in (400, 422) and "error" in reply.json(), reply.text
 
 
+@pytest.mark.mechanics
 def test_bodies_are_bounded(game: Game, client: TestClient) -> None:
     long = json.dumps({"game": game.name, "view": {"x": "y" * LIMITS.body}}).encode()
     headers = {"content-type": "application/json"}
@@ -375,6 +393,7 @@ def test_bodies_are_bounded(game: Game, client: TestClient) -> None:
     assert client.post("/v1/advise", content=parts(), headers=headers).status_code == 413
 
 
+@pytest.mark.mechanics
 def test_other_methods_and_paths_are_refused(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game)
     refused = client.put(link)
@@ -384,12 +403,14 @@ def test_other_methods_and_paths_are_refused(game: Game, client: TestClient) -> 
         assert (client.get(path).status_code, client.get(path).json()["error"]["code"]) == (404, "unknown")
 
 
+@pytest.mark.mechanics
 def test_other_names_of_the_host_are_refused(game: Game, tmp_path: Path) -> None:
     with TestClient(make_app(seats_of(game, tmp_path), hosts=("localhost",))) as client:
         assert client.get("/v1/games", headers={"host": "elsewhere.example"}).status_code == 400
         assert client.get("/v1/games", headers={"host": "localhost:8000"}).status_code == 200
 
 
+@pytest.mark.mechanics
 def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
     limits = replace(LIMITS, tables=3, streams_per_table=1)
 
@@ -411,6 +432,7 @@ def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
     asyncio.run(crowd())
 
 
+@pytest.mark.mechanics
 def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
     async def idle() -> None:
         seats = seats_of(game, tmp_path)
@@ -432,6 +454,7 @@ def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
 # Restarts, and other requests meanwhile
 
 
+@pytest.mark.mechanics
 def test_tables_survive_a_restart(game: Game, tmp_path: Path) -> None:
     rng = random.Random(8)
     with TestClient(make_app(seats_of(game, tmp_path))) as client:
@@ -448,6 +471,7 @@ def test_tables_survive_a_restart(game: Game, tmp_path: Path) -> None:
         verify(GameRecord.model_validate(client.get(f"{link}/record").json()))
 
 
+@pytest.mark.mechanics
 def test_only_so_many_tables_are_in_memory(game: Game, tmp_path: Path) -> None:
     with TestClient(make_app(seats_of(game, tmp_path, replace(LIMITS, live_tables=2)))) as client:
         links = [sit_down(client, game, players=[None] * game.rules.NUM_SEATS)[0] for _ in range(6)]
@@ -455,6 +479,7 @@ def test_only_so_many_tables_are_in_memory(game: Game, tmp_path: Path) -> None:
         assert [client.get(link).json() for link in links] == first
 
 
+@pytest.mark.mechanics
 def test_a_broken_file_is_told_and_others_go_on(game: Game, tmp_path: Path) -> None:
     with TestClient(make_app(seats_of(game, tmp_path))) as client:
         broken, whole = (sit_down(client, game)[0] for _ in range(2))
@@ -465,6 +490,7 @@ def test_a_broken_file_is_told_and_others_go_on(game: Game, tmp_path: Path) -> N
         assert client.get(whole).status_code == 200
 
 
+@pytest.mark.mechanics
 def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
     """While a search thinks, other requests are answered; too many searches are turned away."""
     seats = seats_of(game, tmp_path)
@@ -487,11 +513,12 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
     asyncio.run(crowd())
 
 
+@pytest.mark.mechanics
 def test_opponents_keep_to_their_time(game: Game) -> None:
     """With too little for all worlds, a search looks at fewer; with enough, at all."""
     episode = ServedEpisode(game, short_options(game), 3)
     view = episode.view(episode.seat or 0)
-    opponent = load_opponent("search-1024", game)
+    opponent = load_opponent("search:1024", game)
 
     short = advice(opponent, view, 0, 1e-9)
     assert max(one["worlds"] for one in short) <= 1024 // 16
@@ -541,6 +568,7 @@ def test_json_lines_have_the_same_messages(game: Game, tmp_path: Path) -> None:
     assert by_id["9"]["reply"] == json.loads(json.dumps(game.view.SCHEMA))
 
 
+@pytest.mark.mechanics
 def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
     async def play() -> None:
         seats = seats_of(game, tmp_path)
@@ -563,6 +591,7 @@ def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+@pytest.mark.mechanics
 def test_keep_alive(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seats_module, "KEEP_ALIVE", 0.01)
 

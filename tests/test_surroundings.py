@@ -92,7 +92,7 @@ def opponents(game: Game, folder: Path) -> Iterator[Any]:
             best = load_opponent(name, game, sampled=False)
             yield name, best.act(decisions, np.random.default_rng(0)).tobytes()
     one = decisions.at(np.array([0]))
-    for name in ("search-4", "plan-4", *(f"search:{name}-4" for name in quick_opponents(game)[-1:])):
+    for name in ("search:4", "search:4,moves=turn", *(f"search:4,prior={name}" for name in quick_opponents(game)[-1:])):
         opponent = load_opponent(name, game)
         yield name, opponent.act(one, np.random.default_rng(0)).tobytes(), repr(opponent.evaluate(view))
 

@@ -100,6 +100,7 @@ def test_a_whole_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"{name}: " in shown
 
 
+@pytest.mark.mechanics
 def test_what_is_taken_back_leaves_no_trace(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Later hidden deals and the opponents' replies come out the same."""
     moves, expected = by_hand(game, 40)
@@ -166,6 +167,7 @@ def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(
     assert ("(Enter: " in shown) == forced
 
 
+@pytest.mark.mechanics
 def test_hints_come_from_the_seats_view(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, record = play(game, monkeypatch, ["hint", "hint random", "quit"])
     env = replay(record)
@@ -179,15 +181,15 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     game: Game, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed, _ = by_hand(game, 2)
-    shown, record = play(game, monkeypatch, [*typed, "hint search-64", "quit"])
+    shown, record = play(game, monkeypatch, [*typed, "hint search:64", "quit"])
     env = replay(record)
     if env.outcome()["over"] or len(env.legal_moves()) == 1:
         pytest.skip("nothing to search: one move, or none")
-    best, *others = load_opponent("search-64", game).evaluate(env.view(env.agent_selection))
+    best, *others = load_opponent("search:64", game).evaluate(env.view(env.agent_selection))
     decisions = decisions_at(game, env.states)
-    policy = load_opponent("search-64", game)
+    policy = load_opponent("search:64", game)
     assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1
-    assert f"search-64 would play {best.move} and expects, in points, {best.margin:+.1f} ± {best.error:.1f}" in shown
+    assert f"search:64 would play {best.move} and expects, in points, {best.margin:+.1f} ± {best.error:.1f}" in shown
     for one in others[:9]:
         assert f"    {one.move}: {one.margin:+.1f} ± {one.error:.1f}" in shown
         assert (one.worlds < best.worlds) == (
@@ -199,14 +201,15 @@ def test_why_a_search_does_not_play_a_move() -> None:
     best = ActionValue("a", 1.0, 2.0, 0.5, 64)
     for margin, error, worlds, why in (
         (1.0, 0.5, 64, ""),
-        (3.0, 2.0, 64, "more perhaps by chance alone"),
+        (3.0, 2.0, 64, "better perhaps by chance alone"),
         (2.0, 0.5, 64, "the same in all worlds as a"),
         (-3.0, 1.0, 8, "dropped after 8 of 64 worlds: no better"),
-        (float("nan"), float("nan"), 0, "not tried: its guide finds it unlikely, or it comes to the same as another"),
+        (float("nan"), float("nan"), 0, "not tried: unlikely by its prior, or merged with another"),
     ):
         assert why_not(best, ActionValue("b", 0.0, margin, error, worlds)) == why
 
 
+@pytest.mark.mechanics
 def test_a_game_left_is_resumed_and_finished(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     typed, _ = by_hand(game, 2)
     _, left = play(game, monkeypatch, [*typed, "save copy.json", "quit"])
@@ -249,6 +252,7 @@ def headers(shown: str) -> list[int]:
     return [int(line.split()[1].strip(",")) for line in shown.splitlines() if line.startswith("Move ")]
 
 
+@pytest.mark.mechanics
 def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     names = (["greedy", "random"] * 2)[: game.rules.NUM_SEATS]
     options = short_options(game)
@@ -275,6 +279,7 @@ def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPa
         assert game.view.picture(position.view(viewer)) in shown
 
 
+@pytest.mark.mechanics
 def test_watching_stops_where_the_game_was_left(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     shown_by(monkeypatch, lambda console: watch_game(game, "random", 0, 1, {}, FILE, None, console), ["2", "q"])
     assert len(GameRecord.load(FILE).moves) in (2, 3)

@@ -24,6 +24,7 @@ from tests.test_environments import gymnasium_id
 warnings.filterwarnings("ignore", category=DeprecationWarning, module="torchrl|tensordict")
 
 
+@pytest.mark.mechanics
 def test_maskable_ppo_learns_from_the_gymnasium_environment(game: Game) -> None:
     """sb3-contrib's MaskablePPO finds the masks by itself."""
     sb3 = pytest.importorskip("sb3_contrib")
@@ -42,6 +43,7 @@ def test_maskable_ppo_learns_from_the_gymnasium_environment(game: Game) -> None:
     assert env.unwrapped._env.outcome()["reason"] != "illegal"  # type: ignore[attr-defined]
 
 
+@pytest.mark.mechanics
 @pytest.mark.filterwarnings("ignore")
 def test_torchrl_rolls_out_and_trains(game: Game) -> None:
     """TorchRL's PettingZooWrapper with masks: a rollout, and a policy gradient step that changes the network."""
@@ -111,6 +113,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("example", "needs", "steps", "game_name"), EXAMPLES)
 def test_examples_train(example: str, needs: str, steps: int, game_name: str) -> None:
     """Each example runs as it stands and prints a loss that is a number."""
@@ -121,6 +124,7 @@ def test_examples_train(example: str, needs: str, steps: int, game_name: str) ->
     assert losses and all(math.isfinite(float(loss)) for loss in losses), done.stdout
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("example", ["cleanrl_ppo", "maskable_ppo"])
 def test_what_an_example_trained_is_an_opponent(example: str, tmp_path: Path) -> None:
     """As the guide says: train, `import`, `compare`."""

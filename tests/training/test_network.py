@@ -137,7 +137,7 @@ def test_a_move_begins_as_what_it_leads_to() -> None:
     assert (probabilities.argmax(axis=1) == decisions.bot_moves("greedy")).mean() > 0.99
 
 
-@pytest.mark.parametrize("width", [8, DENSE])
+@pytest.mark.parametrize("width", [8, pytest.param(DENSE, marks=pytest.mark.slow)])
 def test_products_in_16_bits_are_of_few_shapes(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library compiles for each shape and keeps what it compiled: memory must not grow with their number."""
     network = Network(input_fields(GAME.rules), [width, 8], 4, 1.0)

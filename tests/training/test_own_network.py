@@ -65,6 +65,7 @@ def test_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
     np.testing.assert_allclose(load_opponent(tmp_path / "opponent").probabilities(decisions), expected, atol=1e-5)
 
 
+@pytest.mark.processes
 def test_by_command(tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text(f'game = "{TINY.name}"\nnetwork = "{NAME}"\ntables = 16\nsteps = 8\nminibatch = 64\n')

@@ -217,6 +217,7 @@ def test_a_disk_that_fills_ends_the_run_with_a_hint(tmp_path: Path, monkeypatch:
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.processes
 def test_one_process_at_a_time_has_a_run(tmp_path: Path) -> None:
     """Neither a second run of the name nor a second --resume touches a running one; they say who has it."""
     arguments = [*toml(tmp_path), "minutes=60", "save_minutes=1e-9"]
@@ -260,6 +261,7 @@ def wait_for_lines(process: subprocess.Popen[str], log: Path, lines: int) -> Non
         time.sleep(0.05)
 
 
+@pytest.mark.processes
 def test_two_processes_train_one_policy(tmp_path: Path) -> None:
     arguments = toml(tmp_path)
     process = start([*arguments, "decisions=4000"], 2)
@@ -277,6 +279,7 @@ def test_two_processes_train_one_policy(tmp_path: Path) -> None:
     assert "no longer bit-exact" in alone.output
 
 
+@pytest.mark.processes
 def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     """As many decisions in each update as one process has; errors and exit codes are the run's own."""
     command = [sys.executable, "-m", "training.train", *toml(tmp_path), "--processes", "2"]
@@ -304,6 +307,7 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
         assert load_config(folder / "config.resolved.toml").tables == 32
 
 
+@pytest.mark.processes
 def test_ctrl_c_ends_a_shared_run_as_it_ends_another(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "training.train", *toml(tmp_path), "--processes", "2", "minutes=60"]
     process = subprocess.Popen(
@@ -337,6 +341,7 @@ def test_as_many_processes_as_pay(
             launch.processes_for(config, wrong)
 
 
+@pytest.mark.processes
 def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> None:
     process = start([*toml(tmp_path), "minutes=60", "save_minutes=1e-9"], 2)
     folder = tmp_path / "runs" / "tiny"
@@ -381,6 +386,7 @@ def children(process: int) -> list[int]:
     return [int(child) for child in found.stdout.split()]
 
 
+@pytest.mark.processes
 def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
     nodes = start_nodes([*toml(tmp_path), "decisions=4000"])
     try:
@@ -393,6 +399,7 @@ def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
     assert len(facts["ranks"]) == 2 and facts["decisions"] >= 4000
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_lost_node_ends_the_run_with_a_good_checkpoint(tmp_path: Path, lost: int) -> None:
     """The other node says so and ends; together again they go on."""

@@ -63,6 +63,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert load_card(tmp_path / "tiny.1" / "opponent") == card  # nothing is lost
 
 
+@pytest.mark.processes
 def test_ctrl_c_leaves_an_opponent(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "training.train", *arguments(tmp_path, "minutes=60")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
