@@ -250,7 +250,7 @@ FIGURES = 13  # of each game
 
 
 def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
-    """Every figure of a game, as it is measured."""
+    """Yield every figure of a game, as it is measured."""
     yield "random playouts, M/s", random_rate(game, seconds).each(1e6)
     yield "BatchEnv.step, 1,024 tables, M/s", step_rate(game, TABLES, 1, seconds).each(1e6)
     greedy = bot_rate(game, "greedy", seconds)
@@ -271,7 +271,7 @@ def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
 
 
 def measure_all(games: list[Game], seconds: float) -> Iterator[dict[str, Any]]:
-    """The import, the memory copy, and every figure of these games: what is known so far, after each of them.
+    """Yield the import, the memory copy, and every figure of these games: what is known so far, after each of them.
 
     Figures are dicts: by the `clock`, and by `cpu` time.
     """

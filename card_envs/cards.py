@@ -10,7 +10,7 @@ ACE_LOW = "A23456789TJQK"
 
 
 def deck(ranks: str) -> tuple[str, ...]:
-    """The 52 cards as text, ordered by suit (`CDHS`), then as in `ranks`: card `13 * suit + rank`."""
+    """Return the 52 cards as text, ordered by suit (`CDHS`), then as in `ranks`: card `13 * suit + rank`."""
     return tuple(rank + suit for suit in SUITS for rank in ranks)
 
 

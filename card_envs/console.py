@@ -131,7 +131,7 @@ def lasting_streams() -> Iterator[None]:
 
 
 def _lasting(stream: Any) -> Any:
-    """The same text stream, on a raw one that lasts."""
+    """Return the same text stream, on a raw one that lasts."""
     if stream is None:
         closed = Lasting(io.BytesIO(), OSError(errno.EBADF, os.strerror(errno.EBADF)))
         return io.TextIOWrapper(io.BufferedWriter(closed), "utf-8", "replace")

@@ -157,7 +157,7 @@ def clear_leftovers(folder: Path, age: float = 0) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """A name in the same folder that nobody else uses, however long the path's own name is."""
+    """Return a name in the same folder that nobody else uses, however long the path's own name is."""
     return path.with_name(f".new-{os.getpid()}-{secrets.token_hex(8)}")
 
 
@@ -224,7 +224,7 @@ def _renamed(source: Path, target: Path, flag: int) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """The C library's function, or None."""
+    """Return the C library's function, or None."""
     try:
         function = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, TypeError, AttributeError):
@@ -338,7 +338,7 @@ def _probe(path: Path) -> None:
 
 
 def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
-    """A regular file of at most `limit` bytes; nothing else is waited for, and no more is read.
+    """Return a regular file of at most `limit` bytes; nothing else is waited for, and no more is read.
 
     Args:
         path: where it is; a link to a regular file will do.
@@ -373,7 +373,7 @@ def read_utf8(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
 
 
 def read_standard_input(limit: int) -> bytes:
-    """All of it. Raises ValueError where it is more than that many bytes."""
+    """Return all of it. Raises ValueError where it is more than that many bytes."""
     data = sys.stdin.buffer.read(limit + 1)
     if len(data) > limit:
         raise ValueError(f"standard input: expected at most {limit:,} bytes")
@@ -424,7 +424,7 @@ def in_words(error: Exception) -> str:
 
 
 def short_repr(value: object) -> str:
-    """A value for an error message, however large or deep it is."""
+    """Return a value for an error message, however large or deep it is."""
     try:
         return f"{value!r:.200}"
     except (RecursionError, ValueError):  # whole numbers of thousands of digits are ValueErrors

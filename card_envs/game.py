@@ -96,7 +96,7 @@ class Offsets(Protocol):
 
 
 def offsets(fields: Sequence[Field | Stat]) -> Offsets:
-    """A named tuple of where each field starts: `AT = offsets(FULL_FIELDS)`, then `obs[AT.hand + card]`.
+    """Return a named tuple of where each field starts: `AT = offsets(FULL_FIELDS)`, then `obs[AT.hand + card]`.
 
     To Numba it is a constant, folded into machine code.
     """
@@ -108,12 +108,12 @@ def offsets(fields: Sequence[Field | Stat]) -> Offsets:
 
 
 def total(fields: Sequence[Field | Stat]) -> int:
-    """How many entries some fields have together."""
+    """Return how many entries some fields have together."""
     return sum(field.size for field in fields)
 
 
 def bounds(fields: Sequence[Field]) -> tuple[Int8s, Int8s]:
-    """The lowest and the highest value of each entry of an observation."""
+    """Return the lowest and the highest value of each entry of an observation."""
     sizes = [field.size for field in fields]
     low = np.repeat(np.array([field.low for field in fields], np.int8), sizes)
     return low, np.repeat(np.array([field.high for field in fields], np.int8), sizes)
@@ -127,7 +127,7 @@ def layout_digest(rules: Rules, full: bool = False) -> str:
 
 
 def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
-    """A game's State: what the engine knows of every game, then the game's own fields.
+    """Return a game's State: what the engine knows of every game, then the game's own fields.
 
     `np.record` gives attribute access with Numba switched off as well; to Numba it is the same type.
     """
@@ -163,7 +163,7 @@ class Rules(Protocol):
     WORST_SCORE: float  # the worst reward that one deal can bring, 0 or less: what an illegal move costs
 
     def new_state(self, options: Any) -> State:
-        """A State with these (validated) options before its first deal: `over` and `needs_deal` are set."""
+        """Return a State with these (validated) options before its first deal: `over` and `needs_deal` are set."""
 
     def deal(self, state: State) -> None:
         """Deal afresh; where the episode is over, begin the next one.
@@ -188,7 +188,7 @@ class Rules(Protocol):
         """
 
     def random_move(self, state: State, stream: Stream) -> int:
-        """A uniformly drawn legal action; `stream` is `uint64 [1]` and moves on."""
+        """Return a uniformly drawn legal action; `stream` is `uint64 [1]` and moves on."""
 
     def observe(self, state: State, seat: int, obs: Obs) -> None:
         """Write what a seat may know into `int8 [D]`: complete for perfect memory, relative to the seat."""
@@ -204,7 +204,7 @@ class Rules(Protocol):
         """
 
     def score_margin(self, state: State, seat: int) -> int:
-        """How far a seat's side is ahead in the episode, in points; in a game for one, how far it has come.
+        """Return how far a seat's side is ahead in the episode, in points; in a game for one, how far it has come.
 
         Search compares moves by what this is at the end of the deal; it does not depend on the option `reward`.
         """
@@ -224,7 +224,7 @@ class OptionalRules(Protocol):
         """
 
     def reveals(self, state: State, action: int) -> bool:
-        """Whether a legal action may show the seat to move a card that it can't know; default: every action may.
+        """Return whether a legal action may show the seat to move a card that it can't know; default: every action may.
 
         Networks that look at what a move changes draw a world for it, and take nothing for a fact that differs between
         worlds. A move that reveals nothing needs one world instead of several, and a search that plans goes on from it.
@@ -235,10 +235,10 @@ class Bot(Protocol):
     """What a `bot.py` offers, compiled like the rules. Both use only what the seat to move may know."""
 
     def trivial(self, state: State) -> int:
-        """The move of the yardstick that RULES.md defines to the last tie."""
+        """Return the move of the yardstick that RULES.md defines to the last tie."""
 
     def greedy(self, state: State) -> int:
-        """The move of the game's scripted player."""
+        """Return the move of the game's scripted player."""
 
 
 class OptionalBot(Protocol):
@@ -247,7 +247,7 @@ class OptionalBot(Protocol):
     PRESETS: dict[str, str]  # opponents' names that stand for others, such as {"strong": "search:64"}; default: none
 
     def likelihood(self, state: State, seat: int) -> float:
-        """How well the cards that a seat can't see explain what the others did: above 0, at most 1, the default.
+        """Return how well the cards that a seat can't see explain what the others did: above 0, at most 1, the default.
 
         Search keeps a world with this probability; the others are taken to play much like `greedy`. It may write to
         the state, and leaves it as it was.
@@ -270,25 +270,25 @@ class View(Protocol):
     SEAT_NAMES: tuple[str, ...]  # what a seat calls itself and the others, clockwise
 
     def move_text(self, state: State, action: int) -> str:
-        """An action in the notation of RULES.md; no two legal ones read alike."""
+        """Return an action in the notation of RULES.md; no two legal ones read alike."""
 
     def parse_move(self, state: State, text: str) -> int:
-        """The action of a text in that notation, legal or not. Raises ValueError if it is none."""
+        """Return the action of a text in that notation, legal or not. Raises ValueError if it is none."""
 
     def parse_deal(self, state: State, deal: object) -> list[Pack]:
-        """The packs of a custom deal, whatever JSON it is, for `set_deal`.
+        """Return the packs of a custom deal, whatever JSON it is, for `set_deal`.
 
         Raises ValueError that begins with the place in the deal that is wrong: `deal.packs[0]: …`.
         """
 
     def dealt_pack(self, state: State) -> Pack:
-        """The pack of the deal on the table, or of a world drawn anew, for `set_deal`."""
+        """Return the pack of the deal on the table, or of a world drawn anew, for `set_deal`."""
 
     def deal_text(self, packs: list[Pack]) -> dict[str, Any]:
         """Packs as a custom deal, ready for JSON: the reverse of `parse_deal`."""
 
     def options_of(self, state: State) -> Any:
-        """The options that a state was made with."""
+        """Return the options that a state was made with."""
 
     def outcome(self, state: State) -> tuple[str, list[int]]:
         """Why the episode ended (empty while it runs) and the score of each seat so far.
@@ -297,7 +297,7 @@ class View(Protocol):
         """
 
     def view(self, state: State, seat: int) -> dict[str, Any]:
-        """All that a seat sees, ready for JSON.
+        """Return all that a seat sees, ready for JSON.
 
         Every game has the keys `version` (`card_envs.views.VERSION`), `game` (its name), `options` (as
         `env(**options)` takes them), `seat`, `to_move` (the seat, or None where no decision is due) and `legal` (the
@@ -305,7 +305,7 @@ class View(Protocol):
         """
 
     def from_view(self, given: dict[str, Any]) -> State:
-        """A State with that view; what is hidden is filled in consistently.
+        """Return a State with that view; what is hidden is filled in consistently.
 
         The view comes from outside and may be any JSON; `card_envs/views.py` helps to check it. Raises ValueError,
         with a message that begins with "view: ", then the key that is wrong and a colon, where it is malformed,
@@ -313,7 +313,7 @@ class View(Protocol):
         """
 
     def picture(self, given: dict[str, Any]) -> str:
-        """A view as text of at most 80 columns and 40 lines."""
+        """Return a view as text of at most 80 columns and 40 lines."""
 
 
 class OptionalView(Protocol):
@@ -323,7 +323,7 @@ class OptionalView(Protocol):
     PHASES: dict[str, range]  # kinds of decisions by the actions that are legal there; default: there is only one kind
 
     def num_deals(self, state: State) -> int:
-        """How many scored deals an episode has; default: 1, which is also right where that is open."""
+        """Return how many scored deals an episode has; default: 1, which is also right where that is open."""
 
     def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
         """`outcome` of [B] states at once, in NumPy: reasons [B], scores [B, S]; default: a loop."""
@@ -386,13 +386,13 @@ class Planner(Protocol):
         """
 
     def is_chance_next(self, scratch: Any, k: int) -> bool:
-        """Whether the marks of position k say what it is worth."""
+        """Return whether the marks of position k say what it is worth."""
 
     def is_terminal(self, scratch: Any, k: int) -> bool:
-        """Whether nothing hidden can show any more, so that its points are what it is worth."""
+        """Return whether nothing hidden can show any more, so that its points are what it is worth."""
 
     def final_margin(self, scratch: Any, k: int) -> float:
-        """The `score_margin` of the seat at a final position."""
+        """Return the `score_margin` of the seat at a final position."""
 
     def active_features(self, scratch: Any, k: int) -> int:
         """Write which weights count for a position into `scratch.features` and return how many do.
@@ -411,7 +411,7 @@ class Drawing(Protocol):
     """What a `drawing.py` offers, in a game that has one; `card_envs/draw/picture.py` helps."""
 
     def draw(self, given: dict[str, Any], tall: bool) -> str:
-        """A view as an SVG document, for a screen that is wider than high or, with `tall`, the other way round."""
+        """Return a view as an SVG document, for a screen that is wider than high or, with `tall`, the other way round."""
 
 
 @dataclass(frozen=True)
@@ -539,7 +539,7 @@ class Game:
         return np.array(pairs, np.int64).reshape(-1, 2)
 
     def num_deals(self, state: State) -> int:
-        """How many scored deals an episode has, 1 where that is open."""
+        """Return how many scored deals an episode has, 1 where that is open."""
         own: Callable[[State], int] | None = getattr(self.view, "num_deals", None)
         return own(state) if own else 1
 
@@ -552,7 +552,7 @@ class Game:
         return np.array(reasons), np.array(scores, np.int64)
 
     def validated(self, options: dict[str, Any]) -> Any:
-        """The game's `Options` with these. Raises ValueError that says what is wrong and what there is."""
+        """Return the game's `Options` with these. Raises ValueError that says what is wrong and what there is."""
         return validated(self.options, options, self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -566,7 +566,7 @@ MODULE_OF: dict[Callable[..., Any], str] = {}  # which module of a game has each
 
 
 def _stub(function: Callable[Concatenate[Any, Parameters], Result]) -> Callable[Parameters, Result]:
-    """A plain function with the name and the type of one of a game, for `specialize` to replace."""
+    """Return a plain function with the name and the type of one of a game, for `specialize` to replace."""
 
     @wraps(function)
     def unbound(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
@@ -602,7 +602,7 @@ path_to = _stub(Planner.path_to)
 
 
 def bot_move(state: State) -> int:
-    """The move of the one of the two bots that a loop is bound to."""
+    """Return the move of the one of the two bots that a loop is bound to."""
     raise NotImplementedError("bot_move: the loop that calls it is not bound to a bot")
 
 

@@ -16,7 +16,7 @@ HEAD = "| name | size | low | high | meaning |\n| --- | --- | --- | --- | --- |\
 
 
 def rules_page(game: Game) -> Path:
-    """The game's RULES.md."""
+    """Return the game's RULES.md."""
     return Path(game.rules.__file__).with_name("RULES.md")
 
 
@@ -27,7 +27,7 @@ def table(fields: Sequence[Field]) -> str:
 
 
 def tables(game: Game) -> dict[str, str]:
-    """The tables by the name in their marks; that of the full state has what the observation lacks."""
+    """Return the tables by the name in their marks; that of the full state has what the observation lacks."""
     rules = game.rules
     hidden = rules.FULL_FIELDS[len(rules.OBS_FIELDS) :]
     parts = {"actions": rules.ACTION_FIELDS, "observation": rules.OBS_FIELDS, "full state": hidden}
@@ -35,7 +35,7 @@ def tables(game: Game) -> dict[str, str]:
 
 
 def rewritten(game: Game, page: str) -> str:
-    """The text of a rules page with its tables as they should be.
+    """Return the text of a rules page with its tables as they should be.
 
     Raises:
         ValueError: the marks of a table are missing.

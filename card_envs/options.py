@@ -27,7 +27,7 @@ def options(declared: type[Options]) -> type[Options]:
 
 
 def option(default: Any, description: str, **constraints: Any) -> Any:
-    """A field of a game's `Options`.
+    """Return a field of a game's `Options`.
 
     Args:
         default: every option has one.
@@ -58,7 +58,7 @@ class Described(NamedTuple):
 
 
 def described(declared: type[Any]) -> dict[str, Described]:
-    """All fields of a game's `Options` by name. Raises TypeError where that is no dataclass."""
+    """Return all fields of a game's `Options` by name. Raises TypeError where that is no dataclass."""
     types = get_type_hints(declared)
     return {
         field.name: Described(field.default, field.metadata.get("description", ""), types[field.name])
@@ -67,7 +67,7 @@ def described(declared: type[Any]) -> dict[str, Described]:
 
 
 def validated(declared: type[Any], given: object, where: str) -> Any:
-    """The options given as a game's `Options`. Raises ValueError that says what is wrong and what there is."""
+    """Return the options given as a game's `Options`. Raises ValueError that says what is wrong and what there is."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ValueError(f"{where}: options: expected a dict of names and values, got {given!r:.80}")
     if not given:

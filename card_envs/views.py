@@ -34,17 +34,17 @@ class Strict(BaseModel):
 
 
 def follows(description: str) -> Any:
-    """A key that may be left out or null: its value is then found from the others; where given, it is checked."""
+    """Return a key that may be left out or null: its value is then found from the others; where given, it is checked."""
     return Field(None, description=f"{description}; follows from the rest")
 
 
 def to_move(state: State) -> int | None:
-    """The seat to move; None where no decision is due."""
+    """Return the seat to move; None where no decision is due."""
     return None if state.needs_deal else int(state.seat)
 
 
 def legal_texts(game: Game, state: State, seat: int) -> list[str]:
-    """The legal moves of a seat; none where it is not to move."""
+    """Return the legal moves of a seat; none where it is not to move."""
     if to_move(state) != seat:
         return []
     return [game.view.move_text(state, int(action)) for action in np.flatnonzero(Table(game, state).legal())]
@@ -54,7 +54,7 @@ def legal_texts(game: Game, state: State, seat: int) -> list[str]:
 
 
 def deal_keys(deal: object, required: str, *optional: str, example: str, where: str = "deal") -> dict[str, Any]:
-    """A custom deal that has the required key and no unknown ones.
+    """Return a custom deal that has the required key and no unknown ones.
 
     Args:
         deal: what the user gave.
@@ -77,7 +77,7 @@ def deal_keys(deal: object, required: str, *optional: str, example: str, where: 
 
 
 def read(model: type[Model], given: object) -> Model:
-    """A view, or the options in it, as a model."""
+    """Return a view, or the options in it, as a model."""
     if not isinstance(given, dict):
         raise ValueError(f"view: expected a dict, got {short_repr(given):.80}")
     _check_size(given, ())
@@ -126,7 +126,7 @@ def play_shown(table: Table, seat: int, move: str, where: str, known: bool = Tru
 
 
 def settled(table: Table, given: dict[str, Any], sets: Collection[str] = ("legal",)) -> State:
-    """The state of a table that was set up to show a view, when it does; what the seat can't know is drawn anew.
+    """Return the state of a table that was set up to show a view, when it does; what the seat can't know is drawn anew.
 
     Args:
         table: a decision must be due there.

@@ -119,7 +119,7 @@ def compare_all(
 def play_shown(
     contest: Contest, work: Work, label: str, console: Console, write: Callable[[Standings], object]
 ) -> Standings | None:
-    """The standings of a contest, now and then given to `write`; None if Ctrl-C came before there was anything."""
+    """Return the standings of a contest, now and then given to `write`; None if Ctrl-C came before there was anything."""
     written = time.monotonic()
     parts: list[Part] = []
     solved: list[Solved] = []

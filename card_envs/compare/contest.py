@@ -52,13 +52,13 @@ class Contest:
             raise ValueError(f"{self.game.name}: nobody has a partner, so {self.partner!r} can't be one")
 
     def match(self) -> Match:
-        """The contest with its policies loaded."""
+        """Return the contest with its policies loaded."""
         policies = [self._load(name.join(self.frame)) for name in self.names]
         partner = self._load(self.partner) if self.partner else None
         return Match(self.game, policies, partner, self.seed, dict(self.options))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
-        """Every pairing (in a game for one: every policy) on the deals with these numbers; `watch` as in `play_out`."""
+        """Return every pairing (in a game for one: every policy) on the deals with these numbers; `watch` as in `play_out`."""
         return self.match().play(numbers, watch)
 
     def expected_moves(self, numbers: NDArray[np.int64]) -> int:
@@ -68,7 +68,7 @@ class Contest:
         return len(rows) * int(match.play_lineup(rows[0], numbers).moves.sum())
 
     def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> Played:
-        """One pairing or policy on the same deals, exactly as `play` does it."""
+        """Return one pairing or policy on the same deals, exactly as `play` does it."""
         return self.match().play_lineup(lineup, numbers, log_size)
 
     def _load(self, name: str) -> Policy:

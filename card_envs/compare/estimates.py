@@ -35,12 +35,12 @@ class Estimate:
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
     def scaled(self, factor: float, offset: float = 0.0) -> Estimate:
-        """The same in another unit; the factor is positive."""
+        """Return the same in another unit; the factor is positive."""
         return Estimate(*(factor * value + offset for value in (self.mean, self.low, self.high)))
 
 
 def as_json(figures: Any) -> dict[str, Any]:
-    """A dataclass of figures as a dict for JSON, which has no infinite numbers: such a bound is None."""
+    """Return a dataclass of figures as a dict for JSON, which has no infinite numbers: such a bound is None."""
     return asdict(figures, dict_factory=_without_infinities)
 
 
@@ -56,7 +56,7 @@ def few_warning(size: int, unit: str) -> str | None:
 
 
 def estimate(values: NDArray[np.float64]) -> Estimate:
-    """The mean of independent values, with Student's interval, widened towards the long tail.
+    """Return the mean of independent values, with Student's interval, widened towards the long tail.
 
     Few values of a skewed kind rarely show its tail. The bound on that side is moved as Johnson (1978, "Modified t
     Tests and Confidence Intervals for Asymmetrical Populations") moves both; the other stays, for among few values
@@ -79,7 +79,7 @@ def estimate(values: NDArray[np.float64]) -> Estimate:
 
 
 def share(values: NDArray[np.float64], least: float = 0.0) -> Estimate:
-    """The mean of independent values between `least` and 1, a pair of episodes being one value, with its interval."""
+    """Return the mean of independent values between `least` and 1, a pair of episodes being one value, with its interval."""
     unit = (values - least) / (1 - least)
     size = len(values)
     sums = (float(unit.sum()), size, float(unit @ unit), float(unit.sum()), size)
@@ -87,7 +87,7 @@ def share(values: NDArray[np.float64], least: float = 0.0) -> Estimate:
 
 
 def pseudo_pairs(values: NDArray[np.float64]) -> float:
-    """How many pairs at each end of the scale are imagined where spread is judged: one if these pairs show none.
+    """Return how many pairs at each end of the scale are imagined where spread is judged: one if these pairs show none.
 
     Mostly equal players differ in few pairs. The more do, the less is imagined.
     """
@@ -101,7 +101,7 @@ def share_of(successes: int, trials: int) -> Estimate:
 
 
 def share_of_clusters(x: float, y: float, xx: float, xy: float, yy: float, pseudo: float = PSEUDO) -> Estimate:
-    """A share of what comes in independent clusters, from sums over them: x successes of y trials in each.
+    """Return a share of what comes in independent clusters, from sums over them: x successes of y trials in each.
 
     The interval is that of a share of single trials, as many of them as would have the spread that was seen. Few
     clusters may show too little of it, or none; so where it is judged, typical clusters of nothing but successes and
@@ -117,13 +117,13 @@ def share_of_clusters(x: float, y: float, xx: float, xy: float, yy: float, pseud
 
 
 def share_of_trials(mean: float, trials: float) -> Estimate:
-    """A share that was seen in so many single trials, a broken number perhaps."""
+    """Return a share that was seen in so many single trials, a broken number perhaps."""
     low, high = specialize(share_bounds)(mean, trials)
     return Estimate(mean, low, high)
 
 
 def pairs_needed(values: NDArray[np.float64]) -> int | None:
-    """How many values would show with 80 % power that their mean is not 0, judged by these; None if nothing hints.
+    """Return how many values would show with 80 % power that their mean is not 0, judged by these; None if nothing hints.
 
     The two-sided test at 5 %: ((z_95 + z_80) * deviation / mean)^2.
     """

@@ -14,7 +14,7 @@ LONE_TAIL = 0.036  # of the one bound that can fail where the other can't
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22; Lentz 1976)."""
+    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22; Lentz 1976)."""
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -44,7 +44,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def student(freedom: float) -> float:
-    """How many standard errors a 95 % interval reaches to each side, with these degrees of freedom (Student's t)."""
+    """Return how many standard errors a 95 % interval reaches to each side, with these degrees of freedom (Student's t)."""
     low, high = 0.0, 1.0  # t^2 / (t^2 + freedom) has a beta distribution
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -56,7 +56,7 @@ def student(freedom: float) -> float:
 
 
 def share_bounds(mean: float, trials: float) -> tuple[float, float]:
-    """The bounds of a share that was seen in so many trials: mid-P bounds (Lancaster 1961), mended at the ends.
+    """Return the bounds of a share that was seen in so many trials: mid-P bounds (Lancaster 1961), mended at the ends.
 
     Counts may be broken. A bound is where what was seen, or more of it, has a chance of 2.5 %, of what was exactly seen
     one half. Clopper and Pearson's bounds count all of that and are too wide; Wilson's fail at the ends. There, mid-P
@@ -71,7 +71,7 @@ def share_bounds(mean: float, trials: float) -> tuple[float, float]:
 
 
 def least_share(wins: float, losses: float) -> float:
-    """The lower bound of a share."""
+    """Return the lower bound of a share."""
     if wins <= NOTHING:
         return 0.0
     trials = wins + losses

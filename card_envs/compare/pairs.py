@@ -72,7 +72,7 @@ class PairResult:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures for JSON; a bound that is infinite is None."""
+        """Return the figures for JSON; a bound that is infinite is None."""
         return {
             "pairs": len(self.margins),
             "deals_per_episode": self.deals_per_episode,
@@ -132,7 +132,7 @@ def join(parts: Sequence[Part]) -> Part:
 
 
 def chunks(pairs: int) -> list[NDArray[np.int64]]:
-    """The numbers of the deals in the portions in which they are played, the same for any number of processes."""
+    """Return the numbers of the deals in the portions in which they are played, the same for any number of processes."""
     pairs = check_int(pairs, 1, MOST_PAIRS, "pairs")
     size = min(PAIRS_AT_ONCE, max(MIN_PAIRS_AT_ONCE, -(-pairs // 32)))
     return [np.arange(start, min(start + size, pairs)) for start in range(0, pairs, size)]
@@ -146,7 +146,7 @@ def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
 
 
 def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8s:
-    """[tables, S] which policy sits where at a deal: two swap sides; a partner has all but a side's first seat."""
+    """Return [tables, S] which policy sits where at a deal: two swap sides; a partner has all but a side's first seat."""
     own = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
     tables = [np.where(own, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
     return np.array(tables, np.int8)
@@ -176,7 +176,7 @@ class Match:
         return self.game.num_deals(self.game.rules.new_state(self.game.validated(self.options)))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
-        """Every pairing (in a game for one: every policy) on the deals with these numbers; `watch` as in `play_out`."""
+        """Return every pairing (in a game for one: every policy) on the deals with these numbers; `watch` as in `play_out`."""
         rows = []
         moves = 0
         seconds = np.zeros(len(self.policies))
@@ -198,7 +198,7 @@ class Match:
     def play_lineup(
         self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int = 0, watch: Watch | None = None
     ) -> Played:
-        """One or two of the policies on the deals with these numbers.
+        """Return one or two of the policies on the deals with these numbers.
 
         Two play each deal twice: tables 2k and 2k + 1 are a pair, with the first policy on side 0 at table 2k.
         """

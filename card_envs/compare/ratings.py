@@ -22,7 +22,7 @@ TINY = 1e-12
 def bradley_terry(
     wins: NDArray[np.float64], anchor: int | None = None, draws: float = VIRTUAL_DRAWS
 ) -> NDArray[np.float64]:
-    """The ratings under which these results are likeliest; 400 points are odds of ten to one.
+    """Return the ratings under which these results are likeliest; 400 points are odds of ten to one.
 
     Ref: Hunter 2004, "MM algorithms for generalized Bradley-Terry models".
 
@@ -51,7 +51,7 @@ def bradley_terry(
 
 
 def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = None) -> list[Estimate]:
-    """The rating of each policy with its interval.
+    """Return the rating of each policy with its interval.
 
     What a policy is above the anchor (None: above the mean of all others) is worth a share of the points against it.
     That share gets the interval of a share, over as many trials as would have the spread that the pairs show; between
@@ -98,7 +98,7 @@ def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = N
 
 
 def _points(share: float) -> float:
-    """How far above the other a player is that has this share of the points; infinitely far if it has nearly all."""
+    """Return how far above the other a player is that has this share of the points; infinitely far if it has nearly all."""
     if NEGLIGIBLE < share < 1 - NEGLIGIBLE:
         return float(ELO) * log(share / (1 - share))
     return inf if share > 0.5 else -inf

@@ -26,7 +26,7 @@ ENDLESS = 400.0  # points that stand for an infinite reach in a picture
 
 
 def interval(figure: Estimate) -> str:
-    """The figure, and its interval on a line below."""
+    """Return the figure, and its interval on a line below."""
     return f"{figure.mean:.4g}\n{span(figure, '.4g')}"
 
 
@@ -39,13 +39,13 @@ def span(figure: Estimate, digits: str) -> str:
 
 
 def percent(share: Estimate) -> str:
-    """The same for a share in percent, with two digits near the ends of the scale."""
+    """Return the same for a share in percent, with two digits near the ends of the scale."""
     digits = 1 if 0.05 < share.mean < 0.95 else 2
     return f"{100 * share.mean:.{digits}f} %\n{span(share.scaled(100), f'.{digits}f')}"
 
 
 def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
-    """One column for each player."""
+    """Return one column for each player."""
     sheet = Sheet(title=title, show_lines=True)
     sheet.add_column("")
     for name in surveys:
@@ -69,12 +69,12 @@ def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
 
 
 def comparison_sheets(title: str, found: Standings) -> list[Sheet]:
-    """The standings, best first, and all pairings."""
+    """Return the standings, best first, and all pairings."""
     return [standings_sheet(title, found), pairings_sheet(found)]
 
 
 def standings_sheet(title: str, found: Standings) -> Sheet:
-    """One row for each policy."""
+    """Return one row for each policy."""
     columns: dict[str, Show] = {"rating": whole, "win_share": percent, "margin_per_episode": interval}
     if found.contest.game.is_solitaire:
         columns = {"win_share": percent, "score": interval}
@@ -92,7 +92,7 @@ def standings_sheet(title: str, found: Standings) -> Sheet:
 
 
 def pairings_sheet(found: Standings) -> Sheet:
-    """One row for each pairing."""
+    """Return one row for each pairing."""
     alone = found.contest.game.is_solitaire
     columns: dict[str, Show] = {"win_share": percent, "margin_per_episode": interval, "margin_per_deal": interval}
     if alone:
@@ -114,7 +114,7 @@ def pairings_sheet(found: Standings) -> Sheet:
 
 
 def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
-    """The game's own figures: its rows, each for every policy; what never occurred is left out."""
+    """Return the game's own figures: its rows, each for every policy; what never occurred is left out."""
     columns = list(dict.fromkeys(ratio.column for ratio in game.rates))
     in_percent = {(ratio.row, ratio.column) for ratio in game.rates if ratio.percent}
     sheet = Sheet(title="beside the score (± half of the 95 % interval)")
@@ -133,7 +133,7 @@ def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
 
 
 def solving_sheet(title: str, figures: SolvingFigures) -> Sheet:
-    """One row for each verdict, and the bounds on what can be won."""
+    """Return one row for each verdict, and the bounds on what can be won."""
     sheet = Sheet("", "packs", "share", "95 % interval", title=title)
     for name, packs in (figures.verdicts | figures.bounds).items():
         share = figures.share(packs)
@@ -178,12 +178,12 @@ def show_solving(console: Console, title: str, figures: SolvingFigures) -> None:
 
 
 def worded(name: str) -> str:
-    """A name as people write it."""
+    """Return a name as people write it."""
     return name.replace("_", " ")
 
 
 def whole(figure: Estimate) -> str:
-    """A rating; that of the anchor has no interval."""
+    """Return a rating; that of the anchor has no interval."""
     fixed = figure.low == figure.high
     return f"{figure.mean:.0f}" + ("" if fixed else f"\n{span(figure, '.0f')}")
 

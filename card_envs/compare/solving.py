@@ -43,20 +43,20 @@ class SolveTask:
         return solution
 
     def solve_number(self, number: int) -> Solved:
-        """The deal of that number, with its number."""
+        """Return the deal of that number, with its number."""
         states = new_tables(self.game, dict(self.options), self.seed, np.array([number]))
         return number, self.solve(states[0])
 
 
 def solver_of(game: Game) -> Solver:
-    """The game's solver. Raises ValueError where there is none."""
+    """Return the game's solver. Raises ValueError where there is none."""
     if game.solver is None:
         raise ValueError(f"{game.name}: there is no solver for this game")
     return game.solver
 
 
 def solve_deals(task: SolveTask, numbers: Sequence[int], processes: int = 1, ray_address: str = "") -> Iterator[Solved]:
-    """The deals with these numbers, each as it is solved, with its number.
+    """Return the deals with these numbers, each as it is solved, with its number.
 
     Args:
         task: what to solve them with.
@@ -81,13 +81,13 @@ def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[Solved]) -> list
 
 
 def count_verdicts(solved: Sequence[Solved]) -> dict[str, int]:
-    """How many deals were won, lost, left open."""
+    """Return how many deals were won, lost, left open."""
     counts = Counter(solution.verdict for _, solution in solved)
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
 def given_deal(game: Game, options: dict[str, Any], deal: object) -> State:
-    """A state dealt from a custom deal (`reset(options={"deal": …})`). Raises ValueError saying what is wrong."""
+    """Return a state dealt from a custom deal (`reset(options={"deal": …})`). Raises ValueError saying what is wrong."""
     table = Table(game, game.rules.new_state(game.validated(options)))
     table.set_deal(game.view.parse_deal(table.state, deal)[0])
     return table.state
@@ -170,5 +170,5 @@ def _deal_as_dict(number: int, solution: Solution) -> dict[str, Any]:
 
 
 def solving_figures(task: SolveTask, solved: Sequence[Solved]) -> SolvingFigures:
-    """The figures of these deals, whatever their order."""
+    """Return the figures of these deals, whatever their order."""
     return SolvingFigures(task, tuple(sorted(solved, key=lambda pair: pair[0])))

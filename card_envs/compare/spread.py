@@ -66,7 +66,7 @@ def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portio
 def _over_pool(
     play: Callable[[Portion], Result], portions: dict[int, Portion], processes: int
 ) -> Iterator[tuple[int, Result]]:
-    """The number and result of each portion, as they are finished. Raises BrokenProcessPool when a worker dies."""
+    """Yield the number and result of each portion, as they are finished. Raises BrokenProcessPool when a worker dies."""
     others = set(active_children())
     pool = ProcessPoolExecutor(processes, get_context("spawn"), begin_worker)
     try:

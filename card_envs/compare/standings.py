@@ -148,7 +148,7 @@ def _present(figures: PolicyFigures | PairingFigures) -> dict[str, Any]:
 def standings(
     contest: Contest, part: Part, solved: Sequence[Solved] | None = None, *, stopped: bool = False
 ) -> Standings:
-    """The figures of a contest.
+    """Return the figures of a contest.
 
     Args:
         contest: what was played.
@@ -206,17 +206,17 @@ def _strength(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
 
 
 def _strength_alone(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
-    """The same in a game for one."""
+    """Return the same in a game for one."""
     return [{"win_share": share(wins), "score": estimate(scores)} for wins, scores in zip(part.wins, part.margins)]
 
 
 def anchor_of(names: Sequence[str]) -> int | None:
-    """Which policy has 1000 points: the first `greedy`; None: the mean has."""
+    """Return which policy has 1000 points: the first `greedy`; None: the mean has."""
     return next((i for i, name in enumerate(names) if parse(name).player == ANCHOR), None)
 
 
 def _by_policy(values: NDArray[np.float64], num_policies: int) -> NDArray[np.float64]:
-    """[P, N] the means over each policy's pairings of values that change their sign with the side looked from."""
+    """Return [P, N] the means over each policy's pairings of values that change their sign with the side looked from."""
     signed: list[list[NDArray[np.float64]]] = [[] for _ in range(num_policies)]
     for row, (first, second) in zip(values, combinations(range(num_policies), 2)):
         signed[first].append(row)

@@ -45,7 +45,7 @@ class Survey:
     figures: Tallied
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures for JSON; a bound that is infinite is None."""
+        """Return the figures for JSON; a bound that is infinite is None."""
         return as_json(self) | {"microseconds_per_decision": round(self.microseconds_per_decision, 4)}
 
 
@@ -121,7 +121,7 @@ def survey(
 def counts(
     game: Game, policy: Policy, episodes: int, seed: int = 0, options: dict[str, Any] | None = None
 ) -> Iterator[Counted]:
-    """The same as it goes on: what has been seen so far, after each portion of the episodes."""
+    """Yield the same as it goes on: what has been seen so far, after each portion of the episodes."""
     check_game(game)
     check_policy(policy, "policy")
     check_int(episodes, 1, MOST_EPISODES, "episodes")
@@ -138,7 +138,7 @@ def counts(
 
 
 def wins_of(game: Game, scores: NDArray[np.float64], seats: NDArray[np.int8]) -> NDArray[np.float64]:
-    """[B] 1 where the side of a seat has the best of the [B, S] scores alone, 1/n where n sides share it, else 0."""
+    """Return [B] 1 where the side of a seat has the best of the [B, S] scores alone, 1/n where n sides share it, else 0."""
     sides = np.array(game.sides)
     by_side = scores[:, [int(np.argmax(sides == side)) for side in range(game.num_sides)]]
     best = by_side == by_side.max(axis=1, keepdims=True)

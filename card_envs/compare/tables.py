@@ -48,7 +48,7 @@ class Played:
 
 
 def new_tables(game: Game, options: dict[str, Any], seed: int, numbers: NDArray[np.int64]) -> NDArray[Any]:
-    """[B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
+    """Return [B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
     one = np.array([game.rules.new_state(game.validated(options))], game.rules.STATE)
     states: NDArray[Any] = one.repeat(len(numbers))  # assigning it to all copies field by field
     specialize(kernels.reset_tables, game)(0, len(states), states, table_keys(seed, numbers))
@@ -137,7 +137,7 @@ def play_on(
 
 
 def found_move(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
-    """The move of a player of that kind; -1 where it must be asked."""
+    """Return the move of a player of that kind; -1 where it must be asked."""
     if kind == BY_GREEDY:
         return greedy(state)
     if kind == BY_TRIVIAL:
@@ -150,7 +150,7 @@ def found_move(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
 
 
 def compiled_kind(policy: Policy) -> int:
-    """How `play_on` plays this policy: in compiled code, or by asking."""
+    """Return how `play_on` plays this policy: in compiled code, or by asking."""
     if isinstance(policy, Opponent):
         return compiled_kind(policy.policy)
     if type(policy) is RandomPolicy:
@@ -232,7 +232,7 @@ def _checked_seating(game: Game, states: NDArray[Any], players: Int8s, num_polic
 
 
 def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, log_size: int) -> Ledger:
-    """A ledger before anything is played."""
+    """Return a ledger before anything is played."""
     return Ledger(
         np.zeros((num_tables, num_players), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
@@ -260,7 +260,7 @@ class Asker:
     decisions: int = 0
 
     def ask(self, states: NDArray[Any]) -> Int64s:
-        """[n] moves at these tables. Raises IllegalMove."""
+        """Return [n] moves at these tables. Raises IllegalMove."""
         decisions = decisions_at(self.game, states)
         start = time.perf_counter()
         actions = moves_of(self.policy, decisions, self.rng)

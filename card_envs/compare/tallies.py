@@ -18,7 +18,7 @@ Tallied: TypeAlias = dict[str, dict[str, Estimate | None]]  # by row and column
 
 
 def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
-    """[R, 5] sums of x, y, xx, xy, yy over the [N, num_counts] counts of independent deals.
+    """Return [R, 5] sums of x, y, xx, xy, yy over the [N, num_counts] counts of independent deals.
 
     R are the game's ratios, x the count of each, y what it is divided by. Sums of parts add up.
     """
@@ -47,7 +47,7 @@ def sum_counts(counts: Int64s, entries: Int64s, sums: NDArray[np.float64]) -> No
 
 
 def estimated(ratio: Rate, sums: NDArray[np.float64]) -> Estimate | None:
-    """A ratio from its sums over independent deals, with its interval; None if it is 0/0.
+    """Return a ratio from its sums over independent deals, with its interval; None if it is 0/0.
 
     Unless it is a share: Student's interval (Cochran 1977, 6.4), for as many deals as would have counted for as much
     if each of them had the same y (Kish 1965).
@@ -68,7 +68,7 @@ def estimated(ratio: Rate, sums: NDArray[np.float64]) -> Estimate | None:
 
 
 def tallied(game: Game, sums: NDArray[np.float64]) -> Tallied:
-    """All ratios; None where there was nothing to divide by."""
+    """Return all ratios; None where there was nothing to divide by."""
     figures: Tallied = {ratio.row: {} for ratio in game.rates}
     for ratio, of_ratio in zip(game.rates, sums):
         figures[ratio.row][ratio.column] = estimated(ratio, of_ratio)

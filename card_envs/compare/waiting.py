@@ -17,7 +17,7 @@ class TimeLeft(ProgressColumn):
     """From the share that is done; rich's own column forgets steps that are minutes apart."""
 
     def render(self, task: Task) -> Text:
-        """The estimate, once there is anything to go by."""
+        """Return the estimate, once there is anything to go by."""
         if not task.completed or not task.total or task.elapsed is None:
             return Text("time left: not known yet")
         left = task.elapsed * (task.total - task.completed) / task.completed

@@ -29,7 +29,7 @@ HALF = "M25 13H75V60L25 80Z"
 
 
 def court(rank: str, suit: str) -> str:
-    """The figure of a court card in its frame."""
+    """Return the figure of a court card in its frame."""
     dress = DRESSES[suit]
     figure = {"K": _king, "Q": _queen, "J": _jack}[rank](dress, suit)
     x, y, width, height = FRAME
@@ -47,7 +47,7 @@ def court(rank: str, suit: str) -> str:
 
 
 def joker(big: bool) -> str:
-    """A jester: the big one in red and gold, the little one in grey and blue."""
+    """Return a jester: the big one in red and gold, the little one in grey and blue."""
     main, other, bells = (RED, "#1d4f91", GOLD) if big else ("#5b6b86", "#a9b6cb", "#dfe5ee")
     size = 0.84 if big else 0.7
     face = (
@@ -87,7 +87,7 @@ def _robe(dress: Dress, suit: str) -> str:
 
 
 def _head(eyes: str = INK) -> str:
-    """A face from the front, its chin at 51."""
+    """Return a face from the front, its chin at 51."""
     return (
         f'<path d="M46.5 46H53.5V54L50 56.5 46.5 54Z" fill="{SKIN}" stroke="{INK}" stroke-width=".7"/>'
         f'<path d="M41.5 36C41.5 30 45 28 50 28S58.5 30 58.5 36 55.5 50.5 50 50.5 41.5 42 41.5 36Z" fill="{SKIN}" '

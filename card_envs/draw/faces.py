@@ -43,7 +43,7 @@ PLACES: dict[str, list[tuple[float, float]]] = {
 
 
 def pip(suit: str, x: float, y: float, size: float, upside_down: bool = False) -> str:
-    """A pip around (x, y)."""
+    """Return a pip around (x, y)."""
     turn = " rotate(180)" if upside_down else ""
     placed = f"translate({x:g} {y:g}){turn} scale({size / 100:g})"
     return f'<path transform="{placed}" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
@@ -60,7 +60,7 @@ def letters(text: str, x: float, y: float, height: float, colour: str, weight: f
 
 @cache
 def face(card: str) -> str:
-    """The face of a card such as `AC`, `TD`, `BB`."""
+    """Return the face of a card such as `AC`, `TD`, `BB`."""
     if card in JOKER_COLOURS:
         index, middle = _joker_index(card), joker(card == "BB")
     else:
@@ -72,7 +72,7 @@ def face(card: str) -> str:
 
 @cache
 def back(pack: int = 0) -> str:
-    """The back of the cards of a pack: another colour for each of two."""
+    """Return the back of the cards of a pack: another colour for each of two."""
     ground, line = BACK_COLOURS[pack % 2]
     net = "".join(f"M{x} 12 {x + 116} 128M{x + 116} 12 {x} 128" for x in range(-98, 92, 15))
     rose = "".join(

@@ -97,7 +97,7 @@ STROKES: dict[str, tuple[int, str]] = {
 
 @cache
 def stroke(text: str) -> tuple[int, str]:
-    """A text as (width, path) in units of a hundredth of a capital's height, from the top left of its first letter."""
+    """Return a text as (width, path) in units of a hundredth of a capital's height, from the top left of its first letter."""
     at, parts = 0, []
     for letter in text:
         if letter == " ":
@@ -110,7 +110,7 @@ def stroke(text: str) -> tuple[int, str]:
 
 
 def _shifted(path: str, right: int) -> str:
-    """A path moved to the right: x are the first of each pair, and what follows H; V and lower case have none."""
+    """Return a path moved to the right: x are the first of each pair, and what follows H; V and lower case have none."""
     out: list[str] = []
     command, number, is_x = "", "", True
 

@@ -108,7 +108,7 @@ class Picture:
 
     @staticmethod
     def text_width(text: str, height: float) -> float:
-        """How wide a caption is."""
+        """Return how wide a caption is."""
         return stroke(text)[0] * height / 100
 
     def suit(self, suit: str, x: float, y: float, size: float) -> None:
@@ -135,7 +135,7 @@ class Picture:
         self._defined[name] = svg
 
     def svg(self) -> str:
-        """The document."""
+        """Return the document."""
         groups = "".join(f'<g id="{name}">{shapes}</g>' for name, shapes in self._defined.items())
         moves = escape(json.dumps(self.moves, separators=(",", ":")))
         return (
@@ -157,5 +157,5 @@ class Picture:
 
 
 def fan_step(number: int, step: float, room: float, card: float) -> float:
-    """How far apart the cards of a fan lie, to stay within `room`: `step` where that is enough."""
+    """Return how far apart the cards of a fan lie, to stay within `room`: `step` where that is enough."""
     return min(step, (room - card) / (number - 1)) if number > 1 else step

@@ -21,7 +21,7 @@ PIPS = {
 
 
 def card_name(card: str) -> str:
-    """A card in words, for those who can't see it: "7 of spades"."""
+    """Return a card in words, for those who can't see it: "7 of spades"."""
     if card in JOKER_NAMES:
         return JOKER_NAMES[card]
     return f"{RANK_NAMES.get(card[0], card[0])} of {SUIT_NAMES[card[1]]}"

@@ -26,7 +26,7 @@ def check_libraries() -> None:
 
 
 def png(svg: str, width: int = 1200) -> bytes:
-    """A PNG of an SVG document, `width` pixels wide."""
+    """Return a PNG of an SVG document, `width` pixels wide."""
     check_int(width, 16, MAX_WIDTH, "width")
     check_libraries()
     from resvg_py import svg_to_bytes
@@ -36,7 +36,7 @@ def png(svg: str, width: int = 1200) -> bytes:
 
 
 def pixels(svg: str, width: int = 1200) -> NDArray[np.uint8]:
-    """[height, width, 3] uint8, RGB, of an SVG document; both sides are even, as video writers want them."""
+    """Return [height, width, 3] uint8, RGB, of an SVG document; both sides are even, as video writers want them."""
     drawn = png(svg, width)
     from PIL import Image
 

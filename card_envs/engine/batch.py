@@ -54,7 +54,7 @@ MAX_DECISIONS = (1 << 63) - 1
 def undealt(
     game: Game, num_tables: int, seed: int, options: dict[str, Any] | None, tables: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """[B] States before their first deals, and [B] the keys of their streams; for the arguments see `BatchEnv`."""
+    """Return [B] States before their first deals, and [B] the keys of their streams; for the arguments see `BatchEnv`."""
     check_game(game)
     num_tables = check_int(num_tables, 1, MAX_TABLES, "num_tables")
     numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
@@ -173,7 +173,7 @@ class BatchEnv(Fixed):
         self._draw = specialize(draw_legal)
 
     def _into(self, t: int | None) -> tuple[NDArray[Any], ...]:
-        """The buffers that are to be written."""
+        """Return the buffers that are to be written."""
         if self._given:
             return self._steps[check_int(t, 0, len(self._steps) - 1, "t")]
         if t is not None:
@@ -237,7 +237,7 @@ class BatchEnv(Fixed):
 
     @exclusive
     def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
-        """[B] bool, which of these actions `step` would take, whatever was written into `mask`."""
+        """Return [B] bool, which of these actions `step` would take, whatever was written into `mask`."""
         actions = check_ints(actions, self.num_tables)
         allowed = np.zeros(self.num_tables, np.bool_)
         self._run(specialize(find_legal), self._legal, self.game.rules.NUM_ACTIONS, actions, allowed)
@@ -258,7 +258,7 @@ class BatchEnv(Fixed):
             raise self._illegal(table, actions)
 
     def _illegal(self, table: int, actions: NDArray[np.int64]) -> IllegalMove:
-        """The error for the action at a table."""
+        """Return the error for the action at a table."""
         who = f"seat {self._states['seat'][table]} at table {table}"
         mask = unpacked(self._legal[table], self.game.rules.NUM_ACTIONS)
         if not mask.any():

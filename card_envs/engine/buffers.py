@@ -23,7 +23,7 @@ MAX_TABLES = 1 << 40
 def checked(
     name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool = True
 ) -> NDArray[Any]:
-    """The array itself, if compiled code may have it; of a read-only one, which is not `written`, a copy.
+    """Return the array itself, if compiled code may have it; of a read-only one, which is not `written`, a copy.
 
     Args:
         name: what messages call it.
@@ -55,7 +55,7 @@ Kinds = dict[str, tuple[tuple[int, ...], type[np.generic]]]  # arrays by name: s
 
 
 def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
-    """A caller's arrays by name, each of its kind with one more axis before, as long for all of them: [T, …].
+    """Return a caller's arrays by name, each of its kind with one more axis before, as long for all of them: [T, …].
 
     Raises:
         ValueError: an unknown name, an array that compiled code may not have, or two that share memory.
@@ -75,14 +75,14 @@ def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
 
 
 def checked_states(game: Game, states: Any, name: str = "states") -> NDArray[Any]:
-    """[n] States of a game, any number of them, which are only read. Raises ValueError."""
+    """Return [n] States of a game, any number of them, which are only read. Raises ValueError."""
     states = checked(name, states, (np.size(states),), game.rules.STATE, written=False)
     check_seats(game, states, name)
     return states
 
 
 def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
-    """Raises ValueError where it is the turn of a seat that there is not: such a State comes from no game."""
+    """Raise ValueError where it is the turn of a seat that there is not: such a State comes from no game."""
     seats = states["seat"]
     wrong = seats.view(np.uint8) >= game.rules.NUM_SEATS
     if wrong.any():
@@ -91,7 +91,7 @@ def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
 
 
 def check_int(value: object, low: int, high: int | None, where: str) -> int:
-    """A whole number within [low, high] (None: without end); `where` is its name in error messages."""
+    """Return a whole number within [low, high] (None: without end); `where` is its name in error messages."""
     within = isinstance(value, (int, np.integer)) and low <= value and (high is None or value <= high)
     if isinstance(value, bool) or not within:
         span = f"from {low}" if high is None else f"from {low} to {high}"
@@ -100,12 +100,12 @@ def check_int(value: object, low: int, high: int | None, where: str) -> int:
 
 
 def seed_number(seed: object) -> int:
-    """A seed of deals: all that a stream holds."""
+    """Return a seed of deals: all that a stream holds."""
     return check_int(seed, 0, (1 << 64) - 1, "seed")
 
 
 def new_seed() -> int:
-    """A seed that nobody can guess."""
+    """Return a seed that nobody can guess."""
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
 
 
@@ -117,14 +117,14 @@ def check_bool(value: object, where: str) -> bool:
 
 
 def check_choice(value: object, allowed: tuple[str | None, ...], where: str) -> None:
-    """Raises ValueError where an argument is none of these words."""
+    """Raise ValueError where an argument is none of these words."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         words = [f'"{word}"' if word else "None" for word in allowed]
         raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {short_repr(value)}")
 
 
 def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, Any]:
-    """A dict with none but these keys; empty for None."""
+    """Return a dict with none but these keys; empty for None."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -136,7 +136,7 @@ def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, A
 
 
 def check_game(game: object) -> None:
-    """Raises ValueError where a game is meant and something else was given."""
+    """Raise ValueError where a game is meant and something else was given."""
     if not isinstance(game, Game):
         raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {short_repr(game)}")
 

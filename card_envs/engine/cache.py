@@ -32,7 +32,7 @@ DIGEST_BYTES = hashlib.sha256().digest_size
 
 @cache
 def private_folder() -> Path:
-    """A folder that only this user can write to: what lies in it is executed.
+    """Return a folder that only this user can write to: what lies in it is executed.
 
     Raises:
         OSError: there is no temporary folder.

@@ -37,7 +37,7 @@ Parts: TypeAlias = dict[FunctionType, list[Any]]  # what a loop is made of: func
 def specialize(
     loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True, target: Target = "cpu"
 ) -> Loop:
-    """A loop for a game's rules, compiled at its first call or loaded from the cache.
+    """Return a loop for a game's rules, compiled at its first call or loaded from the cache.
 
     Args:
         loop: a plain function. What it names of `card_envs/game.py` becomes the game's own; plain functions that it
@@ -92,7 +92,7 @@ class _Binding:
         self._replaced: dict[FunctionType, tuple[Any, Parts]] = {}
 
     def rebuilt(self, function: FunctionType) -> tuple[FunctionType, Parts]:
-        """A copy of a loop or helper in whose globals everything is bound, and its parts."""
+        """Return a copy of a loop or helper in whose globals everything is bound, and its parts."""
         names = dict(function.__globals__)
         copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
         copy.__kwdefaults__ = function.__kwdefaults__
@@ -120,7 +120,7 @@ class _Binding:
         return self._replaced[helper]
 
     def _own(self, stub: FunctionType, user: FunctionType) -> Any:
-        """The game's function in place of a stub, or what holds for a game without it."""
+        """Return the game's function in place of a stub, or what holds for a game without it."""
         if self.game is None:
             raise TypeError(f"{user.__name__} calls {stub.__name__}: specialize it for a game")
         name = stub.__name__
@@ -152,7 +152,7 @@ def _note(value: Any, parts: Parts, user: FunctionType) -> None:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The names that a function may look up in its globals; names of attributes are among them."""
+    """Yield the names that a function may look up in its globals; names of attributes are among them."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -160,7 +160,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _digest(parts: Parts) -> str:
-    """A hash of the files of functions and of the values of constants."""
+    """Return a hash of the files of functions and of the values of constants."""
     files: set[str] = set()
     values: list[bytes] = []
     for function, constants in parts.items():

@@ -124,7 +124,7 @@ class GpuBatchEnv(Fixed):
         self.observe()
 
     def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
-        """A new tensor [B, size] of zeros that lies in memory as `obs` does."""
+        """Return a new tensor [B, size] of zeros that lies in memory as `obs` does."""
         return torch.zeros((size, self.num_tables), dtype=dtype, device=self.device).t()
 
     @property
@@ -175,7 +175,7 @@ class GpuBatchEnv(Fixed):
         raise illegal_move(self.game, int(self._asked[table]), mask, f"seat {seat} at table {table}")
 
     def are_legal(self, actions: torch.Tensor) -> torch.Tensor:
-        """[B] bool, which of these actions [B] int64 `step` would take, whatever was written into `mask`."""
+        """Return [B] bool, which of these actions [B] int64 `step` would take, whatever was written into `mask`."""
         allowed = torch.zeros_like(self.done)
         given = self._given("actions", actions, torch.int64)
         self._run(
@@ -218,11 +218,11 @@ class GpuBatchEnv(Fixed):
         return self._playout(specialize(count_random_playout, self.game, target="cuda"), decisions, given)
 
     def bot_playout(self, bot: str, decisions: int) -> int:
-        """The same with the moves of a scripted player."""
+        """Return the same with the moves of a scripted player."""
         return self._playout(specialize_bot(count_bot_playout, self.game, bot, "cuda"), decisions)
 
     def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]:
-        """[n] copies of the States of the tables first <= i < last, hidden cards included; waits."""
+        """Return [n] copies of the States of the tables first <= i < last, hidden cards included; waits."""
         size = self.game.rules.STATE.itemsize
         last = self.num_tables if last is None else last
         return self._states[first * size : last * size].cpu().numpy().view(self.game.rules.STATE).copy()
@@ -247,7 +247,7 @@ class GpuBatchEnv(Fixed):
         return int(ended.sum())
 
     def _given(self, name: str, tensor: Any, dtype: torch.dtype, size: int | None = None) -> Any:
-        """A tensor of the caller's for a kernel, which checks nothing. Raises ValueError."""
+        """Return a tensor of the caller's for a kernel, which checks nothing. Raises ValueError."""
         shape = (self.num_tables,) if size is None else (self.num_tables, size)
         fits = isinstance(tensor, torch.Tensor) and tensor.shape == shape and tensor.dtype == dtype
         if not fits or tensor.device != self.device:
@@ -277,7 +277,7 @@ class GpuBatchEnv(Fixed):
 
 
 def usable(device: str | torch.device) -> torch.device:
-    """A CUDA device with its number. Raises ValueError where it can't be used, saying what is missing."""
+    """Return a CUDA device with its number. Raises ValueError where it can't be used, saying what is missing."""
     found = torch.device(device)
     if found.type != "cuda":
         raise ValueError(f"device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got {str(device)!r}")
@@ -300,7 +300,7 @@ def _stream(handle: int, device: torch.device) -> Any:
 
 
 def _array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
-    """The same memory for kernels, as entries of another type where one is given."""
+    """Return the same memory for kernels, as entries of another type where one is given."""
     if tensor.device.type == "cpu":  # in the simulator
         return tensor.numpy() if dtype is None else tensor.numpy().view(dtype)
     kind = np.dtype(str(tensor.dtype).removeprefix("torch."))

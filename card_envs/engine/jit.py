@@ -30,7 +30,7 @@ IN_RULES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
 
 def checks_bounds() -> bool:
-    """Whether what is compiled now raises IndexError outside an array, instead of reading or writing there."""
+    """Return whether what is compiled now raises IndexError outside an array, instead of reading or writing there."""
     return bool(config.BOUNDSCHECK)
 
 
@@ -40,7 +40,7 @@ def rule(function: Function) -> Function:
 
 
 def noinline(function: Function) -> Function:
-    """A rule function that is called, not inlined: many large ones in one loop would compile for minutes."""
+    """Return a rule function that is called, not inlined: many large ones in one loop would compile for minutes."""
     function = getattr(function, "py_func", function)
     return cast(Function, function if INTERPRETED else _Rule(function, targetoptions=IN_RULES))
 
@@ -51,7 +51,7 @@ def loop(function: Function) -> Function:
 
 
 def threads(function: Function) -> Any:
-    """A loop as a CUDA kernel, `kernel[blocks, threads, stream](number, *arguments)`: thread i runs it for i alone.
+    """Return a loop as a CUDA kernel, `kernel[blocks, threads, stream](number, *arguments)`: thread i runs it for i alone.
 
     The loop's first two parameters are the ends of the range, which the kernel sets.
     """

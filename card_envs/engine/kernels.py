@@ -198,7 +198,7 @@ def random_playout(first: int, last: int, states: Any, streams: UInt64s, decisio
 
 
 def bot_playout(first: int, last: int, states: Any, decisions: int) -> int:
-    """The same with the moves of the bot that this loop is bound to."""
+    """Return the same with the moves of the bot that this loop is bound to."""
     ended = 0
     for i in range(first, last):
         state = states[i]

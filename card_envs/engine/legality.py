@@ -27,12 +27,12 @@ class IllegalMove(ValueError):
 
 
 def words(num_actions: int) -> int:
-    """How many words hold the legal ones of so many actions."""
+    """Return how many words hold the legal ones of so many actions."""
     return -(-num_actions // WORD)
 
 
 def word_start(word: int, num_actions: int) -> int:
-    """The action that the lowest bit of a word stands for."""
+    """Return the action that the lowest bit of a word stands for."""
     return max(min(WORD * word, num_actions - WORD), 0)
 
 
@@ -50,7 +50,7 @@ def note_legal(mask: Int8s, legal: UInt64s) -> None:
 
 
 def allows(legal: UInt64s, num_actions: int, action: int) -> bool:
-    """Whether an action, any number, is among the legal ones [W]."""
+    """Return whether an action, any number, is among the legal ones [W]."""
     if action < 0 or action >= num_actions:
         return False
     word = action // WORD
@@ -58,7 +58,7 @@ def allows(legal: UInt64s, num_actions: int, action: int) -> bool:
 
 
 def find_illegal(first: int, last: int, legal: UInt64s, num_actions: int, actions: Int64s) -> int:
-    """The first of the rows first <= i < last whose action [B] is not among the legal ones [B, W], or -1."""
+    """Return the first of the rows first <= i < last whose action [B] is not among the legal ones [B, W], or -1."""
     for i in range(first, last):
         if not allows(legal[i], num_actions, actions[i]):
             return i
@@ -96,12 +96,12 @@ def draw_legal(first: int, last: int, legal: UInt64s, num_actions: int, streams:
 
 
 def own_bits(legal: UInt64s, num_actions: int, word: int) -> Cards:
-    """The legal ones among the actions from WORD * word on: the last word begins with some of the word before."""
+    """Return the legal ones among the actions from WORD * word on: the last word begins with some of the word before."""
     return legal[word] >> np.uint64(WORD * word - word_start(word, num_actions))
 
 
 def unpacked(legal: UInt64s, num_actions: int) -> Int8s:
-    """The mask [A] of a row [W] of packed bits."""
+    """Return the mask [A] of a row [W] of packed bits."""
     mask = np.zeros(num_actions, np.int8)
     for word, bits in enumerate(legal):
         start = word_start(word, num_actions)
@@ -121,14 +121,14 @@ def check_ints(actions: Any, number: int) -> Int64s:
 
 
 def is_legal(mask: Int8s, action: int) -> bool:
-    """Whether a mask [A] allows an action."""
+    """Return whether a mask [A] allows an action."""
     return 0 <= action < len(mask) and bool(mask[action])
 
 
 def illegal_move(
     game: Game, action: int, mask: Int8s, who: str, text: Callable[[int], str] | None = None
 ) -> IllegalMove:
-    """The error for an action that the mask [A] of its position forbids.
+    """Return the error for an action that the mask [A] of its position forbids.
 
     Args:
         game: what is played.

@@ -129,7 +129,7 @@ class Planes:
 
 
 def _checked(rows: Any, kind: Any, dtype: str, size: int) -> Any:
-    """The rows themselves. Raises ValueError where they are of another kind."""
+    """Return the rows themselves. Raises ValueError where they are of another kind."""
     if not isinstance(rows, kind):
         got = short_repr(rows)
     elif str(rows.dtype) != dtype or tuple(rows.shape[-1:]) != (size,):

@@ -47,7 +47,7 @@ class Recorder(GpuBatchEnv):
 
 
 def launches(game: Game) -> dict[str, Launch]:
-    """Every kernel that `GpuBatchEnv` has for a game, by name."""
+    """Return every kernel that `GpuBatchEnv` has for a game, by name."""
     env = Recorder(game, 2)
     streams = torch.zeros(2, dtype=torch.uint64)
     actions = torch.zeros(2, dtype=torch.int64)
@@ -63,7 +63,7 @@ def launches(game: Game) -> dict[str, Launch]:
 
 
 def compiled(launch: Launch, capability: tuple[int, int]) -> str:
-    """The PTX of a kernel for GPUs of a compute capability."""
+    """Return the PTX of a kernel for GPUs of a compute capability."""
     device = type("Device", (), {"compute_capability": capability})
     with patch("numba.cuda.dispatcher.get_current_device", device):  # what compiling asks, though it is told
         signature = types.void(*launch.arguments)
@@ -96,7 +96,7 @@ class Figures(NamedTuple):
 
 
 def figures(ptx: str, capability: tuple[int, int]) -> Figures:
-    """The figures of a kernel."""
+    """Return the figures of a kernel."""
     names = INSTRUCTION.findall(ptx)
     sizes = {
         space: sum(map(int, re.findall(rf"^\s*\.{space} .*?\[(\d+)\]", ptx, re.MULTILINE)))
@@ -115,7 +115,7 @@ def figures(ptx: str, capability: tuple[int, int]) -> Figures:
 
 
 def assembled(ptx: str, capability: tuple[int, int]) -> tuple[int, int]:
-    """A thread's registers and the bytes of its stack, as ptxas says; -1 without it."""
+    """Return a thread's registers and the bytes of its stack, as ptxas says; -1 without it."""
     ptxas = find_ptxas()
     if ptxas is None:
         return -1, -1
@@ -131,7 +131,7 @@ def assembled(ptx: str, capability: tuple[int, int]) -> tuple[int, int]:
 
 
 def find_ptxas() -> str | None:
-    """The assembler of the CUDA toolkit, on the path or from the package nvidia-cuda-nvcc."""
+    """Return the assembler of the CUDA toolkit, on the path or from the package nvidia-cuda-nvcc."""
     try:
         from nvidia import cu13
 
@@ -142,7 +142,7 @@ def find_ptxas() -> str | None:
 
 
 def check_compiler() -> None:
-    """Raises ValueError where numba-cuda or NVVM is missing."""
+    """Raise ValueError where numba-cuda or NVVM is missing."""
     try:
         import numba_cuda  # noqa: F401
 
@@ -157,7 +157,7 @@ def nothing() -> None:
 
 
 def tabulate(game: Game, text: str) -> Iterator[tuple[str, Figures]]:
-    """The figures of every kernel of a game, as they are compiled; each takes seconds.
+    """Yield the figures of every kernel of a game, as they are compiled; each takes seconds.
 
     Args:
         game: whose.

@@ -33,26 +33,26 @@ def mix(bits: np.uint64) -> np.uint64:
 
 @rule
 def derive(key: Key, index: int) -> Key:
-    """The key of the stream number `index` (0, 1, …) below `key`."""
+    """Return the key of the stream number `index` (0, 1, …) below `key`."""
     return mix(key + GOLDEN_RATIO * np.uint64(index + 1))
 
 
 @rule
 def advance(stream: Stream) -> np.uint64:
-    """The next 64 random bits of a stream."""
+    """Return the next 64 random bits of a stream."""
     stream[0] += GOLDEN_RATIO
     return mix(stream[0])
 
 
 @rule
 def uniform(stream: Stream) -> float:
-    """A float in [0, 1)."""
+    """Return a float in [0, 1)."""
     return np.float64(np.int64(advance(stream) >> np.uint64(11))) * 2.0**-53
 
 
 @rule
 def below(bits: np.uint64, bound: int) -> int:
-    """A whole number in [0, bound), exactly uniform, from 64 random bits; `bound` under 2**32.
+    """Return a whole number in [0, bound), exactly uniform, from 64 random bits; `bound` under 2**32.
 
     Ref: Lemire 2019, "Fast Random Integer Generation in an Interval"; a rejected draw re-hashes its bits.
     """
@@ -85,7 +85,7 @@ def hash_each(bits: UInt64s) -> UInt64s:
 
 
 def table_keys(seed: int, tables: NDArray[Any]) -> UInt64s:
-    """The key of each table's stream, `uint64`: it depends on the seed and the table's number alone."""
+    """Return the key of each table's stream, `uint64`: it depends on the seed and the table's number alone."""
     seed = seed_number(seed)
     seed_key = hash_each(np.array([seed], np.uint64) + GOLDEN_RATIO)
     return hash_each(seed_key + GOLDEN_RATIO * (np.asarray(tables).astype(np.uint64) + np.uint64(1)))

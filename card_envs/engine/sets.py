@@ -21,7 +21,7 @@ ONE = np.uint64(1)
 
 
 def _instruction(emit: Any) -> Any:
-    """A function `uint64 -> int64` made of the LLVM instructions that `emit(builder, value)` writes."""
+    """Return a function `uint64 -> int64` made of the LLVM instructions that `emit(builder, value)` writes."""
 
     def typed(context: Any, cards: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -54,25 +54,25 @@ else:
 
 @rule
 def bit(card: int) -> Cards:
-    """The set of one card."""
+    """Return the set of one card."""
     return ONE << np.uint64(card)
 
 
 @rule
 def below_card(card: int) -> Cards:
-    """The set of all cards with a smaller code."""
+    """Return the set of all cards with a smaller code."""
     return (ONE << np.uint64(card)) - ONE
 
 
 @rule
 def above_card(card: int) -> Cards:
-    """The set of all cards with a larger code, up to 63."""
+    """Return the set of all cards with a larger code, up to 63."""
     return ~((np.uint64(2) << np.uint64(card)) - ONE)
 
 
 @rule
 def nth(cards: Cards, index: int) -> int:
-    """The card at `index` (0: the smallest code) of a set that holds more cards than that."""
+    """Return the card at `index` (0: the smallest code) of a set that holds more cards than that."""
     for _ in range(index):
         cards &= cards - ONE
     return lowest(cards)
@@ -106,7 +106,7 @@ if INTERPRETED:
 else:
 
     def _vectors(context: Any, signature: Any) -> tuple[int, list[int]]:
-        """How many entries to write at once and where to begin, the last two perhaps overlapping; nowhere: one by one.
+        """Return how many entries to write at once and where to begin, the last two perhaps overlapping; nowhere: one by one.
 
         At once: only on the CPU, constant lengths, arrays that lie in one piece, and no index that is to be checked.
         """
@@ -129,7 +129,7 @@ else:
         return builder.bitcast(entry, ir.VectorType(ir.IntType(8), size).as_pointer())
 
     def _entries(builder: Any, bits: Any, size: int) -> Any:
-        """The bits of a number of `size` bits as a vector of so many entries, 0 or 1."""
+        """Return the bits of a number of `size` bits as a vector of so many entries, 0 or 1."""
         kind = ir.VectorType(ir.IntType(8), size)
         if X86 or size < 8:
             return builder.zext(builder.bitcast(bits, ir.VectorType(ir.IntType(1), size)), kind)
@@ -186,14 +186,14 @@ else:
         return builder.bitcast(builder.gep(array.data, [start]), kind.as_pointer()), kind
 
     def _repeated(builder: Any, value: Any, kind: Any) -> Any:
-        """A vector of the lowest 8 bits of a number, again and again."""
+        """Return a vector of the lowest 8 bits of a number, again and again."""
         nothing, lanes = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), kind.count)
         one = builder.insert_element(nothing, builder.trunc(value, kind.element), ir.Constant(lanes.element, 0))
         return builder.shuffle_vector(one, nothing, ir.Constant(lanes, None))
 
     @intrinsic
     def some_bits(typing: Any, entries: Any, start: Any, probe: Any) -> Any:
-        """The set of those of 64 entries from `start` on that have a bit of `probe`.
+        """Return the set of those of 64 entries from `start` on that have a bit of `probe`.
 
         Of entries that lie in one piece two instructions, where the CPU has them.
         """

@@ -93,19 +93,19 @@ class Table(Fixed):
         self._play(self._states, 0, check_int(action, 0, self.game.rules.NUM_ACTIONS - 1, "action"))
 
     def legal(self) -> Int8s:
-        """A new 0/1 mask `int8 [A]` of the seat to move; all zero where the next thing is a deal."""
+        """Return a new 0/1 mask `int8 [A]` of the seat to move; all zero where the next thing is a deal."""
         mask = np.empty(self.game.rules.NUM_ACTIONS, np.int8)
         self._legal(self._states, 0, mask)
         return mask
 
     def observe(self, seat: int) -> Int8s:
-        """A new observation `int8 [D]`."""
+        """Return a new observation `int8 [D]`."""
         obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
         self._observe(self._states, 0, self._check_seat(seat), obs)
         return obs
 
     def observe_all(self, seat: int) -> Int8s:
-        """The full state seen from a seat, `int8 [FULL_SIZE]`."""
+        """Return the full state seen from a seat, `int8 [FULL_SIZE]`."""
         full = np.empty(self.game.rules.FULL_SIZE, np.int8)
         specialize(kernels.observe_all_table, self.game)(self._states, 0, self._check_seat(seat), full)
         return full
@@ -117,7 +117,7 @@ class Table(Fixed):
         specialize(kernels.determinize_tables, self.game)(0, 1, self._states, seats, keys)
 
     def bot_move(self, bot: str) -> int:
-        """The move of one of the game's scripted players."""
+        """Return the move of one of the game's scripted players."""
         actions: NDArray[np.int64] = np.zeros(1, np.int64)
         specialize_bot(kernels.bot_actions, self.game, bot)(0, 1, self._states, actions)
         return int(actions[0])

@@ -33,14 +33,14 @@ def worst_reward(game: Game, options: Any) -> float:
 
 
 def observation_box(game: Game, obs_dtype: ObsDtype) -> spaces.Box:
-    """A new space of observations alone. Raises ValueError where they can't have that type."""
+    """Return a new space of observations alone. Raises ValueError where they can't have that type."""
     check_choice(obs_dtype, ("int8", "float32"), "obs_dtype")
     low, high = (bound.astype(obs_dtype) for bound in bounds(game.rules.OBS_FIELDS))
     return spaces.Box(low, high, dtype=low.dtype.type)
 
 
 def observation_space(game: Game, obs_key: str, obs_dtype: ObsDtype = "int8") -> spaces.Dict:
-    """A new space of what a seat sees: observation and mask."""
+    """Return a new space of what a seat sees: observation and mask."""
     mask = spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8)
     return spaces.Dict({obs_key: observation_box(game, obs_dtype), "action_mask": mask})
 
@@ -199,7 +199,7 @@ class CardEnv(AECEnv):
         return len(self._episode.dealt)
 
     def state(self) -> Int8s:
-        """The full state as seat 0 would see it, hidden cards included: [FULL_SIZE] int8."""
+        """Return the full state as seat 0 would see it, hidden cards included: [FULL_SIZE] int8."""
         self._check_reset()
         return self._table.observe_all(0)
 
@@ -298,12 +298,12 @@ class CardEnv(AECEnv):
     # Beyond PettingZoo's protocol
 
     def legal_moves(self) -> list[str]:
-        """The legal moves of the seat to move, as text; empty when the episode is over."""
+        """Return the legal moves of the seat to move, as text; empty when the episode is over."""
         self._check_reset()
         return [] if self._over else [self.move_text(action) for action in np.flatnonzero(self._mask)]
 
     def move_text(self, action: int | np.integer[Any]) -> str:
-        """An action in the game's notation. Raises ValueError for a number that is no action."""
+        """Return an action in the game's notation. Raises ValueError for a number that is no action."""
         number = self._action_number(action)
         if not 0 <= number < self.game.rules.NUM_ACTIONS:
             raise ValueError(f"{self.game.name}: action: expected 0 to {self.game.rules.NUM_ACTIONS - 1}, got {number}")
@@ -311,14 +311,14 @@ class CardEnv(AECEnv):
         return text
 
     def parse_move(self, text: str) -> int:
-        """The action of a text in the game's notation. Raises ValueError for a text that is no move."""
+        """Return the action of a text in the game's notation. Raises ValueError for a text that is no move."""
         if not isinstance(text, str):
             raise ValueError(f"{self.game.name}: move: expected a text, got {text!r:.80}")
         action: int = self.game.view.parse_move(self._table.state, text)
         return action
 
     def view(self, agent: str) -> dict[str, Any]:
-        """All that an agent sees, ready for JSON (`game.view.SCHEMA`)."""
+        """Return all that an agent sees, ready for JSON (`game.view.SCHEMA`)."""
         self._check_reset()
         view: dict[str, Any] = self.game.view.view(self._table.state, self._seats[self._checked_agent(agent)])
         if self._illegal:
@@ -332,12 +332,12 @@ class CardEnv(AECEnv):
         return outcome | {"over": True, "reason": "illegal"} if self._illegal else outcome
 
     def record(self) -> GameRecord:
-        """The episode so far: options, packs and legal moves, from which it can be replayed."""
+        """Return the episode so far: options, packs and legal moves, from which it can be replayed."""
         self._check_reset()
         return self._episode.record(self.outcome())
 
     def clone(self) -> CardEnv:
-        """An independent copy at the same point, later deals included."""
+        """Return an independent copy at the same point, later deals included."""
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CardEnv:
@@ -354,7 +354,7 @@ class CardEnv(AECEnv):
         self._mask, self._obs, self._mover = self._table.legal(), None, self._table.seat
 
     def render(self) -> Any:
-        """The position as the seat to move sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
+        """Return the position as the seat to move sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
         self._check_reset()
         over = f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}" if self._over else ""
         return rendered(self.game, self._view_of_mover(), self.render_mode, over)

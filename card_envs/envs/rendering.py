@@ -16,7 +16,7 @@ WIDTH = 1000  # of pictures, in pixels
 
 
 def check_render_mode(mode: object) -> None:
-    """Raises ValueError for an unknown mode, and where pictures can't be made."""
+    """Raise ValueError for an unknown mode, and where pictures can't be made."""
     check_choice(mode, (None, *RENDER_MODES), "render_mode")
     if mode == "rgb_array":
         from card_envs.draw.raster import check_libraries
@@ -25,7 +25,7 @@ def check_render_mode(mode: object) -> None:
 
 
 def rendered(game: Game, view: dict[str, Any], mode: RenderMode | None, below: str = "") -> Any:
-    """A view as text for "ansi", as [H, W, 3] uint8 for "rgb_array", printed for "human"; None without a mode.
+    """Return a view as text for "ansi", as [H, W, 3] uint8 for "rgb_array", printed for "human"; None without a mode.
 
     Args:
         game: whose view it is.
@@ -45,14 +45,14 @@ def rendered(game: Game, view: dict[str, Any], mode: RenderMode | None, below: s
 
 
 def drawn(game: Game, view: dict[str, Any]) -> str:
-    """A view as an SVG document."""
+    """Return a view as an SVG document."""
     from card_envs.draw import draw
 
     return draw(game, view)
 
 
 def picture(game: Game, view: dict[str, Any]) -> NDArray[np.uint8]:
-    """A view as pixels, [H, W, 3] uint8, of the same size throughout a game."""
+    """Return a view as pixels, [H, W, 3] uint8, of the same size throughout a game."""
     from card_envs.draw.raster import pixels
 
     return pixels(drawn(game, view), WIDTH)

@@ -10,7 +10,7 @@ from card_envs.record import GameRecord
 
 
 def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
-    """An environment in which the first `num_moves` moves of a record (default all) have been played.
+    """Return an environment in which the first `num_moves` moves of a record (default all) have been played.
 
     Raises:
         ValueError: no record, another version of the rules, or options, a deal or a move that don't fit the game.

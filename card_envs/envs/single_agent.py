@@ -171,12 +171,12 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return observation["observation"], {"action_mask": observation["action_mask"]}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """[A] bool, the legal actions."""
+        """Return [A] bool, the legal actions."""
         self._check_reset()
         return self._env.observe(self._agent)["action_mask"].astype(np.bool_)
 
     def render(self) -> Any:
-        """The position as this seat sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
+        """Return the position as this seat sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
         if self.render_mode is None:
             return None
         self._check_reset()

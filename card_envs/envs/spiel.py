@@ -99,7 +99,7 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
         return paid if self.is_terminal() else [0.0] * len(paid)
 
     def resample_from_infostate(self, player: int, sampler: Any = None) -> SpielState:
-        """A state in which what a player can't know is drawn anew."""
+        """Return a state in which what a player can't know is drawn anew."""
         world: SpielState = self.clone()
         world.table.determinize(player, int(self.draws.key()))
         return world
@@ -237,7 +237,7 @@ def register(game: Game) -> None:
 
 
 def _restored_game(game: Game, params: dict[str, Any], draws: Draws) -> SpielGame:
-    """A game that was copied, or sent to this process."""
+    """Return a game that was copied, or sent to this process."""
     if PREFIX + game.name not in pyspiel.registered_names():
         register(game)
     made: SpielGame = pyspiel.load_game(PREFIX + game.name, params)
@@ -246,7 +246,7 @@ def _restored_game(game: Game, params: dict[str, Any], draws: Draws) -> SpielGam
 
 
 def _restored_state(game: SpielGame, text: str) -> SpielState:
-    """A state that was sent to this process."""
+    """Return a state that was sent to this process."""
     state: SpielState = game.deserialize_state(text)
     state.draws = game.draws
     return state

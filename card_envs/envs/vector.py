@@ -183,7 +183,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         return self._look()
 
     def _mask_of(self, mask: Any) -> NDArray[np.bool_]:
-        """[n] bool, the tables that are meant. Raises ValueError."""
+        """Return [n] bool, the tables that are meant. Raises ValueError."""
         if mask is None:
             return np.ones(self.num_envs, np.bool_)
         fits = isinstance(mask, np.ndarray) and mask.shape == (self.num_envs,) and mask.dtype == np.bool_
@@ -194,7 +194,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         return mask.copy()
 
     def _packs_of(self, deals: Any) -> list[list[Int8s]]:
-        """The packs that are to be dealt at each table. Raises ValueError."""
+        """Return the packs that are to be dealt at each table. Raises ValueError."""
         if isinstance(deals, (list, tuple)):
             if len(deals) != self.num_envs:
                 raise ValueError(f"deal: expected one, or {self.num_envs}, got {len(deals)}")
@@ -203,7 +203,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         return [[] if deal is None else self.game.view.parse_deal(self._blank[0], deal) for deal in deals]
 
     def _keys_of(self, seed: Any) -> tuple[NDArray[np.uint64], int | list[int] | None]:
-        """[n] keys of the tables' streams, and what the opponents' draws are seeded with. Raises ValueError."""
+        """Return [n] keys of the tables' streams, and what the opponents' draws are seeded with. Raises ValueError."""
         keys = self.states["rng"].copy()
         if seed is None:
             return keys, None
@@ -341,7 +341,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         }
 
     def _last_look(self, ended: NDArray[np.bool_]) -> Info:
-        """The last observation and info of ended episodes, as Gymnasium lays them out."""
+        """Return the last observation and info of ended episodes, as Gymnasium lays them out."""
         final_obs = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(ended).tolist():
             final_obs[i] = self._observed(i)
@@ -349,18 +349,18 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
 
     def _observed(self, i: int) -> NDArray[Any]:
-        """A new observation [D] of the learner's seat, whoever is to move."""
+        """Return a new observation [D] of the learner's seat, whoever is to move."""
         obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
         specialize(kernels.observe_table, self.game)(self.states, i, int(self._seat[i]), obs)
         return obs.astype(self._obs_dtype, copy=False)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """[n, A] bool, the legal actions."""
+        """Return [n, A] bool, the legal actions."""
         self._check_reset()
         return self._tables.mask != 0
 
     def render(self) -> tuple[Any, ...] | None:
-        """The position at each table as the learner's seat sees it, as `render_mode` says."""
+        """Return the position at each table as the learner's seat sees it, as `render_mode` says."""
         if self.render_mode is None:
             return None
         self._check_reset()

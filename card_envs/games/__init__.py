@@ -16,7 +16,7 @@ GAMES = Games(
 
 
 def get_game(name: str) -> Game:
-    """The game of that name. Raises ValueError naming the near ones."""
+    """Return the game of that name. Raises ValueError naming the near ones."""
     if not isinstance(name, str):
         raise ValueError(f"game: expected a name, one of {', '.join(GAMES)}, got {name!r:.80}")
     if name not in GAMES:

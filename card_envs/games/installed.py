@@ -118,14 +118,14 @@ class Games(MutableMapping[str, Game]):
 
 
 def metadata_files() -> Iterator[Path]:
-    """The entry points of installed packages, as far as there are folders."""
+    """Yield the entry points of installed packages, as far as there are folders."""
     for folder in sys.path:
         with contextlib.suppress(OSError, ValueError, TypeError):
             yield from sorted(Path(folder).glob("*-info/entry_points.txt"))
 
 
 def being_imported(module: str) -> bool:
-    """Whether a module, or the package that it is in, is being executed: it may lack what it is to define."""
+    """Return whether a module, or the package that it is in, is being executed: it may lack what it is to define."""
     name = module.partition(".")[0]
     return any(
         getattr(getattr(sys.modules.get(loaded), "__spec__", None), "_initializing", False) for loaded in (name, module)

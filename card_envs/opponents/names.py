@@ -143,7 +143,7 @@ class Name:
     player: Player
 
     def players(self) -> Iterator[Player]:
-        """The player, and those that it is made of."""
+        """Yield the player, and those that it is made of."""
         yield self.player
         if isinstance(self.player, Phased):
             yield from self.player.inside.players()
@@ -174,7 +174,7 @@ def _folder(text: str) -> Folder:
 
 
 def name_of_folder(folder: Path) -> str:
-    """The name of the opponent in a folder."""
+    """Return the name of the opponent in a folder."""
     return str(folder) if isinstance(parse(str(folder)).player, Folder) else f".{os.sep}{folder}"
 
 
@@ -243,13 +243,13 @@ def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str
 
 
 def opponent_names(game: Game) -> list[str]:
-    """The opponents of a game that come with the package."""
+    """Return the opponents of a game that come with the package."""
     shipped = sorted(path.name for path in (MODELS / game.name).glob("*") if path.is_dir())
     return ["random", "trivial", "greedy", *SEARCHES, *shipped, *game.presets]
 
 
 def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
-    """An opponent, from a name, a folder, or a class of yours.
+    """Return an opponent, from a name, a folder, or a class of yours.
 
     Args:
         name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote, as a path with
@@ -277,7 +277,7 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
 
 
 def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponent:
-    """The opponent of a name that was read; arguments and errors are those of `load_opponent`."""
+    """Return the opponent of a name that was read; arguments and errors are those of `load_opponent`."""
     if name.game is not None:
         if game is not None and game.name != name.game:
             raise ValueError(f"opponent {name.text!r} plays {name.game}, not {game.name}")
@@ -299,7 +299,7 @@ def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponen
 
 
 def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
-    """The policy of a player whose game is known."""
+    """Return the policy of a player whose game is known."""
     match player:
         case Uniform():
             return RandomPolicy()

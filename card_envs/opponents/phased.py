@@ -13,7 +13,7 @@ from card_envs.opponents.policy import ActionValues, Decisions, Policy, check_po
 
 
 def phase_actions(game: Game, phase: str) -> range:
-    """The actions of a phase. Raises ValueError saying which phases there are."""
+    """Return the actions of a phase. Raises ValueError saying which phases there are."""
     phases = game.phases
     if phase not in phases:
         known = f"its phases are {', '.join(phases)}" if phases else "it has none"

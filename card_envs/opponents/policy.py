@@ -30,7 +30,7 @@ class PolicyError(ValueError):
 
 
 def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, actions: Int64s) -> int:
-    """The first table at which an action [B] is illegal, or -1; `mask` [A] is then that of the last one looked at."""
+    """Return the first table at which an action [B] is illegal, or -1; `mask` [A] is then that of the last one looked at."""
     for i in range(first, last):
         legal(states[i], mask)
         if not is_legal(mask, actions[i]):
@@ -68,7 +68,7 @@ class Decisions:
         return len(self.__states)
 
     def at(self, rows: NDArray[np.intp]) -> Decisions:
-        """The decisions at some of the tables: their numbers [m], or [n] bool. Raises ValueError for others."""
+        """Return the decisions at some of the tables: their numbers [m], or [n] bool. Raises ValueError for others."""
         n, given = len(self), np.asarray(rows)
         are_numbers = given.dtype.kind in "iu" and (given.size == 0 or -n <= given.min() <= given.max() < n)
         if given.ndim != 1 or not (are_numbers or given.size == 0 or (given.dtype == np.bool_ and len(given) == n)):
@@ -77,11 +77,11 @@ class Decisions:
         return Decisions(self.game, self.__states.take(rows), self.obs[rows], self.mask[rows], self.seat[rows])
 
     def copy(self) -> Decisions:
-        """The same decisions in new arrays, whatever was written into those of this one."""
+        """Return the same decisions in new arrays, whatever was written into those of this one."""
         return decisions_at(self.game, self.__states)
 
     def check(self, actions: Any, who: str) -> Int64s:
-        """The actions [n] if each is legal at its table, whatever was written into `mask`.
+        """Return the actions [n] if each is legal at its table, whatever was written into `mask`.
 
         Raises:
             ValueError: they are not n whole numbers.
@@ -113,7 +113,7 @@ class Decisions:
         return json.dumps(self.game.view.view(state, int(state.seat)))
 
     def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
-        """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
+        """Return [n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
         if not callable(getattr(rng, "integers", None)):
             raise ValueError(f"rng: expected a numpy.random.Generator, got {short_repr(rng)}")
         worlds = np.repeat(self.__states, check_int(k, 1, MOST_WORLDS, "k"))
@@ -122,13 +122,13 @@ class Decisions:
         return worlds.reshape(len(self), k)
 
     def bot_moves(self, bot: str) -> NDArray[np.int64]:
-        """[n] moves of the game's scripted player `trivial` or `greedy`, which know no more than the seat."""
+        """Return [n] moves of the game's scripted player `trivial` or `greedy`, which know no more than the seat."""
         actions = np.zeros(len(self), np.int64)
         specialize_bot(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
         return actions
 
     def _trusted_states(self) -> NDArray[Any]:
-        """[n] States, hidden cards included: for this package's networks, whose inputs don't depend on these.
+        """Return [n] States, hidden cards included: for this package's networks, whose inputs don't depend on these.
 
         A test asserts that (`tests/test_contract.py`).
         """
@@ -149,14 +149,14 @@ class Policy(Protocol):
     """
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        """[n] actions, each legal under `decisions.mask`; all randomness comes from `rng`.
+        """Return [n] actions, each legal under `decisions.mask`; all randomness comes from `rng`.
 
         `rng` does not tell how the deals were seeded, as far as a `Decisions` keeps secrets.
         """
         ...
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        """[n, A] probabilities of the actions, zero where illegal."""
+        """Return [n, A] probabilities of the actions, zero where illegal."""
         ...
 
 
@@ -229,7 +229,7 @@ class Opponent:
         reset(self.policy)
 
     def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:
-        """The legal moves of the seat to move, best first, from a view (`env.view`), each with one number.
+        """Return the legal moves of the seat to move, best first, from a view (`env.view`), each with one number.
 
         That is the expected margin in points of an opponent that searches, else the probability of playing the move.
         `evaluate` gives both, each by its name, and the margin's error.
@@ -241,7 +241,7 @@ class Opponent:
         return [(one.move, one.probability if one.margin is None else one.margin) for one in advices]
 
     def evaluate(self, view: dict[str, Any], seed: int = 0) -> list[ActionValue]:
-        """All that this opponent can say of the legal moves, best first, from a view (`env.view`).
+        """Return all that this opponent can say of the legal moves, best first, from a view (`env.view`).
 
         Args:
             view: of the seat to move.
@@ -311,7 +311,7 @@ def answer_of(policy: Policy, decisions: Decisions, ask: Callable[[], Answer]) -
 
 
 def moves_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> Int64s:
-    """The moves [n] of a policy, checked.
+    """Return the moves [n] of a policy, checked.
 
     Raises:
         ValueError: it gives anything but n whole numbers.
@@ -324,7 +324,7 @@ def moves_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> 
 
 
 def probabilities_of(policy: Policy, decisions: Decisions) -> NDArray[np.floating]:
-    """The probabilities [n, A] of a policy's moves, checked for their shape alone. Raises as `moves_of` does."""
+    """Return the probabilities [n, A] of a policy's moves, checked for their shape alone. Raises as `moves_of` does."""
     shares = np.asarray(answer_of(policy, decisions, lambda: policy.probabilities(decisions)))
     shape = len(decisions), decisions.game.rules.NUM_ACTIONS
     if shares.shape != shape or shares.dtype.kind != "f":
@@ -334,7 +334,7 @@ def probabilities_of(policy: Policy, decisions: Decisions) -> NDArray[np.floatin
 
 
 def sealed(rng: np.random.Generator) -> np.random.Generator:
-    """A generator that goes on with the numbers of `rng`, and does not tell what that was seeded with."""
+    """Return a generator that goes on with the numbers of `rng`, and does not tell what that was seeded with."""
     source: Any = rng.bit_generator
     twin = type(source)(_digest(rng))
     twin.state = source.state
@@ -342,7 +342,7 @@ def sealed(rng: np.random.Generator) -> np.random.Generator:
 
 
 def offspring(rng: np.random.Generator) -> np.random.Generator:
-    """A generator that depends on `rng`, from which the numbers that `rng` has drawn and will draw can't be found."""
+    """Return a generator that depends on `rng`, from which the numbers that `rng` has drawn and will draw can't be found."""
     return np.random.default_rng(_digest(rng))
 
 
@@ -356,7 +356,7 @@ def name_of(policy: Policy) -> str:
 
 
 def decisions_at(game: Game, states: NDArray[Any]) -> Decisions:
-    """The decisions at these tables. Raises ValueError where that is no game, or the States are not its."""
+    """Return the decisions at these tables. Raises ValueError where that is no game, or the States are not its."""
     check_game(game)
     states = checked_states(game, states)
     n = len(states)
@@ -368,7 +368,7 @@ def decisions_at(game: Game, states: NDArray[Any]) -> Decisions:
 
 
 def sample(probabilities: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.int64]:
-    """One action for each row, drawn with its probabilities; never one with probability zero."""
+    """Return one action for each row, drawn with its probabilities; never one with probability zero."""
     cumulative = np.cumsum(probabilities, axis=1, dtype=np.float64)
     draws = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
     return np.argmax(cumulative > draws, axis=1)

@@ -33,7 +33,7 @@ STAGES: tuple[tuple[Check, ...], ...] = (
 
 
 def check(name: str) -> list[Finding]:
-    """The faults of a game.
+    """Return the faults of a game.
 
     Args:
         name: of a registered game, or of a package that has `GAME`, such as `my_package.my_game`.
@@ -71,7 +71,7 @@ def _staged(game: Game, sources: Sources) -> list[Finding]:
 
 
 def package_of(name: str) -> str:
-    """The package of a game by its name or its package's; one that the registry lacks may lie in a checkout."""
+    """Return the package of a game by its name or its package's; one that the registry lacks may lie in a checkout."""
     if name in GAMES:
         return GAMES[name].package
     for package in (name, f"card_envs.games.{name}"):
@@ -85,7 +85,7 @@ def package_of(name: str) -> str:
 
 
 def imported(package: str, sources: Sources) -> Game | Finding:
-    """The game with all its modules, or why they can't be imported."""
+    """Return the game with all its modules, or why they can't be imported."""
     init = sources.files["__init__"]
     try:
         game: Game | None = getattr(import_module(package), "GAME", None)

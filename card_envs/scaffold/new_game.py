@@ -88,7 +88,7 @@ class NewGame(NamedTuple):
         return letters.upper()
 
     def files(self) -> dict[Path, str]:
-        """All new files with their texts."""
+        """Return all new files with their texts."""
         files = {}
         for path in sorted([*FOLDER.rglob("*.py"), *FOLDER.rglob("*.md")]):
             part = path.relative_to(FOLDER)
@@ -103,7 +103,7 @@ class NewGame(NamedTuple):
         return files
 
     def folder_of(self, package: str) -> Path:
-        """Where a package goes."""
+        """Return where a package goes."""
         return Path(*([] if self.in_checkout else [self.name]), *package.split("."))
 
     def places(self) -> dict[Path, str]:
@@ -113,7 +113,7 @@ class NewGame(NamedTuple):
         return {Path(self.name, "pyproject.toml"): PYPROJECT, Path(self.name, "README.md"): README}
 
     def renamed(self, text: str) -> str:
-        """A text of the template with the names of this game."""
+        """Return a text of the template with the names of this game."""
         prefix = "HC"
         names = {
             f"{TEMPLATE.package}.tests": self.tests,
@@ -126,7 +126,7 @@ class NewGame(NamedTuple):
         return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text)
 
     def with_sorted_imports(self, text: str) -> str:
-        """The imports at the top of a file in order again: packages that were one project's may be two now."""
+        """Return the imports at the top of a file in order again: packages that were one project's may be two now."""
         own = {"card_envs", "tests"} if self.in_checkout else {self.name}
         nodes = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
         nodes = [node for node in nodes if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
@@ -146,7 +146,7 @@ class NewGame(NamedTuple):
 
 
 def checkout() -> Path | None:
-    """The repository that this package lies in, if it is one with configurations and tests."""
+    """Return the repository that this package lies in, if it is one with configurations and tests."""
     root = Path(card_envs.__file__).parents[1]
     return root if all((root / part).is_dir() for part in ("configs", "tests/games")) else None
 
@@ -222,7 +222,7 @@ def _move(draft: Path, root: Path, places: list[Path], changed: list[Path]) -> N
 
 
 def registered(text: str, name: str) -> str:
-    """The registry's text with one more game: its import and its entry, in order.
+    """Return the registry's text with one more game: its import and its entry, in order.
 
     Raises:
         ValueError: the text does not look as it used to.
@@ -246,7 +246,7 @@ def _imported(node: ast.ImportFrom) -> Iterator[str]:
 
 
 def import_of(names: list[str]) -> str:
-    """The import of the games in one line, or in one for each where that is too long."""
+    """Return the import of the games in one line, or in one for each where that is too long."""
     line = f"from card_envs.games import {', '.join(names)}\n"
     if len(line) <= LINE_LENGTH + 1:
         return line

@@ -74,7 +74,7 @@ class Advisers:
         return min(asked or self.limits.seconds, self.limits.seconds)
 
     def failed(self, name: str) -> Problem:
-        """The message of the exception, which may hold what nobody may see, is for the owner's eyes."""
+        """Return the message of the exception, which may hold what nobody may see, is for the owner's eyes."""
         log.exception("opponent %s failed", name)
         return Problem("failed", f"opponent {name} failed; the server's log has more")
 

@@ -35,7 +35,7 @@ Number = Annotated[int | None, Query(ge=0, le=1 << 31)]
 
 
 def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = ("*",), root_path: str = "") -> FastAPI:
-    """The application.
+    """Yield the application.
 
     Args:
         seats: what answers.
@@ -155,7 +155,7 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
 
 
 async def _drawn(advisers: Advisers, found: dict[str, Any], picture: Picture) -> Response:
-    """A position, with its drawing where one is asked for."""
+    """Return a position, with its drawing where one is asked for."""
     if picture is not None:
         game, view = advisers.opponents.game(found["game"]), found["view"]
         found["picture"] = await advisers.quick.run(lambda: draw(game, view, picture == "tall"))

@@ -52,24 +52,24 @@ class Opponents:
             self._all[game_name][short] = replace(load_opponent(what, game_name), name=short)
 
     def game(self, name: str) -> Game:
-        """A game by name. Raises Problem."""
+        """Return a game by name. Raises Problem."""
         if name not in self.games:
             raise Problem("unknown", f"game: no {name!r:.80}; there are: {', '.join(self.games)}", "game")
         return self.games[name]
 
     def names(self, game: Game) -> list[str]:
-        """The short names of those that play a game."""
+        """Return the short names of those that play a game."""
         return list(self._all[game.name])
 
     def opponent(self, game: Game, name: str, field: str = "opponent") -> Opponent:
-        """One of them. Raises Problem; a path or a class is never looked for."""
+        """Return one of them. Raises Problem; a path or a class is never looked for."""
         if name not in self._all[game.name]:
             raise Problem("unknown", f"{field}: no {name!r:.80}; there are: {', '.join(self.names(game))}", field)
         return self._all[game.name][name]
 
 
 def is_quick(opponent: Opponent) -> bool:
-    """Whether an opponent answers so fast that no thread is worth its while."""
+    """Return whether an opponent answers so fast that no thread is worth its while."""
     return isinstance(opponent.policy, QUICK)
 
 

@@ -175,7 +175,7 @@ class Connection(H11Protocol):
 
 
 def bounded(limits: Limits) -> type[Connection]:
-    """The protocol of one server."""
+    """Return the protocol of one server."""
 
     class Bounded(Connection):
         others = Connections(limits)

@@ -14,7 +14,7 @@ FOLLOWS = "; follows from the rest"
 
 
 def key_table(game: Game) -> str:
-    """A row in Markdown for each key of a view; those of an object within it follow as `players[].waste`."""
+    """Return a row in Markdown for each key of a view; those of an object within it follow as `players[].waste`."""
     return HEAD + "".join(_rows(game.view.SCHEMA, game.view.SCHEMA.get("$defs", {}), ""))
 
 
@@ -44,7 +44,7 @@ def _is_list(key: dict[str, Any]) -> bool:
 
 
 def _part_name(key: dict[str, Any]) -> str:
-    """The name of the object that a key holds or lists, or ""."""
+    """Return the name of the object that a key holds or lists, or ""."""
     for choice in _choices(key):
         reference = choice.get("$ref") or choice.get("items", {}).get("$ref", "")
         if reference:

@@ -51,19 +51,19 @@ class Problem(Exception):
 
 
 def _sayable(text: str) -> str:
-    """A text without halves of characters, which JSON can't be encoded with."""
+    """Return a text without halves of characters, which JSON can't be encoded with."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def wrong(code: str, error: ValueError) -> Problem:
-    """The problem that an error of the games tells; its text begins with the place that is wrong."""
+    """Return the problem that an error of the games tells; its text begins with the place that is wrong."""
     message = str(error)
     place = PLACE.match(message)
     return Problem(code, message, place[1].replace(": ", ".") if place else None)
 
 
 def malformed(error: ValidationError) -> Problem:
-    """The problem of a body that is not as its model."""
+    """Return the problem of a body that is not as its model."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return Problem("bad_request", f"{where}: {first['msg']}" if where else first["msg"], where or None)

@@ -137,7 +137,7 @@ class Seats:
         return {"left": True}
 
     def stream(self, token: str, last: int | None) -> AsyncIterator[dict[str, Any] | None] | None:
-        """The positions from now on, as they come; None between them as a sign of life. None where all was seen."""
+        """Return the positions from now on, as they come; None between them as a sign of life. None where all was seen."""
         table, seat = self._find(token)
         if last is not None and table.episode.over and last == len(table.episode.texts):
             return None

@@ -101,7 +101,7 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
 
 
 async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
-    """The answer to a line, whatever it is."""
+    """Return the answer to a line, whatever it is."""
     identity: Any = None
     try:
         if len(line.rstrip(b"\r\n")) > seats.limits.body:
@@ -127,13 +127,13 @@ async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
 
 
 def _echo(identity: Any) -> Any:
-    """An `id`, if it can be sent back as it was. Raises ValueError."""
+    """Return an `id`, if it can be sent back as it was. Raises ValueError."""
     plain(identity)
     return identity
 
 
 def _encoded(reply: dict[str, Any]) -> bytes:
-    """A line of strict JSON."""
+    """Return a line of strict JSON."""
     failure = Problem("failed", "the server failed; its log has more").as_dict()
     for said in (reply, {"id": reply["id"], **failure}):
         try:
@@ -220,7 +220,7 @@ def streams() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _own(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
-    """A standard stream, with a buffer that the interpreter does not wait for at its end."""
+    """Return a standard stream, with a buffer that the interpreter does not wait for at its end."""
     try:
         return open(stream.fileno(), mode, closefd=False)  # type: ignore[union-attr]
     except (AttributeError, OSError, ValueError):

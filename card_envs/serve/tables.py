@@ -91,7 +91,7 @@ class SeatedTable:
         self.changed = asyncio.Event()
 
     def last_own(self, seat: int) -> int | None:
-        """The number of the move to go back to so that a seat may move differently; None where it can't."""
+        """Return the number of the move to go back to so that a seat may move differently; None where it can't."""
         if not self.header.undo or self.persons != [seat] or self.episode.over:
             return None
         moves = self.episode.texts
@@ -137,7 +137,7 @@ class Tables:
         return len(self._names)
 
     def create(self, header: Header) -> tuple[SeatedTable, list[str | None]]:
-        """A new table, and the token of each seat that is a person's.
+        """Return a new table, and the token of each seat that is a person's.
 
         Raises:
             Problem: there are as many as there may be, or it can't be saved.
@@ -155,7 +155,7 @@ class Tables:
         return table, tokens
 
     def find(self, token: str) -> tuple[SeatedTable, int]:
-        """The table and the seat of a token. Raises Problem if it is none."""
+        """Return the table and the seat of a token. Raises Problem if it is none."""
         match = TOKEN.fullmatch(token)
         table = self._table(match[1]) if match else None
         if table is not None:
@@ -166,12 +166,12 @@ class Tables:
         raise Problem("unknown", "no such seat, or the table is gone")
 
     def missing(self, token: str) -> str | None:
-        """The name of the table of a token where it is not in memory, but may be on the disk; else None."""
+        """Return the name of the table of a token where it is not in memory, but may be on the disk; else None."""
         match = TOKEN.fullmatch(token)
         return match[1] if match and match[1] not in self._live else None
 
     def read(self, name: str) -> SeatedTable | None:
-        """A table from its file, in any thread; None where there is none. Raises Problem where it is broken."""
+        """Return a table from its file, in any thread; None where there is none. Raises Problem where it is broken."""
         return _read(self._path(name))
 
     def keep(self, table: SeatedTable) -> None:
@@ -210,7 +210,7 @@ class Tables:
             self.expire_one(name)
 
     def idle(self) -> list[str]:
-        """The tables at which nothing has happened for too long; in any thread, for there may be thousands."""
+        """Return the tables at which nothing has happened for too long; in any thread, for there may be thousands."""
         return [name for name in list(self._names) if self._is_idle(name)]
 
     def expire_one(self, name: str) -> None:
@@ -295,7 +295,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _read(path: Path) -> SeatedTable | None:
-    """A table from its file; None where that is gone. A last line that was cut off by a crash is dropped.
+    """Return a table from its file; None where that is gone. A last line that was cut off by a crash is dropped.
 
     Raises:
         Problem: it is broken, or was made under other rules.

@@ -23,7 +23,7 @@ class Event(NamedTuple):
 
 
 def lines_of(text: str, indent: int = 0) -> str:
-    """A text in lines of at most 80 columns; later lines are indented. Moves and file names are not broken."""
+    """Return a text in lines of at most 80 columns; later lines are indented. Moves and file names are not broken."""
     filled = fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
     return filled.replace(TIED, " ")
 
@@ -81,7 +81,7 @@ def scores_text(game: Game, scores: Sequence[int], names: Sequence[str], sign: s
 
 
 def result_text(game: Game, outcome: dict[str, Any], names: Sequence[str], seat: int | None = None) -> str:
-    """How an episode stands or ended: who won (or what that is for `seat`), why it ended, the scores."""
+    """Return how an episode stands or ended: who won (or what that is for `seat`), why it ended, the scores."""
     scores = scores_text(game, outcome["scores"], names)
     if not outcome["over"]:
         return lines_of(f"Left before the end. Scores so far: {scores}.")

@@ -129,7 +129,7 @@ def chosen_action(env: CardEnv, opponent: Opponent, rng: np.random.Generator) ->
 
 
 def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Generator) -> tuple[CardEnv, list[Event]]:
-    """The game in a record with new later deals, and the last things that happened in it."""
+    """Return the game in a record with new later deals, and the last things that happened in it."""
     record = GameRecord.load(file)
     if record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
@@ -287,12 +287,12 @@ class PersonsTable:
 
 
 def expected(one: ActionValue) -> str:
-    """The margin that a search expects of a move."""
+    """Return the margin that a search expects of a move."""
     return f"{one.margin:+.1f} ± {one.error:.1f}"
 
 
 def find_move(env: CardEnv, text: str) -> str:
-    """The legal move that a text means: in any case, with or without dash, or its first letters.
+    """Return the legal move that a text means: in any case, with or without dash, or its first letters.
 
     Raises:
         ValueError: no legal move begins like that, or several do; says which move may be meant.

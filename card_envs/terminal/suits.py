@@ -17,7 +17,7 @@ RED = rf"(?<!\w)[{ACE_LOW}][DH♦♥](?!\w)"
 
 
 def with_suits(text: str, console: Console, symbols: bool = True) -> Text:
-    """A text with its cards dressed for this console: as wide as before, and plain where it goes to a file.
+    """Return a text with its cards dressed for this console: as wide as before, and plain where it goes to a file.
 
     With `symbols` off suits stay letters, as they are typed. Colours follow the console: none with NO_COLOR or on a
     dumb terminal; symbols need a terminal that takes UTF-8.

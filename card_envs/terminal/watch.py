@@ -108,7 +108,7 @@ def watch_record(
 
 
 def check_seat(game: Game, seat: int | None) -> None:
-    """Raises ValueError where the game has no such seat."""
+    """Raise ValueError where the game has no such seat."""
     if seat is not None and not 0 <= seat < game.rules.NUM_SEATS:
         raise ValueError(f"seat: {game.title} has seats 0 to {game.rules.NUM_SEATS - 1}, got {seat}")
 
@@ -147,7 +147,7 @@ class Showing(NamedTuple):
 
 
 def frames(game: Showing) -> Iterator[str]:
-    """The positions of a game as text."""
+    """Yield the positions of a game as text."""
     for number, (viewer, events, ends) in enumerate(game.positions()):
         header = f"Move {number}, as {game.names[viewer]} sees it".ljust(WIDTH - 1, ".")
         parts = [header, told(events), game.env.game.view.picture(game.view(viewer))]

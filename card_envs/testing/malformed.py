@@ -28,7 +28,7 @@ JUNK: tuple[Any, ...] = (
 
 
 def mutated(value: Any, rng: random.Random) -> Any:
-    """A copy of a JSON value with one thing in it changed, dropped, doubled, added or swapped."""
+    """Return a copy of a JSON value with one thing in it changed, dropped, doubled, added or swapped."""
     value = json.loads(json.dumps(value))
     places: list[tuple[Any, Any]] = []
 

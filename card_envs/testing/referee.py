@@ -40,7 +40,7 @@ class Referee(Protocol):
     fired: Counter[str]  # how often each rule applied: "HC-3", and branches of it as "HC-3 higher card second"
 
     def legal(self) -> list[str]:
-        """The legal moves in the notation of the rules page; none where no decision is due."""
+        """Return the legal moves in the notation of the rules page; none where no decision is due."""
 
     def play(self, move: str) -> None:
         """Play one of them."""
@@ -53,7 +53,7 @@ class RefereeModule(Protocol[R]):
     """What a game's `referee.py` offers."""
 
     def Referee(self, options: Mapping[str, Any]) -> R:
-        """The class: an episode with these options before its first deal; what they leave out has its default."""
+        """Return the class: an episode with these options before its first deal; what they leave out has its default."""
 
     def deal_from(self, referee: R, dealt: Mapping[str, Any], given: Mapping[str, Any], seat: int) -> None:
         """Deal what lies on a table.
@@ -66,7 +66,7 @@ class RefereeModule(Protocol[R]):
         """
 
     def trivial(self, referee: R) -> str:
-        """The move of the yardstick that the rules page defines."""
+        """Return the move of the yardstick that the rules page defines."""
 
 
 class Facts(Protocol[R]):
@@ -83,10 +83,10 @@ class Facts(Protocol[R]):
     COUNTING: set[str]  # functions that may compute in floating point; all others deal in whole numbers
 
     def rig(self, rng: Random, referee: R, style: str) -> dict[str, Any]:
-        """A custom deal for the referee's next deal that reaches rare rules; empty: the table deals itself."""
+        """Return a custom deal for the referee's next deal that reaches rare rules; empty: the table deals itself."""
 
     def seen(self, view: dict[str, Any]) -> dict[str, Any]:
-        """A view in the form of `expected_view`: sets sorted."""
+        """Return a view in the form of `expected_view`: sets sorted."""
 
     def expected_view(self, referee: R, seat: int) -> dict[str, Any]:
         """What a seat should see, at a decision or at the end; keys of the view that are left out are not compared."""
@@ -94,7 +94,7 @@ class Facts(Protocol[R]):
     def recount(
         self, view: dict[str, Any], reason: str, movers: list[int], seat: int
     ) -> dict[tuple[str, str], tuple[int, int]]:
-        """The figures that comparisons show of one finished deal, counted from the view alone.
+        """Return the figures that comparisons show of one finished deal, counted from the view alone.
 
         Args:
             view: the last one of the seat.
@@ -108,7 +108,7 @@ class Facts(Protocol[R]):
 
 
 def home_of_tests(game: Game) -> str:
-    """The package of a game's own tests."""
+    """Return the package of a game's own tests."""
     inside = game.package.startswith("card_envs.games.")
     return f"tests.games.{game.name}" if inside else f"{game.package}.tests"
 
@@ -216,7 +216,7 @@ class Episode:
                 legal = self.compare()
 
     def choose(self, legal: dict[str, int]) -> tuple[str, int]:
-        """A move of the game's scripted player, or a random one in the style of the moment."""
+        """Return a move of the game's scripted player, or a random one in the style of the moment."""
         moves = list(legal)
         if self.player != "random":
             action = self.table.bot_move(self.player)

@@ -30,7 +30,7 @@ PRESETS = {"strong": "bidding=small+search:64", "champion": "bidding=small+searc
 
 @rule
 def lowest_card(state: State, cards: Cards) -> int:
-    """The lowest of some cards: plain before trump, then by rank, then suits as C, D, H, S."""
+    """Return the lowest of some cards: plain before trump, then by rank, then suits as C, D, H, S."""
     plain = cards & ~state.trumps
     if plain == EMPTY:
         return lowest(cards)
@@ -49,7 +49,7 @@ def lowest_card(state: State, cards: Cards) -> int:
 
 @rule
 def highest_plain(state: State, cards: Cards) -> int:
-    """The highest of some plain cards: by rank, then suits as C, D, H, S."""
+    """Return the highest of some plain cards: by rank, then suits as C, D, H, S."""
     best = -1
     card = 0
     for suit in range(4):
@@ -65,7 +65,7 @@ def highest_plain(state: State, cards: Cards) -> int:
 
 @rule
 def trivial(state: State) -> int:
-    """The fixed yardstick of RULES.md."""
+    """Return the fixed yardstick of RULES.md."""
     if state.num_bids < 4:
         return ACTION.bid + min(count(state.hands[int(state.seat)] & (ACES | BLOOPERS)), int(state.hand_size) - 1)
     cards = playable(state)
@@ -138,7 +138,7 @@ LITTLE = np.uint64(1 << 52)
 
 
 def _keep(ranks: int) -> Cards:
-    """The cards from that rank up in each suit: shifted down by it, they stay in their suit."""
+    """Return the cards from that rank up in each suit: shifted down by it, they stay in their suit."""
     return np.uint64(sum(1 << c for c in range(54) if (c if c < 39 else c - 39) % (13 if c < 39 else 15) >= ranks))
 
 
@@ -148,7 +148,7 @@ SHIFT_1, SHIFT_2, SHIFT_4, SHIFT_8 = np.uint64(1), np.uint64(2), np.uint64(4), n
 
 @rule
 def lower_than(cards: Cards) -> Cards:
-    """All cards lower than one of these in the same suit."""
+    """Return all cards lower than one of these in the same suit."""
     lower = (cards & KEEP_1) >> SHIFT_1
     lower |= (lower & KEEP_1) >> SHIFT_1
     lower |= (lower & KEEP_2) >> SHIFT_2
@@ -158,19 +158,19 @@ def lower_than(cards: Cards) -> Cards:
 
 @rule
 def suit_of(cards: Cards, suit: int) -> Cards:
-    """The plain cards of a suit."""
+    """Return the plain cards of a suit."""
     return cards & (SUIT_CARDS << np.uint64(13 * suit))
 
 
 @rule
 def may_ruff(held: Cards, suit: int, trumps: Cards) -> bool:
-    """Whether a seat that may hold these cards lacks the suit and may hold trumps."""
+    """Return whether a seat that may hold these cards lacks the suit and may hold trumps."""
     return suit_of(held, suit) == EMPTY and held & trumps != EMPTY
 
 
 @rule
 def greedy(state: State) -> int:
-    """The scripted player of RULES.md."""
+    """Return the scripted player of RULES.md."""
     if state.num_bids < 4:
         if state.hand_size <= LARGEST_BOARD and wants_board(state):
             return ACTION.bid + BOARD
@@ -183,7 +183,7 @@ def greedy(state: State) -> int:
 
 @rule
 def likelihood(state: State, seat: int) -> float:
-    """How well the hidden hands explain what the others did: each bid by its distance from what `greedy` would bid,
+    """Return how well the hidden hands explain what the others did: each bid by its distance from what `greedy` would bid,
     each card by whether `greedy` would have played it."""
     mover, num_bids = state.seat, int(state.num_bids)
     bids = int(state.bids[0]), int(state.bids[1]), int(state.bids[2]), int(state.bids[3])
@@ -206,7 +206,7 @@ def likelihood(state: State, seat: int) -> float:
 
 @rule
 def bid_share(bid: int, expected: int) -> float:
-    """How likely a bid is where `greedy` would make the one expected."""
+    """Return how likely a bid is where `greedy` would make the one expected."""
     if bid == BOARD or expected == BOARD:
         return 1.0 if bid == expected else OTHER_KIND
     return OFF_BY[abs(bid - expected)]
@@ -279,7 +279,7 @@ def refine_world(states: States, seat: int, steps: int, stream: Stream) -> None:
 
 @rule
 def holder(state: State, seat: int, card: Cards) -> int:
-    """How many seats after this one a hidden card lies; 0: it was not dealt."""
+    """Return how many seats after this one a hidden card lies; 0: it was not dealt."""
     for k in range(1, 4):
         if state.hands[(seat + k) & 3] & card:
             return k
@@ -288,7 +288,7 @@ def holder(state: State, seat: int, card: Cards) -> int:
 
 @rule
 def with_share(shares: Shares, k: int, share: float) -> Shares:
-    """The same but for one of them."""
+    """Return the same but for one of them."""
     return (
         share if k == 0 else shares[0],
         share if k == 1 else shares[1],
@@ -344,7 +344,7 @@ def share_of_hand(states: States, seat: int, after: int, hand: Cards, least: flo
 
 @rule
 def worth(state: State, trump_worth: Int64s, plain_worth: Int64s) -> int:
-    """The sum of the worths of the cards in hand."""
+    """Return the sum of the worths of the cards in hand."""
     total = 0
     cards = state.hands[int(state.seat)]
     while cards:
@@ -370,7 +370,7 @@ def wants_board(state: State) -> bool:
 
 @rule
 def number_to_bid(state: State) -> int:
-    """The tricks that the hand is good for, less those that the opponents claim."""
+    """Return the tricks that the hand is good for, less those that the opponents claim."""
     seat, size = int(state.seat), int(state.hand_size)
     estimate = worth(state, TRUMP_WORTH, PLAIN_WORTH[size])
     hand = state.hands[seat]
@@ -390,7 +390,7 @@ def number_to_bid(state: State) -> int:
 
 @rule
 def card_to_lead(state: State, cards: Cards) -> int:
-    """A card that no opponent can beat in its suit; else a low one from the suit that looks best."""
+    """Return a card that no opponent can beat in its suit; else a low one from the suit that looks best."""
     seat = int(state.seat)
     unseen = unseen_by(state, seat)
     left, right = unseen & ~state.lacks[(seat + 1) & 3], unseen & ~state.lacks[(seat + 3) & 3]
@@ -425,7 +425,7 @@ def card_to_lead(state: State, cards: Cards) -> int:
 
 @rule
 def suit_to_lead(state: State, suit: int, own: Cards, left: Cards, right: Cards, partner: Cards) -> int:
-    """How good it looks to lead low from these cards of a plain suit."""
+    """Return how good it looks to lead low from these cards of a plain suit."""
     value = lowest(own) - 13 * suit
     length = count(own)
     if length == 1:

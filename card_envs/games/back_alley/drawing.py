@@ -67,7 +67,7 @@ TALL = Layout(
 
 
 def draw(given: dict[str, Any], tall: bool) -> str:
-    """A view as an SVG document."""
+    """Return a view as an SVG document."""
     at = TALL if tall else WIDE
     moves = {move: ("", "") if move in BIDS else (move, "trick") for move in given["legal"]}
     picture = Picture(f"Back Alley, deal {given['deal_number'] + 1}", at.width, at.height, moves)

@@ -163,7 +163,7 @@ TURNED_MARKS = np.array(
 
 
 def new_state(options: Options) -> State:
-    """A State with these `Options` before its first deal."""
+    """Return a State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.single = options.deals == "single"
     sizes = MATCH[:1] if state.single else options.deals or MATCH
@@ -253,7 +253,7 @@ def deal_hands(state: State) -> None:
 
 @rule
 def relative(cards: Cards, shift: int) -> Cards:
-    """A set of true cards in relative codes: the 52 plain ones turn by `shift` suits."""
+    """Return a set of true cards in relative codes: the 52 plain ones turn by `shift` suits."""
     plain = cards & PLAIN_CARDS
     turn = np.uint64(13 * shift)
     return ((plain << turn | plain >> (np.uint64(52) - turn)) & PLAIN_CARDS) | (cards & BLOOPERS)
@@ -283,7 +283,7 @@ def next_deal(state: State, passed_out: bool) -> None:
 
 @rule
 def playable(state: State) -> Cards:
-    """The set of cards that the seat to move may play."""
+    """Return the set of cards that the seat to move may play."""
     seat = int(state.seat)
     hand = state.hands[seat]
     if state.num_played & 3 == 0:
@@ -493,7 +493,7 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def marks(state: State, seat: int) -> Cards:
-    """The entries from `dealer` to `laid_aside_by`, at most one of each field; without branches."""
+    """Return the entries from `dealer` to `laid_aside_by`, at most one of each field; without branches."""
     playing, in_trick = state.num_bids == 4, int(state.num_played) & 3
     return (
         mark(AT.dealer, (int(state.dealer) - seat) & 3, True)
@@ -523,7 +523,7 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def unseen_by(state: State, seat: int) -> Cards:
-    """The cards that may lie anywhere for a seat: not its own, not played, not turned up or laid aside."""
+    """Return the cards that may lie anywhere for a seat: not its own, not played, not turned up or laid aside."""
     seen = state.hands[int(seat)] | state.played[0] | state.played[1] | state.played[2] | state.played[3]
     if state.trumps:
         seen |= bit(39 + int(state.turned) % 13)
@@ -534,7 +534,7 @@ def unseen_by(state: State, seat: int) -> Cards:
 
 @rule
 def draw_cards(cards: Cards, number: int, stream: Stream) -> Cards:
-    """A uniform subset of that many cards; the smaller part is drawn, be it what is taken or what is left."""
+    """Return a uniform subset of that many cards; the smaller part is drawn, be it what is taken or what is left."""
     rest = cards
     left = count(cards)
     fewer = min(number, left - number)
@@ -662,7 +662,7 @@ def split_first(
     for_first: Cards, for_second: Cards, for_third: Cards, size_first: int, size_second: int, size_third: int,
     stream: Stream,
 ) -> int:  # fmt: skip
-    """How many cards the first hand takes of those that (both others, only the second, only the third) may hold too.
+    """Return how many cards the first hand takes of those that (both others, only the second, only the third) may hold too.
 
     Drawn in proportion to the deals; packed as both + 16 * second + 256 * third.
     """

@@ -57,32 +57,32 @@ RATES = (
 
 
 def true_card(state: State, card: int) -> int:
-    """The card of the table behind a relative code."""
+    """Return the card of the table behind a relative code."""
     return card if card >= LITTLE_BLOOPER else (card - 13 * int(state.shift)) % 52
 
 
 def relative_card(state: State, card: int) -> int:
-    """The relative code of a card of the table."""
+    """Return the relative code of a card of the table."""
     return card if card >= LITTLE_BLOOPER else (card + 13 * int(state.shift)) % 52
 
 
 def card_texts(state: State, cards: Cards) -> list[str]:
-    """A set of relative codes as texts, by suit and rank."""
+    """Return a set of relative codes as texts, by suit and rank."""
     return [CARDS[code] for code in sorted(true_card(state, c) for c in range(NUM_CARDS) if int(cards) >> c & 1)]
 
 
 def card_set(state: State, cards: list[str]) -> int:
-    """The set of relative codes of some card texts."""
+    """Return the set of relative codes of some card texts."""
     return sum(1 << relative_card(state, CODES[card]) for card in set(cards))
 
 
 def move_text(state: State, action: int) -> str:
-    """An action in the notation of RULES.md: `pass`, `1` to `12`, `board`, or the card."""
+    """Return an action in the notation of RULES.md: `pass`, `1` to `12`, `board`, or the card."""
     return BIDS[action - ACTION.bid] if action >= ACTION.bid else CARDS[true_card(state, action)]
 
 
 def parse_move(state: State, text: str) -> int:
-    """The action of a text, legal or not. Raises ValueError if it is neither bid nor card."""
+    """Return the action of a text, legal or not. Raises ValueError if it is neither bid nor card."""
     if not isinstance(text, str):
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in BIDS:
@@ -93,7 +93,7 @@ def parse_move(state: State, text: str) -> int:
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
-    """The packs of `{"dealer": 0, "size": 7, "packs": [[54 cards], …]}`; only `packs` is required."""
+    """Return the packs of `{"dealer": 0, "size": 7, "packs": [[54 cards], …]}`; only `packs` is required."""
     given = deal_keys(
         deal, "packs", "dealer", "size", example='{"dealer": 0, "packs": [[54 cards in dealing order], …]}'
     )
@@ -114,7 +114,7 @@ def parse_deal(state: State, deal: object) -> list[Pack]:
 
 
 def dealt_pack(state: State) -> Pack:
-    """The pack of the deal on the table, for `set_deal`."""
+    """Return the pack of the deal on the table, for `set_deal`."""
     return np.array([*state.pack, state.dealer, state.hand_size if state.single else -1], np.int8)
 
 
@@ -127,19 +127,19 @@ def deal_text(packs: list[Pack]) -> dict[str, Any]:
 
 
 def options_of(state: State) -> Options:
-    """The options that the state was made with."""
+    """Return the options that the state was made with."""
     sizes = tuple(int(size) for size in state.sizes[: state.num_deals])
     deals: Any = "single" if state.single else None if sizes == rules.MATCH else sizes
     return Options(deals=deals, reward="win" if state.reward_win else "points")
 
 
 def num_deals(state: State) -> int:
-    """How many deals an episode counts (pass-outs aside)."""
+    """Return how many deals an episode counts (pass-outs aside)."""
     return int(state.num_deals)
 
 
 def outcome(state: State) -> tuple[str, list[int]]:
-    """The reason of the end ("" while it runs) and each seat's team points so far."""
+    """Return the reason of the end ("" while it runs) and each seat's team points so far."""
     return "played" if state.over else "", [int(state.scores[seat & 1]) for seat in range(4)]
 
 
@@ -195,7 +195,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 
 def view(state: State, seat: int) -> dict[str, Any]:
-    """All that a seat sees, ready for JSON; `SCHEMA` describes it."""
+    """Return all that a seat sees, ready for JSON; `SCHEMA` describes it."""
     order = [(int(state.dealer) + 1 + k) & 3 for k in range(int(state.num_bids))]
     history = [CARDS[true_card(state, int(card))] for card in state.history[: state.num_played]]
     turned = int(state.turned)
@@ -229,7 +229,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
 
 
 def from_view(given: dict[str, Any]) -> State:
-    """A State with that view; hidden cards lie where the seat can't exclude them.
+    """Return a State with that view; hidden cards lie where the seat can't exclude them.
 
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
@@ -294,7 +294,7 @@ def _check_cards(seen: View, own: list[list[str]], size: int) -> None:
 
 
 def _state_before(seen: View, size: int) -> State:
-    """The match as it stands when the deal begins."""
+    """Return the match as it stands when the deal begins."""
     state = rules.new_state(seen.options)
     sizes = [int(size) for size in state.sizes[: state.num_deals]]
     number = seen.deal_number
@@ -318,7 +318,7 @@ def _play_card(table: Table, seen: View, seat: int, card: str, where: str) -> No
 
 
 def _plausible_pack(seen: View, shown: list[list[str]], size: int) -> Pack:
-    """A pack that deals every seat the cards it is known to have had, and fills up with unseen ones."""
+    """Return a pack that deals every seat the cards it is known to have had, and fills up with unseen ones."""
     own = [[CODES[card] for card in cards] for cards in shown]
     aside = [CODES[seen.laid_aside.card]] if seen.laid_aside else []
     known = {code for hand in own for code in hand} | {CODES[seen.turned], *aside}
@@ -354,7 +354,7 @@ def _check_fits(state: State, seat: int) -> None:
 
 
 def picture(given: dict[str, Any]) -> str:
-    """A view as text of at most 80 columns."""
+    """Return a view as text of at most 80 columns."""
     seat, trump = given["seat"], given["trump"]
     relative = [SEAT_NAMES[(s - seat) % 4] for s in range(4)]
     bidders = [(given["dealer"] + 1 + k) % 4 for k in range(len(given["bids"]))]

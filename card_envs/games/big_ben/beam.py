@@ -108,7 +108,7 @@ def note_needs(node: Node, needs: Int8s) -> None:
 
 
 def stock_distances(info: Info) -> Int8s:
-    """[dealt, 52] how far each card is when so many cards of the deck have been dealt, as far as the stock goes."""
+    """Return [dealt, 52] how far each card is when so many cards of the deck have been dealt, as far as the stock goes."""
     distances = np.full((STOCK_SIZE + 1, NUM_CARDS), FAR, np.int8)
     for dealt in range(int(info.in_deck)):
         for place in range(int(info.in_deck) - 1, dealt - 1, -1):
@@ -134,7 +134,7 @@ def marks_of(node: Node, info: Info, distances: Int8s, scratch: Scratch) -> int:
 
 @rule
 def mark_stock(node: Node, info: Info, needs: Int8s, marks: Int16s) -> int:
-    """The next cards of the stock. This and the following enter marks from `num` on and return how many there are."""
+    """Return the next cards of the stock. This and the following enter marks from `num` on and return how many there are."""
     dealt = int(node.dealt)
     ahead = min(NUM_AHEAD, int(info.in_deck) - dealt)
     for place in range(ahead):
@@ -172,7 +172,7 @@ def mark_pile(node: Node, pile: int, needs: Int8s, depths: Int8s, marks: Int16s,
 
 @rule
 def mark_waste(node: Node, info: Info, needs: Int8s, depths: Int8s, marks: Int16s, num: int) -> int:
-    """Each card of the waste, with what lies on it."""
+    """Return each card of the waste, with what lies on it."""
     latest = 0
     depth = 0
     waste = node.waste
@@ -192,7 +192,7 @@ def mark_waste(node: Node, info: Info, needs: Int8s, depths: Int8s, marks: Int16
 
 @rule
 def mark_foundations(node: Node, depths: Int8s, marks: Int16s, num: int) -> int:
-    """How easily the next two cards of each foundation are reached."""
+    """Return how easily the next two cards of each foundation are reached."""
     for hour in range(NUM_HOURS):
         left = int(node.to_come[hour])
         if left > 0:
@@ -207,7 +207,7 @@ def mark_foundations(node: Node, depths: Int8s, marks: Int16s, num: int) -> int:
 
 @rule
 def score_of(node: Node, info: Info, judge: Judge, scratch: Scratch) -> int:
-    """How promising a position is: from 0 to 2 MAX_SCORE - 1."""
+    """Return how promising a position is: from 0 to 2 MAX_SCORE - 1."""
     note_needs(node, scratch.needs)
     weights = judge.weights
     score = int(weights[0]) * int(node.left) + int(weights[1]) * int(node.dealt)

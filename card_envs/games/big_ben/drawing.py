@@ -31,7 +31,7 @@ class Layout(NamedTuple):
 
 
 def _on_clock(hour: int, across: float, down: float) -> tuple[float, float]:
-    """Where an hour is on an ellipse around the origin."""
+    """Return where an hour is on an ellipse around the origin."""
     return across * sin(hour * pi / 6), -down * cos(hour * pi / 6)
 
 
@@ -64,7 +64,7 @@ TALL = Layout(
 
 
 def draw(given: dict[str, Any], tall: bool) -> str:
-    """A view as an SVG document."""
+    """Return a view as an SVG document."""
     at = TALL if tall else WIDE
     moves = {move: ("stock", "stock") if move == "deal" else tuple(move.split("-")) for move in given["legal"]}
     picture = Picture(f"Big Ben, {given['placed']} of {PACK_SIZE} cards placed", at.width, at.height, moves)

@@ -173,7 +173,7 @@ def part_of(stock: int) -> int:
 
 @rule
 def whole_part_of(stock: int) -> int:
-    """The same, the last one having fewer than PARTS cards."""
+    """Return the same, the last one having fewer than PARTS cards."""
     return min(stock // PARTS, PARTS - 1)
 
 
@@ -191,7 +191,7 @@ def alike(first: int, second: int) -> int:
 
 @rule
 def pile_pattern(node: Node, pile: int, height: int, needs: Int8s) -> int:
-    """The lowest three cards of a pile of that height: cards above them, suits, needs."""
+    """Return the lowest three cards of a pile of that height: cards above them, suits, needs."""
     first = int(node.low[pile, 0]) if height > 0 else -1
     second = int(node.low[pile, 1]) if height > 1 else -1
     third = int(node.low[pile, 2]) if height > 2 else -1
@@ -202,7 +202,7 @@ def pile_pattern(node: Node, pile: int, height: int, needs: Int8s) -> int:
 
 @rule
 def low_needs(node: Node, pile: int, height: int, needs: Int8s) -> int:
-    """The needs of the lowest three cards of a pile of that height, 0 where there is none."""
+    """Return the needs of the lowest three cards of a pile of that height, 0 where there is none."""
     return three(
         int(needs[node.low[pile, 0]]) if height > 0 else 0,
         int(needs[node.low[pile, 1]]) if height > 1 else 0,
@@ -483,7 +483,7 @@ def place_all(node: Node, builds: bool, marking: Marking) -> None:
 
 @rule
 def low_cards_left(marking: Marking) -> int:
-    """How many of the lowest three cards of piles are left."""
+    """Return how many of the lowest three cards of piles are left."""
     left = 0
     for pile in range(NUM_HOURS):
         left += min(int(marking.heights[pile]), FULL_PILE)
@@ -492,7 +492,7 @@ def low_cards_left(marking: Marking) -> int:
 
 @rule
 def mark_where(at: int, stock: int, marking: Marking, features: Int64s, num: int) -> int:
-    """How many cards are left in waste and piles."""
+    """Return how many cards are left in waste and piles."""
     in_waste = int(marking.sizes[2] - marking.sizes[1])
     features[num] = at + (part_of(stock) * STOCKS + in_waste) * MOST_LOW + low_cards_left(marking)
     return num + 1
@@ -511,7 +511,7 @@ def mark_suits_left(at: int, stock: int, marking: Marking, features: Int64s, num
 
 @rule
 def mark_stuck(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
-    """How much is stuck, and where."""
+    """Return how much is stuck, and where."""
     for wave in range(WAVES):
         features[num + wave] = AT.waves + (wave * LEFTS + int(marking.waves[wave])) * STOCKS + stock
     features[num + WAVES] = AT.stuck + int(marking.sizes[0]) * STOCKS + stock

@@ -67,7 +67,7 @@ def mark_line(
 
 
 def layers_of(search: Beam, root: Records, line: list[int], rng: np.random.Generator) -> list[Int8s]:
-    """[1 + RIVALS, NUM_WEIGHTS] for some layers of a beam that won: the way to the win first."""
+    """Return [1 + RIVALS, NUM_WEIGHTS] for some layers of a beam that won: the way to the win first."""
     mark = specialize(mark_line)
     layers = []
     for layer in range(len(line) - 1):

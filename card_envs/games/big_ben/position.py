@@ -102,7 +102,7 @@ def read_state(state: State, nodes: Records, infos: Records) -> None:
 
 @rule
 def waste_card(node: Node, info: Info) -> int:
-    """The top card of the waste, or -1."""
+    """Return the top card of the waste, or -1."""
     return int(info.deck[highest(node.waste)]) if node.waste else -1
 
 
@@ -205,7 +205,7 @@ def fill(node: Node, info: Info) -> None:
 
 @rule
 def wanted_cards(node: Node) -> Cards:
-    """The set of cards that foundations take."""
+    """Return the set of cards that foundations take."""
     wanted = EMPTY
     for hour in range(NUM_HOURS):
         left = int(node.to_come[hour])
@@ -260,7 +260,7 @@ def list_moves(node: Node, info: Info, moves: Int16s) -> int:
 
 @rule
 def key_of(node: Node, info: Info) -> Key:
-    """A hash of the position without its hops; where no gap will be filled any more, piles have no order."""
+    """Return a hash of the position without its hops; where no gap will be filled any more, piles have no order."""
     key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN_RATIO)
     ordered = np.uint64(1) if node.dealt < info.in_deck else EMPTY
     for pile in range(NUM_HOURS):

@@ -31,7 +31,7 @@ MAX_DEPTH = 2048
 
 @rule
 def still_needed(node: Node, card: int) -> tuple[int, int]:
-    """How many foundations still need a card, and how many want it now."""
+    """Return how many foundations still need a card, and how many want it now."""
     hour = int(FIRST_HOUR[card // 13])
     needing = wanting = 0
     for k in range(3):
@@ -47,7 +47,7 @@ def still_needed(node: Node, card: int) -> tuple[int, int]:
 
 @rule
 def safe_move(node: Node, info: Info) -> int:
-    """A move that need not be weighed against others, or -1: if a win is left, one is left after it.
+    """Return a move that need not be weighed against others, or -1: if a win is left, one is left after it.
 
     It places a card X when no card is left that could be built on X, and when every foundation that still needs an X
     wants it now, so that the other copy has its place as well. Take any way to win and place X at the start instead:

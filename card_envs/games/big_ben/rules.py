@@ -167,7 +167,7 @@ AT = offsets(FULL_FIELDS)
 
 
 def new_state(options: Options) -> State:
-    """A State with these `Options` before its first deal."""
+    """Return a State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.pile_by_pile = options.fill_order == "pile_by_pile"
     state.when_stuck = options.waste_deal == "when_stuck"
@@ -256,7 +256,7 @@ def look_afresh(state: State) -> None:
 
 @rule
 def pile_card(state: State, pile: int, height: int, down: int) -> int:
-    """The card that lies `down` cards below the top of a pile of that height, or NO_CARD."""
+    """Return the card that lies `down` cards below the top of a pile of that height, or NO_CARD."""
     return int(state.piles[pile, FLOOR - 1 + height - down]) & 63  # numbers known to have no sign are faster indices
 
 
@@ -390,25 +390,25 @@ def fill_gaps(state: State) -> None:
 
 @rule
 def next_lower(cards: Cards) -> Cards:
-    """The cards that may be built on some cards: next lower in suit, kings on aces (BB-5)."""
+    """Return the cards that may be built on some cards: next lower in suit, kings on aces (BB-5)."""
     return ((cards >> ONE) & NOT_KINGS) | ((cards & ACES) << TO_KING)
 
 
 @rule
 def next_higher(cards: Cards) -> Cards:
-    """The cards on which some cards may be built: the reverse of `next_lower`."""
+    """Return the cards on which some cards may be built: the reverse of `next_lower`."""
     return ((cards & NOT_KINGS) << ONE) | ((cards >> TO_KING) & ACES)
 
 
 @rule
 def barred_piles(state: State) -> int:
-    """The piles whose top card may not move to another pile: a fifth hop in a row (BB-10)."""
+    """Return the piles whose top card may not move to another pile: a fifth hop in a row (BB-10)."""
     return int(state.settled_piles) if state.hops == MAX_HOPS else 0
 
 
 @rule
 def building_cards(state: State) -> tuple[Cards, Cards]:
-    """The top cards that may be built on another pile, and those of which both copies may, as far as BB-10 goes.
+    """Return the top cards that may be built on another pile, and those of which both copies may, as far as BB-10 goes.
 
     Where both copies of a card are settled, no copy of the next higher card is open, so nothing is lost in asking
     for one copy that is not.
@@ -420,25 +420,25 @@ def building_cards(state: State) -> tuple[Cards, Cards]:
 
 @rule
 def places_for(state: State, card: int) -> Piles:
-    """The set of piles on which a card may be built (BB-5)."""
+    """Return the set of piles on which a card may be built (BB-5)."""
     return np.uint64(int(state.piles_of[int(UP[card])]) & int(state.open_piles))
 
 
 @rule
 def waste_top(state: State) -> int:
-    """The top card of the waste, or -1."""
+    """Return the top card of the waste, or -1."""
     return int(state.waste[int(state.num_waste) - 1]) if state.num_waste > 0 else -1
 
 
 @rule
 def move_action(source: int, target: int) -> int:
-    """The action that moves the top card of one pile to another."""
+    """Return the action that moves the top card of one pile to another."""
     return NUM_HOURS * source + target + (1 if target < source else 0)
 
 
 @rule
 def count_moves(state: State) -> int:
-    """How many legal actions there are besides the deal."""
+    """Return how many legal actions there are besides the deal."""
     cards, twins = building_cards(state)
     fitting, fitting_twice = next_lower(state.open_tops), next_lower(state.open_twins)
     num_moves = (
@@ -493,13 +493,13 @@ def legal(state: State, mask: Mask) -> int:
 
 @rule
 def moves_to(state: State, card: int, targets: Piles) -> Moves:
-    """The move of a card to its foundation, if that takes it, and those to the piles given."""
+    """Return the move of a card to its foundation, if that takes it, and those to the piles given."""
     return (state.wanted >> np.uint64(card) & ONE) | targets << ONE
 
 
 @rule
 def without(piles: Piles, pile: int) -> Piles:
-    """A set of piles that lacks one, with those after it one place down."""
+    """Return a set of piles that lacks one, with those after it one place down."""
     before = bit(pile) - ONE
     return (piles & before) | (piles >> ONE & ~before)
 
@@ -516,7 +516,7 @@ def random_move(state: State, stream: Stream) -> int:
 
 @rule
 def nth_move(state: State, index: int) -> int:
-    """The legal action of that number, counted as in `count_moves`: first and second copies apart."""
+    """Return the legal action of that number, counted as in `count_moves`: first and second copies apart."""
     homing = state.tops & state.wanted
     number = count(homing)
     if index < number:

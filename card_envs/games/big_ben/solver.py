@@ -134,7 +134,7 @@ class Beam:
         self.tally = np.zeros(2 * beam.MAX_SCORE, np.int64)
 
     def run(self, limits: Limits) -> list[int]:
-        """The moves of a win; none if a layer is empty, the trail full or a limit reached."""
+        """Return the moves of a win; none if a layer is empty, the trail full or a limit reached."""
         expand, keep_best = specialize(beam.expand), specialize(beam.keep_best)
         size = 1
         while size > 0:
@@ -164,7 +164,7 @@ class Beam:
         return []
 
     def way_to(self, layer: int, at: int) -> list[int]:
-        """The moves that led to a node of a layer; 0 is the layer after the first move."""
+        """Return the moves that led to a node of a layer; 0 is the layer after the first move."""
         moves = []
         for start in self.starts[layer::-1]:
             step = self.trail[start + at]
@@ -203,7 +203,7 @@ class Proof:
         return "unknown"
 
     def line(self) -> list[int]:
-        """The moves to where the search stands."""
+        """Return the moves to where the search stands."""
         depth = int(self.progress[0])
         return [int(self.moves[k, self.sizes[k]]) for k in range(depth)]
 
@@ -221,7 +221,7 @@ def _check(state: State, moves: list[int]) -> None:
 
 @cache
 def shipped_weights() -> NDArray[np.int64]:
-    """[NUM_WEIGHTS] the tables that positions are scored with."""
+    """Return [NUM_WEIGHTS] the tables that positions are scored with."""
     tables = json.loads((Path(__file__).parent / "solver_weights.json").read_bytes())
     return np.concatenate([tables[name] for name in beam.TABLES])
 

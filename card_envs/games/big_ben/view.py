@@ -44,7 +44,7 @@ PILES = tuple(f"T{hour}" for hour in HOURS)
 
 
 def _runs() -> tuple[tuple[str, ...], ...]:
-    """The cards of each foundation from base to last (BB-1, BB-4)."""
+    """Return the cards of each foundation from base to last (BB-1, BB-4)."""
     runs = []
     for hour, (base, _) in enumerate(FOUNDATIONS):
         run = [CODES[base]]
@@ -59,7 +59,7 @@ SPANS = ", ".join(f"{hour}: {run[0]}-{run[-1]}" for hour, run in zip(HOURS, RUNS
 
 
 def _all_moves() -> tuple[str, ...]:
-    """The text of each action, in the order of the table in RULES.md."""
+    """Return the text of each action, in the order of the table in RULES.md."""
     from_piles = [
         f"{source}-{target}" for source in PILES for target in ("F", *(pile for pile in PILES if pile != source))
     ]
@@ -70,12 +70,12 @@ MOVES = _all_moves()
 
 
 def move_text(state: State, action: int) -> str:
-    """An action in the notation of RULES.md: `T3-F`, `T3-T7`, `W-F`, `W-T2` or `deal`."""
+    """Return an action in the notation of RULES.md: `T3-F`, `T3-T7`, `W-F`, `W-T2` or `deal`."""
     return MOVES[action]
 
 
 def parse_move(state: State, text: str) -> int:
-    """The action of a text, legal or not. Raises ValueError if it is none."""
+    """Return the action of a text, legal or not. Raises ValueError if it is none."""
     if not isinstance(text, str):
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in MOVES:
@@ -84,13 +84,13 @@ def parse_move(state: State, text: str) -> int:
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
-    """The pack of `{"pack": [92 cards in dealing order]}`."""
+    """Return the pack of `{"pack": [92 cards in dealing order]}`."""
     pack = deal_keys(deal, "pack", example=f'{{"pack": [{PACK_SIZE} cards in dealing order]}}')["pack"]
     return [np.array(parse_pack(pack, CODES, SORTED_PACK.tolist(), "deal.pack"), np.int8)]
 
 
 def dealt_pack(state: State) -> Pack:
-    """The pack of the deal on the table, for `set_deal`."""
+    """Return the pack of the deal on the table, for `set_deal`."""
     return np.array(state.pack, np.int8)
 
 
@@ -100,7 +100,7 @@ def deal_text(packs: list[Pack]) -> dict[str, Any]:
 
 
 def options_of(state: State) -> Options:
-    """The options that the state was made with."""
+    """Return the options that the state was made with."""
     return Options(
         fill_order="pile_by_pile" if state.pile_by_pile else "rounds",
         waste_deal="when_stuck" if state.when_stuck else "always",
@@ -109,7 +109,7 @@ def options_of(state: State) -> Options:
 
 
 def outcome(state: State) -> tuple[str, list[int]]:
-    """The reason of the end ("" while it runs) and the number of cards placed so far."""
+    """Return the reason of the end ("" while it runs) and the number of cards placed so far."""
     placed = int(state.num_placed)
     return ("won" if placed == PACK_SIZE else "lost") if state.over else "", [placed]
 
@@ -151,7 +151,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 
 def view(state: State, seat: int) -> dict[str, Any]:
-    """All that the player sees, ready for JSON; `SCHEMA` describes it."""
+    """Return all that the player sees, ready for JSON; `SCHEMA` describes it."""
     to_come = [int(left) for left in state.to_come]
     return {
         "version": VERSION,
@@ -175,7 +175,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
 
 
 def from_view(given: dict[str, Any]) -> State:
-    """A State with that view; the stock is in a random order, the same for equal views.
+    """Return a State with that view; the stock is in a random order, the same for equal views.
 
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
@@ -272,7 +272,7 @@ CORNERS = (
 
 
 def picture(given: dict[str, Any]) -> str:
-    """A view as text of at most 80 columns: the clock, then the stock's cards by suit and the waste.
+    """Return a view as text of at most 80 columns: the clock, then the stock's cards by suit and the waste.
 
     Each hour shows its foundation's top card and how many are to come, below it the pile: its two lowest cards, and
     from the third on first and last card of the run.
@@ -315,5 +315,5 @@ def _pile_text(pile: list[str]) -> str:
 
 
 def _suit_text(cards: list[str], suit: str) -> str:
-    """The ranks of a suit, twice where both copies are there: `C A23357K`."""
+    """Return the ranks of a suit, twice where both copies are there: `C A23357K`."""
     return f"{suit} " + ("".join(card[0] for card in cards if card[1] == suit) or "-")

@@ -32,14 +32,14 @@ PRESETS = {
 
 @rule
 def trivial(state: State) -> int:
-    """The fixed yardstick of RULES.md: its list is the order of the first actions."""
+    """Return the fixed yardstick of RULES.md: its list is the order of the first actions."""
     moves, _ = legal_moves(state)
     return lowest(moves)
 
 
 @rule
 def greedy(state: State) -> int:
-    """The scripted player of RULES.md, which numbers its rules."""
+    """Return the scripted player of RULES.md, which numbers its rules."""
     moves, pairs = legal_moves(state)
     if moves & FIRST_MOVES:  # 1
         return lowest(moves)
@@ -54,7 +54,7 @@ def greedy(state: State) -> int:
 
 @rule
 def house_load(state: State, loads: Moves) -> int:
-    """A load from a house of one card, else the first."""
+    """Return a load from a house of one card, else the first."""
     first = lowest(loads)
     while loads:
         action = lowest(loads)
@@ -66,7 +66,7 @@ def house_load(state: State, loads: Moves) -> int:
 
 @rule
 def useful_pair(state: State, pairs: Pairs) -> int:
-    """The best house-to-house move, as 8 * house + house, or -1 where none has a use."""
+    """Return the best house-to-house move, as 8 * house + house, or -1 where none has a use."""
     other = 1 - int(state.seat)
     loadable = next_to(state.reserves[other, int(state.reserve_sizes[other])])
     loadable |= next_to(state.wastes[other, int(state.waste_sizes[other])])

@@ -60,7 +60,7 @@ TALL = Layout(
 
 
 def draw(given: dict[str, Any], tall: bool) -> str:
-    """A view as an SVG document."""
+    """Return a view as an SVG document."""
     at = TALL if tall else WIDE
     touched = {"turn": ("hand", "hand"), "discard": ("D", "waste"), "end": ("", "")}
     moves = {move: touched.get(move) or tuple(move.split("-")) for move in given["legal"]}

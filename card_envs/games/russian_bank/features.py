@@ -129,7 +129,7 @@ def note_players(state: State, seat: int, kind: int, marking: Marking) -> None:
 
 @rule
 def taken_by_houses(state: State) -> Cards:
-    """The cards that go on the tops of houses."""
+    """Return the cards that go on the tops of houses."""
     cards = EMPTY
     for house in range(NUM_HOUSES):
         top = int(state.tops[house])
@@ -140,14 +140,14 @@ def taken_by_houses(state: State) -> Cards:
 
 @rule
 def other_colour(card: int) -> Cards:
-    """The suits, as bits, of the other colour."""
+    """Return the suits, as bits, of the other colour."""
     red = (card & 3) == 1 or (card & 3) == 2
     return np.uint64(0b1001 if red else 0b0110)
 
 
 @rule
 def missing_below(state: State, card: int) -> int:
-    """How many cards are missing below one, on the nearest of its foundations; 13 where no copy is to come."""
+    """Return how many cards are missing below one, on the nearest of its foundations; 13 where no copy is to come."""
     pile = 2 * (card & 3)
     rank = card >> 2
     if state.foundations[pile] <= rank:
@@ -159,7 +159,7 @@ def missing_below(state: State, card: int) -> int:
 
 @rule
 def place_for(card: int, wanted: Cards, loads: Cards, taken: Cards) -> int:
-    """Where a card could go; empty houses don't count."""
+    """Return where a card could go; empty houses don't count."""
     this = bit(card)
     if this & wanted:
         return TO_FOUNDATION
@@ -200,7 +200,7 @@ def mark_counts(state: State, seat: int, kind: int, marking: Marking, features: 
 def mark_top(
     state: State, k: int, kind: int, empty: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
-    """A player's reserve."""
+    """Return a player's reserve."""
     top = int(marking.tops[k, 0])
     size, others = int(marking.sizes[k, 0]), int(marking.sizes[k, 1])
     few = min(size, FEW_CARDS - 1)
@@ -221,7 +221,7 @@ def mark_top(
 
 @rule
 def depth_of_key(state: State, key: int) -> int:
-    """How many cards of a house lie on one with that key: at most 3; 5 where there is none so high."""
+    """Return how many cards of a house lie on one with that key: at most 3; 5 where there is none so high."""
     least = 5
     for house in range(NUM_HOUSES):
         run = state.houses[house]
@@ -255,7 +255,7 @@ def mark_loads(k: int, kind: int, tops: Cards, in_houses: Cards, marking: Markin
 
 @rule
 def run_from(card: int, step: int, cards: Cards) -> int:
-    """How many of the next three cards of the suit are there, in a row."""
+    """Return how many of the next three cards of the suit are there, in a row."""
     long = 0
     card += step
     while long < 3 and 0 <= card < 52 and cards & bit(card):
@@ -271,7 +271,7 @@ def run_from(card: int, step: int, cards: Cards) -> int:
 def mark_coming(
     state: State, seat: int, k: int, kind: int, empty: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
-    """A player's hand and waste, and what lies face down."""
+    """Return a player's hand and waste, and what lies face down."""
     player = int(seat) ^ k
     wanted, loads = state.wanted, marking.loads[k]
     in_order = not state.first_pass[player]
@@ -298,7 +298,7 @@ def mark_coming(
 def mark_queue(
     state: State, player: int, k: int, kind: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
-    """The cards that a player is known to turn, the next one first; a waste has no place before its turn is known."""
+    """Return the cards that a player is known to turn, the next one first; a waste has no place before its turn is known."""
     in_order = not state.first_pass[player]
     in_hand = int(state.hand_sizes[player]) if in_order else 0
     first = int(state.hand_next[player])
@@ -360,7 +360,7 @@ def mark_foundations(state: State, kind: int, in_houses: Cards, marking: Marking
 
 @rule
 def places_of(state: State, card: int, in_houses: Cards, marking: Marking) -> int:
-    """Where copies of a card lie, or may lie: how deep in a house, whether on or in the piles of each player."""
+    """Return where copies of a card lie, or may lie: how deep in a house, whether on or in the piles of each player."""
     this = bit(card)
     index = 0
     if in_houses & this:

@@ -86,7 +86,7 @@ play, greedy, legal_moves = noinline(rules.play), noinline(bot.greedy), noinline
 
 @noinline
 def key_of(state: State, what: int) -> np.uint64:
-    """A hash of a position that is alike where houses have changed places, and of what comes next there."""
+    """Return a hash of a position that is alike where houses have changed places, and of what comes next there."""
     key = np.uint64(what + 1)
     for house in range(NUM_HOUSES):
         key += mix(state.houses[house])

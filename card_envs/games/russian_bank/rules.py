@@ -194,7 +194,7 @@ AT = offsets(FULL_FIELDS)
 
 
 def new_state(options: Options) -> State:
-    """A State with these `Options` before its first deal."""
+    """Return a State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.start = STARTS.index(options.start)
     state.match = options.match
@@ -296,14 +296,14 @@ def starter(state: State) -> int:
 
 @rule
 def next_to(card: int) -> Cards:
-    """The cards that may be loaded on a card (RB-9); none on `NO_CARD`."""
+    """Return the cards that may be loaded on a card (RB-9); none on `NO_CARD`."""
     this = bit(card)
     return (this << FOUR | this >> FOUR) & ALL_CARDS
 
 
 @rule
 def house_bits(state: State, cards: Cards) -> Houses:
-    """The houses, as bits, whose top is one of these cards."""
+    """Return the houses, as bits, whose top is one of these cards."""
     houses = EMPTY
     for house in range(NUM_HOUSES):
         houses |= ((cards >> np.uint64(state.tops[house])) & ONE) << np.uint64(house)
@@ -376,7 +376,7 @@ def house_moves(state: State, empty: int, first_empty: int) -> Pairs:
 
 @rule
 def house_action(pair: int) -> int:
-    """The action of the pair 8 * house + house."""
+    """Return the action of the pair 8 * house + house."""
     return ACTION.house_to_house + pair - pair // 9 - 1
 
 
@@ -589,7 +589,7 @@ def penalty_points(state: State, player: int) -> int:
 
 @rule
 def penalty_margin(state: State) -> int:
-    """How many penalty points player 1 has more than player 0."""
+    """Return how many penalty points player 1 has more than player 0."""
     return penalty_points(state, 1) - penalty_points(state, 0)
 
 
@@ -712,7 +712,7 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def num_face_down(state: State, player: int) -> int:
-    """How many cards of a reserve were never seen: those below the lowest that has been its top."""
+    """Return how many cards of a reserve were never seen: those below the lowest that has been its top."""
     return max(int(state.lowest_reserves[player]) - 1, 0)
 
 
@@ -724,7 +724,7 @@ def first_hidden(state: State, player: int) -> int:
 
 @rule
 def num_hidden(state: State, player: int) -> int:
-    """How many cards of a hand are hidden: those of the first pass, but for a turned one."""
+    """Return how many cards of a hand are hidden: those of the first pass, but for a turned one."""
     if not state.first_pass[player]:
         return 0
     return int(state.hand_sizes[player]) - num_turned(state, player)

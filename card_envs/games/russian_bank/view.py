@@ -52,29 +52,29 @@ RATES = (
 
 
 def card_texts(cards: Cards) -> list[str]:
-    """A set of cards as texts, in the order of their codes."""
+    """Return a set of cards as texts, in the order of their codes."""
     return [CARDS[code] for code in range(NUM_CARDS) if int(cards) >> code & 1]
 
 
 def card_set(cards: list[str]) -> int:
-    """The set of some card texts."""
+    """Return the set of some card texts."""
     return sum(1 << CODES[card] for card in set(cards))
 
 
 def advance_text(state: State) -> str:
-    """Which of `turn`, `discard` and `end` the advance is now: never two of them."""
+    """Return which of `turn`, `discard` and `end` the advance is now: never two of them."""
     if state.turned != NO_CARD:
         return "discard"
     return "turn" if int(state.hand_sizes[state.seat]) + int(state.waste_sizes[state.seat]) > 0 else "end"
 
 
 def move_text(state: State, action: int) -> str:
-    """An action in the notation of RULES.md: `R-F`, `D-H3`, `H2-OW`, `turn`, `discard`, `end`."""
+    """Return an action in the notation of RULES.md: `R-F`, `D-H3`, `H2-OW`, `turn`, `discard`, `end`."""
     return advance_text(state) if action == ACTION.advance else MOVES[action]
 
 
 def parse_move(state: State, text: str) -> int:
-    """The action of a text, legal or not. Raises ValueError if it is no move, or an advance of another kind."""
+    """Return the action of a text, legal or not. Raises ValueError if it is no move, or an advance of another kind."""
     if not isinstance(text, str):
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in ACTIONS:
@@ -87,7 +87,7 @@ def parse_move(state: State, text: str) -> int:
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
-    """The packs of `{"packs": [[52 cards], [52 cards]], "starts": 0, "later": [{…}, …]}`; only `packs` is required.
+    """Return the packs of `{"packs": [[52 cards], [52 cards]], "starts": 0, "later": [{…}, …]}`; only `packs` is required.
 
     `later` gives the next games of a match in the same form.
     """
@@ -119,7 +119,7 @@ def _parse_game(deal: dict[str, Any], where: str) -> Pack:
 
 
 def dealt_pack(state: State) -> Pack:
-    """The packs and the starter of the deal on the table, for `set_deal`."""
+    """Return the packs and the starter of the deal on the table, for `set_deal`."""
     return np.array([*state.packs[0], *state.packs[1], state.starts], np.int8)
 
 
@@ -134,14 +134,14 @@ def deal_text(packs: list[Pack]) -> dict[str, Any]:
 
 
 def options_of(state: State) -> Options:
-    """The options that the state was made with."""
+    """Return the options that the state was made with."""
     start: Any = rules.STARTS[state.start]
     reward: Any = rules.REWARDS[state.reward]
     return Options(start=start, match=bool(state.match), reward=reward)
 
 
 def outcome(state: State) -> tuple[str, list[int]]:
-    """The reason of the end ("" while it runs) and each player's points so far."""
+    """Return the reason of the end ("" while it runs) and each player's points so far."""
     reason = "" if not state.over else "match" if state.match else REASONS[state.game_end]
     return reason, [int(score) for score in state.scores]
 
@@ -219,7 +219,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 
 def view(state: State, seat: int) -> dict[str, Any]:
-    """All that a seat sees, ready for JSON; `SCHEMA` describes it."""
+    """Return all that a seat sees, ready for JSON; `SCHEMA` describes it."""
     heights = [int(height) for height in state.foundations]
     return {
         "version": VERSION,
@@ -264,13 +264,13 @@ def _player_view(state: State, player: int) -> dict[str, Any]:
 
 
 def _dealt(state: State, player: int) -> list[str | None]:
-    """A pack as dealt, as far as it was seen."""
+    """Return a pack as dealt, as far as it was seen."""
     unseen = int(state.unseen[player])
     return [None if unseen >> int(card) & 1 else CARDS[card] for card in state.packs[player]]
 
 
 def from_view(given: dict[str, Any]) -> State:
-    """A State with that view; face-down cards lie in any order.
+    """Return a State with that view; face-down cards lie in any order.
 
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
@@ -324,14 +324,14 @@ def _fill_in(seen: View) -> None:
 
 
 def _num_unseen(seen: View, number: int) -> int:
-    """How many cards of a player lie face down and were never seen."""
+    """Return how many cards of a player lie face down and were never seen."""
     player = seen.players[number]
     turned = number == seen.to_move and seen.turned is not None
     return player.reserve.face_down + (player.hand.size - turned if player.hand.cards is None else 0)
 
 
 def _shown_cards(seen: View) -> list[str]:
-    """All cards that lie open, or did once."""
+    """Return all cards that lie open, or did once."""
     cards = [card for house in seen.houses for card in house]
     for suit, heights in seen.foundations.model_dump().items():
         cards += [rank + suit for height in heights for rank in ACE_LOW[:height]]
@@ -460,7 +460,7 @@ def _check_cards(seen: View) -> None:
 
 
 def _places(seen: View, card: str) -> str:
-    """Where in a view a card is, or, if nowhere, where the face-down ones are."""
+    """Return where in a view a card is, or, if nowhere, where the face-down ones are."""
     places = [f"houses.{house}" for house, run in enumerate(seen.houses) if card in run]
     for number, player in enumerate(seen.players):
         piles = {
@@ -478,7 +478,7 @@ def _places(seen: View, card: str) -> str:
 
 
 def picture(given: dict[str, Any]) -> str:
-    """A view as text of at most 80 columns."""
+    """Return a view as text of at most 80 columns."""
     seat = given["seat"]
     lines = [f"Russian Bank   {_status(given)}"]
     for number, name in ((1 - seat, SEAT_NAMES[1]), (seat, SEAT_NAMES[0])):

@@ -67,18 +67,18 @@ class Afterstates(NamedTuple):
     rows: SparseRows
 
     def decision(self) -> Int64s:
-        """[R] which decision each move belongs to."""
+        """Return [R] which decision each move belongs to."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def shown(self, num_actions: int) -> Int8s:
-        """[n, num_actions] 1 for each of the moves."""
+        """Return [n, num_actions] 1 for each of the moves."""
         shown = np.zeros((len(self.first) - 1, num_actions), np.int8)
         shown[self.decision(), self.action] = 1
         return shown
 
 
 def move_fields(rules: Rules) -> tuple[Field, ...]:
-    """The entries that show a move: changes of the observation's entries, then what is not in it."""
+    """Return the entries that show a move: changes of the observation's entries, then what is not in it."""
     num_actions = rules.NUM_ACTIONS
     return (
         *rules.OBS_FIELDS,
@@ -483,14 +483,14 @@ def afterstates(
 
 
 def follow_mode(game: Game, lookahead: bool) -> int:
-    """How far the moves of a game are followed."""
+    """Return how far the moves of a game are followed."""
     if not lookahead:
         return NOT_FOLLOWED
     return FOLLOW_ALL if game.all_see_alike else FOLLOW_OWN
 
 
 def joined(parts: list[Afterstates]) -> Afterstates:
-    """The decisions of all parts, one after the other."""
+    """Return the decisions of all parts, one after the other."""
     if not parts:
         none = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
         return Afterstates(np.zeros(1, np.int64), np.zeros(0, np.int64), none)

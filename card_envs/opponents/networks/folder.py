@@ -166,7 +166,7 @@ def own_files(folder: Path) -> tuple[str, ...]:
 
 
 def load_card(folder: Path) -> Card:
-    """The card of an opponent's folder. Raises ValueError if it has none or it is broken."""
+    """Return the card of an opponent's folder. Raises ValueError if it has none or it is broken."""
     return _card(folder, _read(folder / CARD_FILE))
 
 
@@ -198,7 +198,7 @@ def _read_both(folder: Path) -> tuple[bytes, bytes]:
 
 @STEADY
 def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -> TrainedPolicy:
-    """The network of an opponent's folder, after every check.
+    """Return the network of an opponent's folder, after every check.
 
     Raises:
         ValueError: a missing, truncated, tampered or oversized file; another game, rules version or layout; golden
@@ -226,7 +226,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
 
 
 def _load(folder: Path, game: Game | None) -> tuple[Card, Game, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-    """The card, game, weights and golden rows of a folder, each of the right shape."""
+    """Return the card, game, weights and golden rows of a folder, each of the right shape."""
     read, weights = _read_both(folder)
     card = _card(folder, read)
     if game is not None and card.game != game.name:
@@ -258,7 +258,7 @@ def _load(folder: Path, game: Game | None) -> tuple[Card, Game, dict[str, NDArra
 
 
 def _check_rows(results: NDArray[Any], inputs: NDArray[Any], width: int) -> None:
-    """Raises ValueError where these are not the results of so many golden rows."""
+    """Raise ValueError where these are not the results of so many golden rows."""
     shape = len(inputs), width
     if results.shape != shape or results.dtype.kind != "f":
         raise ValueError(f"golden.{LOGITS}: expected floats of shape {shape}, got {results.dtype} of {results.shape}")

@@ -47,7 +47,7 @@ Sizes = list[int]
 
 
 def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> ModelProto:
-    """A model with nothing left in it but what runs: standard operators, and weights of its own.
+    """Return a model with nothing left in it but what runs: standard operators, and weights of its own.
 
     Args:
         model: the file's content.
@@ -92,7 +92,7 @@ def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> Mode
 
 
 def messages(message: Any) -> Iterator[Any]:
-    """A message of protobuf, and all within it."""
+    """Yield a message of protobuf, and all within it."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:
@@ -126,7 +126,7 @@ def _check_parts(data: bytes, descriptor: Any) -> None:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number as protobuf writes it, and where it ends."""
+    """Return a number as protobuf writes it, and where it ends."""
     number = shift = 0
     while at < len(data) and shift < 70:
         number |= (data[at] & 127) << shift
@@ -183,7 +183,7 @@ def _check_node(node: NodeProto) -> None:
 
 
 def check_cost(model: ModelProto, inputs: Mapping[str, Sizes]) -> dict[str, Sizes]:
-    """The sizes of a checked model's outputs, for inputs of these sizes.
+    """Return the sizes of a checked model's outputs, for inputs of these sizes.
 
     Raises:
         ValueError: a run would take too much memory or time, or how much can't be told.
@@ -226,7 +226,7 @@ def check_cost(model: ModelProto, inputs: Mapping[str, Sizes]) -> dict[str, Size
 def _infer(
     node: NodeProto, version: int, types: Mapping[str, TypeProto], known: Mapping[str, TensorProto]
 ) -> dict[str, TypeProto]:
-    """The types of what a node gives, with all sizes. Raises ValueError where one can't be told."""
+    """Return the types of what a node gives, with all sizes. Raises ValueError where one can't be told."""
     import onnx
 
     try:
@@ -301,7 +301,7 @@ def _numbers(node: NodeProto, name: str) -> list[int]:
 
 
 def _matrix_product(node: NodeProto, given: list[TypeProto], made: list[TypeProto]) -> tuple[int, int]:
-    """Each entry given is a sum over what the operands share, which is in the first one's last axis, or next to it."""
+    """Return each entry given is a sum over what the operands share, which is in the first one's last axis, or next to it."""
     shared = max(_sizes(given[0])[-2:], default=1) if node.op_type == "Gemm" else (_sizes(given[0]) or [1])[-1]
     return _count(made[0]) * shared, 0
 
@@ -320,7 +320,7 @@ def _pool(node: NodeProto, given: list[TypeProto], made: list[TypeProto]) -> tup
 
 
 def _recurrent(node: NodeProto, given: list[TypeProto], made: list[TypeProto]) -> tuple[int, int]:
-    """Each row at each step goes through all weights."""
+    """Return each row at each step goes through all weights."""
     steps, rows = _sizes(given[0])[:2]
     weights = _sizes(given[1])
     return steps * rows * (_count(given[1]) + _count(given[2])), 2 * steps * rows * math.prod(weights[:2])

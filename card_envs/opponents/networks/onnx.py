@@ -146,7 +146,7 @@ class OnnxPolicy(TrainedPolicy):
 
 
 def model_file(path: str | Path, limit: int) -> bytes:
-    """A model from elsewhere as one whole, with the weights that it keeps in files beside it, as torch's exporter does.
+    """Return a model from elsewhere as one whole, with the weights that it keeps in files beside it, as torch's exporter does.
 
     Args:
         path: of the model.
@@ -162,7 +162,7 @@ def model_file(path: str | Path, limit: int) -> bytes:
 
 
 def _read(model: bytes, folder: Path | None = None, limit: int = 0) -> Any:
-    """A model, checked. Raises ValueError."""
+    """Return a model, checked. Raises ValueError."""
     try:
         return read_model(model, folder, limit)
     except ImportError:
@@ -170,7 +170,7 @@ def _read(model: bytes, folder: Path | None = None, limit: int = 0) -> Any:
 
 
 def _declared(entry: Any) -> tuple[str, list[int | str]]:
-    """The type and sizes that a model's input or output says it has."""
+    """Return the type and sizes that a model's input or output says it has."""
     from onnx import TensorProto
 
     kind = entry.type.tensor_type
@@ -196,7 +196,7 @@ def _session(model: bytes) -> Any:
 
 
 def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
-    """The inputs that a model may have: types, and sizes where they are fixed."""
+    """Return the inputs that a model may have: types, and sizes where they are fixed."""
     return {
         "observation": (FLOATS, [None, rules.OBS_SIZE]),
         "action_mask": (FLOATS, [None, rules.NUM_ACTIONS]),
@@ -207,7 +207,7 @@ def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
 
 
 def _check_entry(what: str, name: str, kind: str, shape: list[Any], wanted: str, sizes: list[int | None]) -> None:
-    """Raises ValueError where a model's input or output is of another type, or of another fixed size."""
+    """Raise ValueError where a model's input or output is of another type, or of another fixed size."""
     fits = len(shape) == len(sizes) and all(
         not isinstance(got, int) or got == size for got, size in zip(shape, sizes) if size is not None
     )
@@ -218,7 +218,7 @@ def _check_entry(what: str, name: str, kind: str, shape: list[Any], wanted: str,
 
 
 def some_rows(inputs: Inputs, start: int, end: int) -> Inputs:
-    """The inputs of some of the decisions."""
+    """Return the inputs of some of the decisions."""
     rows = {name: inputs[name][start:end] for name in ("obs", "mask")}
     if "first" not in inputs:
         return rows
@@ -230,7 +230,7 @@ def some_rows(inputs: Inputs, start: int, end: int) -> Inputs:
 
 
 def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
-    """The inputs of the moves, by both names, from what `AfterstatePolicy.inputs` gives."""
+    """Return the inputs of the moves, by both names, from what `AfterstatePolicy.inputs` gives."""
     after = afterstates_in(inputs)
     starts, entry, value = after.rows
     moves = np.zeros((len(after.action), total(move_fields(rules))), np.float32)
@@ -244,7 +244,7 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
 
 @STEADY
 def to_onnx(policy: TrainedPolicy) -> bytes:
-    """A trained network as an ONNX model with `probabilities`.
+    """Return a trained network as an ONNX model with `probabilities`.
 
     Raises:
         ValueError: the extra `onnx` is missing, or it is no network of ours.
@@ -313,7 +313,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
 
 
 def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
-    """A torch module from observations and masks to logits, as `TorchPolicy` takes it, as an ONNX model.
+    """Return a torch module from observations and masks to logits, as `TorchPolicy` takes it, as an ONNX model.
 
     Raises:
         ValueError: the extra `onnx` is missing, or torch can't export the module.
@@ -346,7 +346,7 @@ def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
 
 
 def check_installed() -> None:
-    """Raises ValueError where the extra `onnx` is missing."""
+    """Raise ValueError where the extra `onnx` is missing."""
     if not all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript")):
         raise ValueError(MISSING)
 

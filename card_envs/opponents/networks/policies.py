@@ -57,11 +57,11 @@ class LogitsPolicy:
         self.sampled = sampled
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
-        """[n, A] scores of the actions; what they are where illegal counts for nothing."""
+        """Return [n, A] scores of the actions; what they are where illegal counts for nothing."""
         raise NotImplementedError
 
     def scores(self, decisions: Decisions) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """[n, A] scores of the actions, below all others where illegal, and [n, 1] the highest.
+        """Return [n, A] scores of the actions, below all others where illegal, and [n, 1] the highest.
 
         Raises ValueError where that is no finite number: one score is not, or there is none.
         """
@@ -136,11 +136,11 @@ class TrainedPolicy(LogitsPolicy):
         return afterstates_of(decisions)
 
     def check_inputs(self, inputs: Inputs) -> None:
-        """Raises ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
+        """Raise ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
         check_inputs(self.game.rules, inputs, self.num_entries)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
-        """[n, A] scores of the actions, -1e9 where illegal."""
+        """Return [n, A] scores of the actions, -1e9 where illegal."""
         raise NotImplementedError
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
@@ -205,7 +205,7 @@ class AfterstatePolicy(TrainedPolicy):
         self.network = self._compiled() if len(self._rest) == 2 else None
 
     def _compiled(self) -> AfterstateNetwork:
-        """The network as compiled code reads it."""
+        """Return the network as compiled code reads it."""
         (second, second_bias), (last, last_bias) = self._rest
         ends = np.array([last_bias[0], self._own])
         arrays = self._first * self._scale[:, None], self._moves, self._bias, second, second_bias, last[:, 0], ends
@@ -263,7 +263,7 @@ MOVE_INPUTS = {"first": np.int64, "action": np.int64, "starts": np.int64, "entry
 
 
 def check_inputs(rules: Rules, inputs: Inputs, num_entries: int) -> None:
-    """Raises ValueError where golden rows are not what networks read: compiled code would believe them."""
+    """Raise ValueError where golden rows are not what networks read: compiled code would believe them."""
     names = {"obs", "mask"} | (set(MOVE_INPUTS) if num_entries else set())
     if set(inputs) != names:
         raise ValueError(f"golden rows: expected {', '.join(sorted(names))}, got {', '.join(sorted(inputs))}")
@@ -296,7 +296,7 @@ def afterstates_of(decisions: Decisions, lookahead: bool = False) -> Afterstates
 
 
 def check_ends(name: str, ends: NDArray[Any], number: int, last: int) -> None:
-    """Raises ValueError where these don't divide `last` entries into `number` ranges."""
+    """Raise ValueError where these don't divide `last` entries into `number` ranges."""
     if len(ends) != number + 1 or ends[0] != 0 or ends[-1] != last or np.diff(ends).min(initial=0) < 0:
         raise ValueError(f"{name}: expected {number + 1} rising numbers from 0 to {last}")
 
@@ -311,7 +311,7 @@ def layers_of(weights: Weights) -> Layers:
 
 
 def hidden_sizes(weights: Weights) -> list[int]:
-    """The sizes of the hidden layers of stored weights. Raises ValueError where they are no arrays by name."""
+    """Return the sizes of the hidden layers of stored weights. Raises ValueError where they are no arrays by name."""
     if not isinstance(weights, Mapping) or not all(isinstance(tensor, np.ndarray) for tensor in weights.values()):
         raise ValueError(f"weights: expected arrays by name, got {short_repr(weights)}")
     layers = sum(str(name).endswith(".bias") for name in weights)
@@ -329,7 +329,7 @@ def check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]], what: st
 
 
 def through(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The output of these layers for what the first one gave, before its ReLU; that is overwritten."""
+    """Return the output of these layers for what the first one gave, before its ReLU; that is overwritten."""
     for weight, bias in layers:
         x = np.maximum(x, 0, out=x) @ weight + bias
     return x

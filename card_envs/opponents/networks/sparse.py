@@ -91,7 +91,7 @@ def _sum_weights(starts: Any, entry: Any, value: Any, rows: Any, weight: Any, bi
 
 
 def compress(obs: Int8s, rows: Int64s, scale: Floats) -> SparseRows:
-    """The entries of `obs[rows]` that are not zero, times `scale` [D].
+    """Return the entries of `obs[rows]` that are not zero, times `scale` [D].
 
     Args:
         obs: [N, D] int8, contiguous.
@@ -103,7 +103,7 @@ def compress(obs: Int8s, rows: Int64s, scale: Floats) -> SparseRows:
 
 
 def sum_weights(sparse: SparseRows, rows: Int64s, weight: Floats, bias: Floats) -> Floats:
-    """[n, H] some of the rows, times `weight` [D, H], plus `bias` [H]. The entries must be columns that there are."""
+    """Return [n, H] some of the rows, times `weight` [D, H], plus `bias` [H]. The entries must be columns that there are."""
     check_rows(rows, len(sparse.starts) - 1)
     out = np.empty((len(rows), weight.shape[1]), np.float32)
     specialize(_sum_weights)(*sparse, rows, weight, bias, out)
@@ -111,6 +111,6 @@ def sum_weights(sparse: SparseRows, rows: Int64s, weight: Floats, bias: Floats) 
 
 
 def check_rows(rows: Int64s, number: int) -> None:
-    """Raises IndexError where there are not such rows: compiled loops would read out of bounds in silence."""
+    """Raise IndexError where there are not such rows: compiled loops would read out of bounds in silence."""
     if rows.min(initial=0) < 0 or rows.max(initial=-1) >= number:
         raise IndexError(f"rows from {rows.min()} to {rows.max()} of {number}")

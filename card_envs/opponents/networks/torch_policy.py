@@ -45,7 +45,7 @@ class TorchPolicy(LogitsPolicy):
 
 
 def device_of(module: torch.nn.Module) -> torch.device:
-    """Where a module's weights are."""
+    """Return where a module's weights are."""
     import torch
 
     return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))

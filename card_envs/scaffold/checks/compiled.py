@@ -64,7 +64,7 @@ def all_rules() -> None:
 
 
 def mark_of(game: Game) -> Path:
-    """A file that is there if all rules have passed as they are. `specialize` removes those of earlier rules."""
+    """Return a file that is there if all rules have passed as they are. `specialize` removes those of earlier rules."""
     loop: Any = specialize(all_rules, game)
     return Path(loop.stats.cache_path) / f"check.{loop.__name__}-{numba.__version__}"
 
@@ -114,7 +114,7 @@ def _compile(own: Any, parameters: list[str], game: Game, sources: Sources) -> I
 
 
 def _translated(error: Exception, file: Path, line: int, sources: Sources) -> Finding:
-    """The innermost place of the game's own that an error of Numba names, and what it says in a line."""
+    """Return the innermost place of the game's own that an error of Numba names, and what it says in a line."""
     if isinstance(error, KeyError):  # a field of a State under another name than `state`: Numba says no more
         for source in sources.files.values():
             for number in source.lines_with(error.args[0]):
@@ -144,7 +144,7 @@ def _in_a_line(text: str) -> str:
 
 
 def _mixed(annotation: Any, sources: Sources) -> Iterator[Finding]:
-    """Where a `uint64` meets a signed number: what comes of it is signed or floating, and no set any more."""
+    """Yield where a `uint64` meets a signed number: what comes of it is signed or floating, and no set any more."""
     for block in annotation.blocks.values():
         for statement in block.body:
             value = getattr(statement, "value", None)

@@ -25,7 +25,7 @@ VIEW_KEYS = ("version", "game", "options", "seat", "to_move", "legal")
 
 
 def functions_of(part: type) -> dict[str, FunctionType]:
-    """The functions that a part of the contract lists."""
+    """Return the functions that a part of the contract lists."""
     return {name: value for name, value in vars(part).items() if isinstance(value, FunctionType) and name[0] != "_"}
 
 
@@ -165,7 +165,7 @@ def _of_fields(rules: Any) -> Iterator[Demand]:
 
 
 def _of_state(rules: Any) -> Demand:
-    """The engine's own fields come first, as `state_dtype` puts them."""
+    """Return the engine's own fields come first, as `state_dtype` puts them."""
     fields = getattr(rules.STATE, "fields", None) or {}
     shared: Any = state_dtype(rules.NUM_SEATS, []).fields
     wrong = [name for name in shared if name not in fields or fields[name][0] != shared[name][0]]

@@ -53,12 +53,12 @@ def check_sources(game: Game, sources: Sources) -> Iterator[Finding]:
 
 
 def is_rule(function: ast.FunctionDef) -> bool:
-    """Whether it has the decorator `@rule`."""
+    """Return whether it has the decorator `@rule`."""
     return any(ast.unparse(decorator).split(".")[-1] == "rule" for decorator in function.decorator_list)
 
 
 def holds_state(argument: ast.arg) -> bool:
-    """Whether a parameter is a State, by its type or else by its name."""
+    """Return whether a parameter is a State, by its type or else by its name."""
     return ast.unparse(argument.annotation) == "State" if argument.annotation else argument.arg == "state"
 
 

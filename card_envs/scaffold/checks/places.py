@@ -23,14 +23,14 @@ TESTS = ("__init__", "referee", "facts", "test_rules")
 
 
 def checkout_of(package: str) -> Path | None:
-    """The repository's folder where this package lies in one, for a game that belongs to it."""
+    """Return the repository's folder where this package lies in one, for a game that belongs to it."""
     root = Path(card_envs.__file__).parents[1]
     inside = package.startswith("card_envs.games.") and all((root / part).is_dir() for part in ("configs", "tests"))
     return root if inside else None
 
 
 def numbered_rules(text: str) -> list[tuple[int, str]]:
-    """The numbers at the start of list items, such as `BA-7`, with their lines."""
+    """Return the numbers at the start of list items, such as `BA-7`, with their lines."""
     found = re.finditer(r"^ *[-*] +\**([A-Z]{2}-\d+)\b", text, re.MULTILINE)
     return [(text.count("\n", 0, match.start()) + 1, match[1]) for match in found]
 
@@ -39,7 +39,7 @@ def numbered_rules(text: str) -> list[tuple[int, str]]:
 
 
 def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
-    """The tables of RULES.md against the declared fields, its numbers, its options."""
+    """Yield the tables of RULES.md against the declared fields, its numbers, its options."""
     file = rules_page(game)
     page = file.read_text(encoding="utf-8")
     try:
@@ -69,7 +69,7 @@ def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
 
 
 def check_places(game: Game, sources: Sources) -> Iterator[Finding]:
-    """The registry, the module for PettingZoo, the configuration, the tests."""
+    """Yield the registry, the module for PettingZoo, the configuration, the tests."""
     root = checkout_of(game.package)
     if root is not None:
         registry = root / "card_envs" / "games" / "__init__.py"
@@ -121,7 +121,7 @@ def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
 
 
 def _check_rule_tests(sources: Sources, file: Path) -> Iterator[Finding]:
-    """Every numbered rule has a test that is named after it."""
+    """Yield every numbered rule has a test that is named after it."""
     rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text(encoding="utf-8"))}
     tests = {}
     for name, node in Source(file).functions.items():

@@ -282,6 +282,6 @@ class _Episode:
 
 
 def _field_at(fields: tuple[Field, ...], entry: int) -> str:
-    """The name of the field that an entry belongs to."""
+    """Return the name of the field that an entry belongs to."""
     names = [field.name for field in fields for _ in range(field.size)]
     return f"`{names[entry]}`"

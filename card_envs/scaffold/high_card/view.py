@@ -116,7 +116,7 @@ def from_view(given: dict[str, Any]) -> State:
 
 
 def _plausible_pack(seen: View) -> Pack:
-    """A pack that deals each seat the cards that it is seen to have had, and fills up with others."""
+    """Return a pack that deals each seat the cards that it is seen to have had, and fills up with others."""
     hands: list[list[str]] = [[], []]
     seat = 0
     for i, card in enumerate(seen.played):

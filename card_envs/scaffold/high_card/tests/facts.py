@@ -44,11 +44,11 @@ def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
 
 
 def seen(view: dict[str, Any]) -> dict[str, Any]:
-    """A view as it is."""
+    """Return a view as it is."""
     return view
 
 
 def recount(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[tuple[str, str], tuple[int, int]]:
-    """The figures of a finished deal for a seat, as count and what it is divided by."""
+    """Return the figures of a finished deal for a seat, as count and what it is divided by."""
     own, others = view["scores"][seat], view["scores"][1 - seat]
     return {("won", "a deal"): (int(own > others), 1), ("tricks", "a deal"): (own, 1)}

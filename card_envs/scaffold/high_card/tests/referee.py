@@ -67,5 +67,5 @@ def deal_from(referee: Referee, dealt: Mapping[str, Any], given: Mapping[str, An
 
 
 def trivial(referee: Referee) -> str:
-    """The highest card."""
+    """Return the highest card."""
     return max(referee.legal(), key=int)

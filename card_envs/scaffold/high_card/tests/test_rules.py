@@ -9,7 +9,7 @@ from card_envs.scaffold.high_card import GAME
 
 
 def dealt(first: str, second: str, **options: Any) -> Table:
-    """A table at which the seats hold these cards."""
+    """Return a table at which the seats hold these cards."""
     table = Table(GAME, GAME.rules.new_state(GAME.options(**options)))
     hands = [*first.split(), *second.split()]
     rest = [str(card) for card in range(1, 13) if str(card) not in hands]
