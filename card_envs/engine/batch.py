@@ -138,7 +138,7 @@ class BatchEnv(Fixed):
         self.packing = Packing(game) if packed else None
         self.states = states.view()
         self._states = states
-        self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # the only source of legality for `step`
+        self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # decides legality
         kinds: Kinds = {
             "obs": ((num_tables, rules.OBS_SIZE), np.int8),
             "mask": ((num_tables, rules.NUM_ACTIONS), np.int8),

@@ -110,7 +110,7 @@ class GpuBatchEnv(Fixed):
         self.rewards = self.columns(rules.NUM_SEATS, torch.float32)
         self.seat = torch.zeros(number, dtype=torch.int8, device=self.device)
         self.done = torch.zeros(number, dtype=torch.bool, device=self.device)
-        self._legal = self.columns(words(rules.NUM_ACTIONS), torch.int64)  # bit pattern of uint64; the only source of legality for `step`
+        self._legal = self.columns(words(rules.NUM_ACTIONS), torch.int64)  # bits of uint64; decides legality
         self._refused = torch.zeros_like(self.done)
         self._asked = torch.zeros(number, dtype=torch.int64, device=self.device)
         self._has_looked = False
@@ -230,8 +230,7 @@ class GpuBatchEnv(Fixed):
         return self._states[first * size : last * size].cpu().numpy().view(self.game.rules.STATE).copy()
 
     def write_states(self, states: NDArray[Any]) -> None:
-        """Set all tables to these States [B], whose contents are trusted, and observe. Raises ValueError for another
-        number."""
+        """Set all tables to these States [B], which are trusted, and observe. Raises ValueError for another number."""
         states = checked_states(self.game, states)
         if len(states) != self.num_tables:
             raise ValueError(f"states: expected {self.num_tables}, got {len(states)}")
@@ -298,12 +297,12 @@ def usable(device: str | torch.device) -> torch.device:
 
 @lru_cache(64)
 def _stream(handle: int, device: torch.device) -> Any:
-    """Numba's name for a stream of torch's."""
+    """Return Numba's handle for a torch stream."""
     return cuda.external_stream(handle)
 
 
 def _array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
-    """Return the same memory for kernels, as entries of another type where one is given."""
+    """Return the same memory for kernels, reinterpreted as another dtype if one is given."""
     if tensor.device.type == "cpu":  # in the simulator
         return tensor.numpy() if dtype is None else tensor.numpy().view(dtype)
     kind = np.dtype(str(tensor.dtype).removeprefix("torch."))
@@ -315,7 +314,7 @@ def _array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
 def _device_array(
     pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], kind: np.dtype[Any], dtype: np.dtype[Any], gpu: int
 ) -> Any:
-    """Numba's description of device memory, which it does not own: making one takes longer than a launch."""
+    """Return Numba's description of device memory that it does not own; building one takes longer than a launch."""
     interface = {"shape": shape, "strides": strides, "typestr": kind.str, "data": (pointer, False), "version": 3}
     with torch.cuda.device(gpu):
         return cuda.from_cuda_array_interface(interface, sync=False).view(dtype)

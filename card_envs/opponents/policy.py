@@ -289,15 +289,14 @@ def evaluation_of(policy: Policy, decisions: Decisions, rng: np.random.Generator
 
 
 def within(policy: Policy, seconds: float, threads: int = 1) -> Policy:
-    """Return the same policy with a bound on its time for a decision, as far as it knows one; what it remembers is its
-    own."""
+    """Return the policy with a limit on its time per decision, if it supports one, and a memory of its own."""
     bounded = getattr(policy, "within", None)
     found: Policy = policy if bounded is None else bounded(seconds, threads)
     return found
 
 
 def reset(policy: Policy) -> None:
-    """Let a policy forget what it remembers of earlier decisions, so that it decides as a new one would."""
+    """Make a policy forget earlier decisions, so that it decides like a new one."""
     forget = getattr(policy, "reset", None)
     if forget is not None:
         forget()
@@ -310,8 +309,7 @@ def check_policy(policy: object, where: str) -> None:
 
 
 def answer_of(policy: Policy, decisions: Decisions, ask: Callable[[], Answer]) -> Answer:
-    """Return the result of `ask`. Raises PolicyError from an exception of the policy itself; IllegalMove passes
-    through."""
+    """Return the result of `ask`. Raises PolicyError from the policy's own exception; IllegalMove passes through."""
     try:
         return ask()
     except (IllegalMove, PolicyError):
