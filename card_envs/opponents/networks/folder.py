@@ -56,7 +56,7 @@ class Card(BaseModel):
     architecture: Architecture = "mlp-relu"
     hidden: list[int] = Field(max_length=16)  # empty for an n-tuple network and for an ONNX model
     sampled: bool = True  # whether it samples its actions; otherwise it plays the likeliest one
-    max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=MOST_POSITIONS)  # evaluated per decision by an n-tuple network
+    max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=MOST_POSITIONS)  # per decision
     weights_sha256: str = ""
     model_sha256: str = ""
     training: dict[str, Any] = {}

@@ -1,5 +1,4 @@
-"""The policy of an n-tuple network: it plays to the reachable position with the highest value, one macro-action at a
-time."""
+"""The policy of an n-tuple network: it plays a macro-action to the reachable position with the highest value."""
 
 from __future__ import annotations
 
