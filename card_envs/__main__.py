@@ -148,7 +148,7 @@ def compare(
     apart: Annotated[
         str, typer.Option(help="compare their play in this phase of the game, and separately in all other phases")
     ] = "",
-    with_player: Annotated[str, typer.Option("--with", help="with --apart: the player of the other phases")] = ("greedy"),
+    with_player: Annotated[str, typer.Option("--with", help="with --apart: player of the other phases")] = "greedy",
     processes: Annotated[int, typer.Option(min=1, help="number of processes; results do not depend on it")] = 1,
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Ray cluster that does the work; local: start one here")
@@ -368,7 +368,7 @@ def serve(
         typer.Option(help="GAME/NAME=WHAT: serve this opponent, too: ./FOLDER or MODULE:CLASS"),
     ] = None,
     allow_deals: Annotated[
-        bool, typer.Option("--allow-deals", help="accept seeds and custom deals; a client that sends one knows every card")
+        bool, typer.Option("--allow-deals", help="accept seeds and custom deals, which tell a client every card")
     ] = False,
     seconds: Annotated[float, typer.Option(min=0.01, help="most thinking time of an opponent per move")] = 2.0,
     tables: Annotated[int, typer.Option(min=1, help="most tables kept")] = 10_000,
@@ -551,7 +551,7 @@ def kernels(
 @app.command()
 def play(
     game_name: GameName,
-    opponents: Annotated[str, typer.Option(help="opponents in the other seats: one for all, or one each, separated by commas")] = (
+    opponents: Annotated[str, typer.Option(help="in the other seats: one for all, or one each, with commas")] = (
         "greedy"
     ),
     seat: Annotated[int, typer.Option(min=0, help="your seat")] = 0,
@@ -574,7 +574,7 @@ def watch(
     opponents: Annotated[str, typer.Option(help="players: one for all seats, or one each, separated by commas")] = (
         "greedy"
     ),
-    seat: Annotated[int | None, typer.Option(min=0, help="show the view of this seat; default: of the seat to move")] = None,
+    seat: Annotated[int | None, typer.Option(min=0, help="whose view to show; default: the seat to move")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="of the deals and opponents")] = None,
     option: Options = None,
     record: RecordFile = None,
@@ -624,7 +624,7 @@ def check(name: Annotated[str, typer.Argument(help="a game, or a package that ha
     for fault in faults:
         say(str(fault))
     if faults:
-        console.print(f"{len(faults)} to mend in {name}; what builds on it was not looked at")
+        console.print(f"{name}: {len(faults)} problems; later checks were skipped")
         raise typer.Exit(1)
     console.print(f"{name}: all right, {time.perf_counter() - began:.1f} s")
 

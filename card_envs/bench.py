@@ -170,7 +170,7 @@ def aec_rate(game: Game, seconds: float) -> Rate:
 def two_process_rate(game: Game, seconds: float) -> Rate:
     """Return decisions per second of two processes together, each stepping half of the tables."""
     with ProcessPoolExecutor(2, get_context("spawn"), begin_worker) as pool:
-        list(pool.map(step_rate, [game] * 2, [FEW] * 2, [1] * 2, [0.01] * 2))  # starts the processes and loads compiled code
+        list(pool.map(step_rate, [game] * 2, [FEW] * 2, [1] * 2, [0.01] * 2))  # warm up
         one, other = pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2)
     return Rate(one.clock + other.clock, (one.cpu + other.cpu) / 2)
 
@@ -195,8 +195,7 @@ def import_seconds() -> Rate:
 
 
 def _seconds(code: str, cold: bool = False) -> Rate:
-    """Run code in a fresh process and return what it prints: best of three with a warm cache, one run with an empty
-    one."""
+    """Run code in a fresh process; return what it prints: best of three with a warm cache, else one run."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, **({"NUMBA_CACHE_DIR": folder} if cold else {})}
         runs = [

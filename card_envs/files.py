@@ -37,7 +37,7 @@ AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # do not wait for a writer of a pipe; Wi
 NOREPLACE, EXCHANGE = 1, 2  # flags of Linux's renameat2
 AT_FDCWD = -100
 OwnFiles: TypeAlias = Callable[[Path], Collection[str]]  # returns the files of a folder that may be replaced
-UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # raised where a system or file system lacks the call
+UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # not supported here
 
 
 def user_path(path: str | Path) -> Path:
