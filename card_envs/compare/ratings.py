@@ -78,9 +78,9 @@ def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = N
     pseudo = max(pseudo_pairs(row) for row in wins)  # pseudo-pairs won and lost, as in `share`
     logits = bradley_terry(matrix, draws=2 * pseudo) / ELO
     expected = 1 / (1 + np.exp(logits[columns] - logits[rows]))
-    gains = np.eye(num_policies)[rows] - np.eye(num_policies)[columns]  # [pairings, P] +1 for the first policy of a pairing, -1 for the second
+    gains = np.eye(num_policies)[rows] - np.eye(num_policies)[columns]  # +1 first, -1 second
     curvature = gains.T * (expected * (1 - expected)) @ gains
-    moves = above / scale @ np.linalg.pinv(curvature) @ gains.T  # [P, pairings] influence of a point on each rating (delta method)
+    moves = above / scale @ np.linalg.pinv(curvature) @ gains.T  # [P, pairings] delta method
     squares = ((moves @ wins - (moves @ expected)[:, None]) ** 2).sum(axis=1)
     squares += moves**2 @ (pseudo * (expected**2 + (1 - expected) ** 2))
     all_pairs = pairs + 2 * pseudo

@@ -107,7 +107,7 @@ def pairings_sheet(found: Standings) -> Sheet:
         between = "more than" if alone else "against"
         sheet.add_row(f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed))
     sheet.caption = (
-        f"* to tell the two apart with 80 % power (score or margin / wins);\n"
+        f"* to show a difference with 80 % power (score or margin / wins);\n"
         f"the nearest two are {found.nearest.first} and {found.nearest.second}"
     )
     return sheet

@@ -211,7 +211,7 @@ def play_out(
         for which in np.flatnonzero(kinds == ASKED).tolist():
             tables = np.flatnonzero(waiting & (player == which))
             if len(tables):
-                actions[tables] = askers[which].ask(states.take(tables))  # `take`, because indexing copies field by field
+                actions[tables] = askers[which].ask(states.take(tables))  # indexing copies by field
                 if watch is not None:
                     watch(int(ledger.moves.sum()))
     seconds = np.array([asker.seconds for asker in askers])

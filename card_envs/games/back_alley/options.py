@@ -1,4 +1,4 @@
-"""The options of Back Alley, validated and documented here alone."""
+"""The options of Back Alley, declared, validated and documented only here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HandSize = Annotated[int, Constraint(ge=1, le=13, strict=True)]
 
 @options
 class Options:
-    """What `env(**options)` takes."""
+    """Options of `env(**options)`."""
 
     deals: Literal["single"] | Annotated[tuple[HandSize, ...], Constraint(min_length=1, max_length=100)] | None = (
         option(

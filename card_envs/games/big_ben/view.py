@@ -1,4 +1,4 @@
-"""Big Ben between states and people: notation, custom deals, JSON views, the terminal's picture."""
+"""Big Ben for people: notation, custom deals, JSON views, text pictures."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def move_text(state: State, action: int) -> str:
 
 
 def parse_move(state: State, text: str) -> int:
-    """Return the action of a text, legal or not. Raises ValueError if it is none."""
+    """Return the action for a text, legal or not. Raises ValueError if it is not a move."""
     if not isinstance(text, str):
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in MOVES:
         return MOVES.index(text)
-    raise ValueError(f"{text!r} is no move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")
+    raise ValueError(f"{text!r} is not a move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
@@ -95,7 +95,7 @@ def dealt_pack(state: State) -> Pack:
 
 
 def deal_text(packs: list[Pack]) -> dict[str, Any]:
-    """Packs as a custom deal: the reverse of `parse_deal`."""
+    """Return packs as a custom deal: the inverse of `parse_deal`."""
     return {"pack": [CARDS[card] for card in packs[0]]}
 
 
@@ -151,7 +151,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 
 def view(state: State, seat: int) -> dict[str, Any]:
-    """Return all that the player sees, ready for JSON; `SCHEMA` describes it."""
+    """Return everything that the player may know, ready for JSON; `SCHEMA` describes it."""
     to_come = [int(left) for left in state.to_come]
     return {
         "version": VERSION,
@@ -175,7 +175,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
 
 
 def from_view(given: dict[str, Any]) -> State:
-    """Return a State with that view; the stock is in a random order, the same for equal views.
+    """Return a State with this view; the stock is in a random order, the same for equal views.
 
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
@@ -185,7 +185,7 @@ def from_view(given: dict[str, Any]) -> State:
     state.over = state.needs_deal = False
     shown = _lay_foundations(state, seen) + _lay_piles(state, seen)
     _lay_stock(state, shown, seen.waste, _stock(seen, shown))
-    # In plain Python: one state is not worth compiling for.
+    # In plain Python: compiling would not pay for a single state.
     getattr(rules.look_afresh, "py_func", rules.look_afresh)(state)
     state.hops = seen.hops
     if state.hops and not _could_have_hopped(state):
@@ -196,7 +196,7 @@ def from_view(given: dict[str, Any]) -> State:
 
 
 def _lay_foundations(state: State, seen: View) -> list[str]:
-    """Set the foundations; returns the cards placed on them."""
+    """Set the foundations; return the cards placed on them."""
     placed: list[str] = []
     for i, (hour, run) in enumerate(zip(HOURS, RUNS, strict=True)):
         top = seen.foundations.get(hour)
@@ -210,7 +210,7 @@ def _lay_foundations(state: State, seen: View) -> list[str]:
 
 
 def _lay_piles(state: State, seen: View) -> list[str]:
-    """Set the piles; returns their cards."""
+    """Set the piles; return their cards."""
     cards: list[str] = []
     for i, name in enumerate(PILES):
         if name not in seen.piles:
@@ -229,7 +229,7 @@ def _lay_piles(state: State, seen: View) -> list[str]:
 
 
 def _lay_stock(state: State, shown: list[str], waste: list[str], stock: list[str]) -> None:
-    """Set the waste and the stock, and a pack that has all cards in the order in which they were dealt or will be."""
+    """Set waste and stock, and a pack with all cards in the order in which they were or will be dealt."""
     state.pack[:] = [CODES[card] for card in (*shown, *waste, *stock)]
     state.num_dealt = PACK_SIZE - len(stock)
     state.waste[: len(waste)] = [CODES[card] for card in waste]
@@ -241,7 +241,7 @@ def _lay_stock(state: State, shown: list[str], waste: list[str], stock: list[str
 
 
 def _stock(seen: View, shown: list[str]) -> list[str]:
-    """What is neither on foundations nor in piles nor in the waste, by suit and rank."""
+    """Return the cards that are neither on foundations nor in piles nor in the waste, by suit and rank."""
     left = Counter(CARDS[card] for card in SORTED_PACK)
     left.subtract([*shown, *seen.waste])
     if min(left.values()) < 0:
