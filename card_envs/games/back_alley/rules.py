@@ -546,8 +546,7 @@ def draw_cards(cards: Cards, number: int, stream: Stream) -> Cards:
 
 @rule
 def determinize(state: State, seat: int, stream: Stream) -> None:
-    """Deal the unseen cards to the three hidden hands, uniformly among the deals without any card that a seat is known
-    to lack.
+    """Redeal the hidden hands, uniformly among the deals in which no seat gets a card that it is known to lack.
 
     Hands are drawn one after the other. A card's kind is the set of other seats that may hold it. The number of cards
     of each kind in a hand is drawn in proportion to the number of deals that it leaves; within a kind, cards are
@@ -667,10 +666,10 @@ def split_first(
     for_first: Cards, for_second: Cards, for_third: Cards, size_first: int, size_second: int, size_third: int,
     stream: Stream,
 ) -> int:  # fmt: skip
-    """Return how many cards the first hand takes of those that (both others, only the second, only the third) may hold
-    too.
+    """Return how many cards the first hand takes of those that others may hold, too.
 
-    Drawn in proportion to the number of deals; packed as both + 16 * second + 256 * third.
+    The three kinds are: both others, only the second, only the third. Drawn in proportion to the number of deals;
+    packed as both + 16 * second + 256 * third.
     """
     num_both = count(for_first & for_second & for_third)
     num_with_second = count(for_first & for_second & ~for_third)

@@ -89,7 +89,7 @@ def parse_move(state: State, text: str) -> int:
         return ACTION.bid + BIDS.index(text)
     if text in CODES:
         return relative_card(state, CODES[text])
-    raise ValueError(f"{text!r} is not a move of Back Alley; expected pass, 1 to 12, board, or a card such as AC, TD, BB")
+    raise ValueError(f"{text!r} is not a move of Back Alley; expected pass, 1 to 12, board, or a card such as AC, BB")
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
@@ -236,7 +236,7 @@ def from_view(given: dict[str, Any]) -> State:
     """
     seen = read(View, given)
     leaders = _leaders(seen)
-    own = [[*seen.hand] if seat == seen.seat else [] for seat in range(4)]  # cards that each seat is known to have been dealt
+    own = [[*seen.hand] if seat == seen.seat else [] for seat in range(4)]  # known to be dealt to each seat
     for leader, trick in zip(leaders, seen.tricks, strict=True):
         for k, card in enumerate(trick.cards):
             own[(leader + k) % 4].append(card)

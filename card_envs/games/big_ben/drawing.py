@@ -16,8 +16,10 @@ FACE = 196  # radius of the clock's face
 
 
 class Layout(NamedTuple):
-    """Positions. The anchor of a pile, relative to the middle, is the middle of its first three cards or its growing
-    end."""
+    """Positions.
+
+    The anchor of a pile, relative to the middle, is the middle of its first three cards or its growing end.
+    """
 
     width: int
     height: int

@@ -265,17 +265,17 @@ def _could_have_hopped(state: State) -> bool:
     return False
 
 
-# Where the hours stand in the picture: column and line of the upper left corner.
+# Positions of the hours in the picture: column and line of the upper left corner.
 CORNERS = (
     (30, 0), (50, 2), (58, 5), (60, 8), (58, 11), (50, 14), (30, 16), (10, 14), (2, 11), (0, 8), (2, 5), (10, 2),
 )  # fmt: skip
 
 
 def picture(given: dict[str, Any]) -> str:
-    """Return a view as text of at most 80 columns: the clock, then the stock's cards by suit and the waste.
+    """Return a view as text of at most 80 columns: the clock, then the stock by suit and the waste.
 
-    Each hour shows its foundation's top card and how many are to come, below it the pile: its two lowest cards, and
-    from the third on first and last card of the run.
+    Each hour shows the top card of its foundation and how many are to come, and below it the pile: its two lowest
+    cards, then the first and last card of the run from the third card on.
     """
     canvas = [[" "] * 80 for _ in range(18)]
 
@@ -315,5 +315,5 @@ def _pile_text(pile: list[str]) -> str:
 
 
 def _suit_text(cards: list[str], suit: str) -> str:
-    """Return the ranks of a suit, twice where both copies are there: `C A23357K`."""
+    """Return the ranks of a suit, twice if both copies are there: `C A23357K`."""
     return f"{suit} " + ("".join(card[0] for card in cards if card[1] == suit) or "-")
