@@ -29,4 +29,4 @@ def draw(game: Game, view: dict[str, Any], tall: bool = False) -> str:
 
         return text_page(game.title, game.view.picture(view), view["legal"])
     except (LookupError, TypeError, ValueError) as error:  # a missing optional key, or a contradiction
-        raise ValueError(f"view: expected a complete position of {game.title}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"view: not a whole position of {game.title}: {type(error).__name__}: {error}") from error

@@ -171,7 +171,7 @@ class Connection(H11Protocol):
             self.cycle.message_event.set()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self.loop.call_later(LINGER, self.transport.abort)  # closing with unread data would reset the connection and lose the reply
+        self.loop.call_later(LINGER, self.transport.abort)  # close after reading: a reset would lose the reply
 
 
 def bounded(limits: Limits) -> type[Connection]:

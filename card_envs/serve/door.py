@@ -67,7 +67,7 @@ class Door:
                 await self.app(scope, receive, with_headers)
                 return
         except Exception:
-            log.exception("%s %r failed", scope["method"], scope["path"][:12])  # truncated: the link of a seat is a secret
+            log.exception("%s %r failed", scope["method"], scope["path"][:12])  # a seat's link is secret
             if started:
                 raise
             refusal = JSONResponse(Problem("failed", "the server failed; its log has more").as_dict(), 500)

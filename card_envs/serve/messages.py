@@ -46,7 +46,7 @@ class Problem(Exception):
         return STATUS[self.code]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as sent."""
+        """Return the JSON object to send."""
         return {"error": {"code": self.code, "message": str(self), "field": self.field}}
 
 

@@ -18,7 +18,7 @@ def dealt(first: str, second: str, **options: Any) -> Table:
 
 
 def play(table: Table, moves: str) -> Table:
-    """Play cards, each of them legal."""
+    """Play cards, all of them legal."""
     for move in moves.split():
         assert move in GAME.view.view(table.state, table.seat)["legal"]
         table.play(GAME.view.parse_move(table.state, move))
