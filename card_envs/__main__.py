@@ -162,7 +162,9 @@ def compare(
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
     record_pairs: Annotated[int, typer.Option(min=1, help="pairs of each pairing to save")] = 10,
 ) -> None:
-    """Compare policies on the same deals.  Two sides are swapped on every deal. Ctrl-C shows the figures so far.
+    """Compare policies on the same deals.
+
+    Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
     from card_envs.compare.command import Keepsakes, Work, compare_all
     from card_envs.compare.contest import Contest, taken_apart
@@ -207,8 +209,9 @@ def survey(
     option: Options = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Show statistics of self-play: one player in all seats.  Length, endings, scores, first-move advantage. Ctrl-C
-    shows the figures so far.
+    """Show statistics of self-play: one player in all seats.
+
+    Length, endings, scores, first-move advantage. Ctrl-C shows the figures so far.
     """
     from card_envs.compare.command import described
     from card_envs.compare.report import show_figures, survey_sheet
@@ -273,7 +276,9 @@ def solve(
     processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Solve deals with all cards known.  Ctrl-C shows the figures so far.
+    """Solve deals with all cards known.
+
+    Ctrl-C shows the figures so far.
     """
     from card_envs.compare.command import show_solved, solve_many, solve_one, solving_title
     from card_envs.compare.report import show_solving
@@ -308,7 +313,9 @@ def advise(
     seed: Annotated[int, typer.Option(min=0, help="of the worlds that it draws")] = 0,
     json_file: JsonFile = None,
 ) -> None:
-    """Show an opponent's evaluation of every legal move.  It knows only what the seat to move can see.
+    """Show an opponent's evaluation of every legal move.
+
+    It knows only what the seat to move can see.
     """
     from card_envs.opponents import load_opponent
     from card_envs.opponents.search import why_not
@@ -343,7 +350,9 @@ def schema(
     game_name: GameName,
     table: Annotated[bool, typer.Option("--table", help="as a Markdown table")] = False,
 ) -> None:
-    """Print the JSON schema of a game's views.  `advise` and the server use views as input and output.
+    """Print the JSON schema of a game's views.
+
+    `advise` and the server use views as input and output.
     """
     game = get_game(game_name)
     if table:
@@ -405,7 +414,9 @@ def export(
     opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME or ./FOLDER")],
     model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
 ) -> None:
-    """Export a trained opponent as an ONNX model.  A description of its inputs is written beside it.
+    """Export a trained opponent as an ONNX model.
+
+    A description of its inputs is written beside it.
     """
     from card_envs.layout import model_page
     from card_envs.opponents import load_opponent
@@ -429,7 +440,9 @@ def import_model(
     model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits")],
     folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
 ) -> None:
-    """Import an ONNX model from any library as an opponent.  The folder's path is its name in every other command.
+    """Import an ONNX model from any library as an opponent.
+
+    The folder's path is its name in every other command.
     """
     from card_envs.opponents.names import name_of_folder
     from card_envs.opponents.networks.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
@@ -447,8 +460,9 @@ def layout(
         False
     ),
 ) -> None:
-    """Print the layout of actions, observation and full state.  The tables are generated from the game's declared
-    fields.
+    """Print the layout of actions, observation and full state.
+
+    The tables are generated from the game's declared fields.
     """
     from card_envs.layout import rewritten, rules_page, tables
 
@@ -469,7 +483,9 @@ def bench(
     json_file: JsonFile = None,
     device: Annotated[str, typer.Option(help="cpu, or a GPU: cuda, cuda:1")] = "cpu",
 ) -> None:
-    """Measure speed on this machine, by wall-clock and CPU time.  Ctrl-C shows the figures so far.
+    """Measure speed on this machine, by wall-clock and CPU time.
+
+    Ctrl-C shows the figures so far.
     """
     from card_envs.bench import FIGURES, gpu_rates, measure_all
     from card_envs.compare.waiting import waiting
@@ -531,7 +547,9 @@ def kernels(
     capability: Annotated[str, typer.Option(help="compute capability: 8.0 (A100), 9.0 (H100), 12.0")] = "9.0",
     json_file: JsonFile = None,
 ) -> None:
-    """Compile a game's kernels for a GPU, which need not be present.  Prints the cost of each per thread (extra `gpu`).
+    """Compile a game's kernels for a GPU, which need not be present.
+
+    Prints the cost of each per thread (extra `gpu`).
     """
     from card_envs.engine.ptx import Figures, tabulate
 
@@ -560,7 +578,9 @@ def play(
     record: RecordFile = None,
     resume: Annotated[Path | None, typer.Option(help="continue the game saved in this file")] = None,
 ) -> None:
-    """Play at the terminal.  Type `help` for a list of commands.
+    """Play at the terminal.
+
+    Type `help` for a list of commands.
     """
     from card_envs.terminal.play import play_game
 
@@ -582,7 +602,9 @@ def watch(
     delay: Annotated[float | None, typer.Option(min=0, help="seconds per move: advance automatically")] = None,
     gif: Annotated[Path | None, typer.Option(help="write it to this file as an animated GIF (extra: draw)")] = None,
 ) -> None:
-    """Step through a game between opponents, or a saved one.  Moves can be stepped forwards and backwards.
+    """Step through a game between opponents, or a saved one.
+
+    Moves can be stepped forwards and backwards.
     """
     from card_envs.terminal.watch import watch_game, watch_record
 

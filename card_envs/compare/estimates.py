@@ -116,8 +116,8 @@ def share_of_clusters(x: float, y: float, xx: float, xy: float, yy: float, pseud
     all_trials = y + 2 * pseudo * size
     expected = (x + pseudo * size) / all_trials
     # With p = expected, Var(x / y) is about sum((x_i - p y_i)^2) / y^2 (linearized ratio); the clusters that are added
-    # have (size - p size)^2 and (p size)^2. n independent trials have the variance p (1 - p) / n: solve for n. squares
-    # = xx - 2 * expected * xy + expected**2 * yy + pseudo * size**2 * (expected**2 + (1 - expected) ** 2)
+    # have (size - p size)^2 and (p size)^2. n independent trials have the variance p (1 - p) / n: solve for n.
+    squares = xx - 2 * expected * xy + expected**2 * yy + pseudo * size**2 * (expected**2 + (1 - expected) ** 2)
     trials = expected * (1 - expected) * all_trials * y / squares
     return share_of_trials(mean, trials)
 

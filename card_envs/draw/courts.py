@@ -10,7 +10,7 @@ GOLD, SKIN, CREAM = "#f0b429", "#fbe2c4", "#fff6df"
 
 
 class Dress(NamedTuple):
-    """The colors of a suit's court cards."""
+    """The colours of a suit's court cards."""
 
     robe: str
     trim: str
@@ -24,7 +24,7 @@ DRESSES = {
     "S": Dress("#1d3f80", "#c9192e", "#2c2a33"),
 }
 FRAME = (25, 13, 50, 114)  # x, y, width, height
-# The upper half of the frame, cut diagonally through the center of the card.
+# The upper half of the frame, cut diagonally through the centre of the card.
 HALF = "M25 13H75V60L25 80Z"
 
 
@@ -47,7 +47,7 @@ def court(rank: str, suit: str) -> str:
 
 
 def joker(big: bool) -> str:
-    """Return a jester: the big one in red and gold, the little one in gray and blue."""
+    """Return a jester: the big one in red and gold, the little one in grey and blue."""
     main, other, bells = (RED, "#1d4f91", GOLD) if big else ("#5b6b86", "#a9b6cb", "#dfe5ee")
     size = 0.84 if big else 0.7
     face = (

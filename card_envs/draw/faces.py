@@ -43,7 +43,7 @@ PLACES: dict[str, list[tuple[float, float]]] = {
 
 
 def pip(suit: str, x: float, y: float, size: float, upside_down: bool = False) -> str:
-    """Return a pip centered on (x, y)."""
+    """Return a pip centred on (x, y)."""
     turn = " rotate(180)" if upside_down else ""
     placed = f"translate({x:g} {y:g}){turn} scale({size / 100:g})"
     return f'<path transform="{placed}" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
@@ -72,7 +72,7 @@ def face(card: str) -> str:
 
 @cache
 def back(pack: int = 0) -> str:
-    """Return the back of the cards of a pack; two packs have different colors."""
+    """Return the back of the cards of a pack; two packs have different colours."""
     ground, line = BACK_COLOURS[pack % 2]
     net = "".join(f"M{x} 12 {x + 116} 128M{x + 116} 12 {x} 128" for x in range(-98, 92, 15))
     rose = "".join(

@@ -45,7 +45,7 @@ class Picture:
         self._parts.append("</g>")
 
     def card(self, card: str, x: float, y: float, size: float = 1, turn: float = 0) -> None:
-        """Draw a card's face with its top left corner at (x, y); `turn` degrees around its center."""
+        """Draw a card's face with its top left corner at (x, y); `turn` degrees around its centre."""
         self._use(f"card-{card}", face(card), x, y, size, turn, card_name(card))
 
     def back(self, x: float, y: float, pack: int = 0, size: float = 1, turn: float = 0) -> None:
@@ -79,11 +79,11 @@ class Picture:
             self.card(cards[-1], x, y)
 
     def name(self, text: str, x: float, y: float) -> None:
-        """Draw the notation's name of a place, centered on (x, y)."""
+        """Draw the notation's name of a place, centred on (x, y)."""
         self.text(text, x, y, 17, colour=QUIET)
 
     def badge(self, text: str, x: float, y: float) -> None:
-        """Draw a short text on a dark plate centered on (x, y), such as a number of cards."""
+        """Draw a short text on a dark plate centred on (x, y), such as a number of cards."""
         width = self.text_width(text, 20) + 22
         self._parts.append(
             f'<rect x="{x - width / 2:g}" y="{y - 18:g}" width="{width:g}" height="36" rx="18" fill="{DARK}" '
@@ -101,7 +101,7 @@ class Picture:
         colour: str = CREAM,
         weight: str = "light",
     ) -> None:
-        """Draw a caption with capitals of this height, centered on y; x is its `start`, `middle` or `end`."""
+        """Draw a caption with capitals of this height, centred on y; x is its `start`, `middle` or `end`."""
         left = x - {"start": 0, "middle": 0.5, "end": 1}[anchor] * self.text_width(text, height)
         pen = PENS[weight] * height / 100
         self._parts.append(letters(text, left, y - height / 2, height, colour, pen))
@@ -112,7 +112,7 @@ class Picture:
         return stroke(text)[0] * height / 100
 
     def suit(self, suit: str, x: float, y: float, size: float) -> None:
-        """Draw a pip centered on (x, y), on paper, so that black ones are as visible as red ones."""
+        """Draw a pip centred on (x, y), on paper, so that black ones are as visible as red ones."""
         self._parts.append(
             f'<circle cx="{x:g}" cy="{y:g}" r="{size * 0.78:g}" fill="#fffdf6"/>'
             f'<path transform="translate({x:g} {y:g}) scale({size / 100:g})" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'

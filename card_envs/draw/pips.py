@@ -1,4 +1,4 @@
-"""The four suits: colors, and pips as paths."""
+"""The four suits: colours, and pips as paths."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def save_gif(path: str | Path, svgs: Iterable[str], width: int = 800, seconds: f
     check_libraries()
     from PIL import Image
 
-    # Few colors without dithering: flat shapes stay flat, and the file small.
+    # Few colours without dithering: flat shapes stay flat, and the file small.
     frames = [Image.fromarray(pixels(svg, width)).quantize(128, dither=Image.Dither.NONE) for svg in svgs]
     times = [round(1000 * seconds)] * (len(frames) - 1) + [round(3000 * seconds)]
     file = io.BytesIO()

@@ -110,7 +110,8 @@ class BatchEnv(Fixed):
         Args:
             game: from `card_envs.get_game`.
             num_tables: B, at least 1.
-            seed: of all tables. options: of the game, as for its environment.
+            seed: of all tables.
+            options: of the game, as for its environment.
             tables: [B] numbers that select the tables' streams (default 0 .. B-1); equal numbers get equal deals.
             skip_forced: play decisions with a single legal action automatically; rewards are summed up to the next real
                 decision, and a step ends at most one episode.

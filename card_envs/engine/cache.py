@@ -91,7 +91,7 @@ class _CheckedFiles(IndexDataCacheFile):
 
 
 class LastingCache(FunctionCache):
-    """What Numba's own does, with broken files compiled anew and full disks passed over."""
+    """Numba's cache, except that damaged files are recompiled and a full disk is tolerated."""
 
     _impl_class = _Places
 
@@ -103,7 +103,7 @@ class LastingCache(FunctionCache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(signature, target_context)
-        except Exception:  # pickle says of a truncated file whatever comes to its mind
+        except Exception:  # pickle may raise anything for a damaged file
             self._discard()
             return None
 

@@ -44,7 +44,7 @@ def specialize(
             functions that it calls are rebuilt likewise and inlined, so they may neither allocate nor raise.
         game: whose rules; None for a loop that uses none.
         bot: function of the game's `bot.py` that replaces `bot_move`.
-        inline: inline the game's functions, which is fastest; False: call them, for a loop with so many calls that
+        inline: inline the game's functions, which is fastest; False: call them, for a loop with many calls, where
             inlining would take minutes to compile.
         target: "cpu", or "cuda" for a kernel in which thread i runs the loop for table i: `jit.threads`.
 

@@ -185,7 +185,11 @@ class BotPolicy:
     """
 
     def __init__(self, game: Game, make: Callable[[pyspiel.Game], pyspiel.Bot], **options: Any) -> None:
-        """Make a policy of a bot.  Args: game: the game. make: creates the bot for the OpenSpiel game.
+        """Create the bot.
+
+        Args:
+            game: the game.
+            make: creates the bot for the OpenSpiel game.
             options: of the game.
         """
         self.spiel = pyspiel.load_game(PREFIX + game.name, {"options": json.dumps(options)})

@@ -1,27 +1,28 @@
 """Opponent names: grammar, parser and construction.
 
     NAME   = [GAME "/"] PLAYER      such as back_alley/greedy; the game is optional if known
-           | PATH                   the folder of a network: it begins with ".", "~" or "/", or it has a "/" and is none
-                                    of the above: ./mine, runs/quickstart/opponent
+           | PATH                   folder of a network: begins with ".", "~" or "/", or contains "/" and is none of the
+                                    above: ./mine, runs/quickstart/opponent
     PLAYER = "random"               uniform over the legal actions
-           | "trivial" | "greedy"   the scripted players of the game's `bot.py`
-           | "search:" BUDGET {"," KEY "=" VALUE}   a search; BUDGET is N worlds, or T "ms" a move on all cores
-           | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
-           | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
-           | SHIPPED                a trained network that comes with the package, or a preset of the game: "strong" and
-                                    "champion" stand for one of the above
+           | "trivial" | "greedy"   scripted players of the game's `bot.py`
+           | "search:" BUDGET {"," KEY "=" VALUE}   a search; BUDGET is N worlds, or T "ms" per move on all cores
+           | PHASE "=" NAME "+" NAME   combination: the first decides in a phase of the game, the second elsewhere
+           | MODULE ":" CLASS       a user's policy class, constructed with the `Game`
+           | SHIPPED                a trained network of the package, or a preset of the game: "strong" and "champion"
+                                    stand for one of the above
 
     KEY            VALUE            see `SearchPolicy`
-    moves          single | turn    single actions, or all that can be done before something hidden shows
+    moves          single | turn    single actions, or macro-actions up to the next revealed card
     prior          NAME             names the baseline, prunes or ranks the candidates
-    rollout        NAME             plays the worlds on for its side, instead of greedy
-    leaf           NAME             an n-tuple network that values the position where a playout stops
-    leaf_after     K                chance events before which it stops
-    leaf_playout   SHARE            of the result that comes from greedy's play on to the end, 0 to 1
+    rollout        NAME             plays for the mover's side in playouts, instead of greedy
+    leaf           NAME             n-tuple network that values the position where a playout stops
+    leaf_after     K                number of chance events before it stops
+    leaf_playout   SHARE            weight of the playout to the end by greedy in the result, 0 to 1
     arms           K                macro-actions that a ranking prior keeps
 
-The first line of PLAYER that fits holds. A NAME in a search has no comma of its own, and before "+" no "+". What a name
-means does not depend on the folders that there are: a word alone is never one. `search-N` is read as `search:N`.
+The first matching alternative of PLAYER applies. A NAME inside a search must not contain a comma, nor a NAME before "+"
+another "+". The meaning of a name never depends on existing folders: a single word is never a folder. `search-N` is an
+alias of `search:N`.
 """
 
 from __future__ import annotations

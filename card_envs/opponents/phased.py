@@ -25,11 +25,15 @@ class PhasedPolicy:
     """Plays like one policy where the legal actions are those of a phase, else like another."""
 
     def __init__(self, actions: range, inside: Policy, outside: Policy) -> None:
-        """Combine two policies.  Args: actions: of the phase (see `Game.phases`). inside: the policy in the phase.
-        outside: the policy everywhere else.
+        """Combine two policies.
+
+        Args:
+            actions: of the phase (see `Game.phases`).
+            inside: the policy in the phase.
+            outside: the policy everywhere else.
 
         Raises:
-            ValueError: one of them is something else.
+            ValueError: an argument is something else.
         """
         if not isinstance(actions, range):
             raise ValueError(f"actions: expected a range of actions, as in Game.phases, got {short_repr(actions)}")

@@ -200,8 +200,8 @@ class ActionValue(NamedTuple):
         error: standard error of the margin.
         worlds: number of worlds in which it was tried.
         advantage: mean difference in points to the baseline action (by default that of `greedy`) in the same worlds.
-        advantage_error: standard error of the advantage; smaller than that of the margin, because a world that favors
-            one move tends to favor the others too.
+        advantage_error: standard error of the advantage; smaller than that of the margin, because a world that favours
+            one move tends to favour the others too.
     """
 
     move: str

@@ -146,7 +146,7 @@ class TableRequest(Request):
 
 class MoveRequest(Request):
     move: Annotated[str, Field(max_length=64)]
-    turn: Turn | None = Field(default=None, description="if given, nothing is played unless so many moves have been")
+    turn: Turn | None = Field(default=None, description="if given, it must be the number of moves played so far")
     wait: Wait = 10.0
 
 

@@ -157,10 +157,14 @@ class PersonsTable:
         console: Console,
         events: Sequence[Event] = (),
     ) -> None:
-        """Set up the table.  Args: env: the episode; undo replaces it by a copy. seat: the person's seat. others:
-        opponents in the other seats, clockwise from the left.
+        """Set up the table.
+
+        Args:
+            env: the episode; undo replaces it by a copy.
+            seat: the person's seat.
+            others: opponents in the other seats, clockwise from the left.
             rng: all randomness of the opponents.
-            console: where to print.
+            console: to print to.
             events: what happened before.
         """
         self.env = env
@@ -178,7 +182,7 @@ class PersonsTable:
         self.show(lines_of(text))
 
     def show(self, text: str, style: str | None = None, symbols: bool = True) -> None:
-        """Print a text unwrapped, with its cards in color."""
+        """Print a text unwrapped, with its cards in colour."""
         self.console.print(with_suits(text, self.console, symbols), style=style, highlight=False)
 
     def play(self) -> None:

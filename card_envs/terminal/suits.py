@@ -19,7 +19,7 @@ RED = rf"(?<!\w)[{ACE_LOW}][DH♦♥](?!\w)"
 def with_suits(text: str, console: Console, symbols: bool = True) -> Text:
     """Return a text with its cards formatted for this console; its width is unchanged, and files get plain text.
 
-    With `symbols` off, suits stay letters, as typed. Colors follow the console: none with NO_COLOR or on a dumb
+    With `symbols` off, suits stay letters, as typed. Colours follow the console: none with NO_COLOR or on a dumb
     terminal; symbols require UTF-8.
     """
     if symbols and console.is_terminal and not console.is_dumb_terminal and _takes_utf8(console):

@@ -80,7 +80,7 @@ class Facts(Protocol[R]):
     EPISODES: dict[str, int]  # number that the slow test plays
     BRANCHES: set[str]  # everything that a referee may count in `fired`
     ELSEWHERE: set[str]  # of these, the ones that random episodes do not reach but another test does
-    GOLDEN: dict[int, str]  # by version: hash of the observations of random tables. Add a line for a new version, edit none
+    GOLDEN: dict[int, str]  # by version: hash of random tables; add a line for a new version, never edit one
     COUNTING: set[str]  # functions that may use floating point; all others use integers only
 
     def rig(self, rng: Random, referee: R, style: str) -> dict[str, Any]:
@@ -131,7 +131,8 @@ class Episode:
     """One episode at a table and with the referee, as long as they agree."""
 
     def __init__(self, game: Game, player: str, number: int, rigged: bool = True) -> None:
-        """Prepare the episode of that number, which determines options, the style of a random player, and the seed.
+        """Prepare the episode of that number, which determines options, style of a random player, and seed.
+
         With `rigged`, some packs come from `facts.rig`; else all from the table.
         """
         self.game = game

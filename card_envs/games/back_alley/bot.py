@@ -445,7 +445,7 @@ def suit_to_lead(state: State, suit: int, own: Cards, left: Cards, right: Cards,
         value += 3 * length
     if length > 1:
         top = highest(own) - 13 * suit
-        value -= 73 if top == KING else 30 if top == QUEEN else 0  # would unguard an honor
+        value -= 73 if top == KING else 30 if top == QUEEN else 0  # would unguard an honour
     if may_ruff(partner, suit, state.trumps):
         value += 84
     if may_ruff(left, suit, state.trumps) or may_ruff(right, suit, state.trumps):

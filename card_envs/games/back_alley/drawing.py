@@ -170,7 +170,7 @@ def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
 
 
 def _hand(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
-    """Draw one's own cards: trumps first, then the suits in alternating colors."""
+    """Draw one's own cards: trumps first, then the suits in alternating colours."""
     trump = given["trump"] or ""
     suits = "SHCD"[(start := "SHCD".find(trump)) :] + "SHCD"[:start] if trump else "SHCD"
 

@@ -17,7 +17,7 @@ class Options:
         option(
             None,
             "hand sizes of an episode, such as [13] or [7, 6, 5]; absent: the match of 25 deals (BA-3); "
-            '"single": one deal, its size drawn anew each episode from those of the match',
+            '"single": one deal, its size drawn for each episode from those of the match',
         )
     )
     reward: Literal["points", "win"] = option(

@@ -11,7 +11,7 @@ from card_envs.games.big_ben.rules import FULL_PILE, PACK_SIZE
 from card_envs.games.big_ben.view import HOURS, PILES, RUNS
 
 ROMAN = ("XII", "I", "II", "III", "IIII", "V", "VI", "VII", "VIII", "IX", "X", "XI")  # IIII, as on clocks
-RING = 296  # distance of the foundations' centers from the middle
+RING = 296  # distance of the foundations' centres from the middle
 FACE = 196  # radius of the clock's face
 
 

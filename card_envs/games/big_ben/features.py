@@ -74,7 +74,7 @@ MARKS = (
     Stat("pile_stuck", PHASES * BUILT * SUITS_ALIKE * THREE_NEEDS, "as `pile`, of what is stuck, by the needs then"),
     Stat("wanted", PHASES * NUM_NEEDS * STUCK_DEPTHS * NUM_NEEDS, "a foundation: how deep its next card is stuck"),
     Stat("top_stuck", 2 * PHASES * NUM_NEEDS * 9 * 10, "a stuck pile: need of its top card, height, who takes that"),
-    Stat("waves", WAVES * LEFTS * STOCKS, "cards that are stuck when the stock was asked so many times"),
+    Stat("waves", WAVES * LEFTS * STOCKS, "cards that are stuck after each pass through the stock"),
     Stat("built", LEFTS * STOCKS, "cards that are stuck with building"),
     Stat("helps", HALVES * LEFTS**2, "cards that are stuck without, and with building"),
     Stat("suit_built", PARTS * THREE_NEEDS, "as `suit_stuck`, with building"),

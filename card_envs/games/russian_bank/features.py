@@ -140,7 +140,7 @@ def taken_by_houses(state: State) -> Cards:
 
 @rule
 def other_colour(card: int) -> Cards:
-    """Return the suits of the other color, as bits."""
+    """Return the suits of the other colour, as bits."""
     red = (card & 3) == 1 or (card & 3) == 2
     return np.uint64(0b1001 if red else 0b0110)
 

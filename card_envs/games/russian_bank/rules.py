@@ -95,7 +95,7 @@ TARGETS = np.array([target for _, target in PAIRS], np.int8)
 ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
 ACES = np.uint64(0xF)
 FOUR = np.uint64(4)
-# Runs descend in rank and alternate in color, so rank + color has the same parity throughout a run. The key of a card
+# Runs descend in rank and alternate in colour, so rank + colour has the same parity throughout a run. The key of a card
 # is its rank, plus 16 for one of the parities: a card fits on the houses whose top has the next higher key (RB-8).
 NO_KEY = 14  # of an empty house; not adjacent to any card's key
 KEYS = np.full(64, NO_KEY, np.int8)
@@ -150,7 +150,7 @@ OBS_FIELDS = (
     Field("wanted", 52, 1, meaning="cards that fit a foundation"),
     Field("reserve_top", 104, 1, meaning="top card of my, the opponent's reserve (52 each)"),
     Field("waste_top", 104, 1, meaning="top card of my, the opponent's waste (52 each)"),
-    Field("turned", 52, 1, meaning="the turned hand card of whoever is to move"),
+    Field("turned", 52, 1, meaning="the turned hand card of the player to move"),
     Field("next", 104, 1, meaning="the card that I, the opponent would turn next, where it is known (52 each)"),
     Field(
         "coming", 208, 104,

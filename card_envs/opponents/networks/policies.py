@@ -159,9 +159,9 @@ class NetworkPolicy(TrainedPolicy):
         """Take weights named and shaped as in `shapes`, in float16 or float32.
 
         Args:
-            game: the game; determines the scale of the input. weights: `layer{i}.weight` [outputs, inputs] and
-                `layer{i}.bias` [outputs].
-            sampled: draw moves from the probabilities; False: play the likeliest.
+            game: the game; determines the scale of the input.
+            weights: `layer{i}.weight` [outputs, inputs] and `layer{i}.bias` [outputs].
+            sampled: draw actions from the probabilities; False: play the likeliest.
         """
         super().__init__(game, weights, sampled)
         self._layers = layers_of(weights)
@@ -193,10 +193,10 @@ class AfterstatePolicy(TrainedPolicy):
         """Take weights named and shaped as in `shapes`, in float16 or float32.
 
         Args:
-            game: the game; determines the scale of the input. weights: `layer{i}.weight` and `layer{i}.bias` of a
-                perceptron with one output, `move.weight` [H, M] for the changes, `own` [1] a bonus for the action of
-                `greedy`.
-            sampled: draw moves from the probabilities; False: play the likeliest.
+            game: the game; determines the scale of the input.
+            weights: `layer{i}.weight` and `layer{i}.bias` of a perceptron with one output, `move.weight` [H, M] for the
+                changes, `own` [1] a bonus for the action of `greedy`.
+            sampled: draw actions from the probabilities; False: play the likeliest.
         """
         super().__init__(game, weights, sampled)
         (first, self._bias), *self._rest = layers_of(weights)

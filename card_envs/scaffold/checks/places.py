@@ -49,8 +49,8 @@ def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
     else:
         for number, (found, expected) in enumerate(zip(page.splitlines(), right.splitlines()), 1):
             if found != expected:
-                mend = f"python -m card_envs layout {game.name} --write"
-                yield Finding(file, number, f"expected {expected!r}, from the fields; fix it with {mend}")
+                command = f"python -m card_envs layout {game.name} --write"
+                yield Finding(file, number, f"expected {expected!r}, from the fields; fix it with {command}")
                 break
     for option in described(game.options):
         if f"`{option}`" not in page:
