@@ -142,9 +142,7 @@ def compare(
     seed: Seed = 0,
     best: Best = False,
     option: Options = None,
-    partner: Annotated[
-        str, typer.Option(help="partner of each player, if a side has several seats")
-    ] = "",
+    partner: Annotated[str, typer.Option(help="partner of each player, if a side has several seats")] = "",
     apart: Annotated[
         str, typer.Option(help="compare their play in this phase of the game, and separately in all other phases")
     ] = "",
@@ -368,9 +366,7 @@ def serve(
     host: Annotated[str, typer.Option(help="address to listen on; default: only this machine")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
     stdio: Annotated[bool, typer.Option("--stdio", help="JSON lines on stdin and stdout instead of HTTP")] = False,
-    folder: Annotated[Path | None, typer.Option(help="storage of tables; default: tables, with --stdio none")] = (
-        None
-    ),
+    folder: Annotated[Path | None, typer.Option(help="storage of tables; default: tables, with --stdio none")] = None,
     game: Annotated[list[str] | None, typer.Option(help="serve only these games")] = None,
     opponent: Annotated[
         list[str] | None,
@@ -387,9 +383,7 @@ def serve(
         list[str] | None, typer.Option(help="allow requests from this web origin: https://example.org")
     ] = None,
     host_name: Annotated[list[str] | None, typer.Option(help="another host name of this server")] = None,
-    root_path: Annotated[
-        str, typer.Option(help="path prefix behind a reverse proxy: /cards")
-    ] = "",
+    root_path: Annotated[str, typer.Option(help="path prefix behind a reverse proxy: /cards")] = "",
 ) -> None:
     """Serve opponents and tables to programs in any language.
 
@@ -456,9 +450,7 @@ def import_model(
 @app.command()
 def layout(
     game_name: GameName,
-    write: Annotated[bool, typer.Option("--write", help="update them in the game's RULES.md")] = (
-        False
-    ),
+    write: Annotated[bool, typer.Option("--write", help="update them in the game's RULES.md")] = False,
 ) -> None:
     """Print the layout of actions, observation and full state.
 
@@ -621,9 +613,7 @@ def watch(
 def new_game(
     name: Annotated[str, typer.Argument(help="name in code and files: lower case, words joined by _")],
     title: Annotated[str, typer.Option(help="title for people; default: the name in title case")] = "",
-    folder: Annotated[
-        Path | None, typer.Option(help="make an installable package in this folder")
-    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="make an installable package in this folder")] = None,
 ) -> None:
     """Make a new game from a small working template."""
     from card_envs.scaffold.new_game import new_game, next_steps, plan

@@ -80,8 +80,7 @@ def copy_rate(seconds: float) -> Rate:
 
 
 def batch_out_of_step(game: Game, num_tables: int, num_threads: int = 1) -> BatchEnv:
-    """Return tables at different stages, as in training: in lockstep, branch prediction would be unrealistically good.
-    """
+    """Return tables at different stages, as in training: in lockstep, branch prediction would be too good."""
     env = BatchEnv(game, num_tables, num_threads=num_threads)
     playout = specialize(kernels.random_playout, game)
     streams = np.arange(num_tables, dtype=np.uint64)
@@ -180,8 +179,7 @@ NEEDED = "print(time.perf_counter() - start, time.process_time() - cpu)"
 
 
 def first_reset_seconds(game: Game, cold: bool) -> Rate:
-    """Measure the time from creating an environment to its first deal, in a fresh process that has imported card_envs.
-    """
+    """Measure the time from creating an environment to its first deal, in a fresh process."""
     return _seconds(
         f"import card_envs; {STARTED} from card_envs.envs.aec import CardEnv; from card_envs.games import GAMES; "
         f"CardEnv(GAMES[{game.name!r}]).reset(seed=0); {NEEDED}",

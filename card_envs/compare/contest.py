@@ -58,8 +58,7 @@ class Contest:
         return Match(self.game, policies, partner, self.seed, dict(self.options))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
-        """Play every pairing (in a solitaire: every policy) on the deals with these numbers; `watch` as in `play_out`.
-        """
+        """Play every pairing (in a solitaire: policy) on the deals with these numbers; `watch` as in `play_out`."""
         return self.match().play(numbers, watch)
 
     def expected_moves(self, numbers: NDArray[np.int64]) -> int:

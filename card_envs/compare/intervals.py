@@ -1,5 +1,4 @@
-"""Bounds of 95 % intervals, as plain functions for `specialize`: SciPy would be a heavy dependency for two functions.
-"""
+"""Bounds of 95 % intervals, as plain functions for `specialize`: SciPy would be a heavy dependency for these."""
 
 from __future__ import annotations
 

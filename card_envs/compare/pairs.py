@@ -178,8 +178,7 @@ class Match:
         return self.game.num_deals(self.game.rules.new_state(self.game.validated(self.options)))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
-        """Play every pairing (in a solitaire: every policy) on the deals with these numbers; `watch` as in `play_out`.
-        """
+        """Play every pairing (in a solitaire: policy) on the deals with these numbers; `watch` as in `play_out`."""
         rows = []
         moves = 0
         seconds = np.zeros(len(self.policies))

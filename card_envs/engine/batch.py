@@ -54,8 +54,7 @@ MAX_DECISIONS = (1 << 63) - 1
 def undealt(
     game: Game, num_tables: int, seed: int, options: dict[str, Any] | None, tables: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Return [B] States before their first deal and the keys of their streams, uint64 [B]; arguments as for `BatchEnv`.
-    """
+    """Return [B] States before their first deal and the keys [B] of their streams; arguments as for `BatchEnv`."""
     check_game(game)
     num_tables = check_int(num_tables, 1, MAX_TABLES, "num_tables")
     numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
@@ -288,8 +287,7 @@ class BatchEnv(Fixed):
 
     @exclusive
     def bot_playout(self, bot: str, decisions: int) -> int:
-        """Play `decisions` moves of a scripted player at each table without observing; return how many episodes ended.
-        """
+        """Play `decisions` moves of a bot at each table without observing; return how many episodes ended."""
         decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
         loop = specialize_bot(kernels.bot_playout, self.game, bot)
         self._legal[:] = 0  # it is of another position

@@ -30,8 +30,7 @@ def step_or_refuse(
     first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
     rewards: Any, done: Any, refused: Any, asked: Any, skip_forced: bool,
 ) -> None:  # fmt: skip
-    """Do `step_tables` where the action is legal; mark other tables as `refused` and leave them unchanged from then on.
-    """
+    """Do `step_tables` where the action is legal; mark other tables as `refused`, unchanged from then on."""
     for i in range(first, last):
         if refused[i] == 0 and allows(legal_bits[i], mask.shape[1], actions[i]):
             step_tables(i, i + 1, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)

@@ -30,8 +30,7 @@ IN_RULES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
 
 def checks_bounds() -> bool:
-    """Return whether code compiled now raises IndexError for an index out of bounds instead of accessing memory there.
-    """
+    """Return whether code compiled now raises IndexError for an index out of bounds."""
     return bool(config.BOUNDSCHECK)
 
 

@@ -69,8 +69,7 @@ class Table(Fixed):
         return Table(self.game, self.state)
 
     def seed(self, seed: int, table: int = 0) -> None:
-        """Set the key of the table's stream and end its episode, so that the next deal begins one. Raises ValueError.
-        """
+        """Set the key of the table's stream and end its episode: the next deal begins one. Raises ValueError."""
         table = check_int(table, 0, MAX_TABLES - 1, "table")
         self.state.rng = table_keys(seed, np.array([table]))[0]
         self.state.over = self.state.needs_deal = True

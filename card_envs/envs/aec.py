@@ -354,8 +354,7 @@ class CardEnv(AECEnv):
         self._mask, self._obs, self._mover = self._table.legal(), None, self._table.seat
 
     def render(self) -> Any:
-        """Return the view of the seat to move: text for "ansi", [H, W, 3] uint8 for "rgb_array"; print it for "human".
-        """
+        """Return the mover's view: text for "ansi", [H, W, 3] uint8 for "rgb_array"; print it for "human"."""
         self._check_reset()
         over = f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}" if self._over else ""
         return rendered(self.game, self._view_of_mover(), self.render_mode, over)

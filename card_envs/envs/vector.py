@@ -313,8 +313,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self._begin(tables, self.states["rng"][tables])
 
     def _begin(self, tables: Indices, keys: NDArray[np.uint64]) -> None:
-        """Begin new episodes at these tables, with streams keyed by `keys`, and play to the learner's first decision.
-        """
+        """Begin new episodes at these tables, keyed by `keys`, and play to the learner's first decision."""
         while len(tables):
             dealt = np.repeat(self._blank, len(tables))
             specialize(kernels.reset_tables, self.game)(0, len(tables), dealt, keys)

@@ -30,7 +30,9 @@ class PolicyError(ValueError):
 
 
 def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, actions: Int64s) -> int:
-    """Return the first table at which an action [B] is illegal, or -1; `mask` [A] is the one of the last table tested.
+    """Return the first table at which an action [B] is illegal, or -1.
+
+    Afterwards `mask` [A] is the one of the last table tested.
     """
     for i in range(first, last):
         legal(states[i], mask)

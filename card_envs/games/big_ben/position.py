@@ -260,7 +260,9 @@ def list_moves(node: Node, info: Info, moves: Int16s) -> int:
 
 @rule
 def key_of(node: Node, info: Info) -> Key:
-    """Return a hash of the position without its hops; if no gap will be filled any more, it ignores the order of piles.
+    """Return a hash of the position without its hops.
+
+    If no gap will be filled any more, it ignores the order of piles.
     """
     key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN_RATIO)
     ordered = np.uint64(1) if node.dealt < info.in_deck else EMPTY
