@@ -247,7 +247,9 @@ FAULTS = {
     "size": Fault(
         "rules.py", "OBS_SIZE = total(OBS_FIELDS)", "OBS_SIZE = 51", "OBS_SIZE is 51; OBS_FIELDS add up to 50"
     ),
-    "constant": Fault("rules.py", "WORST_SCORE = -3.0", "WORST = -3.0", "WORST_SCORE is missing: the worst possible reward", ""),
+    "constant": Fault(
+        "rules.py", "WORST_SCORE = -3.0", "WORST = -3.0", "WORST_SCORE is missing: the worst possible reward", ""
+    ),
     "no win": Fault(
         "options.py", '"win"] = ', '"match"] = ', 'option reward: expected a Literal with "win"', "class Options"
     ),
