@@ -58,7 +58,7 @@ def timed(play: Callable[[], int]) -> Work:
 
 
 def in_turns(work: str, other: str, theirs: Work, ours: Work, seconds: float, rounds: int = ROUNDS) -> Row:
-    """Do both again and again, after once for nothing, each for about so many seconds in all."""
+    """Run both alternately after one warm-up run, each for about `seconds` in total."""
     both = theirs, ours
     for one in both:
         one()

@@ -4,7 +4,7 @@ from card_envs import back_alley_v0                   # PettingZoo: back_alley_v
 gymnasium.make("card_envs/BackAlley-v0")              # one seat against opponents
 card_envs.BatchEnv(card_envs.get_game("back_alley"), 1024)   # many tables at once
 card_envs.load_opponent("back_alley/greedy")          # opponents
-card_envs.replay(card_envs.GameRecord.load("game.json"))     # an episode that was saved
+card_envs.replay(card_envs.GameRecord.load("game.json"))     # a saved episode
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from card_envs.opponents.policy import Decisions, Opponent, Policy
     from card_envs.record import GameRecord
 
-# Imported when first used: they bring Numba along, which `import card_envs` leaves out.
+# Imported on first use, because they import Numba; `import card_envs` stays fast.
 _LAZY = {
     "BatchEnv": "card_envs.engine.batch",
     "Packing": "card_envs.engine.packing",

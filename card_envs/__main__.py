@@ -1,4 +1,4 @@
-"""`python -m card_envs`: games, survey, compare, solve, bench, kernels, play, watch, export, import, new-game, …"""
+"""The command line: `python -m card_envs` with games, survey, compare, solve, bench, kernels, play, watch, export, …"""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from types import TracebackType
 
 
 def without_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Show an exception that nothing caught, but Ctrl-C."""
+    """Report an uncaught exception without a traceback; Ctrl-C ends silently."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
 
 
 SCRIPT = "card-envs"
 if __name__ == "__main__" or os.path.basename(sys.argv[0] if sys.argv else "").startswith(SCRIPT):  # noqa: PTH119
-    sys.excepthook = without_traceback  # before the imports below, which take a while
+    sys.excepthook = without_traceback  # before the slow imports below
 
 import json
 import time
@@ -40,12 +40,12 @@ app = Program(MISSING, no_args_is_help=True)
 
 
 def known_games() -> list[str]:
-    """For completion at the shell."""
+    """Return the names of games for shell completion."""
     return list(GAMES)
 
 
 def known_players(context: typer.Context) -> list[str]:
-    """For completion: the opponents of the game that was typed before."""
+    """Return the opponents of the game typed before, for shell completion."""
     from card_envs.opponents import opponent_names
 
     name = str(context.params.get("game_name"))
@@ -65,7 +65,7 @@ DEFAULT_PLAYERS = ("random", "trivial", "greedy")
 
 
 def show_version(asked: bool) -> None:
-    """Print the versions of the package and of what its figures may depend on, and end."""
+    """Print the versions of the package and of the libraries that its figures depend on, and exit."""
     if asked:
         print(f"card_envs {version('card_envs')}, numba {version('numba')}, numpy {version('numpy')}")
         raise typer.Exit
@@ -81,7 +81,7 @@ def root(
 
 
 def parse_options(options: list[str] | None) -> dict[str, Any]:
-    """`name=value` pairs; values are JSON, or text where they are not."""
+    """Return options from `name=value` pairs; values are JSON, or else text."""
     parsed: dict[str, Any] = {}
     for option in options or []:
         name, equals, value = option.partition("=")
@@ -92,18 +92,21 @@ def parse_options(options: list[str] | None) -> dict[str, Any]:
         except json.JSONDecodeError:
             parsed[name] = value
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"option {option:.40}…: no JSON: {files.reason(error)}") from None
+            raise ValueError(f"option {option:.40}…: not JSON: {files.reason(error)}") from None
     return parsed
 
 
 def write_json(figures: dict[str, Any], path: Path | None) -> None:
-    """Write figures where the user asked for it."""
+    """Write figures to the file that the user asked for, if any."""
     if path is not None:
         files.write_json(path, figures)
 
 
 def deliver(figures: dict[str, Any], path: Path | None, show: Callable[[], object]) -> None:
-    """Write figures, then show them: printing may wait for a reader, or never end. What can't be written is shown."""
+    """Write figures, then show them: printing may wait for a reader.
+
+    If they can't be written, they are shown nevertheless.
+    """
     try:
         write_json(figures, path)
     finally:
@@ -139,29 +142,27 @@ def compare(
     seed: Seed = 0,
     best: Best = False,
     option: Options = None,
-    partner: Annotated[
-        str, typer.Option(help="who plays beside each of them, where a side has more seats than one")
-    ] = "",
+    partner: Annotated[str, typer.Option(help="partner of each player, if a side has several seats")] = "",
     apart: Annotated[
-        str, typer.Option(help="compare their play in this phase of the game, and separately in all the others")
+        str, typer.Option(help="compare their play in this phase of the game, and separately in all other phases")
     ] = "",
-    with_player: Annotated[str, typer.Option("--with", help="with --apart: who plays the other phases")] = ("greedy"),
-    processes: Annotated[int, typer.Option(min=1, help="that share the work; they do not change the result")] = 1,
+    with_player: Annotated[str, typer.Option("--with", help="with --apart: player of the other phases")] = "greedy",
+    processes: Annotated[int, typer.Option(min=1, help="number of processes; results do not depend on it")] = 1,
     ray: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="of a Ray cluster that shares the work; local: start one here")
+        str, typer.Option(metavar="ADDRESS", help="Ray cluster that does the work; local: start one here")
     ] = "",
     solve: Annotated[
         float | None,
-        typer.Option(help="seconds for each deal: show who won how many of the deals that the game's solver wins"),
+        typer.Option(help="seconds per deal: also show the share won of the deals that the game's solver can win"),
     ] = None,
     json_file: JsonFile = None,
     picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
-    record_pairs: Annotated[int, typer.Option(min=1, help="how many pairs of each pairing to save")] = 10,
+    record_pairs: Annotated[int, typer.Option(min=1, help="pairs of each pairing to save")] = 10,
 ) -> None:
     """Compare policies on the same deals.
 
-    Sides are swapped where there are two; Ctrl-C shows the figures so far.
+    Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
     from card_envs.compare.command import Keepsakes, Work, compare_all
     from card_envs.compare.contest import Contest, taken_apart
@@ -206,9 +207,9 @@ def survey(
     option: Options = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Show what a game is like with one player in all seats.
+    """Show statistics of self-play: one player in all seats.
 
-    Length, endings, scores, first-move advantage; Ctrl-C shows what is known so far.
+    Length, endings, scores, first-move advantage. Ctrl-C shows the figures so far.
     """
     from card_envs.compare.command import described
     from card_envs.compare.report import show_figures, survey_sheet
@@ -259,21 +260,21 @@ def survey(
 @app.command()
 def solve(
     game_name: GameName,
-    packs: Annotated[int, typer.Option(min=1, help="how many deals, those that compare plays")] = 100,
+    packs: Annotated[int, typer.Option(min=1, help="number of deals; the same ones as in compare")] = 100,
     seconds: Annotated[float, typer.Option(help="of processor time for each deal")] = 10.0,
     seed: Annotated[int, typer.Option(min=0, help="of the deals")] = 0,
     option: Options = None,
     deal: Annotated[
-        Path | None, typer.Option(help="solve this one instead: JSON, as reset takes a deal; - reads standard input")
+        Path | None, typer.Option(help="solve this deal instead: JSON, in the format of reset; - reads standard input")
     ] = None,
     memory: Annotated[int, typer.Option(help="MiB for each deal")] = 512,
     positions: Annotated[
-        int | None, typer.Option(help="stop a deal after about this many, whatever the machine")
+        int | None, typer.Option(help="positions per deal, a limit that does not depend on the machine")
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Find out which deals can be won with all cards known.
+    """Solve deals with all cards known.
 
     Ctrl-C shows the figures so far.
     """
@@ -306,13 +307,13 @@ def advise(
     position: Annotated[
         Path, typer.Argument(help="JSON: a view (`env.view`) of the seat to move; - reads standard input")
     ],
-    opponent: Annotated[str, typer.Option(help="who is asked: a name, ./FOLDER or MODULE:CLASS")] = "search:1024",
+    opponent: Annotated[str, typer.Option(help="a name, ./FOLDER or MODULE:CLASS")] = "search:1024",
     seed: Annotated[int, typer.Option(min=0, help="of the worlds that it draws")] = 0,
     json_file: JsonFile = None,
 ) -> None:
-    """Show what an opponent thinks of every legal move.
+    """Show an opponent's evaluation of every legal move.
 
-    It knows what one seat can see.
+    It knows only what the seat to move can see.
     """
     from card_envs.opponents import load_opponent
     from card_envs.opponents.search import why_not
@@ -345,11 +346,11 @@ def advise(
 @app.command()
 def schema(
     game_name: GameName,
-    table: Annotated[bool, typer.Option("--table", help="as a table for people, in Markdown")] = False,
+    table: Annotated[bool, typer.Option("--table", help="as a Markdown table")] = False,
 ) -> None:
     """Print the JSON schema of a game's views.
 
-    These are what `advise` and the server take and give.
+    `advise` and the server use views as input and output.
     """
     game = get_game(game_name)
     if table:
@@ -362,31 +363,27 @@ def schema(
 
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option(help="address to listen at; the default is this machine alone")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="address to listen on; default: only this machine")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
     stdio: Annotated[bool, typer.Option("--stdio", help="JSON lines on stdin and stdout instead of HTTP")] = False,
-    folder: Annotated[Path | None, typer.Option(help="where tables are kept; default: tables, with --stdio none")] = (
-        None
-    ),
-    game: Annotated[list[str] | None, typer.Option(help="offer these games alone")] = None,
+    folder: Annotated[Path | None, typer.Option(help="storage of tables; default: tables, with --stdio none")] = None,
+    game: Annotated[list[str] | None, typer.Option(help="serve only these games")] = None,
     opponent: Annotated[
         list[str] | None,
-        typer.Option(help="GAME/NAME=WHAT: offer this opponent as well: ./FOLDER or MODULE:CLASS"),
+        typer.Option(help="GAME/NAME=WHAT: serve this opponent, too: ./FOLDER or MODULE:CLASS"),
     ] = None,
     allow_deals: Annotated[
-        bool, typer.Option("--allow-deals", help="accept seeds and custom deals; whoever sends one knows every card")
+        bool, typer.Option("--allow-deals", help="accept seeds and custom deals, which tell a client every card")
     ] = False,
-    seconds: Annotated[float, typer.Option(min=0.01, help="that an opponent may think about a move")] = 2.0,
-    tables: Annotated[int, typer.Option(min=1, help="kept at most")] = 10_000,
-    idle_hours: Annotated[float, typer.Option(min=0.01, help="after which a table is deleted")] = 24.0,
-    searches: Annotated[int | None, typer.Option(min=1, help="threads for searching; default: one a core")] = None,
+    seconds: Annotated[float, typer.Option(min=0.01, help="most thinking time of an opponent per move")] = 2.0,
+    tables: Annotated[int, typer.Option(min=1, help="most tables kept")] = 10_000,
+    idle_hours: Annotated[float, typer.Option(min=0.01, help="hours after which an unused table is deleted")] = 24.0,
+    searches: Annotated[int | None, typer.Option(min=1, help="search threads; default: one per core")] = None,
     origin: Annotated[
-        list[str] | None, typer.Option(help="a web page elsewhere that may ask: https://example.org")
+        list[str] | None, typer.Option(help="allow requests from this web origin: https://example.org")
     ] = None,
-    host_name: Annotated[list[str] | None, typer.Option(help="another name that this server is called by")] = None,
-    root_path: Annotated[
-        str, typer.Option(help="path under which a web server before this one offers it: /cards")
-    ] = "",
+    host_name: Annotated[list[str] | None, typer.Option(help="another host name of this server")] = None,
+    root_path: Annotated[str, typer.Option(help="path prefix behind a reverse proxy: /cards")] = "",
 ) -> None:
     """Serve opponents and tables to programs in any language.
 
@@ -411,9 +408,9 @@ def export(
     opponent: Annotated[str, typer.Argument(help="a trained one: GAME/NAME or ./FOLDER")],
     model: Annotated[Path, typer.Argument(help="the file to write, such as model.onnx")],
 ) -> None:
-    """Write a trained opponent as an ONNX model.
+    """Export a trained opponent as an ONNX model.
 
-    What its inputs are is written beside it.
+    A description of its inputs is written beside it.
     """
     from card_envs.layout import model_page
     from card_envs.opponents import load_opponent
@@ -437,7 +434,7 @@ def import_model(
     model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits")],
     folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
 ) -> None:
-    """Make an opponent of an ONNX model from any library.
+    """Import an ONNX model from any library as an opponent.
 
     The folder's path is its name in every other command.
     """
@@ -453,13 +450,11 @@ def import_model(
 @app.command()
 def layout(
     game_name: GameName,
-    write: Annotated[bool, typer.Option("--write", help="write them into the game's RULES.md, between their marks")] = (
-        False
-    ),
+    write: Annotated[bool, typer.Option("--write", help="update them in the game's RULES.md")] = False,
 ) -> None:
-    """Print how actions, observation and full state are laid out.
+    """Print the layout of actions, observation and full state.
 
-    The tables follow from a game's declared fields.
+    The tables are generated from the game's declared fields.
     """
     from card_envs.layout import rewritten, rules_page, tables
 
@@ -476,11 +471,11 @@ def layout(
 @app.command()
 def bench(
     game_name: Annotated[str | None, typer.Argument(help="only this game")] = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="of measuring for each figure, once all is loaded")] = 1.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="measuring time per figure")] = 1.0,
     json_file: JsonFile = None,
     device: Annotated[str, typer.Option(help="cpu, or a GPU: cuda, cuda:1")] = "cpu",
 ) -> None:
-    """Measure speed on this machine, by the clock and by CPU time.
+    """Measure speed on this machine, by wall-clock and CPU time.
 
     Ctrl-C shows the figures so far.
     """
@@ -544,9 +539,9 @@ def kernels(
     capability: Annotated[str, typer.Option(help="compute capability: 8.0 (A100), 9.0 (H100), 12.0")] = "9.0",
     json_file: JsonFile = None,
 ) -> None:
-    """Compile a game's kernels for a GPU that need not be there.
+    """Compile a game's kernels for a GPU, which need not be present.
 
-    Prints what each costs a thread (extra `gpu`).
+    Prints the cost of each per thread (extra `gpu`).
     """
     from card_envs.engine.ptx import Figures, tabulate
 
@@ -566,18 +561,18 @@ def kernels(
 @app.command()
 def play(
     game_name: GameName,
-    opponents: Annotated[str, typer.Option(help="who plays the other seats: one, or one each, separated by commas")] = (
+    opponents: Annotated[str, typer.Option(help="in the other seats: one for all, or one each, with commas")] = (
         "greedy"
     ),
     seat: Annotated[int, typer.Option(min=0, help="your seat")] = 0,
     seed: Annotated[int | None, typer.Option(min=0, help="of the deals and opponents")] = None,
     option: Options = None,
     record: RecordFile = None,
-    resume: Annotated[Path | None, typer.Option(help="go on with the game saved in this file")] = None,
+    resume: Annotated[Path | None, typer.Option(help="continue the game saved in this file")] = None,
 ) -> None:
     """Play at the terminal.
 
-    `help` at the prompt lists what can be typed.
+    Type `help` for a list of commands.
     """
     from card_envs.terminal.play import play_game
 
@@ -588,20 +583,20 @@ def play(
 @app.command()
 def watch(
     game_name: Annotated[str | None, typer.Argument(help=f"one of {', '.join(GAMES)}; or --replay")] = None,
-    opponents: Annotated[str, typer.Option(help="who plays: one for all seats, or one each, separated by commas")] = (
+    opponents: Annotated[str, typer.Option(help="players: one for all seats, or one each, separated by commas")] = (
         "greedy"
     ),
-    seat: Annotated[int | None, typer.Option(min=0, help="as this seat sees it; default: as the seat to move")] = None,
+    seat: Annotated[int | None, typer.Option(min=0, help="whose view to show; default: the seat to move")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="of the deals and opponents")] = None,
     option: Options = None,
     record: RecordFile = None,
     replay: Annotated[Path | None, typer.Option(help="show the game saved in this file instead")] = None,
-    delay: Annotated[float | None, typer.Option(min=0, help="seconds a move: runs by itself")] = None,
+    delay: Annotated[float | None, typer.Option(min=0, help="seconds per move: advance automatically")] = None,
     gif: Annotated[Path | None, typer.Option(help="write it to this file as an animated GIF (extra: draw)")] = None,
 ) -> None:
     """Step through a game between opponents, or a saved one.
 
-    Forwards and backwards, move by move.
+    Moves can be stepped forwards and backwards.
     """
     from card_envs.terminal.watch import watch_game, watch_record
 
@@ -616,13 +611,11 @@ def watch(
 
 @app.command()
 def new_game(
-    name: Annotated[str, typer.Argument(help="in code and files: lower case, words joined by _")],
-    title: Annotated[str, typer.Option(help="for people; default: the name's words with capitals")] = "",
-    folder: Annotated[
-        Path | None, typer.Option(help="make an installable package in this folder, in a checkout as well")
-    ] = None,
+    name: Annotated[str, typer.Argument(help="name in code and files: lower case, words joined by _")],
+    title: Annotated[str, typer.Option(help="title for people; default: the name in title case")] = "",
+    folder: Annotated[Path | None, typer.Option(help="make an installable package in this folder")] = None,
 ) -> None:
-    """Make a new game: a small one that works, to edit into yours."""
+    """Make a new game from a small working template."""
     from card_envs.scaffold.new_game import new_game, next_steps, plan
 
     game = plan(name, title, folder)
@@ -635,7 +628,7 @@ def new_game(
 
 @app.command()
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
-    """Check a game: what is missing or wrong, with file and line."""
+    """Check a game and list what is missing or wrong, with file and line."""
     from card_envs.scaffold.check import check
 
     began = time.perf_counter()
@@ -643,13 +636,13 @@ def check(name: Annotated[str, typer.Argument(help="a game, or a package that ha
     for fault in faults:
         say(str(fault))
     if faults:
-        console.print(f"{len(faults)} to mend in {name}; what builds on it was not looked at")
+        console.print(f"{name}: {len(faults)} problems; later checks were skipped")
         raise typer.Exit(1)
     console.print(f"{name}: all right, {time.perf_counter() - began:.1f} s")
 
 
 def main() -> None:
-    """Run the command line; wrong input ends in one line, not in a traceback."""
+    """Run the command line; invalid input ends it with one line instead of a traceback."""
     app()
 
 

@@ -1,4 +1,4 @@
-"""Speed on this machine, by the clock and by CPU time, beside that of copying memory."""
+"""Speed on this machine, by wall-clock and CPU time, relative to the speed of copying memory."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from card_envs.opponents.search import SearchPolicy
 
 TABLES = 1024
 MANY_TABLES = 65536
-FEW = 64  # tables and deals of what takes long
-DECISIONS = 20  # a table between looks at the clock
-TURNS = 100  # of the PettingZoo loop between them
-STAGES = 500  # tables have played up to so many decisions when the clock starts
+FEW = 64  # tables or deals for slow measurements
+DECISIONS = 20  # per table between readings of the clock
+TURNS = 100  # of the PettingZoo loop between readings
+STAGES = 500  # before measuring, tables play a random number of decisions up to this
 COPIED = 256 << 20  # bytes, far beyond every cache, in pieces
 PIECE = 4 << 20
-REPEATS = 3  # the best counts: other work on the machine only ever slows down
+REPEATS = 3  # the best one counts: other load on the machine can only slow it down
 
 
 class Rate(NamedTuple):
-    """A figure by the clock, and by the time that this process had on processors: other work disturbs that less."""
+    """A figure by wall-clock time and by CPU time of this process, which is less affected by other load."""
 
     clock: float
     cpu: float
@@ -47,12 +47,12 @@ class Rate(NamedTuple):
         return Rate(self.clock / number, self.cpu / number)
 
     def of(self, other: Rate) -> Rate:
-        """As a share of another."""
+        """Return this rate relative to another."""
         return Rate(self.clock / other.clock, self.cpu / other.cpu)
 
 
 def rate(work: Callable[[], int], seconds: float) -> Rate:
-    """Units of work a second: the best of a few stretches that take so long together, after one warm-up call."""
+    """Return units of work per second: the best of a few runs after one warm-up call, `seconds` in total."""
     work()
     found = []
     for _ in range(REPEATS):
@@ -66,7 +66,7 @@ def rate(work: Callable[[], int], seconds: float) -> Rate:
 
 
 def copy_rate(seconds: float) -> Rate:
-    """Bytes a second that one core copies, from one large array to another."""
+    """Return the bytes per second that one core copies from one large array to another."""
     source = np.ones((COPIED // PIECE, PIECE), np.uint8)
     target = np.empty_like(source)
     pieces = cycle(range(len(source)))
@@ -80,7 +80,7 @@ def copy_rate(seconds: float) -> Rate:
 
 
 def batch_out_of_step(game: Game, num_tables: int, num_threads: int = 1) -> BatchEnv:
-    """Tables at different stages, as in training: in lockstep the processor would foresee what comes next."""
+    """Return tables at different stages, as in training: in lockstep, branch prediction would be too good."""
     env = BatchEnv(game, num_tables, num_threads=num_threads)
     playout = specialize(kernels.random_playout, game)
     streams = np.arange(num_tables, dtype=np.uint64)
@@ -91,7 +91,7 @@ def batch_out_of_step(game: Game, num_tables: int, num_threads: int = 1) -> Batc
 
 
 def random_rate(game: Game, seconds: float) -> Rate:
-    """Decisions a second of fused random playouts."""
+    """Return decisions per second of fused random playouts."""
     env = batch_out_of_step(game, TABLES)
     streams = np.arange(TABLES, dtype=np.uint64)
 
@@ -103,7 +103,7 @@ def random_rate(game: Game, seconds: float) -> Rate:
 
 
 def bot_rate(game: Game, bot: str, seconds: float) -> Rate:
-    """Decisions a second of fused playouts of a scripted player."""
+    """Return decisions per second of fused playouts of a scripted player."""
     env = batch_out_of_step(game, TABLES)
 
     def playout() -> int:
@@ -114,14 +114,14 @@ def bot_rate(game: Game, bot: str, seconds: float) -> Rate:
 
 
 def compare_rate(game: Game, seconds: float) -> Rate:
-    """Decisions a second of `compare` with two greedy players: deals, play, results and tallies."""
+    """Return decisions per second of `compare` with two greedy players, statistics included."""
     contest = Contest(game, ("greedy", "greedy"))
     numbers = np.arange(FEW)
     return rate(lambda: int(contest.play(numbers).decisions.sum()), seconds)
 
 
 def search_rate(game: Game, seconds: float) -> Rate:
-    """Moves a second that `search:64` plays out for 64 tables, on one core."""
+    """Return the simulated moves per second of `search:64` at 64 tables, on one core."""
     env = batch_out_of_step(game, FEW)
     search = SearchPolicy(game, 64, threads=1)
     rng = np.random.default_rng(0)
@@ -134,7 +134,7 @@ def search_rate(game: Game, seconds: float) -> Rate:
 
 
 def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> Rate:
-    """Decisions a second of `BatchEnv.step` with observation and mask, under random legal actions."""
+    """Return decisions per second of `BatchEnv.step` with random legal actions, observations and masks included."""
     env = batch_out_of_step(game, num_tables, num_threads)
     streams = np.arange(num_tables, dtype=np.uint64)
     actions = np.zeros(num_tables, np.int64)
@@ -148,7 +148,7 @@ def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> 
 
 
 def aec_rate(game: Game, seconds: float) -> Rate:
-    """Turns a second of the PettingZoo loop: `last`, a random legal action, `step`."""
+    """Return steps per second of the PettingZoo loop: `last`, a random legal action, `step`."""
     env = CardEnv(game)
     draw = random.Random(0).random
     env.reset(seed=0)
@@ -167,9 +167,9 @@ def aec_rate(game: Game, seconds: float) -> Rate:
 
 
 def two_process_rate(game: Game, seconds: float) -> Rate:
-    """Decisions a second of two processes together, each stepping half of the tables."""
+    """Return decisions per second of two processes together, each stepping half of the tables."""
     with ProcessPoolExecutor(2, get_context("spawn"), begin_worker) as pool:
-        list(pool.map(step_rate, [game] * 2, [FEW] * 2, [1] * 2, [0.01] * 2))  # started and loaded
+        list(pool.map(step_rate, [game] * 2, [FEW] * 2, [1] * 2, [0.01] * 2))  # warm up
         one, other = pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2)
     return Rate(one.clock + other.clock, (one.cpu + other.cpu) / 2)
 
@@ -179,7 +179,7 @@ NEEDED = "print(time.perf_counter() - start, time.process_time() - cpu)"
 
 
 def first_reset_seconds(game: Game, cold: bool) -> Rate:
-    """Seconds from creating an environment to its first deal, in a fresh process that has imported card_envs."""
+    """Measure the time from creating an environment to its first deal, in a fresh process."""
     return _seconds(
         f"import card_envs; {STARTED} from card_envs.envs.aec import CardEnv; from card_envs.games import GAMES; "
         f"CardEnv(GAMES[{game.name!r}]).reset(seed=0); {NEEDED}",
@@ -188,12 +188,12 @@ def first_reset_seconds(game: Game, cold: bool) -> Rate:
 
 
 def import_seconds() -> Rate:
-    """Seconds of `import card_envs` in a fresh process."""
+    """Measure the time of `import card_envs` in a fresh process."""
     return _seconds(f"{STARTED} import card_envs; {NEEDED}")
 
 
 def _seconds(code: str, cold: bool = False) -> Rate:
-    """What a fresh process prints: the best of three with a warm cache, one run with an empty one."""
+    """Run code in a fresh process; return what it prints: best of three with a warm cache, else one run."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, **({"NUMBA_CACHE_DIR": folder} if cold else {})}
         runs = [
@@ -209,7 +209,7 @@ STEPS_BETWEEN_WAITS = 50
 
 
 def gpu_rates(game: Game, device: str, seconds: float) -> Iterator[tuple[str, float]]:
-    """Decisions a second on a GPU by the clock, as each is measured: with observation and mask, and fused playouts.
+    """Yield decisions per second on a GPU by wall-clock time as they are measured: steps, and fused playouts.
 
     Raises:
         ValueError: there is no such GPU.
@@ -230,7 +230,7 @@ def gpu_rates(game: Game, device: str, seconds: float) -> Iterator[tuple[str, fl
             env.check()  # waits
             return STEPS_BETWEEN_WAITS * env.num_tables
 
-        env.random_playout(streams, STAGES)  # some tables end sooner than others: they are out of step
+        env.random_playout(streams, STAGES)  # puts the tables out of step
         env.observe()
         yield f"step, {num_tables:,} tables, M/s", rate(steps, seconds).clock / 1e6
 
@@ -246,11 +246,11 @@ def gpu_rates(game: Game, device: str, seconds: float) -> Iterator[tuple[str, fl
     yield f"greedy playouts, {num_tables:,} tables, M/s", rate(greedy_playout, seconds).clock / 1e6
 
 
-FIGURES = 13  # of each game
+FIGURES = 13  # per game
 
 
 def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
-    """Every figure of a game, as it is measured."""
+    """Yield every figure of a game as it is measured."""
     yield "random playouts, M/s", random_rate(game, seconds).each(1e6)
     yield "BatchEnv.step, 1,024 tables, M/s", step_rate(game, TABLES, 1, seconds).each(1e6)
     greedy = bot_rate(game, "greedy", seconds)
@@ -271,9 +271,9 @@ def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
 
 
 def measure_all(games: list[Game], seconds: float) -> Iterator[dict[str, Any]]:
-    """The import, the memory copy, and every figure of these games: what is known so far, after each of them.
+    """Yield all figures so far after each measurement: import, memory copy, and those of these games.
 
-    Figures are dicts: by the `clock`, and by `cpu` time.
+    A figure is a dict with `clock` and `cpu`, by wall-clock and by CPU time.
     """
     figures: dict[str, Any] = {
         "copy_gb_per_second": copy_rate(seconds).each(1e9)._asdict(),

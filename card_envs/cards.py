@@ -10,21 +10,21 @@ ACE_LOW = "A23456789TJQK"
 
 
 def deck(ranks: str) -> tuple[str, ...]:
-    """The 52 cards as text, ordered by suit (`CDHS`), then as in `ranks`: card `13 * suit + rank`."""
+    """Return the 52 cards as text, ordered by suit (`CDHS`), then as in `ranks`: card `13 * suit + rank`."""
     return tuple(rank + suit for suit in SUITS for rank in ranks)
 
 
 def parse_pack(pack: object, codes: Mapping[str, int], expected: Sequence[int], where: str) -> list[int]:
-    """Card codes of a pack given as text, checked card for card.
+    """Return the card codes of a pack given as text, after checking every card.
 
     Args:
-        pack: what the user gave: a sequence of card texts in dealing order.
+        pack: user input: a sequence of card texts in dealing order.
         codes: the code of each card's text.
-        expected: the codes that the pack must hold, each as often as it must occur.
+        expected: the codes that the pack must hold, with repetitions.
         where: the name of the pack in error messages.
 
     Raises:
-        ValueError: not a list, an unknown card, a wrong count, a card too often or missing.
+        ValueError: not a list, an unknown card, a wrong number of cards, or a card too often or missing.
     """
     if isinstance(pack, str) or not isinstance(pack, Sequence):
         raise ValueError(f"{where}: expected a list of {len(expected)} cards, got {pack!r}")

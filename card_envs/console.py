@@ -1,4 +1,4 @@
-"""Programs at the terminal: their console, their standard streams, and what they say of wrong input."""
+"""Command-line programs: console, standard streams, and messages about invalid input."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rich.text import Text
 from card_envs import files
 
 LOST_OUTPUT, WRONG_INPUT = 1, 2  # exit codes
-WIDTH, HEIGHT = 80, 25  # where the environment names a size that nothing can be shown in
+WIDTH, HEIGHT = 80, 25  # used if the environment specifies an unusable size
 MIN_SIZE = {"COLUMNS": 20, "LINES": 2}
-PATIENCE = 0.2  # seconds that a write takes where somebody reads
+PATIENCE = 0.2  # seconds to wait for a reader of the stream
 PLAIN = str.maketrans({"±": "+-", "–": "-", "—": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">="})
 
 
@@ -34,7 +34,7 @@ PLAIN = str.maketrans({"±": "+-", "–": "-", "—": "-", "×": "x", "→": "->
 
 
 class Console(rich.console.Console):
-    """Rich's, which prints every text as it stands: names may look like markup or emoji codes."""
+    """Rich's console, without markup and emoji codes: names may look like them."""
 
     def __init__(self, **settings: Any) -> None:
         """Take rich's settings."""
@@ -44,7 +44,7 @@ class Console(rich.console.Console):
 
 
 def _usable(size: str, least: int) -> bool:
-    """Return whether something can be shown there; rich takes any digits, such as ², and any number, such as 0."""
+    """Return whether a size is usable; rich accepts any digits, such as ², and any number, such as 0."""
     return not size.isdigit() or (size.isdecimal() and len(size) < 6 and int(size) >= least)
 
 
@@ -52,12 +52,12 @@ console = Console()
 
 
 def say(text: str) -> None:
-    """Print a line as it is, however long."""
+    """Print a line without wrapping."""
     console.print(text, soft_wrap=True)
 
 
 def complain(text: str) -> None:
-    """Print an error, on stderr where nothing printed arrives."""
+    """Print an error, on stderr if stdout is lost."""
     target = Console(stderr=True) if is_lost() else console
     target.print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
 
@@ -66,29 +66,29 @@ def complain(text: str) -> None:
 
 
 class Lasting(io.RawIOBase):
-    """A standard stream that is written to as long as that is possible; what comes later is dropped.
+    """A standard stream that drops output after the first error.
 
-    A reader that is gone (`| head`), a full disk or a lost terminal then takes nothing from the files of a command.
+    So a closed pipe (`| head`), a full disk or a lost terminal does not keep a command from writing its files.
     """
 
     def __init__(self, raw: Any, error: OSError | None = None) -> None:
-        """Write to a raw stream until the first error, or not at all after `error`."""
+        """Write to a raw stream until the first error, or not at all if `error` is given."""
         self._raw = raw
         self.error = error
 
     def write(self, data: Any) -> int:
-        """Write some of the bytes, or drop them all; returns how many."""
+        """Write some of the bytes, or drop them all; return how many."""
         began = time.monotonic()
         while self.error is None:
             try:
                 written: int | None = self._raw.write(data)
                 if written is not None:
                     return written
-                time.sleep(0.01)  # a pipe that somebody made non-blocking is full
+                time.sleep(0.01)  # a full pipe in non-blocking mode
             except OSError as error:
                 self.error = error
             except KeyboardInterrupt:
-                if time.monotonic() - began > PATIENCE:  # who should read does not: the end must not wait once more
+                if time.monotonic() - began > PATIENCE:  # the reader is stuck: do not wait for it again at exit
                     self.error = OSError(errno.EPIPE, os.strerror(errno.EPIPE))
                 raise
         return len(data)
@@ -98,28 +98,28 @@ class Lasting(io.RawIOBase):
         return True
 
     def fileno(self) -> int:
-        """Return the raw stream's."""
+        """Return the file descriptor of the raw stream."""
         return int(self._raw.fileno())
 
     def isatty(self) -> bool:
-        """Return what the raw stream says."""
+        """Return whether the raw stream is a terminal."""
         return bool(self._raw.isatty())
 
 
 @contextlib.contextmanager
 def lasting_streams() -> Iterator[None]:
-    """Keep a program running whatever its standard streams are, and print what their encoding can't say in plain text.
+    """Keep a program running whatever its standard streams are; replace what their encoding lacks by plain text.
 
-    A stream that was closed gives nothing and takes everything; like one of a notebook it has no `fileno`.
+    A closed stream reads as empty and accepts all output; like a notebook's, it has no `fileno`.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     for stream in before:
         if stream is None and (handle := os.open(os.devnull, os.O_RDWR)) > 2:
-            os.close(handle)  # those up to 2 are taken, so that no other file gets one of them
+            os.close(handle)  # descriptors up to 2 stay reserved, so that no other file gets one
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(io.BytesIO(), "utf-8")
     elif isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
-        with contextlib.suppress(io.UnsupportedOperation):  # it has been read from already
+        with contextlib.suppress(io.UnsupportedOperation):  # it was read from already
             sys.stdin.reconfigure(errors="replace")
     sys.stdout, sys.stderr = _lasting(sys.stdout), _lasting(sys.stderr)
     try:
@@ -131,12 +131,12 @@ def lasting_streams() -> Iterator[None]:
 
 
 def _lasting(stream: Any) -> Any:
-    """The same text stream, on a raw one that lasts."""
+    """Return the same text stream on a raw stream that drops output after an error."""
     if stream is None:
         closed = Lasting(io.BytesIO(), OSError(errno.EBADF, os.strerror(errno.EBADF)))
         return io.TextIOWrapper(io.BufferedWriter(closed), "utf-8", "replace")
     if not isinstance(stream, io.TextIOWrapper):
-        return stream  # a notebook's, a test's
+        return stream  # in a notebook or a test
     stream.flush()
     raw = Lasting(getattr(stream.buffer, "raw", stream.buffer))
     return io.TextIOWrapper(
@@ -149,7 +149,7 @@ def _lasting(stream: Any) -> Any:
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Return plain letters for those that an encoding lacks."""
+    """Return plain letters for characters that an encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     letters = unicodedata.normalize("NFKD", error.object[error.start : error.end].translate(PLAIN))
@@ -161,19 +161,19 @@ codecs.register_error("card_envs.plain", _plain)
 
 
 def lost_output() -> OSError | None:
-    """Return why nothing that is printed arrives, or None where it does as far as is known."""
+    """Return the error because of which printed output is lost, or None."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     return raw.error if isinstance(raw, Lasting) else None
 
 
 def is_lost() -> bool:
-    """Return whether nothing that is printed arrives any more."""
+    """Return whether printed output is lost."""
     return lost_output() is not None
 
 
 @contextlib.contextmanager
 def hangup_as_ctrl_c() -> Iterator[None]:
-    """Let the loss of the terminal end work as Ctrl-C does, so that what is known is saved; not under `nohup`."""
+    """Treat a hangup of the terminal like Ctrl-C, so that partial results are saved; not under `nohup`."""
     hangup = getattr(signal, "SIGHUP", None)  # Windows has none
     is_main = threading.current_thread() is threading.main_thread()
     if hangup is None or not is_main or signal.getsignal(hangup) != signal.SIG_DFL:
@@ -190,13 +190,13 @@ def hangup_as_ctrl_c() -> Iterator[None]:
 
 
 class Program(typer.Typer):
-    """Typer's, in plain text, that outlasts its streams; `~` in the paths that it is given is a home folder.
+    """A typer program in plain text that survives lost streams; it expands `~` in paths.
 
-    Wrong input ends in one line, not in a traceback.
+    Invalid input ends it with one line instead of a traceback.
     """
 
     def __init__(self, packages: Mapping[str, str], **settings: Any) -> None:
-        """Take typer's settings, and what to say where one of these packages is missing."""
+        """Take typer's settings, and the message for each of these packages if it is missing."""
         super().__init__(rich_markup_mode=None, pretty_exceptions_enable=False, **settings)
         self._packages = packages
 
@@ -215,7 +215,7 @@ class Program(typer.Typer):
         return registered
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Run it and exit; what can't be printed is dropped, and said at the end."""
+        """Run the program and exit; output that can't be printed is dropped and reported at the end."""
         with lasting_streams():
             code: Any = 0
             try:
@@ -225,9 +225,9 @@ class Program(typer.Typer):
                 code = end.code
             sys.stdout.flush()
             lost = lost_output()
-            if lost is not None and lost.errno != errno.EBADF:  # closed from the start: nobody wants to read it
+            if lost is not None and lost.errno != errno.EBADF:  # closed from the start: nobody wants the output
                 code = code or LOST_OUTPUT
-                if lost.errno not in (errno.EPIPE, errno.EINVAL):  # a reader that has had enough; on Windows EINVAL
+                if lost.errno not in (errno.EPIPE, errno.EINVAL):  # a reader that has left; on Windows EINVAL
                     complain(f"standard output: {files.in_words(lost)}")
         raise SystemExit(code)
 
@@ -240,7 +240,7 @@ def _expanded(value: Any) -> Any:
 
 @contextlib.contextmanager
 def errors_in_words(packages: Mapping[str, str]) -> Iterator[None]:
-    """Let wrong input end a program in one line; `packages` is what to say where one of that name is missing."""
+    """End a program with one line on invalid input; `packages` has the message for each missing package."""
     try:
         yield
     except (ValueError, OSError) as error:

@@ -1,8 +1,8 @@
-"""Files that are whole or not there, and readers that nothing in a folder can hang or fill up.
+"""Atomic writing of files, and readers that cannot hang or exhaust memory, whatever is in a folder.
 
-Whatever is written goes to a temporary file or folder beside its place first and takes the place in one step. What a
-killed process leaves behind is called `.new-PID-…`, has a name of its own, and is in nobody's way. What is replaced or
-deleted is what was made here and can be recognised; all else in a folder stays.
+Output goes to a temporary file or folder beside its destination first and replaces it in one step. Leftovers of a
+killed process are named `.new-PID-…` and never conflict with anything. Only files that this package wrote and
+recognizes are replaced or deleted; everything else in a folder stays.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 LEFTOVER = re.compile(r"\.new-\d+-[0-9a-f]{16}")
-HOLDER = re.compile(r"process \d+ on ")  # what a lock file begins with while it is held
-OLD = 3600.0  # seconds after which nobody is still writing a leftover
+HOLDER = re.compile(r"process \d+ on ")  # the start of a lock file's text
+OLD = 3600.0  # seconds after which a temporary file is certainly abandoned
 MAX_JSON = 64 << 20
-CHUNK = 1 << 24  # bytes read at once
-LOCKED_BYTE = 1 << 30  # of a lock file on Windows, where a locked byte can't be read: far behind the text
-AS_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Linux has the one, Windows the other
-AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer is not waited for; Windows has none in folders
+CHUNK = 1 << 24  # bytes per read
+LOCKED_BYTE = 1 << 30  # far behind the text, because a locked byte can't be read on Windows
+AS_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Linux and Windows respectively
+AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # do not wait for a writer of a pipe; Windows has no pipes in folders
 NOREPLACE, EXCHANGE = 1, 2  # flags of Linux's renameat2
 AT_FDCWD = -100
-OwnFiles: TypeAlias = Callable[[Path], Collection[str]]  # which files of a folder were made here; none: not that folder
-UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # to some systems and file systems
+OwnFiles: TypeAlias = Callable[[Path], Collection[str]]  # returns the files of a folder that may be replaced
+UNKNOWN_THERE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}  # not supported here
 
 
 def user_path(path: str | Path) -> Path:
-    """Return a path with the home folder in place of `~`. Raises ValueError where there is no such user."""
+    """Return a path with `~` expanded. Raises ValueError for an unknown user."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -52,21 +52,21 @@ def user_path(path: str | Path) -> Path:
 
 
 def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = None) -> None:
-    """Write a file in one step: whoever looks finds the old content or the new, also after a crash.
+    """Write a file atomically: readers see the old content or the new, even after a crash.
 
     Args:
-        path: its place; what is no regular file there, such as a terminal or a pipe, is written to as it is.
+        path: destination; something else than a regular file, such as a terminal or a pipe, is written to directly.
         content: of the file.
-        keep: another name beside it, under which the old one stays where the file system has links.
+        keep: another name beside it for the old file, if the file system has links.
 
     Raises:
-        OSError: naming the file; what was there before is still there.
+        OSError: names the file; the old one is unchanged.
     """
     data = content.encode() if isinstance(content, str) else content
     named, path = (
         str(path),
         Path(os.path.realpath(user_path(path))),
-    )  # behind a link, what it points to is replaced, not the link
+    )  # the target of a link is replaced, not the link
     if path.exists() and not path.is_file() and not path.is_dir():
         path.write_bytes(data)
         return
@@ -81,23 +81,23 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise OSError(error.errno, error.strerror, named) from None
-        path.write_bytes(data)  # a file that is mounted by itself, as containers do, can't be replaced
+        path.write_bytes(data)  # a bind-mounted file, as in containers, can't be replaced
     finally:
         fresh.unlink(missing_ok=True)
 
 
 def replace_folder(folder: Path, files: Mapping[str, bytes], own_files: OwnFiles) -> None:
-    """Write a folder in one step: old or new, it is there at every moment (but for an instant outside Linux).
+    """Write a folder atomically: old or new, it exists at every moment (except for an instant outside Linux).
 
-    What somebody else has put into the old one is in the new one as well, and its access rights stay.
+    Other files in the old folder are carried over, and its permissions are kept.
 
     Args:
-        folder: its place.
-        files: what is written into it, by name.
-        own_files: the names of what it may replace in a folder that is there; none if it did not make that folder.
+        folder: destination.
+        files: content by file name.
+        own_files: returns the names that may be replaced in an existing folder; none if it is not one of ours.
 
     Raises:
-        OSError, ValueError: naming it; what was there before is still there.
+        OSError, ValueError: names the folder, which is unchanged.
     """
     folder = Path(os.path.realpath(user_path(folder)))
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -117,21 +117,21 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], own_files: OwnFiles
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(folder)) from None
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)  # whatever is there by now: the old one, or what was not finished
+        shutil.rmtree(fresh, ignore_errors=True)  # either the old folder or an unfinished new one
     clear_leftovers(folder.parent, OLD)
 
 
 def check_replaceable(folder: Path, own_files: OwnFiles) -> None:
-    """Raise ValueError where `replace_folder` would replace a file, or a folder that it did not make."""
+    """Raise ValueError if `replace_folder` would replace a file, or a folder that is not one of ours."""
     folder = user_path(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder, found a file; not replaced")
     if folder.is_dir() and any(folder.iterdir()) and not own_files(folder):
-        raise ValueError(f"{folder}: holds other things than what is written there; not replaced: take another name")
+        raise ValueError(f"{folder}: contains other files; not replaced: choose another name")
 
 
 def move_aside(path: Path) -> Path:
-    """Rename what is there to the first name that is free, `path.1`, `path.2`, …; returns it."""
+    """Rename a file or folder to the first free name of `path.1`, `path.2`, …; return that."""
     for number in range(1, 10**6):
         aside = path.with_name(f"{path.name}.{number}")
         if aside.exists():
@@ -141,11 +141,11 @@ def move_aside(path: Path) -> Path:
                 continue
             path.rename(aside)
         return aside
-    raise OSError(errno.EEXIST, "a million earlier ones are there", str(path))
+    raise OSError(errno.EEXIST, "a million earlier ones exist", str(path))
 
 
 def clear_leftovers(folder: Path, age: float = 0) -> None:
-    """Delete what killed processes left half-written in a folder, as far as it is that many seconds old."""
+    """Delete temporary files of killed processes in a folder that are at least `age` seconds old."""
     for leftover in folder.glob(".new-*"):
         with contextlib.suppress(OSError):
             if not LEFTOVER.fullmatch(leftover.name) or time.time() - leftover.lstat().st_mtime < age:
@@ -157,12 +157,12 @@ def clear_leftovers(folder: Path, age: float = 0) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """A name in the same folder that nobody else uses, however long the path's own name is."""
+    """Return an unused name in the same folder; its length does not depend on the path's own name."""
     return path.with_name(f".new-{os.getpid()}-{secrets.token_hex(8)}")
 
 
 def _write(path: Path, data: bytes) -> None:
-    """A new file, on the disk when this returns."""
+    """Write a new file and sync it to disk."""
     with path.open("xb") as file:
         file.write(data)
         file.flush()
@@ -170,7 +170,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _keep(path: Path, kept: Path) -> None:
-    """Give a file a second name, in place of what had it."""
+    """Give a file a second name, replacing an existing one."""
     link = _beside(kept)
     with contextlib.suppress(OSError):
         os.link(path, link)
@@ -178,7 +178,7 @@ def _keep(path: Path, kept: Path) -> None:
 
 
 def _add_copy(entry: Path, copy: Path) -> None:
-    """Give a file a second name, and all files of a folder; where the file system has no links they are copied."""
+    """Hard-link a file, or all files of a folder; copy them if the file system has no links."""
     if entry.is_dir() and not entry.is_symlink():
         shutil.copytree(entry, copy, symlinks=True, copy_function=_link)
     else:
@@ -206,10 +206,10 @@ def _swap_in_two_steps(fresh: Path, folder: Path) -> None:
 
 
 def _renamed(source: Path, target: Path, flag: int) -> bool:
-    """Rename or exchange in one step; False where the system can't, or where NOREPLACE found a target.
+    """Rename or exchange atomically; return False if unsupported, or if NOREPLACE found a target.
 
     Raises:
-        OSError: as `os.rename` does.
+        OSError: as `os.rename`.
     """
     rename = _renameat2()
     if rename is None:
@@ -224,7 +224,7 @@ def _renamed(source: Path, target: Path, flag: int) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """The C library's function, or None."""
+    """Return the C library's function, or None."""
     try:
         function = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, TypeError, AttributeError):
@@ -238,17 +238,17 @@ def _renameat2() -> Any:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Be the only process that has a lock file open; the system takes it back from a process that dies.
+    """Hold a lock file exclusively; the system releases it when the process dies.
 
-    The file says who has it, and stays when it is given back: to delete it would let two others in at once.
+    The file names the holder. It stays after release: deleting it would let two processes lock it at once.
 
     Raises:
-        BlockingIOError: another process has it; its text says which.
+        BlockingIOError: another process holds it; the message names it.
         OSError: the file can't be opened.
     """
     with path.open("a+", encoding="utf-8", errors="replace") as file:
         if path.stat().st_size and not HOLDER.match(_text_of(file)):
-            raise FileExistsError(errno.EEXIST, "is no lock file of this package", str(path))
+            raise FileExistsError(errno.EEXIST, "is not a lock file of this package", str(path))
         if not _takes(file.fileno()):
             raise BlockingIOError(errno.EAGAIN, _text_of(file) or "another process", str(path))
         file.truncate(0)
@@ -266,7 +266,7 @@ def _text_of(file: TextIO) -> str:
 
 
 def _takes(handle: int) -> bool:
-    """Lock an open file, unless another process has; closing it gives the lock back."""
+    """Lock an open file unless another process has locked it; closing it releases the lock."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -293,10 +293,10 @@ def _takes_byte(handle: int) -> bool:
 
 
 def check_output(path: Path | None) -> None:
-    """Make sure that a file can be written: better before the work than after it.
+    """Check before long work that a file can be written afterwards.
 
     Raises:
-        ValueError: naming the file, what is wrong, and what would be right.
+        ValueError: names the file, the problem and what was expected.
     """
     if path is None:
         return
@@ -316,7 +316,7 @@ def check_output(path: Path | None) -> None:
 
 
 def check_output_folder(folder: Path | None) -> None:
-    """Make sure that files can be written into a folder, which is made if it is missing. Raises ValueError."""
+    """Check that files can be written to a folder, and create it if needed. Raises ValueError."""
     if folder is None:
         return
     folder = user_path(folder)
@@ -338,22 +338,22 @@ def _probe(path: Path) -> None:
 
 
 def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
-    """A regular file of at most `limit` bytes; nothing else is waited for, and no more is read.
+    """Return a regular file of at most `limit` bytes, without waiting for anything else or reading more.
 
     Args:
-        path: where it is; a link to a regular file will do.
+        path: a regular file, or a link to one.
         limit: of its size.
-        pipes: what is no regular file, such as `/dev/stdin`, may be read as well, up to the same limit.
+        pipes: accept other files, such as `/dev/stdin`, up to the same limit.
 
     Raises:
         OSError: it can't be read.
-        ValueError: it is larger, or no regular file.
+        ValueError: it is larger, or not a regular file.
     """
     with open(user_path(path), "rb", opener=None if pipes else _open_at_once) as file:
         found = os.fstat(file.fileno())
         if not (stat.S_ISREG(found.st_mode) or pipes):
-            raise ValueError(f"{path}: no regular file")
-        size = found.st_size  # which says nothing of a pipe, and little of a file that grows
+            raise ValueError(f"{path}: not a regular file")
+        size = found.st_size  # meaningless for a pipe, and a lower bound for a growing file
         parts = []
         while size <= limit and (part := file.read(CHUNK)):
             parts.append(part)
@@ -368,12 +368,12 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def read_utf8(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
-    """Read a file of text as `read_file` does, without the byte order mark that some editors begin it with."""
+    """Read a text file as `read_file` does, without a byte order mark."""
     return read_file(path, limit, pipes=pipes).removeprefix(codecs.BOM_UTF8)
 
 
 def read_standard_input(limit: int) -> bytes:
-    """All of it. Raises ValueError where it is more than that many bytes."""
+    """Return standard input. Raises ValueError if it has more than `limit` bytes."""
     data = sys.stdin.buffer.read(limit + 1)
     if len(data) > limit:
         raise ValueError(f"standard input: expected at most {limit:,} bytes")
@@ -381,24 +381,24 @@ def read_standard_input(limit: int) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """What a file says, or standard input for `-`.
+    """Return the content of a JSON file, or of standard input for `-`.
 
-    Raises ValueError naming it if that is no JSON, OSError if it can't be read.
+    Raises ValueError that names the file if it is not JSON, and OSError if it can't be read.
     """
     data = read_standard_input(MAX_JSON) if str(path) == "-" else read_utf8(path, MAX_JSON, pipes=True)
     try:
         return json.loads(data)
-    except (ValueError, RecursionError) as error:  # wrong encodings and endless numbers are ValueErrors, too
-        raise ValueError(f"{path}: no JSON: {reason(error)}") from None
+    except (ValueError, RecursionError) as error:  # wrong encodings and overlong numbers are ValueErrors, too
+        raise ValueError(f"{path}: not JSON: {reason(error)}") from None
 
 
 def write_json(path: Path, figures: Any) -> None:
-    """Write figures as JSON, in one step."""
+    """Write figures as JSON, atomically."""
     replace_file(path, json.dumps(figures, indent=1) + "\n")
 
 
 def reason(error: Exception) -> str:
-    """What a parser's exception says, in words also where it only ran out of stack."""
+    """Return the message of a parser's exception, also if it ran out of stack."""
     return "nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
@@ -416,7 +416,7 @@ SAID = {
 
 
 def in_words(error: Exception) -> str:
-    """Return what an exception says; of the system's errors what, where, and what would be right."""
+    """Return the message of an exception; for system errors the problem, the file and what was expected."""
     if not isinstance(error, OSError) or error.errno is None:
         return str(error)
     what = SAID.get(error.errno, error.strerror or type(error).__name__) if error.filename else error.strerror
@@ -424,8 +424,8 @@ def in_words(error: Exception) -> str:
 
 
 def short_repr(value: object) -> str:
-    """A value for an error message, however large or deep it is."""
+    """Return an abbreviated `repr` for error messages, however large or deep the value is."""
     try:
         return f"{value!r:.200}"
-    except (RecursionError, ValueError):  # whole numbers of thousands of digits are ValueErrors
-        return f"a {type(value).__name__} beyond all measure"
+    except (RecursionError, ValueError):  # the `repr` of an int with thousands of digits raises ValueError
+        return f"a {type(value).__name__} too large to show"

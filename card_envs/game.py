@@ -1,12 +1,15 @@
-"""The contract between a game and everything else.
+"""The contract between a game and the rest of the package.
 
-A game is a folder: `rules.py` and `bot.py` hold plain functions on one record of a NumPy dtype, compiled by Numba;
-`view.py` translates between states and people; `options.py` declares the options. `Rules`, `Bot` and `View` list what
-they offer, and `OptionalRules`, `OptionalBot` and `OptionalView` what they may offer besides. The loops of the engine
-name the compiled functions (`play`, `legal`, …) by the stubs at the end of this file, and `engine/compile.py` puts a
-game's own in their place.
+A game is a package of four modules. `rules.py` and `bot.py` hold plain functions on a State, one record of a NumPy
+dtype; Numba compiles them. `view.py` translates between States and people, in plain Python. `options.py` declares the
+options. The protocols `Rules`, `Bot` and `View` list what is required; `OptionalRules`, `OptionalBot` and
+`OptionalView` list what may be left out, with the defaults. A game may also have a `solver.py`, a `planner.py` and a
+`drawing.py`.
 
-Letters for shapes, everywhere: `B` tables, `S` seats, `A` actions, `D` observation size, `T` steps.
+The loops of the engine call the stubs at the end of this file (`play`, `legal`, …); `engine/compile.py` replaces them
+by the functions of a game.
+
+Letters for shapes: `B` tables, `S` seats, `A` actions, `D` observation size, `T` steps.
 """
 
 from __future__ import annotations
@@ -41,17 +44,17 @@ Int8s: TypeAlias = NDArray[np.int8]
 Int64s: TypeAlias = NDArray[np.int64]
 UInt64s: TypeAlias = NDArray[np.uint64]
 
-State: TypeAlias = Any  # one record of a game's STATE dtype, which alone knows its fields
-States: TypeAlias = NDArray[np.void]  # [B] of them
-Cards: TypeAlias = np.uint64  # a set of up to 64 cards, one bit each: see engine/sets.py
-Key: TypeAlias = np.uint64  # of a random stream, never changed: see engine/rng.py
-Stream: TypeAlias = UInt64s  # [1] where a random stream has got to
-Pack: TypeAlias = Int8s  # [PACK_SIZE] what is dealt
+State: TypeAlias = Any  # one record of the game's STATE dtype
+States: TypeAlias = NDArray[np.void]  # [B]
+Cards: TypeAlias = np.uint64  # set of up to 64 cards, one bit each: see engine/sets.py
+Key: TypeAlias = np.uint64  # names a random stream, never changes: see engine/rng.py
+Stream: TypeAlias = UInt64s  # [1] the current state of a random stream
+Pack: TypeAlias = Int8s  # [PACK_SIZE] the cards in the order in which they are dealt
 Mask: TypeAlias = Int8s  # [A] 1 where an action is legal, else 0
 Obs: TypeAlias = Int8s  # [D] or [FULL_SIZE]
-Stats: TypeAlias = Int64s  # what `update_stats` counts: the entries of STATS one after the other
+Stats: TypeAlias = Int64s  # the entries of STATS, concatenated: see `update_stats`
 
-SCRATCH_STATES = 64  # states that `refine_world` gets
+SCRATCH_STATES = 64  # length of the `states` that `refine_world` gets
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -61,7 +64,7 @@ Result = TypeVar("Result")
 
 
 class Field(NamedTuple):
-    """A stretch of an observation or of the actions: `size` entries, each within [low, high]."""
+    """A named range of an observation or of the action ids: `size` entries, each within [low, high]."""
 
     name: str
     size: int
@@ -71,7 +74,7 @@ class Field(NamedTuple):
 
 
 class Stat(NamedTuple):
-    """What `update_stats` counts, in one entry or in one for each of several cases."""
+    """A statistic of a deal, counted by `update_stats`: one entry, or one for each of several cases."""
 
     name: str
     size: int = 1
@@ -79,26 +82,26 @@ class Stat(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """A figure of a policy beside its score, shown by comparisons and surveys: one stat for each `per`."""
+    """A ratio of two statistics, such as "bids of 3 made": shown by comparisons beside the score."""
 
     row: str  # "bid 3"
     column: str  # "made"
-    counted: str  # name of a count
-    per: str  # name of the count that it is divided by
-    entry: int = 0  # which entry of the two, where they have several
+    counted: str  # name of the Stat in the numerator
+    per: str  # name of the Stat in the denominator
+    entry: int = 0  # index into each of the two that has several entries
     percent: bool = False
 
 
 class Offsets(Protocol):
-    """Where each of some fields starts, by its name."""
+    """The first entry of each field, by the field's name."""
 
     def __getattr__(self, name: str) -> int: ...
 
 
 def offsets(fields: Sequence[Field | Stat]) -> Offsets:
-    """A named tuple of where each field starts: `AT = offsets(FULL_FIELDS)`, then `obs[AT.hand + card]`.
+    """Return a named tuple of the first entry of each field: `AT = offsets(FULL_FIELDS)`, then `obs[AT.hand + card]`.
 
-    To Numba it is a constant, folded into machine code.
+    Numba treats it as a constant, which is folded into the machine code.
     """
     make: Any = namedtuple
     starts: Offsets = make("Offsets", [field.name for field in fields])(
@@ -108,39 +111,39 @@ def offsets(fields: Sequence[Field | Stat]) -> Offsets:
 
 
 def total(fields: Sequence[Field | Stat]) -> int:
-    """How many entries some fields have together."""
+    """Return the number of entries of all these fields together."""
     return sum(field.size for field in fields)
 
 
 def bounds(fields: Sequence[Field]) -> tuple[Int8s, Int8s]:
-    """The lowest and the highest value of each entry of an observation."""
+    """Return the lowest and the highest value of each entry of an observation."""
     sizes = [field.size for field in fields]
     low = np.repeat(np.array([field.low for field in fields], np.int8), sizes)
     return low, np.repeat(np.array([field.high for field in fields], np.int8), sizes)
 
 
 def layout_digest(rules: Rules, full: bool = False) -> str:
-    """Hash of the declared layout of observations (or full states) and actions, which trained networks depend on."""
+    """Return a hash of the layout of observations (or full states) and actions, on which trained networks depend."""
     seen = rules.FULL_FIELDS if full else rules.OBS_FIELDS
     layout = [[field[:4] for field in fields] for fields in (seen, rules.ACTION_FIELDS)]
     return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:16]
 
 
 def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
-    """A game's State: what the engine knows of every game, then the game's own fields.
+    """Return the dtype of a game's State: the fields that the engine uses, then the game's own.
 
-    `np.record` gives attribute access with Numba switched off as well; to Numba it is the same type.
+    `np.record` allows attribute access with Numba switched off too; to Numba it is the same type.
     """
     shared: list[tuple[Any, ...]] = [
         ("rng", np.uint64),  # key of this episode's deals
-        ("rewards", np.float32, num_seats),  # of the last move
+        ("rewards", np.float32, num_seats),  # of the last action
         ("seat", np.int8),  # to move
-        ("over", np.bool_),  # the episode; the next deal begins another
-        ("needs_deal", np.bool_),  # the next thing is a deal
+        ("over", np.bool_),  # the episode has ended; the next deal begins another
+        ("needs_deal", np.bool_),  # no decision is due before a deal
     ]
     taken = [field[0] for field in fields if hasattr(np.record, field[0])]
-    if taken:  # attribute access would find NumPy's own
-        raise ValueError(f"np.record has attributes named {taken}; name the fields otherwise")
+    if taken:  # attribute access would return NumPy's attribute
+        raise ValueError(f"np.record has attributes named {taken}; rename these fields")
     return np.dtype((np.record, np.dtype(shared + fields, align=True)))
 
 
@@ -148,185 +151,188 @@ def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
 
 
 class Rules(Protocol):
-    """What a `rules.py` offers. All functions but `new_state` are compiled: decorate them with `@rule`."""
+    """Required in `rules.py`. All functions except `new_state` are compiled: decorate them with `@rule`."""
 
     __file__: str
     STATE: np.dtype[Any]
     NUM_SEATS: int
     ACTION_FIELDS: tuple[Field, ...]  # the ranges of action ids
     NUM_ACTIONS: int
-    PACK_SIZE: int  # entries of the array that `set_deal` takes
+    PACK_SIZE: int  # length of the array that `set_deal` takes
     OBS_FIELDS: tuple[Field, ...]
-    FULL_FIELDS: tuple[Field, ...]  # those of the observation, then what only the full state has
+    FULL_FIELDS: tuple[Field, ...]  # OBS_FIELDS, then the fields that only the full state has
     OBS_SIZE: int
     FULL_SIZE: int
-    WORST_SCORE: float  # the worst reward that one deal can bring, 0 or less: what an illegal move costs
+    WORST_SCORE: float  # the worst possible reward of one deal, at most 0; the penalty for an illegal move
 
     def new_state(self, options: Any) -> State:
-        """A State with these (validated) options before its first deal: `over` and `needs_deal` are set."""
+        """Return a State with these validated options before its first deal: `over` and `needs_deal` are set."""
 
     def deal(self, state: State) -> None:
-        """Deal afresh; where the episode is over, begin the next one.
+        """Deal; if the episode is over, begin the next one.
 
-        `rng` is the key of the episode, of which the engine takes care. Derive those of its deals and re-deals from it
-        by their numbers: then a deal does not depend on how earlier ones were played.
+        `rng` is the key of the episode, which the engine sets. Derive the key of each deal and re-deal from it and the
+        number of the deal, so that a deal does not depend on how earlier ones were played.
         """
 
     def set_deal(self, state: State, pack: Pack) -> None:
-        """Deal from a given pack, `int8 [PACK_SIZE]`, which stays the caller's; else as `deal`."""
+        """Deal the given pack, int8 [PACK_SIZE], which must not be modified; otherwise like `deal`."""
 
     def legal(self, state: State, mask: Mask) -> int:
-        """Write the 0/1 mask `int8 [A]` of the seat to move and return how many actions are legal.
+        """Write the 0/1 mask, int8 [A], of the seat to move and return the number of legal actions.
 
-        None is where the state needs a deal; before that there is always one.
+        It is 0 if the state needs a deal, and at least 1 otherwise.
         """
 
     def play(self, state: State, action: int) -> None:
-        """Apply one legal action and move on to the next decision, the end, or the need of a deal; set `rewards`.
+        """Apply one legal action, advance to the next decision, deal or end of the episode, and set `rewards`.
 
-        It never deals. At the end of an episode both `over` and `needs_deal` are set.
+        Never deal here: set `needs_deal` instead. At the end of an episode, set both `over` and `needs_deal`.
         """
 
     def random_move(self, state: State, stream: Stream) -> int:
-        """A uniformly drawn legal action; `stream` is `uint64 [1]` and moves on."""
+        """Return a uniformly drawn legal action and advance `stream`, uint64 [1]."""
 
     def observe(self, state: State, seat: int, obs: Obs) -> None:
-        """Write what a seat may know into `int8 [D]`: complete for perfect memory, relative to the seat."""
+        """Write what a seat may know into `obs`, int8 [D].
+
+        The observation is relative to the seat and includes everything that it could have remembered (perfect recall).
+        """
 
     def observe_all(self, state: State, seat: int, obs: Obs) -> None:
-        """Write the full state seen from a seat into `int8 [FULL_SIZE]`: for critics only."""
+        """Write the full state, relative to a seat, into `obs`, int8 [FULL_SIZE]: for critics only."""
 
     def determinize(self, state: State, seat: int, stream: Stream) -> None:
-        """Draw everything that a seat can't know anew, uniformly among all that fits what it knows.
+        """Replace everything hidden from a seat by a uniform draw from all that is consistent with its knowledge.
 
-        The result depends on that knowledge and the stream alone, to the last field; the engine gives the state a new
-        `rng`.
+        Every field of the result depends only on that knowledge and on the stream, never on the true cards. The engine
+        gives the state a new `rng` beforehand.
         """
 
     def score_margin(self, state: State, seat: int) -> int:
-        """How far a seat's side is ahead in the episode, in points; in a game for one, how far it has come.
+        """Return the points by which a seat's side is ahead in the episode; in a solitaire, its progress.
 
-        Search compares moves by what this is at the end of the deal; it does not depend on the option `reward`.
+        Search maximizes this at the end of the deal. It does not depend on the option `reward`.
         """
 
 
 class OptionalRules(Protocol):
-    """What a `rules.py` may leave out."""
+    """Optional in `rules.py`."""
 
-    SIDES: tuple[int, ...]  # by seat, from 0: equal ones win and lose together; default: everybody plays alone
-    STATS: tuple[Stat, ...]  # what `update_stats` counts; default: nothing
-    ALL_SEE_ALIKE: bool  # whether every seat knows the same cards at any time; default: in games of one seat
+    SIDES: tuple[int, ...]  # side of each seat, from 0: it wins and loses together; default: one seat each
+    STATS: tuple[Stat, ...]  # the statistics that `update_stats` counts; default: none
+    ALL_SEE_ALIKE: bool  # every seat always knows the same cards; default: True with one seat only
 
     def update_stats(self, state: State, seat: int, counts: Stats) -> None:
-        """Add what a deal that has just ended was like for a seat to the `int64` entries of STATS.
+        """Add the statistics of a deal that has just ended, as seen by a seat, to `counts`, int64 [entries of STATS].
 
-        Called for each seat at the end of each deal, before the next.
+        The engine calls it for each seat at the end of each deal, before the next one.
         """
 
     def reveals(self, state: State, action: int) -> bool:
-        """Whether a legal action may show the seat to move a card that it can't know; default: every action may.
+        """Return whether a legal action may show the mover a card that it does not know; default: True.
 
-        Networks that look at what a move changes draw a world for it, and take nothing for a fact that differs between
-        worlds. A move that reveals nothing needs one world instead of several, and a search that plans goes on from it.
+        Lookahead needs one world for an action that reveals nothing and several otherwise, because the outcome may
+        differ between worlds. A search over all moves of a turn goes on only after an action that reveals nothing.
         """
 
 
 class Bot(Protocol):
-    """What a `bot.py` offers, compiled like the rules. Both use only what the seat to move may know."""
+    """Required in `bot.py`, compiled like the rules. Both functions use only what the seat to move may know."""
 
     def trivial(self, state: State) -> int:
-        """The move of the yardstick that RULES.md defines to the last tie."""
+        """Return the action of the yardstick player, which RULES.md defines down to the last tie."""
 
     def greedy(self, state: State) -> int:
-        """The move of the game's scripted player."""
+        """Return the action of the scripted player."""
 
 
 class OptionalBot(Protocol):
-    """What a `bot.py` may leave out."""
+    """Optional in `bot.py`."""
 
-    PRESETS: dict[str, str]  # opponents' names that stand for others, such as {"strong": "search:64"}; default: none
+    PRESETS: dict[str, str]  # names for opponents, such as {"strong": "search:64"}; default: none
 
     def likelihood(self, state: State, seat: int) -> float:
-        """How well the cards that a seat can't see explain what the others did: above 0, at most 1, the default.
+        """Return the likelihood of the others' observed actions given the hidden cards, in (0, 1]; default: 1.
 
-        Search keeps a world with this probability; the others are taken to play much like `greedy`. It may write to
-        the state, and leaves it as it was.
+        The model of the others is roughly `greedy`. Search keeps a determinization with this probability (rejection
+        sampling). The function may write to the state as scratch, but must restore it.
         """
 
     def refine_world(self, states: States, seat: int, steps: int, stream: Stream) -> None:
-        """Change what a seat can't see in states[0], in so many steps of a Markov chain (Metropolis et al. 1953).
+        """Resample the hidden cards of states[0] by `steps` Metropolis steps; default: leave them as they are.
 
-        In the long run worlds come up in proportion to `likelihood`, and never one that is impossible; like
-        `determinize` it leaves nothing of the true cards. `states` has SCRATCH_STATES entries; the others are scratch.
-        Default: nothing changes.
+        The stationary distribution must be proportional to `likelihood` over the worlds that are consistent with the
+        seat's knowledge (Metropolis et al. 1953). Like `determinize`, the result must not depend on the true cards.
+        `states` has SCRATCH_STATES entries; all but the first are scratch.
         """
 
 
 class View(Protocol):
-    """What a `view.py` offers: names, text, JSON. Nothing here is compiled."""
+    """Required in `view.py`: names, text and JSON. Nothing here is compiled."""
 
     View: Any  # the pydantic model of `view`
     SCHEMA: dict[str, Any]  # its JSON schema
-    SEAT_NAMES: tuple[str, ...]  # what a seat calls itself and the others, clockwise
+    SEAT_NAMES: tuple[str, ...]  # names from a seat's perspective: itself first, then the others clockwise
 
     def move_text(self, state: State, action: int) -> str:
-        """An action in the notation of RULES.md; no two legal ones read alike."""
+        """Return an action in the notation of RULES.md; no two legal actions have the same text."""
 
     def parse_move(self, state: State, text: str) -> int:
-        """The action of a text in that notation, legal or not. Raises ValueError if it is none."""
+        """Return the action for a text in that notation, legal or not. Raises ValueError if it is not a move."""
 
     def parse_deal(self, state: State, deal: object) -> list[Pack]:
-        """The packs of a custom deal, whatever JSON it is, for `set_deal`.
+        """Return the packs of a custom deal, for `set_deal`; `deal` may be any JSON value.
 
-        Raises ValueError that begins with the place in the deal that is wrong: `deal.packs[0]: …`.
+        Raises ValueError whose message begins with the path to the fault: `deal.packs[0]: …`.
         """
 
     def dealt_pack(self, state: State) -> Pack:
-        """The pack of the deal on the table, or of a world drawn anew, for `set_deal`."""
+        """Return the pack that reproduces the deal on the table (or in a determinization), for `set_deal`."""
 
     def deal_text(self, packs: list[Pack]) -> dict[str, Any]:
-        """Packs as a custom deal, ready for JSON: the reverse of `parse_deal`."""
+        """Return packs as a custom deal, ready for JSON: the inverse of `parse_deal`."""
 
     def options_of(self, state: State) -> Any:
-        """The options that a state was made with."""
+        """Return the options that a state was made with."""
 
     def outcome(self, state: State) -> tuple[str, list[int]]:
-        """Why the episode ended (empty while it runs) and the score of each seat so far.
+        """Return why the episode ended (empty while it runs) and the score of each seat so far.
 
-        Seats of one side have the same score. A game for one says "won" of an episode that is.
+        Seats of one side have the same score. A solitaire that was won has the reason "won".
         """
 
     def view(self, state: State, seat: int) -> dict[str, Any]:
-        """All that a seat sees, ready for JSON.
+        """Return everything that a seat may know, ready for JSON.
 
-        Every game has the keys `version` (`card_envs.views.VERSION`), `game` (its name), `options` (as
-        `env(**options)` takes them), `seat`, `to_move` (the seat, or None where no decision is due) and `legal` (the
-        seat's legal moves as text; empty where it is not to move). Moves are public: all seats get to know their texts.
+        Every game has the keys `version` (`card_envs.views.VERSION`), `game` (its name), `options` (as `env(**options)`
+        takes them), `seat`, `to_move` (the seat, or None if no decision is due) and `legal` (the seat's legal moves as
+        text; empty if it is not to move). Moves are public: every seat sees the text of every move.
         """
 
     def from_view(self, given: dict[str, Any]) -> State:
-        """A State with that view; what is hidden is filled in consistently.
+        """Return a State with this view; hidden cards are filled in consistently.
 
-        The view comes from outside and may be any JSON; `card_envs/views.py` helps to check it. Raises ValueError,
-        with a message that begins with "view: ", then the key that is wrong and a colon, where it is malformed,
-        contradicts itself or the rules, or shows no decision.
+        The view is untrusted and may be any JSON value; `card_envs/views.py` has helpers for checking it. Raises
+        ValueError if the view is malformed, contradicts itself or the rules, or shows no decision. The message begins
+        with "view: ", the key at fault and a colon.
         """
 
     def picture(self, given: dict[str, Any]) -> str:
-        """A view as text of at most 80 columns and 40 lines."""
+        """Return a view as text of at most 80 columns and 40 lines."""
 
 
 class OptionalView(Protocol):
-    """What a `view.py` may leave out."""
+    """Optional in `view.py`."""
 
-    RATES: tuple[Rate, ...]  # what is shown of the counts of `update_stats`; default: nothing
-    PHASES: dict[str, range]  # kinds of decisions by the actions that are legal there; default: there is only one kind
+    RATES: tuple[Rate, ...]  # ratios of statistics to show; default: none
+    PHASES: dict[str, range]  # kinds of decision, by the range of their actions; default: one kind
 
     def num_deals(self, state: State) -> int:
-        """How many scored deals an episode has; default: 1, which is also right where that is open."""
+        """Return the number of scored deals in an episode; default: 1, also right if the number is open."""
 
     def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
-        """`outcome` of [B] states at once, in NumPy: reasons [B], scores [B, S]; default: a loop."""
+        """Return `outcome` for [B] states in NumPy: reasons [B], scores [B, S]; default: a loop over `outcome`."""
 
 
 Verdict: TypeAlias = Literal["won", "lost", "unknown"]
@@ -335,12 +341,12 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found out about a state.
+    """The result of a solver.
 
     Attributes:
-        verdict: "won": `moves` wins; "lost": nothing does, which is proved; "unknown".
-        moves: actions from the state to the end, replayed by the rules; empty unless won.
-        positions: that were looked at.
+        verdict: "won": `moves` wins; "lost": proved that nothing does; "unknown": a bound was reached first.
+        moves: actions from the state to the end, verified by the rules; empty unless won.
+        positions: number of positions examined.
         seconds: of processor time.
     """
 
@@ -351,86 +357,86 @@ class Solution:
 
 
 class Solver(Protocol):
-    """What a `solver.py` offers, in a game for one that has one."""
+    """Required in `solver.py`, which a solitaire may have."""
 
     def solve(
         self, state: State, seconds: float = 10.0, memory_mb: int = 512, max_positions: int | None = None
     ) -> Solution:
-        """Find a win from a state whose hidden cards are taken as they lie, or prove that there is none.
+        """Find a win from a state, with its hidden cards as they lie, or prove that there is none.
 
-        Raises ValueError where no decision is due, or a bound is out of range.
+        Raises ValueError if no decision is due or a bound is out of range.
         """
 
 
 class Planner(Protocol):
-    """What a `planner.py` offers, in a game that has one: positions, and which weights of a table count there.
+    """Required in `planner.py`, which a game may have: positions and their features, for learned value tables.
 
-    Tables that are learned by playing say what a position is worth to a seat before something hidden shows. Where the
-    seat stands is position 0 of a scratch, what it can reach from there has the numbers after it. All functions but
-    `new_scratch` are compiled.
+    A value table gives the expected margin of a seat at a position just before something hidden is revealed (an
+    afterstate). Position 0 of a scratch is the current one; those reachable from it are numbered from 1. All functions
+    except `new_scratch` are compiled.
     """
 
-    NUM_WEIGHTS: int  # of the tables; the first stands for a point and is 1
+    NUM_WEIGHTS: int  # size of the tables; weight 0 is fixed at 1: one point
 
     def new_scratch(self, most: int) -> Any:
-        """What one thread plans with, for so many positions; `features` is among its attributes."""
+        """Return the workspace of one thread for up to `most` positions; it has an attribute `features`."""
 
     def load(self, state: State, seat: int, scratch: Any) -> None:
-        """Enter a State as position 0, with its hidden cards as they lie; it will be worth something to `seat`."""
+        """Enter a State, with its hidden cards as they lie, as position 0, to be valued for `seat`."""
 
     def expand(self, scratch: Any, most: int, longest: int) -> int:
-        """Enter what the seat, which is to move, can reach before something hidden shows or others are to move.
+        """Enter the positions that the mover can reach before something hidden is revealed or others are to move.
 
-        By at most `longest` moves; at most so many, or, where nothing will show any more, as many as there is room for.
-        Returns how many positions there are then.
+        Paths have at most `longest` moves. Up to `most` positions are entered or, if nothing hidden is left, as many as
+        the scratch can hold. Returns the number of positions.
         """
 
     def is_chance_next(self, scratch: Any, k: int) -> bool:
-        """Whether the marks of position k say what it is worth."""
+        """Return whether the value of position k is the sum of its features' weights."""
 
     def is_terminal(self, scratch: Any, k: int) -> bool:
-        """Whether nothing hidden can show any more, so that its points are what it is worth."""
+        """Return whether nothing hidden can be revealed any more: the value of position k is its `final_margin`."""
 
     def final_margin(self, scratch: Any, k: int) -> float:
-        """The `score_margin` of the seat at a final position."""
+        """Return the `score_margin` of the seat at terminal position k."""
 
     def active_features(self, scratch: Any, k: int) -> int:
-        """Write which weights count for a position into `scratch.features` and return how many do.
+        """Write the indices of the features of position k into `scratch.features` and return their number.
 
-        They depend on nothing that is hidden there.
+        They do not depend on anything hidden at that position.
         """
 
     def path_to(self, scratch: Any, k: int, line: Any) -> int:
-        """Write the moves to a position, as far as there is room, and on to where something shows or others move.
+        """Write the actions from position 0 to position k, and on until something is revealed or others move.
 
-        Returns how many they are.
+        Stops when `line` is full. Returns the number of actions written.
         """
 
 
 class Drawing(Protocol):
-    """What a `drawing.py` offers, in a game that has one; `card_envs/draw/picture.py` helps."""
+    """Required in `drawing.py`, which a game may have; `card_envs/draw/picture.py` has helpers."""
 
     def draw(self, given: dict[str, Any], tall: bool) -> str:
-        """A view as an SVG document, for a screen that is wider than high or, with `tall`, the other way round."""
+        """Return a view as an SVG document, in landscape format or, with `tall`, in portrait format."""
 
 
 @dataclass(frozen=True)
 class Game:
-    """A game by name; its modules are imported when first used, so that a `Game` costs nothing."""
+    """A game by name. Its modules are imported on first use, so that a `Game` itself is cheap."""
 
-    name: str  # in code, files and the registry: "back_alley"
-    title: str  # for people: "Back Alley"
-    package: str  # where `rules`, `bot`, `view` and `options` are
-    version: int = 0  # changes with the rules or the observation layout, with nothing else
+    name: str  # used in code, files and the registry: "back_alley"
+    title: str  # shown to people: "Back Alley"
+    package: str  # the package with the modules `rules`, `bot`, `view` and `options`
+    version: int = 0  # incremented when the rules or the layout of observations change
 
     @property
     def id(self) -> str:
-        """PettingZoo's id."""
+        """The id in PettingZoo's registry."""
         return f"card_envs/{self.name}-v{self.version}"
 
     @property
     def gymnasium_id(self) -> str:
-        """Gymnasium's id: the title without spaces."""
+        """The id in Gymnasium's registry: the title without spaces."""
         return f"card_envs/{self.title.replace(' ', '')}-v{self.version}"
 
     @cached_property
@@ -453,13 +459,13 @@ class Game:
 
     @cached_property
     def planner(self) -> Planner | None:
-        """What values of positions are learned with, if the game has that."""
+        """The game's planner, for learned value tables, if it has one."""
         name = f"{self.package}.planner"
         return cast(Planner, importlib.import_module(name)) if find_spec(name) else None
 
     @cached_property
     def drawing(self) -> Drawing | None:
-        """The game's drawing, if it has one (default: its picture as text)."""
+        """The game's drawing, if it has one; without it, pictures show the view as text."""
         name = f"{self.package}.drawing"
         return cast(Drawing, importlib.import_module(name)) if find_spec(name) else None
 
@@ -467,68 +473,68 @@ class Game:
     def options(self) -> type[Any]:
         """The dataclass of the game's options, `Options` in its `options.py`: see `card_envs/options.py`.
 
-        Every option has a default and a description. `reward` is one of them, with the value "win" among others: 1, -1
-        or 0 for each seat at the end of an episode and nothing before.
+        Every option has a default and a description. One of them is `reward`, whose values include "win": 1, -1 or 0
+        for each seat at the end of an episode and 0 before.
         """
         declared: type[Any] = importlib.import_module(f"{self.package}.options").Options
         return declared
 
-    # What a game may leave out, with what holds then.
+    # Optional parts, with their defaults
 
     @cached_property
     def sides(self) -> tuple[int, ...]:
-        """By seat: seats with the same number win and lose together (default: everybody plays alone)."""
+        """The side of each seat; seats of one side win and lose together (default: one side for each seat)."""
         sides: tuple[int, ...] = getattr(self.rules, "SIDES", tuple(range(self.rules.NUM_SEATS)))
         return sides
 
     @property
     def num_sides(self) -> int:
-        """How many sides there are."""
+        """The number of sides."""
         return len(set(self.sides))
 
     @property
     def is_solitaire(self) -> bool:
-        """Whether there is nobody to play against."""
+        """Whether there is only one side."""
         return self.num_sides == 1
 
     @property
     def phases(self) -> dict[str, range]:
-        """Kinds of decisions by the actions that are legal there; empty where there is only one kind."""
+        """Kinds of decision, by the range of their actions; empty if there is only one kind."""
         phases: dict[str, range] = getattr(self.view, "PHASES", {})
         return phases
 
     @property
     def all_see_alike(self) -> bool:
-        """Whether every seat knows the same cards, so that all moves that reveal nothing can be foreseen."""
+        """Whether every seat always knows the same cards, so that any action that reveals nothing can be foreseen."""
         alike: bool = getattr(self.rules, "ALL_SEE_ALIKE", self.rules.NUM_SEATS == 1)
         return alike
 
     @property
     def presets(self) -> dict[str, str]:
-        """Opponents' names that stand for others, such as `strong`, from `bot.py`; empty where there are none."""
+        """Names for opponents, such as `strong`, from `bot.py`; empty if there are none."""
         presets: dict[str, str] = getattr(self.bot, "PRESETS", {})
         return presets
 
     @property
     def stats(self) -> tuple[Stat, ...]:
-        """What the game's `update_stats` counts."""
+        """The statistics that `update_stats` counts."""
         stats: tuple[Stat, ...] = getattr(self.rules, "STATS", ())
         return stats
 
     @property
     def num_stats(self) -> int:
-        """How many entries `update_stats` adds to."""
+        """The number of entries of these statistics."""
         return total(self.stats)
 
     @property
     def rates(self) -> tuple[Rate, ...]:
-        """What comparisons show of the counts of `update_stats`."""
+        """The ratios of statistics that comparisons show."""
         rates: tuple[Rate, ...] = getattr(self.view, "RATES", ())
         return rates
 
     @cached_property
     def rate_entries(self) -> Int64s:
-        """[R, 2] where `update_stats` counts what each ratio divides, and what it divides by."""
+        """The entries of the numerator and the denominator of each rate, int64 [R, 2]."""
         start = offsets(self.stats)
         several = {count.name for count in self.stats if count.size > 1}
 
@@ -539,12 +545,12 @@ class Game:
         return np.array(pairs, np.int64).reshape(-1, 2)
 
     def num_deals(self, state: State) -> int:
-        """How many scored deals an episode has, 1 where that is open."""
+        """Return the number of scored deals in an episode, 1 if that is open."""
         own: Callable[[State], int] | None = getattr(self.view, "num_deals", None)
         return own(state) if own else 1
 
     def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
-        """Why the episodes of [B] states ended: reasons [B] and scores [B, S]."""
+        """Return why the episodes of [B] states ended: reasons [B], and scores [B, S]."""
         own: Callable[[States], tuple[NDArray[np.str_], Int64s]] | None = getattr(self.view, "outcomes", None)
         if own:
             return own(states)
@@ -552,21 +558,21 @@ class Game:
         return np.array(reasons), np.array(scores, np.int64)
 
     def validated(self, options: dict[str, Any]) -> Any:
-        """The game's `Options` with these. Raises ValueError that says what is wrong and what there is."""
+        """Return the game's `Options` with these values. Raises ValueError that names the fault and what is allowed."""
         return validated(self.options, options, self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Game, (self.name, self.title, self.package, self.version)
 
 
-# The compiled functions, for loops to name
+# Stubs of the compiled functions, for loops to call
 
 
-MODULE_OF: dict[Callable[..., Any], str] = {}  # which module of a game has each: the attribute of `Game`
+MODULE_OF: dict[Callable[..., Any], str] = {}  # the module that defines each stub: an attribute of `Game`
 
 
 def _stub(function: Callable[Concatenate[Any, Parameters], Result]) -> Callable[Parameters, Result]:
-    """A plain function with the name and the type of one of a game, for `specialize` to replace."""
+    """Return a function with the name and type of a method of a protocol, for `specialize` to replace."""
 
     @wraps(function)
     def unbound(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
@@ -602,7 +608,7 @@ path_to = _stub(Planner.path_to)
 
 
 def bot_move(state: State) -> int:
-    """The move of the one of the two bots that a loop is bound to."""
+    """Return the action of the bot that the loop is specialized for: `trivial` or `greedy`."""
     raise NotImplementedError("bot_move: the loop that calls it is not bound to a bot")
 
 

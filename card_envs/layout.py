@@ -1,4 +1,4 @@
-"""The tables of a game's RULES.md that say how actions, observation and full state are laid out, from its fields.
+"""The layout tables in a game's RULES.md for actions, observation and full state, generated from its fields.
 
 They stand between the marks `<!-- layout: actions -->` and `<!-- /layout -->`, and so on.
 """
@@ -16,18 +16,18 @@ HEAD = "| name | size | low | high | meaning |\n| --- | --- | --- | --- | --- |\
 
 
 def rules_page(game: Game) -> Path:
-    """The game's RULES.md."""
+    """Return the game's RULES.md."""
     return Path(game.rules.__file__).with_name("RULES.md")
 
 
 def table(fields: Sequence[Field]) -> str:
-    """Fields as a table in Markdown, a row for each."""
+    """Return fields as a Markdown table with one row each."""
     rows = (f"| `{name}` | {size} | {low} | {high} | {meaning} |\n" for name, size, high, low, meaning in fields)
     return HEAD + "".join(rows)
 
 
 def tables(game: Game) -> dict[str, str]:
-    """The tables by the name in their marks; that of the full state has what the observation lacks."""
+    """Return the tables by the name in their marks; that of the full state has what the observation lacks."""
     rules = game.rules
     hidden = rules.FULL_FIELDS[len(rules.OBS_FIELDS) :]
     parts = {"actions": rules.ACTION_FIELDS, "observation": rules.OBS_FIELDS, "full state": hidden}
@@ -35,7 +35,7 @@ def tables(game: Game) -> dict[str, str]:
 
 
 def rewritten(game: Game, page: str) -> str:
-    """The text of a rules page with its tables as they should be.
+    """Return the text of a rules page with its layout tables updated.
 
     Raises:
         ValueError: the marks of a table are missing.
@@ -51,7 +51,7 @@ def rewritten(game: Game, page: str) -> str:
 
 
 def model_page(game: Game) -> str:
-    """What the inputs and outputs of ONNX models are, as Markdown, for whoever fills them in another language."""
+    """Return a Markdown description of ONNX inputs and outputs, for those who use a model in another language."""
     rules = game.rules
     fields = {"observation": rules.OBS_FIELDS, "action_mask": rules.ACTION_FIELDS, "moves": move_fields(rules)}
     parts = [f"## {name}\n\n{table(entries)}" for name, entries in fields.items()]

@@ -1,7 +1,7 @@
-"""The options of games: how one declares them, and how those that somebody gives are checked.
+"""The options of games: how to declare and validate them.
 
-They are plain dataclasses, so that a game with its defaults needs no pydantic, which takes longer to import than a
-thousand moves to play; it comes with the first options that are given.
+They are plain dataclasses, so that a game with default options does not import pydantic, which takes longer than
+playing a thousand moves; pydantic is imported when options are given.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Options = TypeVar("Options")
-_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}  # made when first used
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}  # filled on first use
 
 
 @dataclass_transform(frozen_default=True)
 def options(declared: type[Options]) -> type[Options]:
-    """Make a frozen dataclass of a game's `Options`, which takes no others."""
+    """Turn a game's `Options` into a frozen dataclass that forbids unknown names."""
     declared.__pydantic_config__ = {"extra": "forbid"}  # type: ignore[attr-defined]
     return dataclasses.dataclass(frozen=True)(declared)
 
 
 def option(default: Any, description: str, **constraints: Any) -> Any:
-    """A field of a game's `Options`.
+    """Return a field of a game's `Options`.
 
     Args:
         default: every option has one.
-        description: what the values mean, for people.
-        constraints: besides its type, as pydantic's `Field` has them: `strict=True`.
+        description: meaning of the values, for people.
+        constraints: besides its type, as for pydantic's `Field`: `strict=True`.
     """
     return dataclasses.field(default=default, metadata={"description": description, **constraints})
 
 
 class Constraint:
-    """The same for a part of an option's type: `Annotated[int, Constraint(ge=1, le=13, strict=True)]`."""
+    """Constraints on a part of an option's type: `Annotated[int, Constraint(ge=1, le=13, strict=True)]`."""
 
     def __init__(self, **constraints: Any) -> None:
         self.constraints = constraints
@@ -50,7 +50,7 @@ class Constraint:
 
 
 class Described(NamedTuple):
-    """An option as people are told of it."""
+    """An option with its description for people."""
 
     default: Any
     description: str
@@ -58,7 +58,7 @@ class Described(NamedTuple):
 
 
 def described(declared: type[Any]) -> dict[str, Described]:
-    """All fields of a game's `Options` by name. Raises TypeError where that is no dataclass."""
+    """Return all fields of a game's `Options` by name. Raises TypeError if it is not a dataclass."""
     types = get_type_hints(declared)
     return {
         field.name: Described(field.default, field.metadata.get("description", ""), types[field.name])
@@ -67,7 +67,7 @@ def described(declared: type[Any]) -> dict[str, Described]:
 
 
 def validated(declared: type[Any], given: object, where: str) -> Any:
-    """The options given as a game's `Options`. Raises ValueError that says what is wrong and what there is."""
+    """Return these options as a game's `Options`. Raises ValueError that names the fault and what is allowed."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ValueError(f"{where}: options: expected a dict of names and values, got {given!r:.80}")
     if not given:
@@ -77,7 +77,7 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
     try:
         return adapter(declared).validate_python(dict(given))
     except ValidationError as error:
-        problems = "; ".join(  # half a character in a name has no place
+        problems = "; ".join(  # lone surrogates in a name can't be encoded
             f"{next(iter(problem['loc']), 'name')}={short_repr(problem['input'])}: {problem['msg']}"
             for problem in error.errors()[:2]
         )
@@ -86,13 +86,13 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
 
 
 def as_json(chosen: Any) -> dict[str, Any]:
-    """Options as `env(**options)` takes them, ready for JSON; those that are None are left out."""
+    """Return options as `env(**options)` takes them, ready for JSON; those that are None are left out."""
     found: dict[str, Any] = adapter(type(chosen)).dump_python(chosen, mode="json", exclude_none=True)
     return found
 
 
 def adapter(declared: type[Any]) -> TypeAdapter[Any]:
-    """What checks a game's `Options`, writes them as JSON, and has their schema."""
+    """Return the pydantic adapter that validates a game's `Options`, serializes them and has their schema."""
     if declared not in _ADAPTERS:
         from pydantic import TypeAdapter
 

@@ -1,4 +1,4 @@
-"""Game records: everything needed to play an episode again (`card_envs.replay`), as JSON."""
+"""Game records: everything needed to replay an episode (`card_envs.replay`), as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GameRecord(BaseModel):
     outcome: dict[str, Any]
 
     def save(self, path: str | Path) -> None:
-        """Write the record as JSON, in one step."""
+        """Write the record as JSON, atomically."""
         replace_file(path, self.model_dump_json(indent=1) + "\n")
 
     @classmethod
@@ -33,4 +33,4 @@ class GameRecord(BaseModel):
             return cls.model_validate_json(read_utf8(path, MAX_JSON))
         except ValidationError as error:
             first = error.errors()[0]
-            raise ValueError(f"{path}: no game record: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise ValueError(f"{path}: not a game record: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -1,7 +1,7 @@
-"""What comes from outside as JSON, custom deals and views, checked: for the `view.py` of every game.
+"""Validation of untrusted JSON, custom deals and views, for the `view.py` of every game.
 
-`from_view` of a game reads the view (`read`), guesses a pack or a state, plays the moves that the view shows
-(`play_shown`), and leaves the rest to `settled`. Every error is a ValueError that begins with the place that is wrong.
+A game's `from_view` parses the view (`read`), guesses a pack or a state, plays the moves that the view shows
+(`play_shown`), and lets `settled` do the rest. Every error is a ValueError that begins with the path to the fault.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from card_envs.engine.buffers import check_int as check_int  # for the views of games
+from card_envs.engine.buffers import check_int as check_int  # re-exported for games
 from card_envs.engine.table import Table
 from card_envs.files import short_repr
 from card_envs.game import Game, State
 
 Model = TypeVar("Model", bound=BaseModel)
 
-VERSION: Literal[1] = 1  # of all views: higher where a key changes its meaning or is no longer understood
+VERSION: Literal[1] = 1  # of the format of views: incremented when the meaning of a key changes or a key is dropped
 MOST_ENTRIES = 1000  # of any list or object in a view
 DEEPEST = 8
-Amount = Annotated[int, Field(ge=0, le=1000)]  # of cards, tricks or bids: no picture of more is drawn
-Points = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]  # far beyond what an episode can bring
-Version = Annotated[Literal[1], Field(description="of this form of a view")]
+Amount = Annotated[int, Field(ge=0, le=1000)]  # number of cards, tricks or bids; pictures of more would be too large
+Points = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]  # far beyond the score of any episode
+Version = Annotated[Literal[1], Field(description="version of the format of views")]
 
 
 class Strict(BaseModel):
-    """A view or a part of one: these keys alone, of exactly these types."""
+    """A view or a part of one: only these keys, with exactly these types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 def follows(description: str) -> Any:
-    """A key that may be left out or null: its value is then found from the others; where given, it is checked."""
+    """Return a key that may be omitted or null, because the other keys determine it; if given, it is checked."""
     return Field(None, description=f"{description}; follows from the rest")
 
 
 def to_move(state: State) -> int | None:
-    """The seat to move; None where no decision is due."""
+    """Return the seat to move; None if no decision is due."""
     return None if state.needs_deal else int(state.seat)
 
 
 def legal_texts(game: Game, state: State, seat: int) -> list[str]:
-    """The legal moves of a seat; none where it is not to move."""
+    """Return the legal moves of a seat as text; empty if it is not to move."""
     if to_move(state) != seat:
         return []
     return [game.view.move_text(state, int(action)) for action in np.flatnonzero(Table(game, state).legal())]
@@ -54,13 +54,13 @@ def legal_texts(game: Game, state: State, seat: int) -> list[str]:
 
 
 def deal_keys(deal: object, required: str, *optional: str, example: str, where: str = "deal") -> dict[str, Any]:
-    """A custom deal that has the required key and no unknown ones.
+    """Return a custom deal that has the required key and no unknown ones.
 
     Args:
-        deal: what the user gave.
-        required: the key that it must have.
-        optional: the keys that it may have besides.
-        example: what a deal looks like, for error messages.
+        deal: user input.
+        required: the required key.
+        optional: optional keys.
+        example: an example of a deal, for error messages.
         where: the name of the deal in error messages.
     """
     if not isinstance(deal, dict) or required not in deal:
@@ -77,7 +77,7 @@ def deal_keys(deal: object, required: str, *optional: str, example: str, where: 
 
 
 def read(model: type[Model], given: object) -> Model:
-    """A view, or the options in it, as a model."""
+    """Return a view, or the options in it, as a model."""
     if not isinstance(given, dict):
         raise ValueError(f"view: expected a dict, got {short_repr(given):.80}")
     _check_size(given, ())
@@ -90,7 +90,7 @@ def read(model: type[Model], given: object) -> Model:
 
 
 def _check_size(given: object, path: tuple[str, ...]) -> None:
-    """No view is so large that listing all that is wrong in it would take long."""
+    """Raise ValueError for a view so large that listing its faults would take long."""
     if not isinstance(given, (dict, list)):
         return
     where = ".".join(path[:3])[:80]
@@ -107,11 +107,11 @@ def play_shown(table: Table, seat: int, move: str, where: str, known: bool = Tru
     """Play a move that a view shows.
 
     Args:
-        table: it goes on.
-        seat: whose move it was.
+        table: played on in place.
+        seat: that made the move.
         move: its text.
-        where: its place in the view: `bids.2`.
-        known: whether the seat's hand is, and no guess: then the move must be legal.
+        where: its path in the view: `bids.2`.
+        known: the seat's hand is known, not guessed: then the move must be legal.
     """
     if table.needs_deal or seat != table.seat:
         turn = "nobody's turn" if table.needs_deal else f"the turn of seat {table.seat}"
@@ -121,27 +121,27 @@ def play_shown(table: Table, seat: int, move: str, where: str, known: bool = Tru
     except ValueError as error:
         raise ValueError(f"view: {where}: {error}") from None
     if known and not table.legal()[action]:
-        raise ValueError(f"view: {where}: {move} is no legal move for seat {seat} at that point")
+        raise ValueError(f"view: {where}: {move} is not a legal move for seat {seat} at that point")
     table.play(action)
 
 
 def settled(table: Table, given: dict[str, Any], sets: Collection[str] = ("legal",)) -> State:
-    """The state of a table that was set up to show a view, when it does; what the seat can't know is drawn anew.
+    """Return the state of a table set up from a view if it shows that view; redraw what the seat can't know.
 
     Args:
-        table: a decision must be due there.
+        table: one with a decision due.
         given: the view.
-        sets: keys whose lists may stand in any order.
+        sets: keys of lists whose order does not matter.
     """
     if not table.legal().any():
-        raise ValueError("view: no decision is due; a view to build on shows a decision")
+        raise ValueError("view: no decision is due; expected a view of a decision")
     table.determinize(given["seat"], 0)
     _check_same(given, table.game.view.view(table.state, given["seat"]), sets, ())
     return table.state
 
 
 def _check_same(given: Any, made: Any, sets: Collection[str], path: tuple[str, ...]) -> None:
-    """What was given must be what the state shows; what is None was left out, and options may be."""
+    """Raise ValueError unless a given value equals that of the state; None was omitted, and options may be."""
     if given is None or given == made or path == ("options",):
         return
     if isinstance(made, dict):

@@ -104,7 +104,7 @@ def by_points(found: Figures) -> list[Figures]:
 
 
 def summary() -> str:
-    """All games beside each other: points over `greedy`, or deals won in a game for one; champions apart."""
+    """Return a table of all games: points over `greedy`, or deals won in a solitaire; champions in their own row."""
     games = list(GAMES.values())
     head, counts, champions, cells = [""], ["measured on"], ["`champion` on"], []
     for game in games:

@@ -89,7 +89,7 @@ for update in range(1, max(1, args.steps // (ROLLOUT * args.tables)) + 1):
 
 
 class Actor(nn.Module):
-    """From observation and mask to a logit for each action; illegal ones are masked by whoever plays."""
+    """Maps observation and mask to a logit for each action; the caller masks illegal ones."""
 
     def __init__(self) -> None:
         super().__init__()

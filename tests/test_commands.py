@@ -63,7 +63,7 @@ def test_positions_come_from_standard_input(tmp_path: Path) -> None:
         answers.append(result.output)
     assert answers[0] == answers[1]
     result = CliRunner().invoke(app, ["advise", GAME.name, "-"], input="{")
-    assert isinstance(result.exception, ValueError) and str(result.exception).startswith("-: no JSON")
+    assert isinstance(result.exception, ValueError) and str(result.exception).startswith("-: not JSON")
 
 
 def test_slow_players_are_watched_within_a_part() -> None:

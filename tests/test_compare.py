@@ -641,7 +641,7 @@ def test_ctrl_c_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (("compare", "hi_card", "greedy", "trivial"), "did you mean high_card"),
         (("compare", "high_card", "greedy"), "two or more players"),
         (("compare", "high_card", "greedy", "trivial", "-o", "reward=gold"), "reward"),
-        (("compare", "high_card", "greedy", "trivial", "--partner", "random"), "nobody has a partner"),
+        (("compare", "high_card", "greedy", "trivial", "--partner", "random"), "no side has a second seat"),
         (("compare", "high_card", "greedy", "trivial", "--apart", "bidding"), "no phase 'bidding': it has none"),
         (("survey", "high_card", "gredy"), "did you mean high_card/greedy"),
         (("survey", "high_card", "-o", "fruit"), "expected name=value"),

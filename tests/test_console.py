@@ -360,7 +360,7 @@ def test_files_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown("advise high_card view.json --opponent greedy", monkeypatch)[0] == 0
     assert shown("play high_card --resume game.json", monkeypatch)[0] == 0
     Path("latin.json").write_bytes(b'"\xe9"')
-    with pytest.raises(ValueError, match=r"latin\.json: no game record"):
+    with pytest.raises(ValueError, match=r"latin\.json: not a game record"):
         GameRecord.load("latin.json")
 
 

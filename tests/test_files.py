@@ -93,7 +93,7 @@ def test_only_what_was_written_here_is_replaced(tmp_path: Path) -> None:
     mine = tmp_path / "thesis"
     mine.mkdir()
     (mine / "chapter1").write_text("two years of work")
-    with pytest.raises(ValueError, match=r"holds other things than what is written there; not replaced"):
+    with pytest.raises(ValueError, match=r"contains other files; not replaced"):
         replace_folder(mine, {"a": b""}, own_files)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ValueError, match="expected a folder, found a file"):
@@ -131,7 +131,7 @@ def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"large: 5 bytes or more; expected at most 4"):
         read_file(large, 4)
     for path in (fifo, Path("/dev/zero")):
-        with pytest.raises(ValueError, match=f"{path}: no regular file"):
+        with pytest.raises(ValueError, match=f"{path}: not a regular file"):
             read_file(path, 100)
     with pytest.raises(ValueError, match="bytes or more; expected at most 100"):
         read_file("/dev/zero", 100, pipes=True)
@@ -143,7 +143,7 @@ def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path) -> None:
 def test_what_is_no_json(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(text)
-    with pytest.raises(ValueError, match=rf"{path}: no JSON: \w"):
+    with pytest.raises(ValueError, match=rf"{path}: not JSON: \w"):
         read_json(path)
 
 

@@ -146,7 +146,7 @@ def test_a_class_of_the_users_own(game: Game) -> None:
         opponent = load_opponent(name, named)
         assert np.array_equal(opponent.act(decisions, np.random.default_rng(0)), decisions.mask.argmax(axis=1))
     for name, given, said in (
-        ("tests.test_opponents:Stubborn", None, "say which game"),
+        ("tests.test_opponents:Stubborn", None, "the game is missing"),
         ("tests.test_opponents:Missing", game, "Missing"),
         ("tests.no_such_module:Stubborn", game, "no_such_module"),
         ("tests.test_opponents:Speechless", game, "act"),
@@ -335,7 +335,7 @@ def test_names_say_who_takes_part() -> None:
 def test_frames() -> None:
     first, rest = frames("bidding", "greedy", ["ppo", "my.module:Mine"])
     assert ("ppo".join(first), "ppo".join(rest)) == ("bidding=ppo+greedy", "bidding=greedy+ppo")
-    with pytest.raises(ValueError, match="made of two"):
+    with pytest.raises(ValueError, match="combines two"):
         frames("bidding", "greedy", ["ppo", "bidding=ppo+greedy"])
 
 
@@ -358,7 +358,7 @@ def test_frames() -> None:
         (
             "bidding=greedy+trivial",
             None,
-            r"'bidding=greedy\+trivial': say which game it plays: load_opponent",
+            r"'bidding=greedy\+trivial': the game is missing: load_opponent",
         ),
         ("big_ben/value", None, "unknown opponent 'big_ben/value'"),
         ("no.module:Mine", "big_ben", "opponent 'no.module:Mine': ModuleNotFoundError: No module named 'no'"),
@@ -416,7 +416,7 @@ def test_wrong_players_made_of_two(name: str, said: str) -> None:
         load_opponent(name, "back_alley")
     with pytest.raises(ValueError, match="it has none"):
         load_opponent("big_ben/bidding=greedy+trivial")
-    with pytest.raises(ValueError, match="say which game"):
+    with pytest.raises(ValueError, match="the game is missing"):
         load_opponent("bidding=greedy+trivial")
 
 
@@ -716,10 +716,10 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "another network": (
         edit_tensors(lambda tensors: tensors.update({"layer2.bias": tensors["layer2.bias"] + np.float16(1)})), "golden",
     ),
-    "card is a pipe": (lambda folder: replace_by_pipe(folder / CARD_FILE), "no regular file"),
-    "weights are a pipe": (lambda folder: replace_by_pipe(folder / WEIGHTS_FILE), "no regular file"),
-    "card without end": (lambda folder: replace_by_link(folder / CARD_FILE, "/dev/zero"), "no regular file"),
-    "weights without end": (lambda folder: replace_by_link(folder / WEIGHTS_FILE, "/dev/zero"), "no regular file"),
+    "card is a pipe": (lambda folder: replace_by_pipe(folder / CARD_FILE), "not a regular file"),
+    "weights are a pipe": (lambda folder: replace_by_pipe(folder / WEIGHTS_FILE), "not a regular file"),
+    "card without end": (lambda folder: replace_by_link(folder / CARD_FILE, "/dev/zero"), "not a regular file"),
+    "weights without end": (lambda folder: replace_by_link(folder / WEIGHTS_FILE, "/dev/zero"), "not a regular file"),
     "empty golden rows": (edit_tensors(keep_golden_rows(0)), "golden"),
     "a golden number": (
         edit_tensors(lambda tensors: tensors.update({"golden.obs": np.zeros((), np.int8)})), "golden",
@@ -813,7 +813,7 @@ def test_leftovers_of_killed_saves_stop_nobody(tmp_path: Path, monkeypatch: pyte
 
 def test_saving_deletes_no_strangers_folder(tmp_path: Path) -> None:
     (tmp_path / "thesis").write_text("two years of work")
-    with pytest.raises(ValueError, match="holds other things"):
+    with pytest.raises(ValueError, match="contains other files"):
         saved(next(iter(GAMES.values())), tmp_path)
     assert (tmp_path / "thesis").exists()
 

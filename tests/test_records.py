@@ -167,7 +167,7 @@ def test_records_of_illegal_ends(game: Game) -> None:
 def test_files_that_are_no_record(text: str, tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"broken\.json: no game record"):
+    with pytest.raises(ValueError, match=r"broken\.json: not a game record"):
         GameRecord.load(path)
 
 

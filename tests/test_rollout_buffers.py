@@ -111,7 +111,7 @@ def test_slices_that_there_are_not(t: Any) -> None:
             call()
     assert field_bytes(env.states) == before
     if t is not None:
-        with pytest.raises(ValueError, match="t: expected None, since there is no `out` of several steps, got"):
+        with pytest.raises(ValueError, match="t: expected None, because `out` has no time steps, got"):
             BatchEnv(TINY, B).step(actions, t)
 
 
@@ -139,7 +139,7 @@ def test_what_can_not_be_written_into_is_refused(packed: bool) -> None:
         "obs": shared[: good["obs"].nbytes].view(good["obs"].dtype).reshape(good["obs"].shape),
         "mask": shared[8 : 8 + good["mask"].nbytes].view(good["mask"].dtype).reshape(good["mask"].shape),
     }
-    with pytest.raises(ValueError, match="out: expected arrays apart from each other, but obs and mask share memory"):
+    with pytest.raises(ValueError, match="out: expected arrays that do not overlap, but obs and mask share memory"):
         made(overlapping)
     with pytest.raises(ValueError, match="obs_format: expected"):
         BatchEnv(TINY, B, obs_format="float32")  # type: ignore[arg-type]

@@ -250,7 +250,9 @@ FAULTS = {
     "size": Fault(
         "rules.py", "OBS_SIZE = total(OBS_FIELDS)", "OBS_SIZE = 51", "OBS_SIZE is 51; OBS_FIELDS add up to 50"
     ),
-    "constant": Fault("rules.py", "WORST_SCORE = -3.0", "WORST = -3.0", "WORST_SCORE is missing: the worst reward", ""),
+    "constant": Fault(
+        "rules.py", "WORST_SCORE = -3.0", "WORST = -3.0", "WORST_SCORE is missing: the worst possible reward", ""
+    ),
     "no win": Fault(
         "options.py", '"win"] = ', '"match"] = ', 'option reward: expected a Literal with "win"', "class Options"
     ),
@@ -261,7 +263,7 @@ FAULTS = {
         "SCHEMA: expected a JSON schema with",
         "SCHEMA: dict",
     ),
-    "table": Fault("RULES.md", "| `led` | 12 |", "| `led` | 13 |", "the fields make this row '| `led` | 12 |"),
+    "table": Fault("RULES.md", "| `led` | 12 |", "| `led` | 13 |", "expected '| `led` | 12 |"),
     "no test": Fault(
         "tests/test_rules.py", "def test_hc_4_", "def test_the_", "HC-4 has no test: expected test_hc_4_", ""
     ),

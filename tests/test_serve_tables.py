@@ -124,7 +124,7 @@ def test_folders_are_for_their_owner_alone(tmp_path: Path, caplog: pytest.LogCap
         with caplog.at_level(logging.WARNING):
             Tables(tmp_path / "open", LIMITS).close()
         assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == mode
-        assert ("others may write there" in caplog.text) == told
+        assert ("other users may write to it" in caplog.text) == told
 
 
 def test_a_folder_has_one_server(tmp_path: Path) -> None:

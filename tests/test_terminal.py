@@ -127,7 +127,7 @@ def test_wrong_input_is_answered_and_changes_nothing(game: Game, monkeypatch: py
     typed = ["nonsense", "undoo", illegal, "?", "save", "save no/folder", "hint nobody", "Q"]
     shown, record = play(game, monkeypatch, typed)
     assert record == untouched
-    for answer in ("no move of", "Did you mean undo", "is not legal now", "take back your last", "Say where to"):
+    for answer in ("not a move of", "Did you mean undo", "is not legal now", "take back your last", "Missing file"):
         assert answer in shown
     assert "there is no folder no;" in shown and "unknown opponent 'nobody'" in shown
     assert "Left before the end" in shown

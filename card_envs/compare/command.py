@@ -1,6 +1,6 @@
-"""What the commands `compare` and `solve` do: work with a progress bar, then show and save what came of it.
+"""The commands `compare` and `solve`: run the work with a progress bar, then show and save the results.
 
-Ctrl-C ends the work; what is known by then is shown.
+Ctrl-C ends the work; the results so far are shown.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from card_envs.engine.table import Table
 from card_envs.episode import move_texts
 from card_envs.files import check_output_folder
 
-SAVE_SECONDS = 30.0  # between two times that what is known so far is written
+SAVE_SECONDS = 30.0  # between writes of partial results
 
 Write = Callable[[dict[str, Standings]], object]
 
 
 @dataclass(frozen=True)
 class Work:
-    """How much is played, and by whom.
+    """The amount of work and the workers.
 
     Attributes:
-        pairs: of each pairing; in a game for one, deals.
-        processes, ray_address: who shares the work (see `spread`).
-        solve_seconds: for each deal, to solve them as well; None: they are not.
+        pairs: of each pairing; in a solitaire, deals.
+        processes, ray_address: the workers (see `spread`).
+        solve_seconds: per deal, to solve the deals as well; None: don't.
     """
 
     pairs: int
@@ -50,12 +50,12 @@ class Work:
 
 @dataclass(frozen=True)
 class Keepsakes:
-    """What is saved of a contest besides its figures.
+    """What to save of a contest besides its figures.
 
     Attributes:
         picture: file of a picture, or None.
         records: folder of saved games, or None.
-        record_pairs: how many pairs of each pairing to save.
+        record_pairs: number of pairs of each pairing to save.
     """
 
     picture: Path | None = None
@@ -63,12 +63,12 @@ class Keepsakes:
     record_pairs: int = 10
 
     def check(self) -> None:
-        """Raise ValueError where something can't be written, before anything is played."""
+        """Raise ValueError, before anything is played, if something can't be written."""
         check_picture(self.picture)
         check_output_folder(self.records)
 
     def save(self, title: str, found: Standings, pairs: int, label: str) -> Iterator[str]:
-        """Write them, where all was played also the games; yields what was written where."""
+        """Write the picture and, if everything was played, the games; yield a message for each."""
         if self.picture is not None:
             path = self.picture.with_stem(f"{self.picture.stem}-{label}") if label else self.picture
             draw(title, found, path)
@@ -81,14 +81,14 @@ class Keepsakes:
 def compare_all(
     contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console, write: Write
 ) -> dict[str, Standings]:
-    """Play contests one by one; returns those that were played, the last of them perhaps stopped.
+    """Play contests one by one; return the standings of those played, the last one perhaps partial.
 
     Args:
-        contests: by their labels.
-        work: how much is played, and by whom.
-        keep: what is saved besides the figures.
-        console: where to print.
-        write: is given what is known so far, now and then and after each contest.
+        contests: by label.
+        work: amount of work and workers.
+        keep: what to save besides the figures.
+        console: to print to.
+        write: called with the results so far, periodically and after each contest.
     """
     keep.check()
     found: dict[str, Standings] = {}
@@ -104,7 +104,7 @@ def compare_all(
         found[label] = shown
         title = comparison_title(shown, work.pairs, label)
         kept = []
-        try:  # files first: printing may wait for a reader, or never end
+        try:  # files first: printing may block
             write(found)
             kept = list(keep.save(title, shown, work.pairs, label))
         finally:
@@ -119,7 +119,10 @@ def compare_all(
 def play_shown(
     contest: Contest, work: Work, label: str, console: Console, write: Callable[[Standings], object]
 ) -> Standings | None:
-    """The standings of a contest, now and then given to `write`; None if Ctrl-C came before there was anything."""
+    """Play a contest with a progress bar; return its standings, or None if Ctrl-C came before any result.
+
+    `write` gets partial results periodically.
+    """
     written = time.monotonic()
     parts: list[Part] = []
     solved: list[Solved] = []
@@ -127,7 +130,7 @@ def play_shown(
     with waiting(console) as progress:
         bar = progress.add_task(" ".join([label, *contest.names]), total=work.pairs)
         size = len(chunks(work.pairs)[0])
-        moves, expected = 0, 0.0  # in the part that is being played
+        moves, expected = 0, 0.0  # in the current part
 
         def watch(made: int) -> None:
             nonlocal moves, expected
@@ -159,7 +162,7 @@ def play_shown(
 
 
 def comparison_title(found: Standings, pairs: int, label: str) -> str:
-    """What was played."""
+    """Return the title of a comparison."""
     contest = found.contest
     unit = "deals" if contest.game.is_solitaire else "mirrored pairs"
     title = f"{contest.game.title}{described(contest.options)}: {found.pairs:,} {unit}, seed {contest.seed}"
@@ -168,12 +171,12 @@ def comparison_title(found: Standings, pairs: int, label: str) -> str:
 
 
 def described(options: Iterable[tuple[str, Any]]) -> str:
-    """Options for a title."""
+    """Return options as text for a title."""
     return "".join(f", {name}={value}" for name, value in options)
 
 
 def solve_one(task: SolveTask, deal: object, console: Console) -> dict[str, Any]:
-    """Solve a custom deal; returns the figures for JSON."""
+    """Solve a custom deal; return the figures for JSON."""
     state = given_deal(task.game, dict(task.options), deal)
     with console.status("solving"):
         solution = task.solve(state)
@@ -186,7 +189,7 @@ def solve_one(task: SolveTask, deal: object, console: Console) -> dict[str, Any]
 
 
 def show_solved(console: Console, solved: dict[str, Any]) -> None:
-    """Print what `solve_one` returned."""
+    """Print the result of `solve_one`."""
     console.print(f"{solved['verdict']}: {solved['positions']:,} positions in {solved['seconds']:.2f} s")
     if solved["moves"]:
         console.print(" ".join(solved["moves"]))
@@ -195,9 +198,9 @@ def show_solved(console: Console, solved: dict[str, Any]) -> None:
 def solve_many(
     task: SolveTask, packs: int, processes: int, console: Console, write: Callable[[SolvingFigures], object]
 ) -> SolvingFigures | None:
-    """Solve the first deals of a seed; returns the figures, or None if Ctrl-C came before there was anything.
+    """Solve the first deals of a seed; return the figures, or None if Ctrl-C came before any result.
 
-    Now and then what is known is given to `write`.
+    `write` gets partial results periodically.
     """
     written = time.monotonic()
     solved: list[Solved] = []
@@ -218,6 +221,6 @@ def solve_many(
 
 
 def solving_title(task: SolveTask, packs: int) -> str:
-    """Say what was solved."""
+    """Return the title of solved deals."""
     bounds = f"{packs:,} packs, seed {task.seed}, {task.seconds:g} s each"
     return f"{task.game.title}{described(task.options)}: {bounds}"

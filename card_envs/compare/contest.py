@@ -1,4 +1,4 @@
-"""Contests: players given by name, who meet in all pairings on the same deals, in any number of processes."""
+"""Contests: players given by name, in all pairings on the same deals, in any number of processes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from card_envs.opponents.scripted import ScriptedPolicy
 
 @dataclass(frozen=True)
 class Contest:
-    """Who plays what: everything that a process needs in order to play some of it.
+    """A contest: everything that a process needs to play a part of it.
 
     Attributes:
-        game: what is played.
-        names: of the policies, as `load_opponent` takes them.
+        game: the game.
+        names: of the policies, as for `load_opponent`.
         seed: of deals and policies.
         options: of the game, as sorted items.
-        sampled: networks draw their moves; False: they play the likeliest.
-        partner: the policy in all seats of a side but its first; empty: a policy has its own kind beside it.
-        frame: what `load_opponent` is given before and after each name: with `("bidding=", "+greedy")` they differ in
-            their bidding only.
+        sampled: networks sample their actions; False: they play the likeliest.
+        partner: policy in all but the first seat of a side; empty: the same policy in all seats of a side.
+        frame: text before and after each name for `load_opponent`: with `("bidding=", "+greedy")` the policies differ
+            only in their bidding.
     """
 
     game: Game
@@ -44,35 +44,35 @@ class Contest:
     frame: tuple[str, str] = ("", "")
 
     def check(self) -> None:
-        """Raise ValueError for a game, name or option that does not fit, before anything is played."""
+        """Raise ValueError, before anything is played, for a game, name or option that does not fit."""
         self.game.validated(dict(self.options))
         lineups(self.game, len(self.names))
         self.match()
         if self.partner and self.game.num_sides == self.game.rules.NUM_SEATS:
-            raise ValueError(f"{self.game.name}: nobody has a partner, so {self.partner!r} can't be one")
+            raise ValueError(f"{self.game.name}: no side has a second seat for a partner, got {self.partner!r}")
 
     def match(self) -> Match:
-        """The contest with its policies loaded."""
+        """Return the contest with its policies loaded."""
         policies = [self._load(name.join(self.frame)) for name in self.names]
         partner = self._load(self.partner) if self.partner else None
         return Match(self.game, policies, partner, self.seed, dict(self.options))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
-        """Every pairing (in a game for one: every policy) on the deals with these numbers; `watch` as in `play_out`."""
+        """Play every pairing (in a solitaire: policy) on the deals with these numbers; `watch` as in `play_out`."""
         return self.match().play(numbers, watch)
 
     def expected_moves(self, numbers: NDArray[np.int64]) -> int:
-        """About how many moves `play` makes: those of `greedy`, which takes milliseconds."""
+        """Estimate the number of moves that `play` makes from a playout by `greedy`, which takes milliseconds."""
         rows = lineups(self.game, len(self.names))
         match = Match(self.game, [ScriptedPolicy("greedy")] * len(self.names), None, self.seed, dict(self.options))
         return len(rows) * int(match.play_lineup(rows[0], numbers).moves.sum())
 
     def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> Played:
-        """One pairing or policy on the same deals, exactly as `play` does it."""
+        """Play one pairing or policy on these deals, exactly as `play` does."""
         return self.match().play_lineup(lineup, numbers, log_size)
 
     def _load(self, name: str) -> Policy:
-        # Users' own classes are made anew: should they remember anything, the result still is the part's alone.
+        # Users' classes are constructed again for each part: even if they keep state, a part's result is independent.
         users_own = any(isinstance(player, UsersOwn) for player in parse(name).players())
         return (load_opponent if users_own else _load_once)(name, self.game, self.sampled)
 
@@ -81,15 +81,15 @@ _load_once = cache(load_opponent)
 
 
 def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
-    """Two contests: in one the players differ in a phase only, in the other everywhere else only.
+    """Return two contests: in one, the players differ only in a phase; in the other, only outside it.
 
     Args:
-        contest: of the players as they are.
-        phase: one of the game's.
-        other: who decides the other part for all of them.
+        contest: of the complete players.
+        phase: of the game.
+        other: the player of the other part, the same for all.
 
     Raises:
-        ValueError: the game has no such phase, or a player is made of two already.
+        ValueError: the game has no such phase, or a player already combines two.
     """
     phase_actions(contest.game, phase)
     rest = " and ".join(name for name in contest.game.phases if name != phase)
@@ -100,14 +100,14 @@ def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
 def play_contest(
     contest: Contest, pairs: int, processes: int = 1, ray_address: str = "", watch: Watch | None = None
 ) -> Iterator[Part]:
-    """Play all pairings on the same deals, part by part as they are finished.
+    """Play all pairings on the same deals and yield the parts as they are finished.
 
     Args:
-        contest: who plays what.
-        pairs: how many deals; between two sides, each is played twice.
-        processes: that share the work; the parts do not depend on it, their order does.
+        contest: what to play.
+        pairs: number of deals; with two sides, each is played twice.
+        processes: number of workers; they affect only the order of the parts.
         ray_address: of a Ray cluster that does the work instead (see `spread`).
-        watch: is told of the moves made in the part that is being played, where this process plays.
+        watch: called with the moves made in the current part, if this process plays.
     """
     here = processes == 1 and not ray_address
     return spread(partial(contest.play, watch=watch) if here else contest.play, chunks(pairs), processes, ray_address)

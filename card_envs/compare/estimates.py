@@ -1,7 +1,7 @@
-"""Means and shares with their 95 % intervals.
+"""Means and proportions with 95 % intervals.
 
-They hold for few values and at the ends of the scale: a bound is infinite where nothing bounds the figure.
-`tests/test_coverage.py` measures how often they hold what is true.
+They hold for small samples and near the ends of the scale; a bound is infinite where the data do not limit the figure.
+`tests/test_coverage.py` measures their coverage.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from card_envs.compare.intervals import share_bounds, student
 from card_envs.engine.compile import specialize
 
-FEW = 30  # with fewer values than these, comparisons come with a warning
-PSEUDO = 0.75  # clusters of nothing but successes, and of failures, that are imagined where spread is judged
-FEWEST_SHOWN = 6  # values of one sign that differ from 0 at 5 %: 2 / 2^6
+FEW = 30  # below this sample size, comparisons show a warning
+PSEUDO = 0.75  # pseudo-clusters of all successes and of all failures, added before estimating the variance
+FEWEST_SHOWN = 6  # values of one sign that differ significantly from 0: p = 2 / 2^6 < 5 %
 Z_95 = 1.959964  # of a two-sided 95 % interval
-Z_80 = 0.841621  # of 80 % power
+Z_80 = 0.841621  # quantile for 80 % power
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Estimate:
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
     def scaled(self, factor: float, offset: float = 0.0) -> Estimate:
-        """The same in another unit; the factor is positive."""
+        """Return the estimate in another unit; the factor is positive."""
         return Estimate(*(factor * value + offset for value in (self.mean, self.low, self.high)))
 
 
 def as_json(figures: Any) -> dict[str, Any]:
-    """A dataclass of figures as a dict for JSON, which has no infinite numbers: such a bound is None."""
+    """Return a dataclass of figures as a dict for JSON; infinite bounds become None."""
     return asdict(figures, dict_factory=_without_infinities)
 
 
@@ -49,18 +49,19 @@ def _without_infinities(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def few_warning(size: int, unit: str) -> str | None:
-    """What to say about figures from few pairs, deals or episodes; None if they are enough."""
+    """Return a warning about figures from few pairs, deals or episodes; None if there are enough."""
     if size >= FEW:
         return None
-    return f"few {unit} ({size}): intervals are wide and rest on little; from {FEW} on they can be trusted"
+    return f"few {unit} ({size}): intervals are wide and unreliable; from {FEW} on they are reliable"
 
 
 def estimate(values: NDArray[np.float64]) -> Estimate:
-    """The mean of independent values, with Student's interval, widened towards the long tail.
+    """Return the mean of independent values with Student's interval, widened towards the long tail.
 
-    Few values of a skewed kind rarely show its tail. The bound on that side is moved as Johnson (1978, "Modified t
-    Tests and Confidence Intervals for Asymmetrical Populations") moves both; the other stays, for among few values
-    skewness is often an accident. One value, or few that are all the same, bound nothing.
+    Small samples of a skewed distribution rarely show its tail. The bound on that side is shifted as in Johnson (1978,
+    "Modified t Tests and Confidence Intervals for Asymmetrical Populations"), who shifts both; the other one is kept,
+    because in small samples skewness is often an accident. With one value, or a few equal ones, both bounds are
+    infinite.
     """
     size = len(values)
     mean = float(values.mean())
@@ -79,7 +80,10 @@ def estimate(values: NDArray[np.float64]) -> Estimate:
 
 
 def share(values: NDArray[np.float64], least: float = 0.0) -> Estimate:
-    """The mean of independent values between `least` and 1, a pair of episodes being one value, with its interval."""
+    """Return the mean of independent values between `least` and 1, with its interval.
+
+    A pair of episodes is one value.
+    """
     unit = (values - least) / (1 - least)
     size = len(values)
     sums = (float(unit.sum()), size, float(unit @ unit), float(unit.sum()), size)
@@ -87,45 +91,48 @@ def share(values: NDArray[np.float64], least: float = 0.0) -> Estimate:
 
 
 def pseudo_pairs(values: NDArray[np.float64]) -> float:
-    """How many pairs at each end of the scale are imagined where spread is judged: one if these pairs show none.
+    """Return the number of pseudo-pairs at each end of the scale: one if these pairs show no variance.
 
-    Mostly equal players differ in few pairs. The more do, the less is imagined.
+    Nearly equal players differ in few pairs. The more pairs differ, the fewer are added.
     """
     middle = np.partition(values, len(values) // 2)[len(values) // 2]
     return 0.4 + 0.6 / (1 + 2 * float((values != middle).sum()))
 
 
 def share_of(successes: int, trials: int) -> Estimate:
-    """What share of independent trials succeeded."""
+    """Return the proportion of successes in independent trials."""
     return share_of_clusters(successes, trials, successes, successes, trials)
 
 
 def share_of_clusters(x: float, y: float, xx: float, xy: float, yy: float, pseudo: float = PSEUDO) -> Estimate:
-    """A share of what comes in independent clusters, from sums over them: x successes of y trials in each.
+    """Return a proportion from independent clusters, given sums over them: x successes of y trials each.
 
-    The interval is that of a share of single trials, as many of them as would have the spread that was seen. Few
-    clusters may show too little of it, or none; so where it is judged, typical clusters of nothing but successes and
-    of nothing but failures are imagined besides, `pseudo` of each.
+    The interval is the one for independent trials, for the effective number of trials that has the observed variance.
+    Few clusters may show too little variance or none; so before it is estimated, `pseudo` typical clusters of all
+    successes and `pseudo` of all failures are added.
     """
     size = yy / y
     mean = x / y
     all_trials = y + 2 * pseudo * size
     expected = (x + pseudo * size) / all_trials
+    # With p = expected, Var(x / y) is about sum((x_i - p y_i)^2) / y^2 (linearized ratio); the clusters that are added
+    # have (size - p size)^2 and (p size)^2. n independent trials have the variance p (1 - p) / n: solve for n.
     squares = xx - 2 * expected * xy + expected**2 * yy + pseudo * size**2 * (expected**2 + (1 - expected) ** 2)
     trials = expected * (1 - expected) * all_trials * y / squares
     return share_of_trials(mean, trials)
 
 
 def share_of_trials(mean: float, trials: float) -> Estimate:
-    """A share that was seen in so many single trials, a broken number perhaps."""
+    """Return a proportion of an effective, perhaps fractional, number of trials."""
     low, high = specialize(share_bounds)(mean, trials)
     return Estimate(mean, low, high)
 
 
 def pairs_needed(values: NDArray[np.float64]) -> int | None:
-    """How many values would show with 80 % power that their mean is not 0, judged by these; None if nothing hints.
+    """Return the sample size at which a test shows with 80 % power that the mean is not 0; None if unknown.
 
-    The two-sided test at 5 %: ((z_95 + z_80) * deviation / mean)^2.
+    Two-sided test at 5 %, judged by these values. The mean of n values exceeds z_95 * deviation / sqrt(n) with 80 %
+    probability if it is (z_95 + z_80) * deviation / sqrt(n); so n = ((z_95 + z_80) * deviation / mean)^2.
     """
     mean = float(values.mean())
     if mean == 0 or len(values) == 1:

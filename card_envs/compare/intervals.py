@@ -1,4 +1,4 @@
-"""The bounds of 95 % intervals, as plain functions for `specialize`: SciPy would be a heavy dependency for two."""
+"""Bounds of 95 % intervals, as plain functions for `specialize`: SciPy would be a heavy dependency for these."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ HALVINGS = 60
 MOST_TERMS = 100_000
 TINY = 1e-300
 EXACT = 1e-15
-NOTHING = 1e-9  # what rounding leaves of no wins
+NOTHING = 1e-9  # fewer wins than this are rounding errors
 EACH_TAIL = 0.025
-LONE_TAIL = 0.036  # of the one bound that can fail where the other can't
+LONE_TAIL = 0.036  # tail probability of a bound if the other one can't fail
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22; Lentz 1976)."""
+    """Return the regularized incomplete beta function I_x(a, b).
+
+    Computed by its continued fraction (DLMF 8.17.22; Lentz 1976).
+    """
     if x <= 0:
         return 0.0
     if x >= 1:
         return 1.0
-    turned = x > (a + 1) / (a + b + 2)  # where it would converge slowly
+    turned = x > (a + 1) / (a + b + 2)  # use I_x(a, b) = 1 - I_(1-x)(b, a) where it would converge slowly
     if turned:
         x, a, b = 1 - x, b, a
     log_front = lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)
@@ -44,8 +47,8 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def student(freedom: float) -> float:
-    """How many standard errors a 95 % interval reaches to each side, with these degrees of freedom (Student's t)."""
-    low, high = 0.0, 1.0  # t^2 / (t^2 + freedom) has a beta distribution
+    """Return the two-sided 95 % quantile of Student's t distribution with these degrees of freedom."""
+    low, high = 0.0, 1.0  # t^2 / (t^2 + freedom) has a beta distribution: bisect for its quantile
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         if beta_cdf(middle, 0.5, freedom / 2) < 1 - 2 * EACH_TAIL:
@@ -56,14 +59,14 @@ def student(freedom: float) -> float:
 
 
 def share_bounds(mean: float, trials: float) -> tuple[float, float]:
-    """The bounds of a share that was seen in so many trials: mid-P bounds (Lancaster 1961), mended at the ends.
+    """Return bounds of a proportion: mid-P bounds (Lancaster 1961), corrected near 0 and 1.
 
-    Counts may be broken. A bound is where what was seen, or more of it, has a chance of 2.5 %, of what was exactly seen
-    one half. Clopper and Pearson's bounds count all of that and are too wide; Wilson's fail at the ends. There, mid-P
-    bounds are mended:
+    Counts may be fractional. At a mid-P bound, the probability of the observed count or a more extreme one is 2.5 %,
+    where the observed count itself has half weight. With full weight (Clopper and Pearson) intervals are too wide;
+    Wilson's fail near 0 and 1. There, mid-P bounds are corrected:
 
-    - a share so small that no wins would be no surprise can be missed to one side only, which gets 3.6 %;
-    - no wins at all count in full, a single one counts three quarters, for only one half would be missed too often.
+    - a proportion so small that no wins would be no surprise can only be missed on one side, which gets 3.6 %;
+    - no wins have full weight and a single win three quarters, because half would make bounds fail too often.
 
     The same holds for losses.
     """
@@ -71,7 +74,7 @@ def share_bounds(mean: float, trials: float) -> tuple[float, float]:
 
 
 def least_share(wins: float, losses: float) -> float:
-    """The lower bound of a share."""
+    """Return the lower bound of a proportion."""
     if wins <= NOTHING:
         return 0.0
     trials = wins + losses

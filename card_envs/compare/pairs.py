@@ -1,9 +1,8 @@
 """Mirrored pairs: the unit of every comparison.
 
-A pair is one episode played twice on the same deals, with the policies' sides swapped; what the cards give to one side
-they give to the other as well, so only play is left in the difference. In a game for one, all play the same deals.
-
-Letters for shapes: `N` pairs (in a game for one: deals), `P` policies.
+A pair is one episode played twice on the same deals with the policies' sides swapped. What the cards give to one side
+they also give to the other, so the difference is due to play. In a solitaire, all policies play the same deals. Letters
+for shapes: `N` pairs (in a solitaire: deals), `P` policies.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from card_envs.opponents.policy import Policy, check_policy, reset
 MOST_PAIRS = 1 << 24
 PAIRS_AT_ONCE = 1024
 MIN_PAIRS_AT_ONCE = 16
-WON = "won"  # how a game for one calls the end of a won episode
+WON = "won"  # reason of the end of a won solitaire
 
 
 @dataclass(frozen=True)
 class PairResult:
-    """What the first policy made of its pairs against the second.
+    """Results of the first policy against the second.
 
     Attributes:
-        margins: [N] the first's score minus the second's, the mean of a pair's two episodes.
-        win_shares: [N] share of the pair's episodes that the first won, a draw counting one half.
-        deals_per_episode: scored ones.
-        seconds_per_move: thinking time of (first, second) for one decision.
-        decisions: how many each of them made.
+        margins: [N] the first's score minus the second's, averaged over a pair's two episodes.
+        win_shares: [N] share of the pair's episodes that the first won; a draw counts one half.
+        deals_per_episode: scored deals.
+        seconds_per_move: thinking time per decision of (first, second).
+        decisions: of (first, second).
     """
 
     margins: NDArray[np.float64]
@@ -50,21 +49,21 @@ class PairResult:
 
     @property
     def margin_per_episode(self) -> Estimate:
-        """By how many points the first was ahead."""
+        """Mean margin of the first policy per episode, in points."""
         return estimate(self.margins)
 
     @property
     def margin_per_deal(self) -> Estimate:
-        """The same for each scored deal."""
+        """Mean margin of the first policy per scored deal, in points."""
         return estimate(self.margins / self.deals_per_episode)
 
     @property
     def win_share(self) -> Estimate:
-        """The first's share of the episodes."""
+        """Share of the episodes that the first policy won."""
         return share(self.win_shares)
 
     def in_words(self) -> str:
-        """Wins and points."""
+        """Return wins and points as text."""
         share, margin = self.win_share, self.margin_per_episode
         return (
             f"{share.mean:.3f} ({share.low:.3f} to {share.high:.3f}) of the wins, "
@@ -72,7 +71,7 @@ class PairResult:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures for JSON; a bound that is infinite is None."""
+        """Return the figures for JSON; infinite bounds become None."""
         return {
             "pairs": len(self.margins),
             "deals_per_episode": self.deals_per_episode,
@@ -86,17 +85,17 @@ class PairResult:
 
 @dataclass(frozen=True)
 class Part:
-    """What the policies made of some deals.
+    """Results of the policies on some deals.
 
-    Rows are the pairings (0, 1), (0, 2) .. (1, 2) .. of P policies; in a game for one, the policies.
+    Rows are the pairings (0, 1), (0, 2) .. (1, 2) .. of P policies; in a solitaire, the policies.
 
     Attributes:
         first: number of the first deal.
-        margins: [rows, N] margin of the pairing's first policy, the mean of a pair's episodes; for one: its score.
-        wins: [rows, N] its share of the pair's episodes, draws counting one half; for one: 1 if it won.
+        margins: [rows, N] margin of the pairing's first policy, averaged over a pair's episodes; solitaire: its score.
+        wins: [rows, N] its share of the pair's episodes, draws counting one half; solitaire: 1 if it won.
         seconds: [P] thinking time.
         decisions: [P] in that time.
-        tallies: [P, R, SUMS] sums behind the game's ratios.
+        tallies: [P, R, SUMS] sums for the game's rates.
     """
 
     first: int
@@ -108,18 +107,18 @@ class Part:
 
     @property
     def num_deals(self) -> int:
-        """N."""
+        """The number of deals, N."""
         return self.wins.shape[1]
 
     @property
     def seconds_per_move(self) -> list[float]:
-        """Of each policy."""
+        """Thinking time per decision of each policy."""
         seconds: list[float] = (self.seconds / np.maximum(self.decisions, 1)).tolist()
         return seconds
 
 
 def join(parts: Sequence[Part]) -> Part:
-    """Several parts as one, in the order of their deals."""
+    """Concatenate several parts in the order of their deals."""
     parts = sorted(parts, key=lambda part: part.first)
     return Part(
         parts[0].first,
@@ -132,21 +131,24 @@ def join(parts: Sequence[Part]) -> Part:
 
 
 def chunks(pairs: int) -> list[NDArray[np.int64]]:
-    """The numbers of the deals in the portions in which they are played, the same for any number of processes."""
+    """Return the numbers of the deals in portions, which do not depend on the number of processes."""
     pairs = check_int(pairs, 1, MOST_PAIRS, "pairs")
     size = min(PAIRS_AT_ONCE, max(MIN_PAIRS_AT_ONCE, -(-pairs // 32)))
     return [np.arange(start, min(start + size, pairs)) for start in range(0, pairs, size)]
 
 
 def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
-    """Who meets: all pairings, or in a game for one each policy by itself."""
+    """Return all pairings or, in a solitaire, each policy by itself."""
     if game.num_sides > 2:
         raise ValueError(f"{game.name}: comparisons are for games with one or two sides, not {game.num_sides}")
     return list(combinations(range(num_policies), game.num_sides))
 
 
 def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8s:
-    """[tables, S] which policy sits where at a deal: two swap sides; a partner has all but a side's first seat."""
+    """Return [tables, S], the policy in each seat at the tables of a deal: two policies swap sides.
+
+    A partner has all seats of a side but the first.
+    """
     own = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
     tables = [np.where(own, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
     return np.array(tables, np.int8)
@@ -154,12 +156,12 @@ def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8
 
 @dataclass(frozen=True)
 class Match:
-    """P policies, and what they play.
+    """P policies and what they play.
 
     Attributes:
-        game: what is played.
+        game: the game.
         policies: P of them.
-        partner: the policy in all seats of a side but its first; None: a policy has its own kind beside it.
+        partner: policy in all but the first seat of a side; None: the same policy in all seats of a side.
         seed: of deals and policies.
         options: of the game.
     """
@@ -172,11 +174,11 @@ class Match:
 
     @property
     def deals_per_episode(self) -> int:
-        """Scored deals, 1 where that is open."""
+        """Scored deals in an episode, 1 if that is open."""
         return self.game.num_deals(self.game.rules.new_state(self.game.validated(self.options)))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
-        """Every pairing (in a game for one: every policy) on the deals with these numbers; `watch` as in `play_out`."""
+        """Play every pairing (in a solitaire: policy) on the deals with these numbers; `watch` as in `play_out`."""
         rows = []
         moves = 0
         seconds = np.zeros(len(self.policies))
@@ -198,18 +200,18 @@ class Match:
     def play_lineup(
         self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int = 0, watch: Watch | None = None
     ) -> Played:
-        """One or two of the policies on the deals with these numbers.
+        """Play one or two of the policies on the deals with these numbers.
 
         Two play each deal twice: tables 2k and 2k + 1 are a pair, with the first policy on side 0 at table 2k.
         """
         alone = len(lineup) == 1
         partner = [] if self.partner is None else [self.partner]
-        streams = [*lineup, len(self.policies)] if alone else [0, 1, 2]  # two copies of a player are two players
+        streams = [*lineup, len(self.policies)] if alone else [0, 1, 2]  # copies of a player get streams of their own
         rngs = [np.random.default_rng([self.seed, int(numbers[0]), stream]) for stream in streams]
         states = new_tables(self.game, self.options, self.seed, np.repeat(numbers, len(lineup)))
         players = np.tile(seating(self.game.sides, len(lineup), bool(partner)), (len(numbers), 1))
         everyone = [*(self.policies[i] for i in lineup), *partner]
-        for policy in everyone:  # a part's result is its own, whatever was played before in this process
+        for policy in everyone:  # results must not depend on what this process played before
             reset(policy)
         return play_out(
             self.game, states, everyone, players, rngs, tables_per_deal=len(lineup), log_size=log_size, watch=watch
@@ -221,14 +223,14 @@ def _add(watch: Watch, before: int, moves: int) -> None:
 
 
 def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Margins and win shares of the first policy, one for each pair, from the rewards."""
+    """Return the first policy's margins and win shares, one per pair, from the rewards."""
     margins = np.array([played.rewards[side::2, game.sides.index(side)] for side in range(2)])
     wins = (np.sign(margins) + 1) / 2
     return margins.mean(axis=0), wins.mean(axis=0)
 
 
 def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Scores and wins of a policy, from the outcomes."""
+    """Return the scores and wins of a policy in a solitaire, from the outcomes."""
     reasons, scores = game.outcomes(played.states)
     return scores[:, 0].astype(np.float64), (reasons == WON).astype(np.float64)
 
@@ -243,19 +245,19 @@ def play_pairs(
     options: dict[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> PairResult:
-    """Play mirrored pairs of episodes. Same seed, same result.
+    """Play mirrored pairs of episodes. Results are reproducible for a seed.
 
     Args:
-        game: what is played.
+        game: the game.
         first: the policy whose margin is reported.
-        second: its rival.
-        pairs: N, how many deals (each played twice).
+        second: its opponent.
+        pairs: N, the number of deals (each is played twice).
         seed: of deals and policies.
-        options: of the game; rewards are in points unless they say otherwise.
+        options: of the game; rewards are in points by default.
         progress: called with the number of pairs finished since the last call.
 
     Raises:
-        ValueError: an argument is none of these, or a policy fails.
+        ValueError: an invalid argument, or a policy fails.
     """
     check_game(game)
     for policy, where in ((first, "first"), (second, "second")):
@@ -270,7 +272,7 @@ def play_pairs(
 
 
 def pair_result(match: Match, part: Part) -> PairResult:
-    """What two policies made of these pairs; in a game for one the margin is that of wins."""
+    """Return the results of two policies on these pairs; in a solitaire the margin counts wins."""
     margins, wins = part.margins[0], part.wins[0]
     if match.game.is_solitaire:
         margins = part.wins[0] - part.wins[1]

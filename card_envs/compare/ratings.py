@@ -12,24 +12,24 @@ from card_envs.compare.estimates import Estimate, pseudo_pairs, share_of_trials
 
 ANCHOR_RATING = 1000.0
 ELO = 400 / np.log(10)
-VIRTUAL_DRAWS = 1.0  # in every pairing, so that who wins every game keeps a finite rating
+VIRTUAL_DRAWS = 1.0  # in every pairing, so that a policy that wins every game has a finite rating
 MAX_ROUNDS = 10_000
 TOLERANCE = 1e-9
-NEGLIGIBLE = 1e-6  # share of the points that bounds no rating
+NEGLIGIBLE = 1e-6  # a bound this close to 0 or 1 makes the rating's bound infinite
 TINY = 1e-12
 
 
 def bradley_terry(
     wins: NDArray[np.float64], anchor: int | None = None, draws: float = VIRTUAL_DRAWS
 ) -> NDArray[np.float64]:
-    """The ratings under which these results are likeliest; 400 points are odds of ten to one.
+    """Return maximum-likelihood ratings; a difference of 400 points means odds of ten to one.
 
     Ref: Hunter 2004, "MM algorithms for generalized Bradley-Terry models".
 
     Args:
-        wins: [..., P, P] games that the row's player won against the column's, a draw counting one half for both.
-        anchor: the player who has 1000; None: the mean has.
-        draws: as many drawn games are added to every pairing.
+        wins: [..., P, P] games that the row's player won against the column's; a draw counts one half for both.
+        anchor: the player with rating 1000; None: the mean is 1000.
+        draws: number of virtual draws added to every pairing.
 
     Returns:
         [..., P] ratings.
@@ -51,17 +51,18 @@ def bradley_terry(
 
 
 def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = None) -> list[Estimate]:
-    """The rating of each policy with its interval.
+    """Return the rating of each policy with its interval.
 
-    What a policy is above the anchor (None: above the mean of all others) is worth a share of the points against it.
-    That share gets the interval of a share, over as many trials as would have the spread that the pairs show; between
-    two policies it is the interval of the win share. Who won (or lost) all may be better (worse) by any number.
+    A rating difference to the anchor (None: to the mean of the others) corresponds to a share of the points against it.
+    That share gets the interval of a proportion for the effective number of trials that has the observed variance over
+    pairs; with two policies it equals the interval of the win share. If a policy won (or lost) everything, that bound
+    is infinite.
 
     Args:
         num_policies: P.
-        wins: [P * (P - 1) / 2, N] share of the two episodes of each pair that the first of the pairing (0, 1),
+        wins: [P * (P - 1) / 2, N] share of the two episodes of each pair that the first policy of the pairing (0, 1),
             (0, 2) .. won. All pairings were played on the same deals.
-        anchor: the policy that has 1000; None: the mean has.
+        anchor: the policy with rating 1000; None: the mean is 1000.
     """
     pairs = wins.shape[1]
     rows, columns = np.array(list(combinations(range(num_policies), 2))).T
@@ -74,12 +75,12 @@ def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = N
         scale = (num_policies - 1) / num_policies
     else:
         above = above - above[anchor]
-    pseudo = max(pseudo_pairs(row) for row in wins)  # pairs won and pairs lost, as where a share's spread is judged
+    pseudo = max(pseudo_pairs(row) for row in wins)  # pseudo-pairs won and lost, as in `share`
     logits = bradley_terry(matrix, draws=2 * pseudo) / ELO
     expected = 1 / (1 + np.exp(logits[columns] - logits[rows]))
-    gains = np.eye(num_policies)[rows] - np.eye(num_policies)[columns]  # whom a point of each pairing helps and hurts
+    gains = np.eye(num_policies)[rows] - np.eye(num_policies)[columns]  # +1 first, -1 second
     curvature = gains.T * (expected * (1 - expected)) @ gains
-    moves = above / scale @ np.linalg.pinv(curvature) @ gains.T  # [P, pairings] by how much it moves what is estimated
+    moves = above / scale @ np.linalg.pinv(curvature) @ gains.T  # [P, pairings] delta method
     squares = ((moves @ wins - (moves @ expected)[:, None]) ** 2).sum(axis=1)
     squares += moves**2 @ (pseudo * (expected**2 + (1 - expected) ** 2))
     all_pairs = pairs + 2 * pseudo
@@ -98,7 +99,7 @@ def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = N
 
 
 def _points(share: float) -> float:
-    """How far above the other a player is that has this share of the points; infinitely far if it has nearly all."""
+    """Return the rating difference at which a player has this share of the points; infinite near 0 and 1."""
     if NEGLIGIBLE < share < 1 - NEGLIGIBLE:
         return float(ELO) * log(share / (1 - share))
     return inf if share > 0.5 else -inf

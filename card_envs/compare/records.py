@@ -1,4 +1,4 @@
-"""Saving some games of a contest as game records."""
+"""Saving games of a contest as game records."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ LOG_SIZE = 1024
 
 
 def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
-    """Play the first portion of a contest once more, move for move the same, and save the games of its first pairs.
+    """Replay the first portion of a contest, move for move, and save the games of its first pairs.
 
     Args:
-        contest: who plays what.
-        pairs: as the contest was played.
-        limit: how many pairs to save, at most the first portion.
-        folder: made if missing.
+        contest: what was played.
+        pairs: of the contest.
+        limit: number of pairs to save, at most the first portion.
+        folder: created if missing.
 
     Returns:
-        How many games were saved: as `<pair>-<policies>.json`, the policy of side 0 first.
+        Number of games saved, as `<pair>-<policies>.json`, the policy of side 0 first.
     """
     check_output_folder(folder)
     numbers = chunks(pairs)[0]

@@ -1,4 +1,4 @@
-"""Surveys and comparisons for people: tables at the terminal, pictures."""
+"""Self-play statistics and comparisons as tables at the terminal and as pictures."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from card_envs.files import check_output, replace_file
 from card_envs.game import Game
 
 Show = Callable[[Estimate], str]
-ENDLESS = 400.0  # points that stand for an infinite reach in a picture
+ENDLESS = 400.0  # length in points of an infinite error bar in a picture
 
 
 def interval(figure: Estimate) -> str:
-    """The figure, and its interval on a line below."""
+    """Return the figure, with its interval on a second line."""
     return f"{figure.mean:.4g}\n{span(figure, '.4g')}"
 
 
 def span(figure: Estimate, digits: str) -> str:
-    """From one bound to the other, where there are any."""
+    """Return the bounds as text, as far as they are finite."""
     low, high = (f"{bound:{digits}}" for bound in (figure.low, figure.high))
     if isfinite(figure.low):
         return f"{low} to {high}" if isfinite(figure.high) else f"at least {low}"
@@ -39,13 +39,13 @@ def span(figure: Estimate, digits: str) -> str:
 
 
 def percent(share: Estimate) -> str:
-    """The same for a share in percent, with two digits near the ends of the scale."""
+    """Return a proportion and its interval in percent, with two decimals near 0 and 100 %."""
     digits = 1 if 0.05 < share.mean < 0.95 else 2
     return f"{100 * share.mean:.{digits}f} %\n{span(share.scaled(100), f'.{digits}f')}"
 
 
 def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
-    """One column for each player."""
+    """Return a table with a column for each player."""
     sheet = Sheet(title=title, show_lines=True)
     sheet.add_column("")
     for name in surveys:
@@ -69,12 +69,12 @@ def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
 
 
 def comparison_sheets(title: str, found: Standings) -> list[Sheet]:
-    """The standings, best first, and all pairings."""
+    """Return the tables of the standings, best first, and of all pairings."""
     return [standings_sheet(title, found), pairings_sheet(found)]
 
 
 def standings_sheet(title: str, found: Standings) -> Sheet:
-    """One row for each policy."""
+    """Return a table with a row for each policy."""
     columns: dict[str, Show] = {"rating": whole, "win_share": percent, "margin_per_episode": interval}
     if found.contest.game.is_solitaire:
         columns = {"win_share": percent, "score": interval}
@@ -92,7 +92,7 @@ def standings_sheet(title: str, found: Standings) -> Sheet:
 
 
 def pairings_sheet(found: Standings) -> Sheet:
-    """One row for each pairing."""
+    """Return a table with a row for each pairing."""
     alone = found.contest.game.is_solitaire
     columns: dict[str, Show] = {"win_share": percent, "margin_per_episode": interval, "margin_per_deal": interval}
     if alone:
@@ -107,14 +107,14 @@ def pairings_sheet(found: Standings) -> Sheet:
         between = "more than" if alone else "against"
         sheet.add_row(f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed))
     sheet.caption = (
-        f"* to tell the two apart with 80 % power (score or margin / wins);\n"
+        f"* to show a difference with 80 % power (score or margin / wins);\n"
         f"the nearest two are {found.nearest.first} and {found.nearest.second}"
     )
     return sheet
 
 
 def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
-    """The game's own figures: its rows, each for every policy; what never occurred is left out."""
+    """Return a table of the game's rates for every policy, without those that never occurred."""
     columns = list(dict.fromkeys(ratio.column for ratio in game.rates))
     in_percent = {(ratio.row, ratio.column) for ratio in game.rates if ratio.percent}
     sheet = Sheet(title="beside the score (± half of the 95 % interval)")
@@ -133,7 +133,7 @@ def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
 
 
 def solving_sheet(title: str, figures: SolvingFigures) -> Sheet:
-    """One row for each verdict, and the bounds on what can be won."""
+    """Return a table with a row for each verdict, and bounds on the share that can be won."""
     sheet = Sheet("", "packs", "share", "95 % interval", title=title)
     for name, packs in (figures.verdicts | figures.bounds).items():
         share = figures.share(packs)
@@ -142,21 +142,21 @@ def solving_sheet(title: str, figures: SolvingFigures) -> Sheet:
 
 
 def plus_minus(figure: Estimate | None, percent: bool) -> str:
-    """On one line, to the first digit of its interval."""
+    """Return a figure on one line, rounded to the first digit of its interval."""
     if figure is None:
         return ""
     scale = 100 if percent else 1
     mean, low, high = (scale * value for value in (figure.mean, figure.low, figure.high))
     half = max(high - mean, mean - low)
     unit = " %" if percent else ""
-    if not 0 < half < inf:  # seen in one deal
+    if not 0 < half < inf:  # no interval: seen in one deal
         return f"{mean:.3g}{unit}"
     digits = min(max(-floor(log10(half)), 0), 4)
     return f"{mean:.{digits}f} ±{half:.{digits}f}{unit}"
 
 
 def show_comparison(console: Console, title: str, found: Standings) -> None:
-    """All of a contest's tables."""
+    """Print all tables of a contest."""
     for sheet in comparison_sheets(title, found):
         console.print(sheet)
     if found.warning is not None:
@@ -165,25 +165,25 @@ def show_comparison(console: Console, title: str, found: Standings) -> None:
 
 
 def show_figures(console: Console, game: Game, by_policy: Mapping[str, Tallied]) -> None:
-    """The game's own figures, where it has any."""
+    """Print the game's rates, if it has any."""
     if game.rates:
         console.print(figures_sheet(game, by_policy))
 
 
 def show_solving(console: Console, title: str, figures: SolvingFigures) -> None:
-    """How many deals can be won, and what it took to find out."""
+    """Print how many deals can be won, and the time taken."""
     console.print(solving_sheet(title, figures))
     times = ", ".join(f"{share} {took:.2f} s" for share, took in figures.seconds.items())
     console.print(f"processor time: {times}; {figures.positions_per_second:,} positions a second")
 
 
 def worded(name: str) -> str:
-    """A name as people write it."""
+    """Return an identifier as words."""
     return name.replace("_", " ")
 
 
 def whole(figure: Estimate) -> str:
-    """A rating; that of the anchor has no interval."""
+    """Return a rating as a whole number; the anchor has no interval."""
     fixed = figure.low == figure.high
     return f"{figure.mean:.0f}" + ("" if fixed else f"\n{span(figure, '.0f')}")
 
@@ -193,7 +193,7 @@ def needed(pairs: PairsNeeded) -> str:
 
 
 def check_picture(path: Path | None) -> None:
-    """Make sure that a picture can be drawn to a file: better before the work than after it. Raises ValueError."""
+    """Check before long work that a picture can be drawn to a file. Raises ValueError."""
     if path is None:
         return
     try:
@@ -207,7 +207,7 @@ def check_picture(path: Path | None) -> None:
 
 
 def save_picture(figure: Any, path: Path, dpi: int) -> None:
-    """Write a matplotlib Figure in one step, in the format that the file's name asks for."""
+    """Write a matplotlib Figure atomically, in the format of the file's suffix."""
     picture = BytesIO()
     figure.savefig(picture, dpi=dpi, format=_kind(path))
     replace_file(path, picture.getvalue())
@@ -218,10 +218,10 @@ def _kind(path: Path) -> str:
 
 
 def draw(title: str, found: Standings, path: Path) -> None:
-    """A picture for people: who beats whom by how much, beside ratings (for one: wins) with their intervals.
+    """Draw a matrix of all pairings beside ratings (in a solitaire: wins) with their intervals.
 
     Raises:
-        ValueError: matplotlib is missing, or it has no such format.
+        ValueError: matplotlib is missing, or it does not support the format.
     """
     check_picture(path)
     from matplotlib.figure import Figure
@@ -252,7 +252,7 @@ def draw(title: str, found: Standings, path: Path) -> None:
 
 
 def _matrix(axes: Any, found: Standings) -> None:
-    """Rows against columns; blue where the row is better."""
+    """Draw the matrix of rows against columns; blue where the row is better."""
     alone = found.contest.game.is_solitaire
     even = 0.0 if alone else 0.5
     order = found.best_first

@@ -1,4 +1,4 @@
-"""Many deals of a game for one, each solved with its cards known: how many of them can be won at all."""
+"""Solving many deals of a solitaire with all cards known: how many can be won at all."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from card_envs.engine.table import Table
 from card_envs.game import VERDICTS, Game, Solution, Solver, State
 
 QUANTILES = (0.5, 0.9, 0.99)
-Solved: TypeAlias = tuple[int, Solution]  # the number of a deal, and what was found out about it
+Solved: TypeAlias = tuple[int, Solution]  # number and solution of a deal
 
 
 @dataclass(frozen=True)
 class SolveTask:
-    """What a process needs in order to solve some deals.
+    """What a process needs to solve deals.
 
     Attributes:
-        game: with a solver.
-        seed: of the deals; they are those that `compare` plays with this seed.
+        game: one with a solver.
+        seed: of the deals; `compare` plays the same ones for this seed.
         options: of the game, as items.
-        seconds, memory_mb, max_positions: bounds on each deal, as `Solver.solve` takes them.
+        seconds, memory_mb, max_positions: bounds per deal, as for `Solver.solve`.
     """
 
     game: Game
@@ -43,25 +43,25 @@ class SolveTask:
         return solution
 
     def solve_number(self, number: int) -> Solved:
-        """The deal of that number, with its number."""
+        """Solve the deal with this number; return both."""
         states = new_tables(self.game, dict(self.options), self.seed, np.array([number]))
         return number, self.solve(states[0])
 
 
 def solver_of(game: Game) -> Solver:
-    """The game's solver. Raises ValueError where there is none."""
+    """Return the game's solver. Raises ValueError if it has none."""
     if game.solver is None:
         raise ValueError(f"{game.name}: there is no solver for this game")
     return game.solver
 
 
 def solve_deals(task: SolveTask, numbers: Sequence[int], processes: int = 1, ray_address: str = "") -> Iterator[Solved]:
-    """The deals with these numbers, each as it is solved, with its number.
+    """Yield the number and solution of each of these deals as they are solved.
 
     Args:
-        task: what to solve them with.
-        numbers: as `compare` counts its deals.
-        processes, ray_address: who shares the work (see `spread`); the order depends on it.
+        task: how to solve them.
+        numbers: of the deals, as in `compare`.
+        processes, ray_address: the workers (see `spread`); the order depends on them.
     """
     solver_of(task.game)
     task.game.validated(dict(task.options))
@@ -69,7 +69,7 @@ def solve_deals(task: SolveTask, numbers: Sequence[int], processes: int = 1, ray
 
 
 def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[Solved]) -> list[Estimate]:
-    """Of the deals that the solver won, the share that each policy won, with its interval.
+    """Return the share that each policy won of the deals that the solver won, with its interval.
 
     Args:
         wins: [P, N] 1 where a policy won.
@@ -81,13 +81,13 @@ def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[Solved]) -> list
 
 
 def count_verdicts(solved: Sequence[Solved]) -> dict[str, int]:
-    """How many deals were won, lost, left open."""
+    """Return the number of deals with each verdict."""
     counts = Counter(solution.verdict for _, solution in solved)
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
 def given_deal(game: Game, options: dict[str, Any], deal: object) -> State:
-    """A state dealt from a custom deal (`reset(options={"deal": …})`). Raises ValueError saying what is wrong."""
+    """Return a state dealt from a custom deal (`reset(options={"deal": …})`). Raises ValueError."""
     table = Table(game, game.rules.new_state(game.validated(options)))
     table.set_deal(game.view.parse_deal(table.state, deal)[0])
     return table.state
@@ -95,10 +95,10 @@ def given_deal(game: Game, options: dict[str, Any], deal: object) -> State:
 
 @dataclass(frozen=True)
 class SolvingFigures:
-    """How many deals were won, lost, left open; which; how long it took.
+    """Results of solving deals: verdicts and times.
 
     Attributes:
-        task: what they were solved with.
+        task: how they were solved.
         solved: the deals, in the order of their numbers.
     """
 
@@ -107,27 +107,27 @@ class SolvingFigures:
 
     @property
     def packs(self) -> int:
-        """How many deals."""
+        """The number of deals."""
         return len(self.solved)
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """How many of each."""
+        """The number of deals with each verdict."""
         return count_verdicts(self.solved)
 
     def share(self, packs: int) -> Estimate:
-        """What share so many of the deals are."""
+        """Return `packs` as a proportion of the deals, with its interval."""
         return share_of(packs, self.packs)
 
     @property
     def bounds(self) -> dict[str, int]:
-        """How many can be won: at least those that were, at most those not proved lost."""
+        """Bounds on the number that can be won: those won, and those not proved lost."""
         verdicts = self.verdicts
         return {"winnable_at_least": verdicts["won"], "winnable_at_most": self.packs - verdicts["lost"]}
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Processor time of a deal: quantiles and mean."""
+        """Processor time per deal: quantiles and mean."""
         seconds = [solution.seconds for _, solution in self.solved]
         return {f"{share:.0%}": float(np.quantile(seconds, share)) for share in QUANTILES} | {
             "mean": float(np.mean(seconds))
@@ -135,12 +135,12 @@ class SolvingFigures:
 
     @property
     def positions_per_second(self) -> int:
-        """Looked at, of processor time."""
+        """Positions examined per second of processor time."""
         seconds = sum(solution.seconds for _, solution in self.solved)
         return round(sum(solution.positions for _, solution in self.solved) / seconds)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the figures for JSON."""
         task = self.task
         return {
             "game": task.game.name,
@@ -170,5 +170,5 @@ def _deal_as_dict(number: int, solution: Solution) -> dict[str, Any]:
 
 
 def solving_figures(task: SolveTask, solved: Sequence[Solved]) -> SolvingFigures:
-    """The figures of these deals, whatever their order."""
+    """Return the figures of these deals, in any order."""
     return SolvingFigures(task, tuple(sorted(solved, key=lambda pair: pair[0])))

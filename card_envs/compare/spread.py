@@ -1,4 +1,4 @@
-"""Spreading the portions of a contest: in this process, over processes here, or over a Ray cluster."""
+"""Distribution of the portions of a contest: in this process, over local processes, or over a Ray cluster."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from card_envs.files import in_words
 Portion = TypeVar("Portion")
 Result = TypeVar("Result")
 
-RETRIES = 3  # of a portion whose worker was lost
+RETRIES = 3  # per portion whose worker was lost
 
 
 def spread(
     play: Callable[[Portion], Result], portions: Sequence[Portion], processes: int = 1, ray_address: str = ""
 ) -> Iterator[Result]:
-    """What `play` makes of each portion, as they are finished.
+    """Yield the result of `play` for each portion, as they are finished.
 
     Args:
-        play: can be pickled, and depends on its portion alone: lost portions are played again.
+        play: can be pickled, and depends only on its portion, because lost portions are played again.
         portions: of the work.
         processes: on this machine.
-        ray_address: of a Ray cluster instead, as `ray.init` takes it; "local" starts one here.
+        ray_address: of a Ray cluster instead, as for `ray.init`; "local" starts one here.
 
     Raises:
-        ValueError: both are asked for, fewer than one process, or Ray is missing.
-        OSError: the cluster can't be reached, or a portion's worker was lost again and again.
+        ValueError: both are given, fewer than one process, or Ray is missing.
+        OSError: the cluster can't be reached, or a portion's worker was lost repeatedly.
     """
     if processes < 1:
         raise ValueError(f"processes: expected at least 1, got {processes}")
@@ -54,7 +54,7 @@ def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portio
             for number, result in _over_pool(play, waiting, processes):
                 del waiting[number]
                 yield result
-        except BrokenProcessPool:  # one died, which ends them all
+        except BrokenProcessPool:  # one process died, which ends the pool
             losses = 1 if len(waiting) < left else losses + 1
             if losses > RETRIES:
                 raise OSError(
@@ -66,7 +66,7 @@ def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portio
 def _over_pool(
     play: Callable[[Portion], Result], portions: dict[int, Portion], processes: int
 ) -> Iterator[tuple[int, Result]]:
-    """The number and result of each portion, as they are finished. Raises BrokenProcessPool when a worker dies."""
+    """Yield number and result of each portion as they are finished. Raises BrokenProcessPool if a worker dies."""
     others = set(active_children())
     pool = ProcessPoolExecutor(processes, get_context("spawn"), begin_worker)
     try:
@@ -82,13 +82,13 @@ def _over_pool(
 
 
 def begin_worker() -> None:
-    """Ctrl-C reaches all processes of a command; the first one ends the others, also by dying."""
+    """Make a worker ignore Ctrl-C, which reaches all processes of a command, and end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A worker would wait for work forever: it holds both ends of the pipe that work comes through."""
+    """End this worker when its parent dies; it holds both ends of its work pipe and would wait forever."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -101,10 +101,10 @@ def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion]
     except ImportError:
         raise ValueError("a Ray cluster needs Ray: pip install 'card_envs[ray]'") from None
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if port.isdigit():  # Ray itself would try for many minutes
+    if port.isdigit():  # Ray itself would retry for many minutes
         try:
             socket.create_connection((host, int(port)), timeout=10).close()
-        except (OSError, OverflowError) as error:  # of port numbers that there are not
+        except (OSError, OverflowError) as error:  # for invalid port numbers
             raise OSError(f"Ray cluster {address}: {in_words(error)}; expected HOST:PORT, or local") from None
     ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     try:
@@ -115,11 +115,11 @@ def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion]
             done, waiting = ray.wait(waiting)
             yield ray.get(done[0])
     except ray.exceptions.RayTaskError as error:
-        raise error.cause from None  # as it would have been raised here
+        raise error.cause from None  # the same error as without Ray
     except ray.exceptions.RayError as error:
         raise OSError(f"Ray cluster {address}: {str(error).splitlines()[0]}") from None
     finally:
-        ray.shutdown()  # also ends what is still running
+        ray.shutdown()  # also cancels running tasks
 
 
 def _play(play: Callable[[Portion], Result], portion: Portion) -> Result:

@@ -1,4 +1,4 @@
-"""What a contest shows: ratings, win shares, margins, and how many pairs would tell the nearest two apart."""
+"""The results of a contest: ratings, win shares, margins, and the sample size that would separate the closest two."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from card_envs.compare.solving import Solved, count_verdicts, won_of_winnable
 from card_envs.compare.tallies import Tallied, tallied
 from card_envs.opponents.names import Scripted, parse
 
-ANCHOR = Scripted("greedy")  # has 1000 points, where it takes part
+ANCHOR = Scripted("greedy")  # has rating 1000 if it takes part
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyFigures:
-    """What a policy made of all its episodes.
+    """Results of a policy over all its episodes.
 
     Attributes:
-        name: as it was given.
-        rating: between two sides; points on an Elo scale.
+        name: as given.
+        rating: with two sides; points on an Elo scale.
         win_share: of the episodes.
-        margin_per_episode: between two sides; points.
-        score: in a game for one; points.
+        margin_per_episode: with two sides; points.
+        score: in a solitaire; points.
         microseconds_per_move: thinking time.
         decisions: made in that time.
-        figures: the game's own.
-        won_of_winnable: share of the deals that a solver won, where one was asked.
+        figures: the game's rates.
+        won_of_winnable: share of the deals that a solver won, if one was asked.
     """
 
     name: str
@@ -49,13 +49,13 @@ class PolicyFigures:
 
     @property
     def place(self) -> float:
-        """What the standings are sorted by: the rating, in a game for one the share of episodes won."""
+        """Sort key of the standings: the rating; in a solitaire, the share of episodes won."""
         return (self.rating or self.win_share).mean
 
 
 @dataclass(frozen=True)
 class PairsNeeded:
-    """Pairs that show a difference with 80 % power at 5 %, judged by the spread seen; None where none was seen."""
+    """Pairs that show a difference with 80 % power at 5 %, judged by the observed variance; None if unknown."""
 
     by_margin: int | None
     by_wins: int | None
@@ -63,13 +63,13 @@ class PairsNeeded:
 
 @dataclass(frozen=True, kw_only=True)
 class PairingFigures:
-    """What two policies made of the same deals: of the first, against the second or beyond it.
+    """Results of two policies on the same deals, from the first one's perspective.
 
     Attributes:
         first, second: their names.
-        win_share, margin_per_episode, margin_per_deal: between two sides.
-        wins_more, score_more: in a game for one, wins (as a share) and points more than the second.
-        pairs_needed: to tell the two apart.
+        win_share, margin_per_episode, margin_per_deal: with two sides.
+        wins_more, score_more: in a solitaire: difference in share of wins, and in points.
+        pairs_needed: to show a difference.
     """
 
     first: str
@@ -84,17 +84,17 @@ class PairingFigures:
 
 @dataclass(frozen=True)
 class Standings:
-    """All figures of a contest.
+    """All results of a contest.
 
     Attributes:
         contest: what was played.
-        pairs: how many of each pairing; in a game for one, deals of each policy.
-        deals_per_episode: scored ones.
+        pairs: of each pairing; in a solitaire, deals of each policy.
+        deals_per_episode: scored deals.
         policies: in the order given.
         pairings: (0, 1), (0, 2) .. (1, 2) ..
-        nearest: the pairing of the two that are nearest to each other.
-        solved: how many deals a solver won, lost and left open, where one was asked.
-        stopped: whether more was asked for.
+        nearest: the pairing of the two closest policies.
+        solved: number of deals that a solver won, lost and left open, if one was asked.
+        stopped: whether the contest was stopped early.
     """
 
     contest: Contest
@@ -108,18 +108,18 @@ class Standings:
 
     @property
     def best_first(self) -> list[int]:
-        """The policies' numbers."""
+        """Numbers of the policies, best first."""
         return _best_first(self.policies)
 
     @property
     def warning(self) -> str | None:
-        """What to know about few pairs."""
+        """A warning if there are few pairs, else None."""
         return few_warning(self.pairs, "deals" if self.contest.game.is_solitaire else "pairs")
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; an `Estimate` is {"mean", "low", "high"}, a bound that is infinite None.
+        """Return the figures for JSON; an `Estimate` is {"mean", "low", "high"}, with None for an infinite bound.
 
-        What a kind of game does not have is left out, as is the warning where there is none.
+        Figures that a kind of game does not have are omitted, as is the warning if there is none.
         """
         contest = self.contest
         return {
@@ -148,13 +148,13 @@ def _present(figures: PolicyFigures | PairingFigures) -> dict[str, Any]:
 def standings(
     contest: Contest, part: Part, solved: Sequence[Solved] | None = None, *, stopped: bool = False
 ) -> Standings:
-    """The figures of a contest.
+    """Return the results of a contest.
 
     Args:
         contest: what was played.
-        part: what came of it.
+        part: its results.
         solved: all its deals, or None.
-        stopped: whether more was asked for.
+        stopped: whether the contest was stopped early.
     """
     deals_per_episode = contest.match().deals_per_episode
     names = contest.names
@@ -195,7 +195,7 @@ def _policies(contest: Contest, part: Part, solved: Sequence[Solved] | None) -> 
 
 
 def _strength(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
-    """What is known of each policy from its pairings."""
+    """Return the figures of each policy from its pairings."""
     rated = ratings(len(names), part.wins, anchor_of(names))
     return [
         {"rating": rating, "win_share": share(wins + 0.5), "margin_per_episode": estimate(margins)}
@@ -206,17 +206,20 @@ def _strength(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
 
 
 def _strength_alone(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
-    """The same in a game for one."""
+    """Return the figures of each policy in a solitaire."""
     return [{"win_share": share(wins), "score": estimate(scores)} for wins, scores in zip(part.wins, part.margins)]
 
 
 def anchor_of(names: Sequence[str]) -> int | None:
-    """Which policy has 1000 points: the first `greedy`; None: the mean has."""
+    """Return the policy with rating 1000: the first `greedy`; None: the mean has it."""
     return next((i for i, name in enumerate(names) if parse(name).player == ANCHOR), None)
 
 
 def _by_policy(values: NDArray[np.float64], num_policies: int) -> NDArray[np.float64]:
-    """[P, N] the means over each policy's pairings of values that change their sign with the side looked from."""
+    """Return [P, N], the means over each policy's pairings.
+
+    The values change their sign when the pairing is swapped.
+    """
     signed: list[list[NDArray[np.float64]]] = [[] for _ in range(num_policies)]
     for row, (first, second) in zip(values, combinations(range(num_policies), 2)):
         signed[first].append(row)
@@ -225,7 +228,7 @@ def _by_policy(values: NDArray[np.float64], num_policies: int) -> NDArray[np.flo
 
 
 def _pairings(names: Sequence[str], part: Part, deals_per_episode: int) -> list[PairingFigures]:
-    """Between two sides."""
+    """Return the figures of all pairings of two sides."""
     return [
         PairingFigures(
             first=first,
@@ -240,7 +243,7 @@ def _pairings(names: Sequence[str], part: Part, deals_per_episode: int) -> list[
 
 
 def _pairings_alone(names: Sequence[str], part: Part) -> list[PairingFigures]:
-    """In a game for one: differences on the same deals."""
+    """Return the figures of all pairings in a solitaire: differences on the same deals."""
     first, second = np.array(list(combinations(range(len(names)), 2))).T
     wins, scores = (rows[first] - rows[second] for rows in (part.wins, part.margins))
     return [

@@ -1,4 +1,4 @@
-"""What a game is like when one player sits in all seats: length, endings, scores, the value of moving first."""
+"""Self-play statistics, one player in all seats: length, endings, scores, first-move advantage."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ MOST_EPISODES = 1 << 32
 
 @dataclass(frozen=True)
 class Survey:
-    """A player's episodes against itself, each figure with its 95 % interval.
+    """Self-play statistics of a player, each with its 95 % interval.
 
     Attributes:
-        episodes: how many were played.
-        decisions: moves an episode, forced ones included.
+        episodes: number played.
+        decisions: moves per episode, forced ones included.
         endings: share of each reason of the end.
-        first_side_wins: share won by the side that made the first decision, a draw counting one half; None in a game
-            for one.
+        first_side_wins: share won by the side with the first decision, a draw counting one half; None in a solitaire.
         score_of_seat_0: points.
-        microseconds_per_decision: where compiled code plays, with the game's own work.
-        figures: the game's own.
+        microseconds_per_decision: for compiled players, the game's own time included.
+        figures: the game's rates.
     """
 
     episodes: int
@@ -45,13 +44,13 @@ class Survey:
     figures: Tallied
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures for JSON; a bound that is infinite is None."""
+        """Return the figures for JSON; infinite bounds become None."""
         return as_json(self) | {"microseconds_per_decision": round(self.microseconds_per_decision, 4)}
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What has been seen of some episodes; counts of parts add up."""
+    """Sums over some episodes; those of parts add up."""
 
     episodes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
@@ -63,7 +62,7 @@ class Counted:
     tallies: Any = 0
 
     def plus(self, game: Game, played: Played, first_seats: Int8s) -> Counted:
-        """With episodes that have ended besides, by the seats that made their first decisions."""
+        """Return the sums with further ended episodes, given the seats of their first decisions."""
         reasons, points = game.outcomes(played.states)
         scores = points.astype(np.float64)
         return Counted(
@@ -78,7 +77,7 @@ class Counted:
         )
 
     def figures(self, game: Game) -> Survey:
-        """What all of it comes to."""
+        """Return the statistics of these sums."""
         episodes = self.episodes
         return Survey(
             episodes,
@@ -100,12 +99,12 @@ def survey(
     options: dict[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Survey:
-    """Play episodes with one policy in all seats. Same seed, same deals for every policy, same result.
+    """Play episodes with one policy in all seats. Results are reproducible, and deals are the same for every policy.
 
     Args:
-        game: what is played.
-        policy: who plays.
-        episodes: how many.
+        game: the game.
+        policy: in all seats.
+        episodes: number to play.
         seed: of deals and policy.
         options: of the game.
         progress: called with the number of episodes finished since the last call.
@@ -121,7 +120,7 @@ def survey(
 def counts(
     game: Game, policy: Policy, episodes: int, seed: int = 0, options: dict[str, Any] | None = None
 ) -> Iterator[Counted]:
-    """The same as it goes on: what has been seen so far, after each portion of the episodes."""
+    """Yield the sums so far after each portion of the episodes."""
     check_game(game)
     check_policy(policy, "policy")
     check_int(episodes, 1, MOST_EPISODES, "episodes")
@@ -138,7 +137,10 @@ def counts(
 
 
 def wins_of(game: Game, scores: NDArray[np.float64], seats: NDArray[np.int8]) -> NDArray[np.float64]:
-    """[B] 1 where the side of a seat has the best of the [B, S] scores alone, 1/n where n sides share it, else 0."""
+    """Return [B] the share of the win of a seat's side, given the [B, S] scores.
+
+    It is 1 if its score alone is the best, 1/n if n sides share the best score, else 0.
+    """
     sides = np.array(game.sides)
     by_side = scores[:, [int(np.argmax(sides == side)) for side in range(game.num_sides)]]
     best = by_side == by_side.max(axis=1, keepdims=True)

@@ -19,23 +19,23 @@ from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, p
 from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of, sealed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
-# How a player's moves are found: by asking its policy, or in compiled code.
+# Kinds of players: ask the policy, or play in compiled code.
 ASKED, AT_RANDOM, BY_TRIVIAL, BY_GREEDY = range(4)
 SCRIPTED = {"trivial": BY_TRIVIAL, "greedy": BY_GREEDY}
 
 
 @dataclass(frozen=True)
 class Played:
-    """Episodes that have ended.
+    """Ended episodes.
 
     Attributes:
         states: [B] the last State of each.
-        rewards: [B, S] the sum of each seat's rewards.
-        moves: [B, P] how many moves each policy made, forced ones included.
-        seconds: [P] time for all decisions of each policy; where compiled code plays, with the game's own work.
-        decisions: [P] how many these were: moves with a choice, or all where compiled code plays.
+        rewards: [B, S] sums of rewards.
+        moves: [B, P] number of moves of each policy, forced ones included.
+        seconds: [P] time for all decisions of each policy; for compiled players, the game's own time included.
+        decisions: [P] their number: moves with a choice; for compiled players, all moves.
         log: [B, L] the first L moves of each episode, -1 after its end.
-        counts: [N, P, num_counts] what the game's `update_stats` and the loop have counted of each policy.
+        counts: [N, P, num_counts] statistics of `update_stats` and of the loop for each policy.
     """
 
     states: NDArray[Any]
@@ -48,23 +48,23 @@ class Played:
 
 
 def new_tables(game: Game, options: dict[str, Any], seed: int, numbers: NDArray[np.int64]) -> NDArray[Any]:
-    """[B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
+    """Return [B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
     one = np.array([game.rules.new_state(game.validated(options))], game.rules.STATE)
-    states: NDArray[Any] = one.repeat(len(numbers))  # assigning it to all copies field by field
+    states: NDArray[Any] = one.repeat(len(numbers))  # a plain assignment would copy field by field
     specialize(kernels.reset_tables, game)(0, len(states), states, table_keys(seed, numbers))
     return states
 
 
-Watch: TypeAlias = Callable[[int], object]  # is told how many moves were made
+Watch: TypeAlias = Callable[[int], object]  # called with the number of moves made
 
 
 class Players(NamedTuple):
-    """Who plays: P players at B tables.
+    """P players at B tables.
 
     Attributes:
-        seats: [B, S] who sits where.
+        seats: [B, S] the player in each seat.
         kinds: [P] `ASKED`, `AT_RANDOM`, `BY_TRIVIAL` or `BY_GREEDY`.
-        streams: [B] for random moves; they move on.
+        streams: [B] for random moves; advanced.
     """
 
     seats: Int8s
@@ -73,14 +73,14 @@ class Players(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """What is written down while tables are played.
+    """Accumulators while tables are played.
 
     Attributes:
-        moves: [B, P] grows by the moves that each player made.
-        rewards: [B, S] grows by the rewards.
-        log: [B, L] the moves of an episode are entered, as far as there is room.
-        counts: [N, P, num_stats] grow by the `update_stats` of each player's seats at the end of each deal; B / N
-            tables in a row share a row.
+        moves: [B, P] number of moves of each player.
+        rewards: [B, S] sums of rewards.
+        log: [B, L] the moves of each episode, as far as they fit.
+        counts: [N, P, num_stats] `update_stats` of each player's seats, summed over deals; B / N consecutive tables
+            share a row.
     """
 
     moves: Int64s
@@ -92,19 +92,19 @@ class Ledger(NamedTuple):
 def play_on(
     first: int, last: int, states: NDArray[Any], actions: Int64s, players: Players, ledger: Ledger, mask: Int8s
 ) -> None:
-    """Play each table to the end of its episode, or to the next decision of a player that must be asked.
+    """Play each table to the end of its episode or to the next decision of a player that must be asked.
 
-    Deals on within the episode, never after it: an ended table keeps its last state.
+    Deals within an episode, but never after its end: an ended table keeps its last state.
 
     Args:
-        first, last: which tables.
+        first, last: range of tables.
         states: [B].
-        actions: [B] the answer to the decision that the table waits for, or -1.
-        players: who is `ASKED` is not asked where one action is legal.
-        ledger: grows.
+        actions: [B] the answer to the decision that a table waits for, or -1.
+        players: one that is `ASKED` is not asked if only one action is legal.
+        ledger: updated.
         mask: [A] scratch.
     """
-    seats, kinds, streams = players  # unpacked once: within the loop each name would count references
+    seats, kinds, streams = players  # unpacked once: inside the loop it would cost reference counting
     moves, rewards, log, counts = ledger
     tables_per_row = states.shape[0] // counts.shape[0]
     for i in range(first, last):
@@ -137,7 +137,7 @@ def play_on(
 
 
 def found_move(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
-    """The move of a player of that kind; -1 where it must be asked."""
+    """Return the action of a player of this kind; -1 if it must be asked."""
     if kind == BY_GREEDY:
         return greedy(state)
     if kind == BY_TRIVIAL:
@@ -150,7 +150,7 @@ def found_move(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
 
 
 def compiled_kind(policy: Policy) -> int:
-    """How `play_on` plays this policy: in compiled code, or by asking."""
+    """Return how `play_on` plays this policy: in compiled code, or by asking."""
     if isinstance(policy, Opponent):
         return compiled_kind(policy.policy)
     if type(policy) is RandomPolicy:
@@ -172,18 +172,18 @@ def play_out(
     """Play each table to the end of its episode.
 
     Args:
-        game: what is played.
-        states: [B] where to begin; they are played on in place.
+        game: the game.
+        states: [B] where to begin; modified in place.
         policies: P of them.
-        players: [B, S] int8, which of them sits where.
+        players: [B, S] int8, the policy in each seat.
         rngs: [P] one for each policy.
-        tables_per_deal: B / N, how many tables in a row have the same deals; they are counted together.
-        log_size: L, how many moves of each episode to keep.
-        watch: is told after every answer of a policy that must be asked how many moves were made at all tables.
+        tables_per_deal: B / N, number of consecutive tables with the same deals; their statistics are summed.
+        log_size: L, number of moves of each episode to keep.
+        watch: called after every answer of a policy that must be asked with the number of moves made at all tables.
 
     Raises:
-        IllegalMove: a policy chose an action that its mask forbids.
-        ValueError: `states` or `players` don't fit.
+        IllegalMove: a policy chose an illegal action.
+        ValueError: `states` or `players` do not fit.
     """
     num_tables = len(states)
     states, players = _checked_seating(game, states, players, len(policies))
@@ -211,7 +211,7 @@ def play_out(
         for which in np.flatnonzero(kinds == ASKED).tolist():
             tables = np.flatnonzero(waiting & (player == which))
             if len(tables):
-                actions[tables] = askers[which].ask(states.take(tables))  # indexing copies field by field
+                actions[tables] = askers[which].ask(states.take(tables))  # indexing copies by field
                 if watch is not None:
                     watch(int(ledger.moves.sum()))
     seconds = np.array([asker.seconds for asker in askers])
@@ -222,7 +222,7 @@ def play_out(
 
 
 def _checked_seating(game: Game, states: NDArray[Any], players: Int8s, num_policies: int) -> tuple[NDArray[Any], Int8s]:
-    """Tables and who sits there, as compiled code may take them."""
+    """Return the tables and their players, checked for compiled code."""
     states = checked("states", states, (len(states),), game.rules.STATE)
     check_seats(game, states)
     players = checked("players", players, (len(states), game.rules.NUM_SEATS), INT8, written=False)
@@ -232,7 +232,7 @@ def _checked_seating(game: Game, states: NDArray[Any], players: Int8s, num_polic
 
 
 def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, log_size: int) -> Ledger:
-    """A ledger before anything is played."""
+    """Return a ledger of zeros."""
     return Ledger(
         np.zeros((num_tables, num_players), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
@@ -243,14 +243,14 @@ def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, 
 
 @dataclass
 class Asker:
-    """Asks a policy for its moves, and counts what that takes.
+    """Asks a policy for its actions and measures the time.
 
     Attributes:
-        game: what is played.
-        policy: who is asked.
-        rng: of all its moves.
-        seconds: that it has thought.
-        decisions: that it has made in them.
+        game: the game.
+        policy: the policy.
+        rng: of all its actions.
+        seconds: thinking time so far.
+        decisions: made in that time.
     """
 
     game: Game
@@ -260,7 +260,7 @@ class Asker:
     decisions: int = 0
 
     def ask(self, states: NDArray[Any]) -> Int64s:
-        """[n] moves at these tables. Raises IllegalMove."""
+        """Return [n] actions at these tables. Raises IllegalMove."""
         decisions = decisions_at(self.game, states)
         start = time.perf_counter()
         actions = moves_of(self.policy, decisions, self.rng)

@@ -1,4 +1,4 @@
-"""Rates of a game beside its score, from what its `update_stats` counts, with intervals over independent deals."""
+"""A game's rates, computed from the statistics of `update_stats`, with intervals over independent deals."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Tallied: TypeAlias = dict[str, dict[str, Estimate | None]]  # by row and column
 
 
 def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
-    """[R, 5] sums of x, y, xx, xy, yy over the [N, num_counts] counts of independent deals.
+    """Return [R, 5], sums of x, y, xx, xy, yy over the statistics [N, num_counts] of independent deals.
 
-    R are the game's ratios, x the count of each, y what it is divided by. Sums of parts add up.
+    R are the game's rates, x the numerator of each and y the denominator. Sums of parts add up.
     """
     sums = np.zeros((len(game.rates), 5))
     specialize(sum_counts)(counts, game.rate_entries, sums)
@@ -28,11 +28,11 @@ def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
 
 
 def sum_counts(counts: Int64s, entries: Int64s, sums: NDArray[np.float64]) -> None:
-    """Add up x, y, xx, xy, yy of each ratio into `sums` [R, 5].
+    """Add x, y, xx, xy, yy of each rate to `sums` [R, 5].
 
     Args:
         counts: [N, num_counts].
-        entries: [R, 2] which counts are x and y of each ratio.
+        entries: [R, 2] entries of x and y of each rate.
         sums: [R, 5].
     """
     for i in range(counts.shape[0]):
@@ -47,10 +47,10 @@ def sum_counts(counts: Int64s, entries: Int64s, sums: NDArray[np.float64]) -> No
 
 
 def estimated(ratio: Rate, sums: NDArray[np.float64]) -> Estimate | None:
-    """A ratio from its sums over independent deals, with its interval; None if it is 0/0.
+    """Return a rate from its sums over independent deals, with its interval; None if it is 0/0.
 
-    Unless it is a share: Student's interval (Cochran 1977, 6.4), for as many deals as would have counted for as much
-    if each of them had the same y (Kish 1965).
+    A proportion has the interval of `share_of_clusters`. Any other ratio has Student's interval (Cochran 1977, 6.4) for
+    the effective number of deals, sum(y)^2 / sum(y^2) (Kish 1965).
     """
     x, y, xx, xy, yy = sums.tolist()
     if y == 0:
@@ -68,7 +68,7 @@ def estimated(ratio: Rate, sums: NDArray[np.float64]) -> Estimate | None:
 
 
 def tallied(game: Game, sums: NDArray[np.float64]) -> Tallied:
-    """All ratios; None where there was nothing to divide by."""
+    """Return all rates; None where the denominator is 0."""
     figures: Tallied = {ratio.row: {} for ratio in game.rates}
     for ratio, of_ratio in zip(game.rates, sums):
         figures[ratio.row][ratio.column] = estimated(ratio, of_ratio)

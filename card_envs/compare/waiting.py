@@ -1,4 +1,4 @@
-"""How long commands take: a bar with the time that has passed, and an estimate of what is left."""
+"""A progress bar for long commands, with elapsed time and an estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from card_envs.console import hangup_as_ctrl_c
 
 
 class TimeLeft(ProgressColumn):
-    """From the share that is done; rich's own column forgets steps that are minutes apart."""
+    """Remaining time, from the share that is done; rich forgets steps with minutes between them."""
 
     def render(self, task: Task) -> Text:
-        """The estimate, once there is anything to go by."""
+        """Return the estimate, once one is possible."""
         if not task.completed or not task.total or task.elapsed is None:
             return Text("time left: not known yet")
         left = task.elapsed * (task.total - task.completed) / task.completed
@@ -26,7 +26,7 @@ class TimeLeft(ProgressColumn):
 
 @contextmanager
 def waiting(console: Console) -> Iterator[Progress]:
-    """Show progress until the work ends, also by Ctrl-C or with the terminal."""
+    """Show progress until the work ends or is interrupted, by Ctrl-C or a hangup."""
     columns = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft())
     text = TextColumn("{task.description}", markup=False)
     with hangup_as_ctrl_c(), Progress(text, *columns, console=console, transient=True) as progress:

@@ -1,4 +1,4 @@
-"""Pictures of positions as SVG: `draw(game, view)`; `raster.py` makes images of them."""
+"""Pictures of positions as SVG: `draw(game, view)`; `raster.py` converts them to images."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from card_envs.views import read
 
 
 def draw(game: Game, view: dict[str, Any], tall: bool = False) -> str:
-    """What a seat sees, as an SVG document of shapes alone: no fonts, no images, no scripts.
+    """Return a seat's view as an SVG document that consists of shapes only: no fonts, images or scripts.
 
     Args:
-        game: whose drawing is used, or, where it has none, its picture as text.
-        view: of a seat, as `env.view(agent)` and `game.view.view(state, seat)` give it.
-        tall: for a screen that is higher than wide.
+        game: its drawing is used or, without one, its picture as text.
+        view: of a seat, from `env.view(agent)` or `game.view.view(state, seat)`.
+        tall: portrait format.
 
     Raises:
-        ValueError: that is no whole view of the game; the message begins with "view: ", then the key that is wrong.
+        ValueError: not a complete view of the game; the message begins with "view: ".
     """
     check_game(game)
     read(game.view.View, view)
@@ -28,5 +28,5 @@ def draw(game: Game, view: dict[str, Any], tall: bool = False) -> str:
         from card_envs.draw.plain import text_page
 
         return text_page(game.title, game.view.picture(view), view["legal"])
-    except (LookupError, TypeError, ValueError) as error:  # a key that may be left out elsewhere, or a contradiction
-        raise ValueError(f"view: shows no whole position of {game.title}: {type(error).__name__}: {error}") from error
+    except (LookupError, TypeError, ValueError) as error:  # a missing optional key, or a contradiction
+        raise ValueError(f"view: not a whole position of {game.title}: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""Kings, queens, jacks and jokers, drawn of plain shapes: half a figure, and the same upside down."""
+"""Kings, queens, jacks and jokers, drawn from plain shapes: half a figure, repeated upside down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GOLD, SKIN, CREAM = "#f0b429", "#fbe2c4", "#fff6df"
 
 
 class Dress(NamedTuple):
-    """The colours of a suit's court."""
+    """The colours of a suit's court cards."""
 
     robe: str
     trim: str
@@ -24,18 +24,18 @@ DRESSES = {
     "S": Dress("#1d3f80", "#c9192e", "#2c2a33"),
 }
 FRAME = (25, 13, 50, 114)  # x, y, width, height
-# The upper half of the frame, cut along a slant through the middle of the card.
+# The upper half of the frame, cut diagonally through the centre of the card.
 HALF = "M25 13H75V60L25 80Z"
 
 
 def court(rank: str, suit: str) -> str:
-    """The figure of a court card in its frame."""
+    """Return the figure of a court card in its frame."""
     dress = DRESSES[suit]
     figure = {"K": _king, "Q": _queen, "J": _jack}[rank](dress, suit)
     x, y, width, height = FRAME
     half = f'<g clip-path="url(#half)">{_robe(dress, suit)}{figure}{_small_pip(suit)}</g>'
     return (
-        # A little narrower than drawn, to keep clear of the indices.
+        # Slightly narrower than drawn, to keep clear of the indices.
         '<g transform="translate(4 0) scale(.92 1)">'
         f'<clipPath id="half"><path d="{HALF}"/></clipPath>'
         f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{CREAM}"/>'
@@ -47,7 +47,7 @@ def court(rank: str, suit: str) -> str:
 
 
 def joker(big: bool) -> str:
-    """A jester: the big one in red and gold, the little one in grey and blue."""
+    """Return a jester: the big one in red and gold, the little one in grey and blue."""
     main, other, bells = (RED, "#1d4f91", GOLD) if big else ("#5b6b86", "#a9b6cb", "#dfe5ee")
     size = 0.84 if big else 0.7
     face = (
@@ -74,7 +74,7 @@ def _small_pip(suit: str) -> str:
 
 
 def _robe(dress: Dress, suit: str) -> str:
-    """Shoulders, a front with the suit on it, and a collar."""
+    """Return shoulders, a front with the suit, and a collar."""
     pips = "".join(
         f'<path transform="translate({x} {y}) scale(.055)" fill="{GOLD}" d="{PIPS[suit]}"/>'
         for x, y in ((33, 66), (33, 74), (67, 60), (39, 70), (61, 63), (67, 66))
@@ -87,7 +87,7 @@ def _robe(dress: Dress, suit: str) -> str:
 
 
 def _head(eyes: str = INK) -> str:
-    """A face from the front, its chin at 51."""
+    """Return a face from the front, with its chin at y = 51."""
     return (
         f'<path d="M46.5 46H53.5V54L50 56.5 46.5 54Z" fill="{SKIN}" stroke="{INK}" stroke-width=".7"/>'
         f'<path d="M41.5 36C41.5 30 45 28 50 28S58.5 30 58.5 36 55.5 50.5 50 50.5 41.5 42 41.5 36Z" fill="{SKIN}" '

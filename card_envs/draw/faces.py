@@ -1,6 +1,6 @@
-"""Faces and backs of cards as SVG, 100 wide and 140 high; nothing here is an image or a font.
+"""Faces and backs of cards as SVG, 100 wide and 140 high, without images or fonts.
 
-A face is a group of its own, so that a picture holds each of them once, however often it is used.
+A face is a group, so that a picture contains each face once, however often it is used.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ WIDTH, HEIGHT = 100, 140
 CORNER = 8
 PAPER = "#fffdf6"
 EDGE = "#b9b3a2"
-BACK_COLOURS = (("#1f3f7a", "#d9e2f3"), ("#8c1d2c", "#f6dcd9"))  # ground and lines, by pack
+BACK_COLOURS = (("#1f3f7a", "#d9e2f3"), ("#8c1d2c", "#f6dcd9"))  # background and lines, by pack
 JOKER_COLOURS = {"BB": RED, "LB": INK}
 
 LEFT, MIDDLE, RIGHT = 37.0, 50.0, 63.0
 _TOP, _BOTTOM = 29, 111
-# Where the pips of a number card are; those below the middle stand on their heads.
+# Positions of the pips of a number card; those below the middle are upside down.
 _COLUMN: dict[int, tuple[float, ...]] = {
     2: (_TOP, _BOTTOM),
     3: (_TOP, 70, _BOTTOM),
@@ -43,14 +43,14 @@ PLACES: dict[str, list[tuple[float, float]]] = {
 
 
 def pip(suit: str, x: float, y: float, size: float, upside_down: bool = False) -> str:
-    """A pip around (x, y)."""
+    """Return a pip centred on (x, y)."""
     turn = " rotate(180)" if upside_down else ""
     placed = f"translate({x:g} {y:g}){turn} scale({size / 100:g})"
     return f'<path transform="{placed}" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
 
 
 def letters(text: str, x: float, y: float, height: float, colour: str, weight: float, squeeze: float = 1) -> str:
-    """Strokes of a text from its top left corner; `weight` is that of the pen."""
+    """Return a text as strokes from its top left corner; `weight` is the width of the pen."""
     scale = height / 100
     return (
         f'<path transform="translate({x:g} {y:g}) scale({scale * squeeze:g} {scale:g})" fill="none" stroke="{colour}" '
@@ -60,7 +60,7 @@ def letters(text: str, x: float, y: float, height: float, colour: str, weight: f
 
 @cache
 def face(card: str) -> str:
-    """The face of a card such as `AC`, `TD`, `BB`."""
+    """Return the face of a card such as `AC`, `TD`, `BB`."""
     if card in JOKER_COLOURS:
         index, middle = _joker_index(card), joker(card == "BB")
     else:
@@ -72,7 +72,7 @@ def face(card: str) -> str:
 
 @cache
 def back(pack: int = 0) -> str:
-    """The back of the cards of a pack: another colour for each of two."""
+    """Return the back of the cards of a pack; two packs have different colours."""
     ground, line = BACK_COLOURS[pack % 2]
     net = "".join(f"M{x} 12 {x + 116} 128M{x + 116} 12 {x} 128" for x in range(-98, 92, 15))
     rose = "".join(
@@ -99,7 +99,7 @@ def _sheet(colour: str) -> str:
 
 
 def _index(rank: str, suit: str) -> str:
-    """Rank above suit in a column 24 wide, all that a fan shows of the cards below."""
+    """Return rank above suit in a column 24 wide, the visible part of covered cards in a fan."""
     text = "10" if rank == "T" else rank
     width = stroke(text)[0]
     squeeze = min(1.0, 64 / width)

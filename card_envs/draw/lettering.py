@@ -1,7 +1,7 @@
-"""Letters as strokes: pictures need no font, come out alike everywhere, and the width of a text is known.
+"""Letters as strokes: pictures need no fonts, look the same everywhere, and the width of a text is known.
 
-A glyph is 100 high from the top of a capital (y 0) to the baseline (y 100). `STROKES` gives its width and its path,
-which is drawn with a round pen.
+A glyph is 100 high from the top of a capital (y 0) to the baseline (y 100). `STROKES` has its width and its path, which
+is drawn with a round pen.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ STROKES: dict[str, tuple[int, str]] = {
 
 @cache
 def stroke(text: str) -> tuple[int, str]:
-    """A text as (width, path) in units of a hundredth of a capital's height, from the top left of its first letter."""
+    """Return a text as (width, path), from the top left of its first letter.
+
+    The unit is 1/100 of the height of a capital.
+    """
     at, parts = 0, []
     for letter in text:
         if letter == " ":
@@ -110,7 +113,10 @@ def stroke(text: str) -> tuple[int, str]:
 
 
 def _shifted(path: str, right: int) -> str:
-    """A path moved to the right: x are the first of each pair, and what follows H; V and lower case have none."""
+    """Return a path moved to the right.
+
+    Of absolute coordinates, x is the first of each pair, and the operand of H; V and lower-case commands have none.
+    """
     out: list[str] = []
     command, number, is_x = "", "", True
 

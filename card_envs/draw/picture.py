@@ -1,4 +1,4 @@
-"""A picture of a table in the making: cards, piles, fans and captions at places, which become one SVG document."""
+"""A picture of a table: cards, piles, fans and captions at places, combined into one SVG document."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ GOLD = "#f2c14e"
 DARK = "#0a2f22"
 QUIET = "#a9cbbb"
 MARGIN = 20
-# How far apart the cards of a fan lie where there is room: then rank and suit of each are seen.
+# Offsets between the cards of a fan, if there is space, at which rank and suit of each are visible.
 ACROSS, DOWN = 26, 48
-PENS = {"light": 10, "bold": 14}  # of a capital 100 high
+PENS = {"light": 10, "bold": 14}  # relative to a capital 100 high
 
 
 class Picture:
-    """A felt table of `width` times `height`, on which a card is 100 times 140."""
+    """A felt table of size `width` x `height`; a card is 100 x 140."""
 
     def __init__(self, title: str, width: int, height: int, moves: Mapping[str, tuple[str, str]]) -> None:
         """Begin a picture.
 
         Args:
-            title: for those who can't see it.
-            width, height: in the units of a card.
-            moves: the legal moves: from which place to which place a card goes; the two are the same where a place is
-                only touched, and empty where there is nothing to touch. It goes along as `data-moves` of the SVG.
+            title: for screen readers.
+            width, height: in units in which a card is 100 x 140.
+            moves: the legal moves: source and target place of each; equal if a place is only touched, empty if there is
+                nothing to touch. They become `data-moves` of the SVG.
         """
         self.title, self.width, self.height, self.moves = title, width, height, moves
         self._parts: list[str] = []
@@ -39,21 +39,21 @@ class Picture:
 
     @contextmanager
     def place(self, name: str, label: str) -> Iterator[None]:
-        """What is drawn within belongs to this place of the game, which is called `label` in words."""
+        """Group everything drawn inside as a place of the game, with a label for screen readers."""
         self._parts.append(f'<g data-place="{escape(name)}" role="img" aria-label="{escape(label)}">')
         yield
         self._parts.append("</g>")
 
     def card(self, card: str, x: float, y: float, size: float = 1, turn: float = 0) -> None:
-        """A card's face, its top left corner at (x, y); `turn` degrees around its middle."""
+        """Draw a card's face with its top left corner at (x, y); `turn` degrees around its centre."""
         self._use(f"card-{card}", face(card), x, y, size, turn, card_name(card))
 
     def back(self, x: float, y: float, pack: int = 0, size: float = 1, turn: float = 0) -> None:
-        """A card's back."""
+        """Draw a card's back."""
         self._use(f"back-{pack % 2}", back(pack), x, y, size, turn, "")
 
     def slot(self, x: float, y: float, suit: str = "") -> None:
-        """An empty place for a card, perhaps for those of one suit."""
+        """Draw an empty place for a card, optionally for one suit."""
         self._parts.append(
             f'<rect x="{x + 2:g}" y="{y + 2:g}" width="{WIDTH - 4}" height="{HEIGHT - 4}" rx="9" fill="{DARK}" '
             f'fill-opacity=".28" stroke="{CREAM}" stroke-opacity=".45" stroke-width="2.5" stroke-dasharray="9 7"/>'
@@ -65,12 +65,12 @@ class Picture:
             )
 
     def fan(self, cards: Sequence[str], x: float, y: float, across: float = 0, down: float = 0) -> None:
-        """Cards from the first at (x, y), each so much further than the one below."""
+        """Draw cards from the first at (x, y), each offset from the one below."""
         for number, card in enumerate(cards):
             self.card(card, x + number * across, y + number * down)
 
     def pile(self, size: int, x: float, y: float, pack: int = 0, cards: Sequence[str] = ()) -> None:
-        """A pile of `size` face-down cards, thicker the more there are, with these cards face up on it."""
+        """Draw a pile of `size` face-down cards, thicker if it has more, with these cards face up on it."""
         if size + len(cards) == 0:
             self.slot(x, y)
         for layer in range(min(4, (size + 7) // 8)):
@@ -79,11 +79,11 @@ class Picture:
             self.card(cards[-1], x, y)
 
     def name(self, text: str, x: float, y: float) -> None:
-        """What the notation calls a place, around (x, y)."""
+        """Draw the notation's name of a place, centred on (x, y)."""
         self.text(text, x, y, 17, colour=QUIET)
 
     def badge(self, text: str, x: float, y: float) -> None:
-        """A short text on a dark plate around (x, y): how many cards there are."""
+        """Draw a short text on a dark plate centred on (x, y), such as a number of cards."""
         width = self.text_width(text, 20) + 22
         self._parts.append(
             f'<rect x="{x - width / 2:g}" y="{y - 18:g}" width="{width:g}" height="36" rx="18" fill="{DARK}" '
@@ -101,25 +101,25 @@ class Picture:
         colour: str = CREAM,
         weight: str = "light",
     ) -> None:
-        """A caption with capitals of this height, centred on y; x is its `start`, `middle` or `end`."""
+        """Draw a caption with capitals of this height, centred on y; x is its `start`, `middle` or `end`."""
         left = x - {"start": 0, "middle": 0.5, "end": 1}[anchor] * self.text_width(text, height)
         pen = PENS[weight] * height / 100
         self._parts.append(letters(text, left, y - height / 2, height, colour, pen))
 
     @staticmethod
     def text_width(text: str, height: float) -> float:
-        """How wide a caption is."""
+        """Return the width of a caption."""
         return stroke(text)[0] * height / 100
 
     def suit(self, suit: str, x: float, y: float, size: float) -> None:
-        """A pip around (x, y), on paper, so that black ones are seen as well as red ones."""
+        """Draw a pip centred on (x, y), on paper, so that black ones are as visible as red ones."""
         self._parts.append(
             f'<circle cx="{x:g}" cy="{y:g}" r="{size * 0.78:g}" fill="#fffdf6"/>'
             f'<path transform="translate({x:g} {y:g}) scale({size / 100:g})" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
         )
 
     def plate(self, x: float, y: float, width: float, height: float, bright: bool = False) -> None:
-        """A dark plate for captions; a bright edge marks whose turn it is."""
+        """Draw a dark plate for captions; a bright edge marks the seat to move."""
         edge, wide, clear = (GOLD, 4, 1) if bright else (CREAM, 1.5, 0.35)
         self._parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="14" fill="{DARK}" fill-opacity=".62" '
@@ -127,15 +127,15 @@ class Picture:
         )
 
     def raw(self, svg: str) -> None:
-        """Anything else."""
+        """Add any SVG."""
         self._parts.append(svg)
 
     def define(self, name: str, svg: str) -> None:
-        """A group that `<use href="#name"/>` puts in."""
+        """Define a group that `<use href="#name"/>` inserts."""
         self._defined[name] = svg
 
     def svg(self) -> str:
-        """The document."""
+        """Return the document."""
         groups = "".join(f'<g id="{name}">{shapes}</g>' for name, shapes in self._defined.items())
         moves = escape(json.dumps(self.moves, separators=(",", ":")))
         return (
@@ -157,5 +157,5 @@ class Picture:
 
 
 def fan_step(number: int, step: float, room: float, card: float) -> float:
-    """How far apart the cards of a fan lie, to stay within `room`: `step` where that is enough."""
+    """Return the offset between cards of a fan that fits into `room`; at most `step`."""
     return min(step, (room - card) / (number - 1)) if number > 1 else step

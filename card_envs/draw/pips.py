@@ -1,4 +1,4 @@
-"""The four suits, their colours and their pips as paths."""
+"""The four suits: colours, and pips as paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SUIT_NAMES = {"C": "clubs", "D": "diamonds", "H": "hearts", "S": "spades"}
 RANK_NAMES = {"A": "ace", "T": "10", "J": "jack", "Q": "queen", "K": "king"}
 JOKER_NAMES = {"BB": "Big Blooper", "LB": "Little Blooper"}
 
-# From -50 to 50 each way.
+# Coordinates from -50 to 50.
 PIPS = {
     "C": "M-7 13C-14 28-34 31-43 21-55 8-46-15-27-15-24-15-20-14-17-13-27-22-26-50 0-50S27-22 17-13C20-14 24-15 27-15 "
     "46-15 55 8 43 21 34 31 14 28 7 13 7 33 12 44 22 50H-22C-12 44-7 33-7 13Z",
@@ -21,7 +21,7 @@ PIPS = {
 
 
 def card_name(card: str) -> str:
-    """A card in words, for those who can't see it: "7 of spades"."""
+    """Return the name of a card for screen readers: "7 of spades"."""
     if card in JOKER_NAMES:
         return JOKER_NAMES[card]
     return f"{RANK_NAMES.get(card[0], card[0])} of {SUIT_NAMES[card[1]]}"

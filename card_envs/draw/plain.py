@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from card_envs.draw.lettering import stroke
 from card_envs.draw.picture import MARGIN, Picture
 
-COLUMNS, LINES = 80, 40  # what a text picture has at most: then all positions of a game have one size
-CELL, LINE, CAPITAL = 16, 32, 17  # of a letter: alike for all, so that columns stay columns
+COLUMNS, LINES = 80, 40  # the maximum of a text picture, so that all positions of a game have the same size
+CELL, LINE, CAPITAL = 16, 32, 17  # size of a letter, the same for all: monospaced
 
 
 def text_page(title: str, text: str, moves: Sequence[str] = ()) -> str:
-    """Lines of text as an SVG document."""
+    """Return lines of text as an SVG document."""
     width, height = COLUMNS * CELL + 2 * MARGIN, LINES * LINE + 2 * MARGIN
     picture = Picture(title, width, height, dict.fromkeys(moves, ("", "")))
     with picture.place("text", text):

@@ -1,4 +1,4 @@
-"""Images of SVG documents: PNG, pixels, GIF. Needs `pip install "card_envs[draw]"`: resvg and Pillow."""
+"""Images of SVG documents: PNG, pixels, GIF. Requires `pip install "card_envs[draw]"`: resvg and Pillow."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from card_envs.engine.buffers import check_int
 from card_envs.files import replace_file
 
 MAX_WIDTH = 8192
-GROUND = "#12211a"  # behind the round corners of the table
+GROUND = "#12211a"  # background behind the table's round corners
 
 
 def check_libraries() -> None:
-    """Raise ValueError that says what to install where images can't be made."""
+    """Raise ValueError that says what to install if images can't be made."""
     try:
         import PIL.Image  # noqa: F401
         import resvg_py  # noqa: F401
@@ -26,17 +26,20 @@ def check_libraries() -> None:
 
 
 def png(svg: str, width: int = 1200) -> bytes:
-    """A PNG of an SVG document, `width` pixels wide."""
+    """Return a PNG of an SVG document, `width` pixels wide."""
     check_int(width, 16, MAX_WIDTH, "width")
     check_libraries()
     from resvg_py import svg_to_bytes
 
-    # The drawings have no text elements: looking for fonts would only cost time.
+    # The drawings have no text elements, so fonts are not needed.
     return bytes(svg_to_bytes(svg_string=svg, width=width, skip_system_fonts=True))
 
 
 def pixels(svg: str, width: int = 1200) -> NDArray[np.uint8]:
-    """[height, width, 3] uint8, RGB, of an SVG document; both sides are even, as video writers want them."""
+    """Return an SVG document as RGB, [height, width, 3] uint8.
+
+    Both sides are even, as video encoders require.
+    """
     drawn = png(svg, width)
     from PIL import Image
 
@@ -47,20 +50,20 @@ def pixels(svg: str, width: int = 1200) -> NDArray[np.uint8]:
 
 
 def save_gif(path: str | Path, svgs: Iterable[str], width: int = 800, seconds: float = 1.0) -> int:
-    """Write pictures as an animated GIF; returns how many there were.
+    """Write pictures as an animated GIF; return their number.
 
     Args:
-        path: of the file, written in one step.
-        svgs: the documents, all of one shape.
+        path: of the file, written atomically.
+        svgs: the documents, all of the same aspect ratio.
         width: in pixels.
-        seconds: that each is shown, 0.02 to 60; the last stays three times as long.
+        seconds: per picture, 0.02 to 60; the last one stays three times as long.
     """
     if not 0.02 <= seconds <= 60:
         raise ValueError(f"seconds: expected 0.02 to 60, got {seconds}")
     check_libraries()
     from PIL import Image
 
-    # Few colours, without dots between them: flat shapes stay flat, and the file small.
+    # Few colours without dithering: flat shapes stay flat, and the file small.
     frames = [Image.fromarray(pixels(svg, width)).quantize(128, dither=Image.Dither.NONE) for svg in svgs]
     times = [round(1000 * seconds)] * (len(frames) - 1) + [round(3000 * seconds)]
     file = io.BytesIO()

@@ -46,7 +46,7 @@ from card_envs.game import Game
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-# Handing work to threads costs about 50 microseconds; below this many tables for each it does not pay.
+# Handing work to a thread costs about 50 microseconds; with fewer tables per thread it does not pay.
 MIN_TABLES_A_THREAD = 4096
 MAX_DECISIONS = (1 << 63) - 1
 
@@ -54,7 +54,7 @@ MAX_DECISIONS = (1 << 63) - 1
 def undealt(
     game: Game, num_tables: int, seed: int, options: dict[str, Any] | None, tables: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """[B] States before their first deals, and [B] the keys of their streams; for the arguments see `BatchEnv`."""
+    """Return [B] States before their first deal and the keys [B] of their streams; arguments as for `BatchEnv`."""
     check_game(game)
     num_tables = check_int(num_tables, 1, MAX_TABLES, "num_tables")
     numbers = np.arange(num_tables) if tables is None else np.asarray(tables)
@@ -66,15 +66,15 @@ def undealt(
 
 
 class BatchEnv(Fixed):
-    """Tables of one game, stepped together; table i depends on the seed and its number alone.
+    """Tables of one game, stepped together; the stream of table i depends only on the seed and i.
 
-    All buffers are allocated once and written in place (copy what must last; `torch.from_numpy` shares them). They
-    can't be replaced. Whoever writes into `states` calls `look` next, and answers for what is written there: compiled
-    code believes it. One thread at a time: a call while another thread is inside raises RuntimeError and changes
-    nothing (`num_threads` is the way to use several).
+    All buffers are allocated once and written in place: copy what must outlive a step; `torch.from_numpy` shares them.
+    They can't be replaced. After writing to `states`, call `observe`; their contents are not checked, because compiled
+    code trusts them. Use one thread at a time: a call while another thread is inside raises RuntimeError and changes
+    nothing. To use several cores, set `num_threads`.
 
-    With `out`, some of the buffers are the caller's, and have room for T steps: making the tables writes into [0], and
-    `step(actions, t)` into [t]. So a rollout is where it is to be without a copy::
+    With `out`, some of the buffers are arrays of the caller with T time steps: the constructor writes to [0] and
+    `step(actions, t)` to [t]. A rollout is then collected without copies::
 
         out = {"obs": np.zeros((T + 1, B, D), np.int8), "mask": np.zeros((T + 1, B, A), np.int8)}
         env = BatchEnv(game, B, out=out)
@@ -82,13 +82,13 @@ class BatchEnv(Fixed):
             env.step(choose(env.obs[t], env.mask[t]), t + 1)
 
     Attributes:
-        obs: [B, D] int8, what the seat to move may know; with `obs_format="bits"` [B, packing.obs_bytes] uint8.
+        obs: [B, D] int8, observation of the seat to move; with `obs_format="bits"` [B, packing.obs_bytes] uint8.
         mask: [B, A] int8, its legal actions; with `obs_format="bits"` [B, packing.mask_bytes] uint8.
         seat: [B] int8, the seat to move.
         rewards: [B, S] float32, of the last step.
-        done: [B] bool, whether the last step ended an episode; the table has been dealt anew.
+        done: [B] bool, whether the last step ended an episode; the next one has already been dealt.
         states: [B] records of the game's State, hidden cards included.
-        packing: with `obs_format="bits"`: what unpacks `obs` and `mask`.
+        packing: with `obs_format="bits"`: unpacks `obs` and `mask`.
     """
 
     def __init__(
@@ -111,14 +111,13 @@ class BatchEnv(Fixed):
             num_tables: B, at least 1.
             seed: of all tables.
             options: of the game, as for its environment.
-            tables: [B] numbers of the tables, for their streams (default 0 .. B-1); equal numbers get equal deals.
-            skip_forced: play decisions with one legal action without asking; rewards are summed up to the next
-                decision that is asked, and a step ends at most one episode.
-            num_threads: used where the batch is large enough for them to pay; results are the same.
+            tables: [B] numbers that select the tables' streams (default 0 .. B-1); equal numbers get equal deals.
+            skip_forced: play decisions with a single legal action automatically; rewards are summed up to the next real
+                decision, and a step ends at most one episode.
+            num_threads: used if the batch is large enough for them to pay; results do not depend on it.
             obs_format: "bits": observations and masks are packed (`Packing`), for replay buffers and GPUs.
-            out: the caller's own arrays in place of some of `obs`, `mask`, `seat`, `rewards` and `done`, of their types
-                and shapes with [T] before: contiguous, writable, and apart from each other. A copy of this object has
-                copies of them.
+            out: arrays to use for some of `obs`, `mask`, `seat`, `rewards` and `done`: same dtypes, shapes with [T] in
+                front, C-contiguous, writable, not overlapping. A copy of this object has copies of them.
         """
         num_threads = check_int(num_threads, 1, None, "num_threads")
         states, keys = undealt(game, num_tables, seed, options, tables)
@@ -130,7 +129,7 @@ class BatchEnv(Fixed):
     def _lay_out(
         self, game: Game, states: NDArray[Any], skip_forced: bool, num_threads: int, packed: bool, out: object
     ) -> None:
-        """Allocate all buffers. Users get views: reshaping one of them in place leaves the buffer as it is."""
+        """Allocate all buffers. Users get views, so reshaping one of those in place leaves the buffer as it is."""
         rules, num_tables = game.rules, len(states)
         self.game = game
         self.num_tables = num_tables
@@ -139,7 +138,7 @@ class BatchEnv(Fixed):
         self.packing = Packing(game) if packed else None
         self.states = states.view()
         self._states = states
-        self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # what `step` believes
+        self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # decides legality
         kinds: Kinds = {
             "obs": ((num_tables, rules.OBS_SIZE), np.int8),
             "mask": ((num_tables, rules.NUM_ACTIONS), np.int8),
@@ -154,41 +153,41 @@ class BatchEnv(Fixed):
         buffers = {**{name: np.zeros(*kinds[name]) for name in kinds if name not in self._given}, **self._given}
         self.obs, self.mask, self.seat = (buffers[name].view() for name in ("obs", "mask", "seat"))
         self.rewards, self.done = buffers["rewards"].view(), buffers["done"].view()
-        self._packed: tuple[Any, ...] = ()  # what loops that pack have to know
+        self._packed: tuple[Any, ...] = ()  # arguments of the loops that pack
         if self.packing:
             self._packed = self.packing.for_loops
             buffers |= {name: buffers[name].view(np.uint64) for name in ("obs", "mask")}
-        self._steps = []  # what a step writes to, for each slice of `out`
+        self._steps = []  # the buffers of a step, for each slice of `out`
         for t in range(len(next(iter(self._given.values()), "1"))):
             obs, mask, seat, rewards, done = (
                 buffers[name][t] if name in self._given else buffers[name] for name in kinds
             )
             self._steps.append((obs, mask, self._legal, seat, rewards, done))
         self._holder = Holder()
-        self._last: int | None = None  # which of them was written last
-        self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # of tables, for each loop
+        self._last: int | None = None  # the slice written last
+        self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # ranges of tables per loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
-        # Kept: asking `specialize` takes as long as a step of a few tables.
+        # Cached: a call of `specialize` takes as long as a step of a few tables.
         self._step: Callable[..., int] = specialize(kernels.step_legal_tables, game)
         self._draw = specialize(draw_legal)
 
     def _into(self, t: int | None) -> tuple[NDArray[Any], ...]:
-        """The buffers that are to be written."""
+        """Return the buffers to write to."""
         if self._given:
             return self._steps[check_int(t, 0, len(self._steps) - 1, "t")]
         if t is not None:
-            raise ValueError(f"t: expected None, since there is no `out` of several steps, got {short_repr(t)}")
+            raise ValueError(f"t: expected None, because `out` has no time steps, got {short_repr(t)}")
         return self._steps[0]
 
     @exclusive
     def observe(self, t: int | None = None) -> None:
-        """Write `obs`, `mask` and `seat` anew, after `states` were set from outside or a playout.
+        """Write `obs`, `mask` and `seat`; call it after a playout or after writing to `states`.
 
         Args:
-            t: with `out`: where to.
+            t: time step to write to, with `out`.
 
         Raises:
-            ValueError: `states` name a seat to move that there is not, or there is no such `t`.
+            ValueError: `states` name a seat that does not exist, or `t` is out of range.
         """
         check_seats(self.game, self._states)
         obs, mask, legal, seat, _, _ = self._into(t)
@@ -201,18 +200,18 @@ class BatchEnv(Fixed):
         self._last = t
 
     def step(self, actions: NDArray[Any], t: int | None = None) -> None:
-        """Play one action at every table and write all buffers; ended episodes are followed by the next.
+        """Play one action at every table and write all buffers; an ended episode is followed by the next one.
 
         Args:
             actions: [B] whole numbers, each legal under `mask`.
-            t: with `out`: where to write what comes of them.
+            t: time step to write to, with `out`.
 
         Raises:
-            IllegalMove: naming the first table with an action that its mask forbids; no table has moved then. After a
-                playout, `look` comes first.
-            ValueError: there is no such `t`; no table has moved then either.
+            IllegalMove: names the first table with an illegal action; no table was changed. Also after a playout
+                without `observe`.
+            ValueError: `t` is out of range; no table was changed.
         """
-        self._holder.enter(self, "step")  # written out: a decorator's call takes a tenth of a step of few tables
+        self._holder.enter(self, "step")  # inlined: a decorator would add a tenth to a step of a few tables
         try:
             self._play(actions, t)
         finally:
@@ -223,8 +222,8 @@ class BatchEnv(Fixed):
         buffers = self._into(t)
         if self._num_ranges == 1 and not self._packed:
             illegal = self._step(0, self.num_tables, self._states, actions, *buffers, self.skip_forced)
-        else:  # no range may move before all are known to be legal
-            # By the caller alone: that takes a fiftieth of a step, and handing it over as long again.
+        else:  # all actions must be known to be legal before any range is stepped
+            # In the calling thread: the check takes a fiftieth of a step, and handing it to threads would double that.
             illegal = specialize(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
             if illegal < 0:
                 loop: Callable[..., None] = specialize(
@@ -237,7 +236,7 @@ class BatchEnv(Fixed):
 
     @exclusive
     def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
-        """[B] bool, which of these actions `step` would take, whatever was written into `mask`."""
+        """Return [B] bool, which of these actions `step` would accept, regardless of what was written into `mask`."""
         actions = check_ints(actions, self.num_tables)
         allowed = np.zeros(self.num_tables, np.bool_)
         self._run(specialize(find_legal), self._legal, self.game.rules.NUM_ACTIONS, actions, allowed)
@@ -245,10 +244,10 @@ class BatchEnv(Fixed):
 
     @exclusive
     def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
-        """Write a uniformly drawn legal action for each table into `actions` [B]; `streams` [B] move on.
+        """Draw a legal action uniformly for each table and write it into `actions` [B]; advance `streams` [B].
 
         Raises:
-            IllegalMove: after a playout, before `look`: no action is known to be legal.
+            IllegalMove: after a playout without `observe`: the legal actions are not known.
         """
         streams = checked("streams", streams, (self.num_tables,), UINT64)
         actions = checked("actions", actions, (self.num_tables,), INT64)
@@ -258,7 +257,7 @@ class BatchEnv(Fixed):
             raise self._illegal(table, actions)
 
     def _illegal(self, table: int, actions: NDArray[np.int64]) -> IllegalMove:
-        """The error for the action at a table."""
+        """Return the error for the action at a table."""
         who = f"seat {self._states['seat'][table]} at table {table}"
         mask = unpacked(self._legal[table], self.game.rules.NUM_ACTIONS)
         if not mask.any():
@@ -267,20 +266,20 @@ class BatchEnv(Fixed):
 
     @exclusive
     def bot_actions(self, bot: str, actions: NDArray[np.int64]) -> None:
-        """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B]."""
+        """Write the actions of the scripted player `trivial` or `greedy` into `actions` [B]."""
         actions = checked("actions", actions, (self.num_tables,), INT64)
         self._run(specialize_bot(kernels.bot_actions, self.game, bot), self._states, actions)
 
     @exclusive
     def observe_all(self, full: NDArray[np.int8]) -> None:
-        """Write the full state seen from the seat to move into `full` [B, FULL_SIZE], for critics."""
+        """Write the full states, relative to the seats to move, into `full` [B, FULL_SIZE]: for critics."""
         full = checked("full", full, (self.num_tables, self.game.rules.FULL_SIZE), INT8)
-        seat = self._states["seat"].copy()  # whoever has `seat` may write into it
+        seat = self._states["seat"].copy()  # `seat` is public and may have been written to
         self._run(specialize(kernels.observe_all_tables, self.game), self._states, seat, full)
 
     @exclusive
     def random_playout(self, streams: NDArray[np.uint64], decisions: int) -> int:
-        """Play that many random moves at each table, without looking; returns how many episodes ended."""
+        """Play `decisions` random moves at each table without observing; return how many episodes ended."""
         streams = checked("streams", streams, (self.num_tables,), UINT64)
         decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
         self._legal[:] = 0  # it is of another position
@@ -288,7 +287,7 @@ class BatchEnv(Fixed):
 
     @exclusive
     def bot_playout(self, bot: str, decisions: int) -> int:
-        """Play that many moves of a scripted player at each table, without looking; returns the episodes ended."""
+        """Play `decisions` moves of a bot at each table without observing; return how many episodes ended."""
         decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
         loop = specialize_bot(kernels.bot_playout, self.game, bot)
         self._legal[:] = 0  # it is of another position
@@ -300,9 +299,9 @@ class BatchEnv(Fixed):
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> list[Result]:
-        """Run a loop over all tables, on threads where they pay; returns what it returned for each range.
+        """Run a loop over all tables, on threads if they pay; return its result for each range.
 
-        The caller works on the first range. It does so alone first where the loop may have to be compiled.
+        The calling thread works on the first range, and finishes it first if the loop may have to be compiled.
         """
         threads = self._num_ranges
         if threads == 1:
@@ -318,7 +317,7 @@ class BatchEnv(Fixed):
             first = loop(0, bounds[1], *arguments, **named)
             rest = rest or hand_over()
         finally:
-            wait(rest)  # also where Ctrl-C ends the step: nobody else writes into the buffers afterwards
+            wait(rest)  # on Ctrl-C too: no thread may write to the buffers afterwards
         return [first, *(future.result() for future in rest)]
 
     def _pool(self) -> ThreadPoolExecutor:
@@ -333,7 +332,7 @@ class BatchEnv(Fixed):
         return saved | {"packed": bool(self.packing), "out": self._given, "last": self._last}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        """Take what was unpickled. Raises ValueError where that is not what a batch of the game has."""
+        """Restore from a pickle. Raises ValueError if the buffers do not fit the game."""
         game, states = saved["game"], saved["states"]
         check_game(game)
         states = checked("states", states, (np.size(states),), game.rules.STATE)

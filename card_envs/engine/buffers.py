@@ -1,6 +1,6 @@
-"""What comes from outside, checked before it reaches compiled code, which checks nothing: arrays, numbers, words.
+"""Validation of everything that reaches compiled code, which checks nothing: arrays, numbers, words.
 
-Every error is a ValueError that says what is wrong, what would be right and what was given.
+Every error is a ValueError that names the argument, what was expected and what was given.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ MAX_TABLES = 1 << 40
 def checked(
     name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool = True
 ) -> NDArray[Any]:
-    """The array itself, if compiled code may have it; of a read-only one, which is not `written`, a copy.
+    """Return the array if compiled code may use it; return a copy of a read-only one unless it is `written`.
 
     Args:
-        name: what messages call it.
-        array: what was given.
-        shape: that it must have.
-        dtype: that it must have.
-        written: whether it is written into.
+        name: its name in messages.
+        array: the value to check.
+        shape: expected shape.
+        dtype: expected dtype.
+        written: whether it is written to.
 
     Raises:
-        ValueError: it is no array, of another shape or type, not contiguous, or read-only where it is `written`.
+        ValueError: not an array, wrong shape or dtype, not C-contiguous, or read-only although it is `written`.
     """
     if isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype:
         flags = array.flags
@@ -47,18 +47,18 @@ def checked(
 
 
 def for_loops(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a contiguous array, or a copy if it is read-only: for that, loops would be compiled once more."""
+    """Return a contiguous array; a read-only one is copied, because Numba would compile the loops again for it."""
     return array if array.flags.carray else array.copy()
 
 
-Kinds = dict[str, tuple[tuple[int, ...], type[np.generic]]]  # arrays by name: shape and type
+Kinds = dict[str, tuple[tuple[int, ...], type[np.generic]]]  # shape and dtype by the name of the array
 
 
 def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
-    """A caller's arrays by name, each of its kind with one more axis before, as long for all of them: [T, …].
+    """Return the arrays of `out`, each of shape [T, *shape] and with the dtype of its kind.
 
     Raises:
-        ValueError: an unknown name, an array that compiled code may not have, or two that share memory.
+        ValueError: unknown name, array unfit for compiled code, different T, or shared memory.
     """
     given = known_keys(out, tuple(kinds), "out")
     lengths = [len(array) for array in given.values() if isinstance(array, np.ndarray) and array.ndim]
@@ -66,23 +66,23 @@ def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
     for name, array in given.items():
         shape, dtype = kinds[name]
         given[name] = checked(f"out: {name}", array, (num_steps, *shape), np.dtype(dtype))
-        if dtype is np.uint8 and given[name].ctypes.data % 8:  # bits, written in words
+        if dtype is np.uint8 and given[name].ctypes.data % 8:  # bits are written as 64-bit words
             raise ValueError(f"out: {name}: expected an array that begins at a multiple of 8 bytes")
     for one, other in itertools.combinations(given, 2):
         if np.may_share_memory(given[one], given[other]):
-            raise ValueError(f"out: expected arrays apart from each other, but {one} and {other} share memory")
+            raise ValueError(f"out: expected arrays that do not overlap, but {one} and {other} share memory")
     return given
 
 
 def checked_states(game: Game, states: Any, name: str = "states") -> NDArray[Any]:
-    """[n] States of a game, any number of them, which are only read. Raises ValueError."""
+    """Return the [n] States of a game, any n, for reading. Raises ValueError."""
     states = checked(name, states, (np.size(states),), game.rules.STATE, written=False)
     check_seats(game, states, name)
     return states
 
 
 def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
-    """Raises ValueError where it is the turn of a seat that there is not: such a State comes from no game."""
+    """Raise ValueError if a State names a seat to move that does not exist."""
     seats = states["seat"]
     wrong = seats.view(np.uint8) >= game.rules.NUM_SEATS
     if wrong.any():
@@ -91,7 +91,7 @@ def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
 
 
 def check_int(value: object, low: int, high: int | None, where: str) -> int:
-    """A whole number within [low, high] (None: without end); `where` is its name in error messages."""
+    """Return an int within [low, high] (None: unbounded); `where` is its name in error messages."""
     within = isinstance(value, (int, np.integer)) and low <= value and (high is None or value <= high)
     if isinstance(value, bool) or not within:
         span = f"from {low}" if high is None else f"from {low} to {high}"
@@ -100,31 +100,31 @@ def check_int(value: object, low: int, high: int | None, where: str) -> int:
 
 
 def seed_number(seed: object) -> int:
-    """A seed of deals: all that a stream holds."""
+    """Return a valid seed of deals, an unsigned 64-bit number. Raises ValueError."""
     return check_int(seed, 0, (1 << 64) - 1, "seed")
 
 
 def new_seed() -> int:
-    """A seed that nobody can guess."""
+    """Return an unpredictable seed."""
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
 
 
 def check_bool(value: object, where: str) -> bool:
-    """True or False, and nothing that only counts as one of them."""
+    """Return a bool. Raises ValueError for anything else, such as 0, 1 and other truthy values."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{where}: expected True or False, got {short_repr(value)}")
     return bool(value)
 
 
 def check_choice(value: object, allowed: tuple[str | None, ...], where: str) -> None:
-    """Raises ValueError where an argument is none of these words."""
+    """Raise ValueError if an argument is none of these words."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         words = [f'"{word}"' if word else "None" for word in allowed]
         raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {short_repr(value)}")
 
 
 def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, Any]:
-    """A dict with none but these keys; empty for None."""
+    """Return a dict that has only known keys; empty for None. Raises ValueError."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -136,13 +136,13 @@ def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, A
 
 
 def check_game(game: object) -> None:
-    """Raises ValueError where a game is meant and something else was given."""
+    """Raise ValueError if something else than a game was given."""
     if not isinstance(game, Game):
         raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {short_repr(game)}")
 
 
 class Fixed:
-    """An object whose public attributes are set once: compiled code relies on them."""
+    """An object whose public attributes are set once, because compiled code relies on them."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and name in self.__dict__:

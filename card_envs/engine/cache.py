@@ -1,8 +1,8 @@
-"""Numba's cache on disk, made to last: broken files are compiled anew, and there is always somewhere to write.
+"""A robust cache on disk for Numba: damaged files are recompiled, and there is always somewhere to write.
 
-Numba looks for a place beside the source, then below HOME, and gives up where neither can be written to, as in a
-container with a random user. Here a private folder below the system's temporary one comes next. It writes without
-making sure that the disk has it, and unpickles whatever it finds; here each file carries its digest.
+Numba caches beside the source or else below HOME, and gives up if it can write to neither, as in a container with a
+random user. Here, a private folder below the system's temporary folder comes next. Numba also writes without syncing to
+disk and unpickles whatever it finds; here, every file has a digest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIGEST_BYTES = hashlib.sha256().digest_size
 
 @cache
 def private_folder() -> Path:
-    """A folder that only this user can write to: what lies in it is executed.
+    """Return a folder that only this user can write to, because its contents are executed.
 
     Raises:
         OSError: there is no temporary folder.
@@ -44,7 +44,7 @@ def private_folder() -> Path:
     is_own = not hasattr(os, "getuid") or (found.st_uid == user and not found.st_mode & 0o077)
     if stat.S_ISDIR(found.st_mode) and is_own:
         return folder
-    own = Path(tempfile.mkdtemp(prefix="card_envs-"))  # somebody else has the name: nothing is kept
+    own = Path(tempfile.mkdtemp(prefix="card_envs-"))  # another user owns the name: use a fresh folder, not kept
     atexit.register(shutil.rmtree, own, ignore_errors=True)
     return own
 
@@ -86,12 +86,12 @@ class _CheckedFiles(IndexDataCacheFile):
     def _load_data(self, name: str) -> Any:
         data = Path(self._data_path(name)).read_bytes()
         if hashlib.sha256(data[DIGEST_BYTES:]).digest() != data[:DIGEST_BYTES]:
-            raise ValueError(f"{name}: truncated or altered")
+            raise ValueError(f"{name}: checksum mismatch: truncated or modified")
         return pickle.loads(data[DIGEST_BYTES:])
 
 
 class LastingCache(FunctionCache):
-    """What Numba's own does, with broken files compiled anew and full disks passed over."""
+    """Numba's cache, except that damaged files are recompiled and a full disk is tolerated."""
 
     _impl_class = _Places
 
@@ -103,7 +103,7 @@ class LastingCache(FunctionCache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(signature, target_context)
-        except Exception:  # pickle says of a truncated file whatever comes to its mind
+        except Exception:  # pickle may raise anything for a damaged file
             self._discard()
             return None
 
@@ -111,7 +111,7 @@ class LastingCache(FunctionCache):
         try:
             super().save_overload(signature, result)
         except OSError:
-            self._discard()  # what is compiled serves this process
+            self._discard()  # the compiled code still serves this process
 
     def _discard(self) -> None:
         for file in Path(self._cache_path).glob(f"{glob.escape(self._impl.filename_base)}.*"):
@@ -120,7 +120,7 @@ class LastingCache(FunctionCache):
 
 
 def lasting(dispatcher: Any) -> Any:
-    """Give a compiled function a cache, where there is anywhere to write."""
-    with suppress(RuntimeError):  # where there is not, it is compiled anew in each process
+    """Add a disk cache to a compiled function if there is somewhere to write."""
+    with suppress(RuntimeError):  # otherwise every process compiles it
         dispatcher._cache = LastingCache(dispatcher.py_func)
     return dispatcher

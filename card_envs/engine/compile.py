@@ -1,11 +1,11 @@
-"""`specialize`: compile a loop for the rules of a game, or for none, with a cache on disk that notices every edit.
+"""`specialize`: compile a loop for one game, with a disk cache that notices every edit.
 
-A loop is a plain function that names the stubs of `card_envs/game.py` (`play`, `legal`, …), so that editors and type
-checkers see what it calls. It may be divided: plain functions that it names are compiled with it, and a game's
-functions take the place of the stubs in them as well.
+A loop is a plain function that calls the stubs of `card_envs/game.py` (`play`, `legal`, …), so editors and type
+checkers see its calls. `specialize` rebuilds it with the game's functions in place of the stubs. Plain helper functions
+are rebuilt and compiled with it in the same way.
 
-Numba names cache files by the function's `__qualname__` and checks only the file that holds the loop: an edited rule
-in another file would silently run as it was. So the bound loop's name carries a digest of all that it is made of.
+Numba names cache files by the function's `__qualname__` and checks only the file that holds the loop, so an edited rule
+in another file would go unnoticed. The name of a specialized loop therefore includes a digest of all its sources.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
 Target: TypeAlias = Literal["cpu", "cuda"]
-Parts: TypeAlias = dict[FunctionType, list[Any]]  # what a loop is made of: functions, each with the constants it names
+Parts: TypeAlias = dict[FunctionType, list[Any]]  # the functions of a loop, each with the constants that it uses
 
 
 def specialize(
     loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True, target: Target = "cpu"
 ) -> Loop:
-    """A loop for a game's rules, compiled at its first call or loaded from the cache.
+    """Return a loop for a game's rules, compiled at its first call or loaded from the cache.
 
     Args:
-        loop: a plain function. What it names of `card_envs/game.py` becomes the game's own; plain functions that it
-            names are bound likewise and inlined, so they may neither allocate nor raise.
-        game: whose rules; None for a loop that uses no rule.
-        bot: the function of the game's `bot.py` that takes the place of `bot_move`.
-        inline: compile the game's functions into the loop, which is fastest; False: call them, for a loop with so
-            many of them that it would compile for minutes.
-        target: "cpu", or "cuda" for a kernel whose thread i runs the loop for table i alone: `jit.threads`.
+        loop: a plain function. Stubs of `card_envs/game.py` that it calls are replaced by the game's functions. Plain
+            functions that it calls are rebuilt likewise and inlined, so they may neither allocate nor raise.
+        game: whose rules; None for a loop that uses none.
+        bot: function of the game's `bot.py` that replaces `bot_move`.
+        inline: inline the game's functions, which is fastest; False: call them, for a loop with many calls, where
+            inlining would take minutes to compile.
+        target: "cpu", or "cuda" for a kernel in which thread i runs the loop for table i: `jit.threads`.
 
     Raises:
         TypeError: the loop needs a game or a bot and got none, or a compiled helper calls a stub.
@@ -56,7 +56,7 @@ def specialize(
 
 
 def specialize_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> Loop:
-    """`specialize` for a bot that somebody names. Raises ValueError where there is none of that name."""
+    """Return `specialize` for a bot given by name. Raises ValueError for an unknown name."""
     if not isinstance(bot, str) or bot not in BOTS:
         raise ValueError(f"bot: expected {' or '.join(BOTS)}, got {bot!r:.80}")
     return specialize(loop, game, bot, target=target)
@@ -65,7 +65,7 @@ def specialize_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> 
 @cache
 def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu") -> Any:
     bound, parts = _binding(game, bot, inline, target).rebuilt(loop)
-    how_compiled: list[Any] = [specialize, jit.rule]  # is a part, too
+    how_compiled: list[Any] = [specialize, jit.rule]  # part of the digest, too
     how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "") + target.removeprefix("cpu")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
     bound.__name__ = bound.__qualname__ = stem + _digest({function: [] for function in how_compiled} | parts)
@@ -83,7 +83,7 @@ def _binding(game: Game | None, bot: str, inline: bool, target: Target) -> _Bind
 
 
 class _Binding:
-    """What loops that are bound alike are made of: they share their helpers, which Numba then types only once."""
+    """The game, bot and compiler options shared by specialized loops, whose helpers Numba then types only once."""
 
     def __init__(self, game: Game | None, bot: str, inline: bool) -> None:
         self.game = game
@@ -92,7 +92,7 @@ class _Binding:
         self._replaced: dict[FunctionType, tuple[Any, Parts]] = {}
 
     def rebuilt(self, function: FunctionType) -> tuple[FunctionType, Parts]:
-        """A copy of a loop or helper in whose globals everything is bound, and its parts."""
+        """Return a copy of a loop or helper with all its globals replaced, and the parts that it is made of."""
         names = dict(function.__globals__)
         copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
         copy.__kwdefaults__ = function.__kwdefaults__
@@ -107,7 +107,7 @@ class _Binding:
         return copy, parts
 
     def _replacement(self, helper: FunctionType, user: FunctionType) -> tuple[Any, Parts]:
-        """What stands in for a plain function, and its parts."""
+        """Return the replacement of a plain function and its parts."""
         if helper not in self._replaced:
             if helper in contract.MODULE_OF:
                 own = self._own(helper, user)
@@ -120,7 +120,7 @@ class _Binding:
         return self._replaced[helper]
 
     def _own(self, stub: FunctionType, user: FunctionType) -> Any:
-        """The game's function in place of a stub, or what holds for a game without it."""
+        """Return the game's function for a stub, or the default if the game has none."""
         if self.game is None:
             raise TypeError(f"{user.__name__} calls {stub.__name__}: specialize it for a game")
         name = stub.__name__
@@ -129,7 +129,7 @@ class _Binding:
                 raise TypeError(f"{user.__name__} calls bot_move: specialize it for a bot")
             name = self.bot
         module: Any = getattr(self.game, contract.MODULE_OF[stub])
-        if module is None:  # a game without a planner: the branch that names this is compiled away
+        if module is None:  # a game without a planner: the branch that calls this is compiled away
             return stub
         if not hasattr(module, name) and not hasattr(defaults, name):
             raise TypeError(f"{module.__file__}: {self.game.name} has no function {name}")
@@ -137,7 +137,7 @@ class _Binding:
 
 
 def _note(value: Any, parts: Parts, user: FunctionType) -> None:
-    """Add a constant that a function names, or a compiled function with all that it names."""
+    """Add a constant that a function uses, or a compiled function with everything it uses, to the parts."""
     function = getattr(value, "py_func", value)
     if not isinstance(function, FunctionType):
         parts.setdefault(user, []).append(value)
@@ -152,7 +152,7 @@ def _note(value: Any, parts: Parts, user: FunctionType) -> None:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The names that a function may look up in its globals; names of attributes are among them."""
+    """Yield the names that a function may look up in its globals, attribute names included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -160,7 +160,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _digest(parts: Parts) -> str:
-    """A hash of the files of functions and of the values of constants."""
+    """Return a hash of the source files of the functions and of the values of the constants."""
     files: set[str] = set()
     values: list[bytes] = []
     for function, constants in parts.items():
@@ -179,11 +179,11 @@ def _digest(parts: Parts) -> str:
 def _value(part: Any) -> bytes:
     if isinstance(part, np.ndarray):
         return f"{part.dtype}{part.shape}".encode() + part.tobytes()
-    if isinstance(part, tuple):  # whose `repr` would leave out most of a large array
+    if isinstance(part, tuple):  # its `repr` would abbreviate a large array
         return f"{type(part).__name__}{len(part)}".encode() + b"\0".join(map(_value, part))
     if isinstance(part, (int, float, str, np.generic, np.dtype)):
         return f"{type(part).__name__}{part!r}".encode()
-    return b""  # nothing else can be a constant of compiled code
+    return b""  # compiled code has no other kind of constant
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How loops deal and draw worlds: the random streams of every game are keyed here, so that no game can forget it."""
+"""Deals and determinizations in loops: random streams are keyed here, so that no game can forget it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from card_envs.game import Int8s, State, UInt64s, deal, determinize, set_deal
 
 
 def deal_next(state: State) -> None:
-    """Deal afresh; where the episode is over, begin the next one, whose deals have a key of their own."""
+    """Deal; if the episode is over, begin the next one under a new key."""
     if state.over:
         state.rng = mix(state.rng + GOLDEN_RATIO)
     deal(state)
 
 
 def set_next_deal(state: State, pack: Int8s) -> None:
-    """Deal from a given pack, else as `deal_next`."""
+    """Deal a given pack; otherwise like `deal_next`."""
     if state.over:
         state.rng = mix(state.rng + GOLDEN_RATIO)
     set_deal(state, pack)
 
 
 def draw_world(state: State, seat: int, stream: UInt64s) -> None:
-    """Draw anew what a seat can't know, later deals included; `stream` [1] moves on."""
+    """Redraw what a seat can't know, later deals included; advance `stream` [1]."""
     state.rng = advance(stream)
     determinize(state, seat, stream)

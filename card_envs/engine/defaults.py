@@ -1,4 +1,4 @@
-"""Defaults of the optional functions of `card_envs/game.py`, compiled."""
+"""Defaults of the optional compiled functions of `card_envs/game.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from card_envs.game import State, States, Stats, Stream
 
 @rule
 def likelihood(state: State, seat: int) -> float:
-    """Return 1: every world explains equally well what the others did."""
+    """Return 1: every world explains the observed actions equally well."""
     return 1.0
 
 

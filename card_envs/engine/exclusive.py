@@ -22,7 +22,7 @@ class Holder(dict[None, int]):
         return Holder, ()
 
     def enter(self, who: object, what: str) -> None:
-        """Take the object for this thread. Raises RuntimeError, and nothing has happened, where another has it."""
+        """Claim the object for this thread. Raises RuntimeError, without side effects, if another thread holds it."""
         own = get_ident()
         if self.setdefault(None, own) != own:
             raise RuntimeError(
@@ -31,17 +31,17 @@ class Holder(dict[None, int]):
             )
 
     def leave(self) -> None:
-        """Let others in."""
+        """Release the object."""
         self.clear()
 
 
 def exclusive(
     method: Callable[Concatenate[Owner, Arguments], Result],
 ) -> Callable[Concatenate[Owner, Arguments], Result]:
-    """Let a method run only where no other thread is inside the same object, which has a `_holder`.
+    """Run a method only if no other thread is inside the same object, which has a `_holder`.
 
     Raises:
-        RuntimeError: another thread is; this call has changed nothing.
+        RuntimeError: another thread is inside; this call changed nothing.
     """
 
     @wraps(method)

@@ -1,6 +1,6 @@
-"""Thousands of tables in the memory of a GPU: the loops of `BatchEnv`, one thread a table, on torch's CUDA tensors.
+"""Thousands of tables in GPU memory: the loops of `BatchEnv`, one thread per table, on torch CUDA tensors.
 
-Nobody has run this on a GPU yet; docs/gpu.md says what is proven without one, and how. Under CUDA's simulator
+This has not been run on a GPU yet; docs/gpu.md says what is tested without one, and how. Under CUDA's simulator
 (`NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1`) the same class runs on CPU tensors, slowly.
 """
 
@@ -23,14 +23,14 @@ from card_envs.engine.legality import IllegalMove, allows, draw_legal, find_lega
 from card_envs.game import Game, Int8s, UInt64s, observe_all
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
-THREADS = 128  # of a block
+THREADS = 128  # per block
 
 
 def step_or_refuse(
     first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
     rewards: Any, done: Any, refused: Any, asked: Any, skip_forced: bool,
 ) -> None:  # fmt: skip
-    """`step_tables` where the action is legal; other tables are `refused`, and stand still from then on."""
+    """Do `step_tables` where the action is legal; mark other tables as `refused`, unchanged from then on."""
     for i in range(first, last):
         if refused[i] == 0 and allows(legal_bits[i], mask.shape[1], actions[i]):
             step_tables(i, i + 1, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
@@ -44,19 +44,19 @@ def step_or_refuse(
 
 
 def observe_own(first: int, last: int, states: Any, seat: int, full: Int8s) -> None:
-    """Write the full state of each table, seen from a seat, or from the one to move (-1)."""
+    """Write the full state of each table, relative to `seat`, or to the seat to move (-1)."""
     for i in range(first, last):
         observe_all(states[i], states[i].seat if seat < 0 else seat, full[i])
 
 
 def count_random_playout(first: int, last: int, states: Any, streams: UInt64s, decisions: int, ended: Any) -> None:
-    """`random_playout`, which returns nothing from a GPU: episodes ended are added to `ended` [B]."""
+    """Do `random_playout`, but add the number of ended episodes to `ended` [B]: a kernel returns nothing."""
     for i in range(first, last):
         ended[i] += random_playout(i, i + 1, states, streams, decisions)
 
 
 def count_bot_playout(first: int, last: int, states: Any, decisions: int, ended: Any) -> None:
-    """The same with the moves of a bot."""
+    """Do `bot_playout`, but add the number of ended episodes to `ended` [B]."""
     for i in range(first, last):
         ended[i] += bot_playout(i, i + 1, states, decisions)
 
@@ -64,17 +64,18 @@ def count_bot_playout(first: int, last: int, states: Any, decisions: int, ended:
 class GpuBatchEnv(Fixed):
     """`BatchEnv` on one GPU: the same tables, deals and streams for the same seed, in torch tensors.
 
-    Kernels run on torch's current stream, and nothing waits for them but what says so: `step` raises for no illegal
-    action, `check` does. Tensors are allocated once and written in place. The rows of `obs`, `mask` and `rewards` lie
-    in memory as columns: entry k of all tables side by side, so that the threads of a warp write adjacent bytes.
+    Kernels run asynchronously on torch's current stream; only methods that say so wait for them. So `step` does not
+    raise for an illegal action; `check` does. Tensors are allocated once and written in place. `obs`, `mask` and
+    `rewards` are stored column by column: entry k of all tables is contiguous, so that the threads of a warp write
+    adjacent bytes.
 
     Attributes:
-        obs: [B, D] int8, what the seat to move may know.
+        obs: [B, D] int8, observation of the seat to move.
         mask: [B, A] int8, its legal actions.
         seat: [B] int8, the seat to move.
         rewards: [B, S] float32, of the last step.
-        done: [B] bool, whether the last step ended an episode; the table has been dealt anew.
-        device: where they are.
+        done: [B] bool, whether the last step ended an episode; the next one has already been dealt.
+        device: of all tensors.
     """
 
     def __init__(
@@ -91,11 +92,11 @@ class GpuBatchEnv(Fixed):
         """Deal every table; for the arguments see `BatchEnv`.
 
         Args:
-            game, num_tables, seed, options, tables, skip_forced: what to play.
+            game, num_tables, seed, options, tables, skip_forced: as for `BatchEnv`.
             device: a CUDA device.
 
         Raises:
-            ValueError: an argument is wrong, or there is no such GPU, or no numba-cuda to compile for it.
+            ValueError: an argument is wrong, there is no such GPU, or numba-cuda is missing.
         """
         states, keys = undealt(game, num_tables, seed, options, tables)
         self.device = self._usable(device)
@@ -108,11 +109,11 @@ class GpuBatchEnv(Fixed):
         self.rewards = self.columns(rules.NUM_SEATS, torch.float32)
         self.seat = torch.zeros(number, dtype=torch.int8, device=self.device)
         self.done = torch.zeros(number, dtype=torch.bool, device=self.device)
-        self._legal = self.columns(words(rules.NUM_ACTIONS), torch.int64)  # the bits of uint64; what `step` believes
+        self._legal = self.columns(words(rules.NUM_ACTIONS), torch.int64)  # bits of uint64; decides legality
         self._refused = torch.zeros_like(self.done)
         self._asked = torch.zeros(number, dtype=torch.int64, device=self.device)
         self._has_looked = False
-        # What kernels take, made once: each costs some 50 microseconds.
+        # Arguments of kernels, wrapped once: each takes about 50 microseconds.
         self._records = _array(self._states, rules.STATE)
         self._bits = _array(self._legal, np.dtype(np.uint64))
         self._looks = _array(self.obs), _array(self.mask), _array(self.seat)
@@ -124,33 +125,33 @@ class GpuBatchEnv(Fixed):
         self.observe()
 
     def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
-        """A new tensor [B, size] of zeros that lies in memory as `obs` does."""
+        """Return a new zero tensor [B, size] with the memory layout of `obs`."""
         return torch.zeros((size, self.num_tables), dtype=dtype, device=self.device).t()
 
     @property
     def streams(self) -> torch.Tensor:
-        """[B] int64 in the States: the bits of the keys of the episodes under way."""
+        """[B] int64, a view of the States: bit patterns of the keys of the current episodes."""
         offset: int = self.game.rules.STATE.fields["rng"][1]  # type: ignore[index]
         return self._states.view(torch.int64).view(self.num_tables, -1)[:, offset // 8]
 
     def observe(self) -> None:
-        """Write `obs`, `mask` and `seat` anew, after `write_states` or a playout."""
+        """Write `obs`, `mask` and `seat`; call it after a playout."""
         obs, mask, seat = self._looks
         self._run(specialize(kernels.observe_tables, self.game, target="cuda"), self._records, obs, mask, seat)
         self._run(specialize(kernels.write_legal_bits, target="cuda"), mask, self._bits)
         self._has_looked = True
 
     def step(self, actions: torch.Tensor) -> None:
-        """Play one action at every table and write all buffers; ended episodes are followed by the next.
+        """Play one action at every table and write all buffers; an ended episode is followed by the next one.
 
-        A table whose action is illegal stands still from then on, without rewards: `check` tells of it.
+        A table with an illegal action is left unchanged from then on, without rewards, until `check` reports it.
 
         Args:
             actions: [B] int64 on this device, each legal under `mask`.
 
         Raises:
-            ValueError: `actions` is no such tensor.
-            IllegalMove: after a playout, before `look`.
+            ValueError: `actions` is not such a tensor.
+            IllegalMove: after a playout without `observe`.
         """
         self._check_looked()
         obs, mask, seat = self._looks
@@ -160,10 +161,10 @@ class GpuBatchEnv(Fixed):
         )  # fmt: skip
 
     def check(self) -> None:
-        """Wait for the GPU, and let tables that stand still go on.
+        """Wait for the GPU and report illegal actions; refused tables can be stepped again afterwards.
 
         Raises:
-            IllegalMove: there are some; names the first with what was asked of it.
+            IllegalMove: names the first refused table and its action.
         """
         refused = self._refused.nonzero()
         if not len(refused):
@@ -175,7 +176,7 @@ class GpuBatchEnv(Fixed):
         raise illegal_move(self.game, int(self._asked[table]), mask, f"seat {seat} at table {table}")
 
     def are_legal(self, actions: torch.Tensor) -> torch.Tensor:
-        """[B] bool, which of these actions [B] int64 `step` would take, whatever was written into `mask`."""
+        """Return [B] bool, which of these actions, int64 [B], `step` would accept, whatever `mask` holds."""
         allowed = torch.zeros_like(self.done)
         given = self._given("actions", actions, torch.int64)
         self._run(
@@ -184,11 +185,11 @@ class GpuBatchEnv(Fixed):
         return allowed
 
     def random_actions(self, streams: torch.Tensor, actions: torch.Tensor) -> None:
-        """Write a uniformly drawn legal action for each table into `actions` [B] int64; `streams` [B] uint64 move on.
+        """Draw a legal action uniformly for each table into `actions` [B] int64; advance `streams` [B] uint64.
 
         Raises:
-            ValueError: they are no such tensors.
-            IllegalMove: after a playout, before `look`: no action is known to be legal.
+            ValueError: not such tensors.
+            IllegalMove: after a playout without `observe`: the legal actions are not known.
         """
         self._check_looked()
         self._run(
@@ -197,38 +198,38 @@ class GpuBatchEnv(Fixed):
         )  # fmt: skip
 
     def bot_actions(self, bot: str, actions: torch.Tensor) -> None:
-        """Write the move of the game's scripted player `trivial` or `greedy` into `actions` [B] int64."""
+        """Write the actions of the scripted player `trivial` or `greedy` into `actions` [B] int64."""
         kernel = specialize_bot(kernels.bot_actions, self.game, bot, "cuda")
         self._run(kernel, self._records, self._given("actions", actions, torch.int64))
 
     def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None:
-        """Write the full state of each table into `full` [B, FULL_SIZE] int8, best of `columns`, for critics.
+        """Write the full states into `full` [B, FULL_SIZE] int8, preferably made by `columns`: for critics.
 
         Args:
-            full: written into.
-            seat: from which it is seen; None: from the one to move.
+            full: written to.
+            seat: the seat that they are relative to; None: the seat to move.
         """
         viewer = -1 if seat is None else check_int(seat, 0, self.game.rules.NUM_SEATS - 1, "seat")
         given = self._given("full", full, torch.int8, self.game.rules.FULL_SIZE)
         self._run(specialize(observe_own, self.game, target="cuda"), self._records, viewer, given)
 
     def random_playout(self, streams: torch.Tensor, decisions: int) -> int:
-        """Play that many random moves at each table, without looking; waits, and returns how many episodes ended."""
+        """Play `decisions` random moves at each table without observing; wait, and return how many episodes ended."""
         given = self._given("streams", streams, torch.uint64)
         return self._playout(specialize(count_random_playout, self.game, target="cuda"), decisions, given)
 
     def bot_playout(self, bot: str, decisions: int) -> int:
-        """The same with the moves of a scripted player."""
+        """Do the same with the moves of a scripted player."""
         return self._playout(specialize_bot(count_bot_playout, self.game, bot, "cuda"), decisions)
 
     def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]:
-        """[n] copies of the States of the tables first <= i < last, hidden cards included; waits."""
+        """Wait, and return copies [n] of the States of the tables first <= i < last, hidden cards included."""
         size = self.game.rules.STATE.itemsize
         last = self.num_tables if last is None else last
         return self._states[first * size : last * size].cpu().numpy().view(self.game.rules.STATE).copy()
 
     def write_states(self, states: NDArray[Any]) -> None:
-        """Set all tables to these States [B], which are believed, and look. Raises ValueError for another number."""
+        """Set all tables to these States [B], which are trusted, and observe. Raises ValueError for another number."""
         states = checked_states(self.game, states)
         if len(states) != self.num_tables:
             raise ValueError(f"states: expected {self.num_tables}, got {len(states)}")
@@ -247,7 +248,7 @@ class GpuBatchEnv(Fixed):
         return int(ended.sum())
 
     def _given(self, name: str, tensor: Any, dtype: torch.dtype, size: int | None = None) -> Any:
-        """A tensor of the caller's for a kernel, which checks nothing. Raises ValueError."""
+        """Return a tensor of the caller, checked for a kernel, which checks nothing. Raises ValueError."""
         shape = (self.num_tables,) if size is None else (self.num_tables, size)
         fits = isinstance(tensor, torch.Tensor) and tensor.shape == shape and tensor.dtype == dtype
         if not fits or tensor.device != self.device:
@@ -263,7 +264,7 @@ class GpuBatchEnv(Fixed):
         return torch.device("cpu") if SIMULATED else usable(device)
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel of `specialize` with a thread a table, on torch's current stream."""
+        """Launch a specialized kernel with one thread per table, on torch's current stream."""
         blocks = -(-self.num_tables // THREADS)
         if SIMULATED:
             kernel[blocks, THREADS](self.num_tables, *arguments)
@@ -277,7 +278,7 @@ class GpuBatchEnv(Fixed):
 
 
 def usable(device: str | torch.device) -> torch.device:
-    """A CUDA device with its number. Raises ValueError where it can't be used, saying what is missing."""
+    """Return a CUDA device with its index. Raises ValueError, naming what is missing, if it can't be used."""
     found = torch.device(device)
     if found.type != "cuda":
         raise ValueError(f"device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got {str(device)!r}")
@@ -295,12 +296,12 @@ def usable(device: str | torch.device) -> torch.device:
 
 @lru_cache(64)
 def _stream(handle: int, device: torch.device) -> Any:
-    """Numba's name for a stream of torch's."""
+    """Return Numba's handle for a torch stream."""
     return cuda.external_stream(handle)
 
 
 def _array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
-    """The same memory for kernels, as entries of another type where one is given."""
+    """Return the same memory for kernels, reinterpreted as another dtype if one is given."""
     if tensor.device.type == "cpu":  # in the simulator
         return tensor.numpy() if dtype is None else tensor.numpy().view(dtype)
     kind = np.dtype(str(tensor.dtype).removeprefix("torch."))
@@ -312,7 +313,7 @@ def _array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
 def _device_array(
     pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], kind: np.dtype[Any], dtype: np.dtype[Any], gpu: int
 ) -> Any:
-    """Numba's description of device memory, which it does not own: making one takes longer than a launch."""
+    """Return Numba's description of device memory that it does not own; building one takes longer than a launch."""
     interface = {"shape": shape, "strides": strides, "typestr": kind.str, "data": (pointer, False), "version": 3}
     with torch.cuda.device(gpu):
         return cuda.from_cuda_array_interface(interface, sync=False).view(dtype)

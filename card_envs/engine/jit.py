@@ -1,8 +1,8 @@
-"""Every Numba decorator of the project, in one place.
+"""All Numba decorators of the project.
 
-`_nrt=False` keeps reference counts out of rule functions: without it they run two to five times slower. It also makes
-allocation a compile-time error. Rules are compiled as parts of loops alone (`_Rule`), which takes half the time.
-Numba documents neither, hence the pinned range of its versions.
+`_nrt=False` keeps reference counting out of rule functions, which would run two to five times slower with it; it also
+turns allocation into a compile-time error. Rules are compiled only as parts of loops (`_Rule`), which halves compile
+time. Numba documents neither, hence the pinned range of versions.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from card_envs.engine.cache import lasting
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# True where rules run as plain Python (for debugging and coverage).
+# True if rules run as plain Python (for debugging and coverage).
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 IN_RULES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
 
 def checks_bounds() -> bool:
-    """Whether what is compiled now raises IndexError outside an array, instead of reading or writing there."""
+    """Return whether code compiled now raises IndexError for an index out of bounds."""
     return bool(config.BOUNDSCHECK)
 
 
@@ -40,44 +40,45 @@ def rule(function: Function) -> Function:
 
 
 def noinline(function: Function) -> Function:
-    """A rule function that is called, not inlined: many large ones in one loop would compile for minutes."""
+    """Compile a rule function that is called, not inlined: inlining many large ones takes minutes to compile."""
     function = getattr(function, "py_func", function)
     return cast(Function, function if INTERPRETED else _Rule(function, targetoptions=IN_RULES))
 
 
 def loop(function: Function) -> Function:
-    """Compile a loop over tables: cached on disk, runs without the GIL."""
+    """Compile a loop over tables: cached on disk, releases the GIL."""
     return cast(Function, lasting(njit(nogil=True, error_model="numpy")(function)))
 
 
 def threads(function: Function) -> Any:
-    """A loop as a CUDA kernel, `kernel[blocks, threads, stream](number, *arguments)`: thread i runs it for i alone.
+    """Return a loop as a CUDA kernel, `kernel[blocks, threads, stream](number, *arguments)`.
 
-    The loop's first two parameters are the ends of the range, which the kernel sets.
+    Thread i runs the loop for table i alone: the kernel sets the loop's first two parameters, the ends of the range.
     """
-    from numba import cuda  # takes a tenth of a second
+    from numba import cuda  # importing it takes a tenth of a second
 
     names = ", ".join(list(inspect.signature(function).parameters)[2:])
     source = f"""def kernel(number, {names}):
         i = cuda.grid(1)
         if i < number:
-            loop(i, i + 1, {names})"""  # in so many words, for launches know no *arguments
+            loop(i, i + 1, {names})"""  # spelled out, because kernels do not support *arguments
     scope = {"cuda": cuda, "loop": function if INTERPRETED else cuda.jit(device=True)(function)}
-    exec(compile(source, function.__code__.co_filename, "exec"), scope)  # the file says where the cache belongs
+    exec(compile(source, function.__code__.co_filename, "exec"), scope)  # the file name determines where the cache is
     kernel = cast(Any, scope["kernel"])
     kernel.__name__ = kernel.__qualname__ = function.__name__
     if INTERPRETED:
         return cuda.jit(kernel)
     with suppress(RuntimeError):  # there is nowhere to write
-        return cuda.jit(kernel, cache=True, lto=False)  # what runs is then the PTX that tests look at
+        return cuda.jit(kernel, cache=True, lto=False)  # without LTO, the GPU runs the PTX that the tests inspect
     return cuda.jit(kernel, lto=False)
 
 
 class _Rule(CPUDispatcher):
-    """A rule function: Python calls it, and compiled code its twin, which is made for linking alone.
+    """A rule function: Python calls it directly; compiled code calls a twin that is only made for linking.
 
-    Numba optimises every function and makes machine code of it, then does so again with all that has linked it. Of
-    rules, which loops inline, the first is run only where Python calls them; without it loops compile in half the time.
+    Numba optimizes every function and generates machine code for it, then does so again for every caller that links it.
+    Rules are inlined into loops, so their own machine code is needed only when Python calls them. Skipping it halves
+    the compile time of loops.
     """
 
     @cached_property
@@ -96,7 +97,7 @@ class _Rule(CPUDispatcher):
 
 
 class _Linked(CPUDispatcher):
-    """A rule function as compiled code calls it. There is no entry point: the library stands for it as a key."""
+    """A rule function as compiled code calls it. It has no entry point, so its library serves as the key."""
 
     def add_overload(self, result: Any) -> None:
         self.targetctx.insert_user_function(result.library, result.fndesc, [result.library])
@@ -104,7 +105,7 @@ class _Linked(CPUDispatcher):
 
 
 class _ForLinking(Compiler):
-    """Numba's compiler up to what can be linked."""
+    """Numba's compiler, stopped as soon as the code can be linked."""
 
     def compile_extra(self, func: Any) -> Any:
         flags = self.state.flags
@@ -114,7 +115,7 @@ class _ForLinking(Compiler):
 
 
 class _Library(JITCodeLibrary):
-    """Code that is optimised, and becomes machine code, as a part of what links it."""
+    """Code that is optimized and compiled to machine code only as a part of the code that links it."""
 
     def _optimize_final_module(self) -> None:
         pass

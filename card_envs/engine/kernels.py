@@ -1,8 +1,8 @@
 """The loops of `BatchEnv` and `Table`, written once for all games; `specialize` compiles them for a game's rules.
 
-Arguments are arrays and indices, never records: from Python a record argument costs ten times an array. Loops work
-on the tables first <= i < last, so that threads can share a batch. A loop that one other part of the package uses
-stands there.
+Arguments are arrays and indices, never records: passing a record from Python costs ten times as much as passing an
+array. Loops work on the tables first <= i < last, so that threads can share a batch. A loop with a single other user is
+defined beside that user.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from card_envs.engine.legality import WORD, find_illegal, note_legal
 from card_envs.engine.packing import pack_legal, pack_row
 from card_envs.game import Int8s, Int64s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
-PAID, DEAL_DUE = 64, 128  # what `turn_table` returns besides a seat
+PAID, DEAL_DUE = 64, 128  # flags in the result of `turn_table`
 
 
 def reset_tables(first: int, last: int, states: Any, keys: UInt64s) -> None:
-    """Begin a new episode on each table, keyed by `keys` [B]."""
+    """Begin a new episode at each table, keyed by `keys` [B]."""
     for i in range(first, last):
         states[i].over = True
         states[i].rng = keys[i]
@@ -28,7 +28,7 @@ def reset_tables(first: int, last: int, states: Any, keys: UInt64s) -> None:
 
 
 def observe_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, seat: Int8s) -> None:
-    """Write observation, mask and seat to move of each table."""
+    """Write the observation, mask and seat to move of each table."""
     for i in range(first, last):
         state = states[i]
         seat[i] = state.seat
@@ -43,7 +43,7 @@ def write_legal_bits(first: int, last: int, mask: Int8s, legal_bits: UInt64s) ->
 
 
 def observe_all_tables(first: int, last: int, states: Any, seat: Int8s, full: Int8s) -> None:
-    """Write the full state of each table, seen from the seats given."""
+    """Write the full state of each table, relative to the given seats."""
     for i in range(first, last):
         observe_all(states[i], seat[i], full[i])
 
@@ -52,10 +52,10 @@ def step_tables(
     first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
     rewards: Any, done: Any, skip_forced: bool,
 ) -> None:  # fmt: skip
-    """Play one action on each table, deal whatever ended, and look.
+    """Play one action at each table, deal if needed, and observe.
 
-    `rewards` [B, S] are summed up to the next decision. With `skip_forced`, decisions with one legal action are
-    played at once, but never on from the end of an episode.
+    `rewards` [B, S] are summed up to the next decision. With `skip_forced`, decisions with a single legal action are
+    played at once, but never beyond the end of an episode.
     """
     for i in range(first, last):
         state = states[i]
@@ -78,14 +78,17 @@ def step_tables(
             done[i] = state.over
         seat[i] = state.seat
         observe(state, state.seat, obs[i])
-        note_legal(mask[i], legal_bits[i])  # last: right after `legal` its bytes would still be on their way
+        note_legal(mask[i], legal_bits[i])  # last: right after `legal`, the bytes of the mask would still be in flight
 
 
 def step_legal_tables(
     first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
     rewards: Any, done: Any, skip_forced: bool,
 ) -> int:  # fmt: skip
-    """`step_tables` if all actions are legal, else nothing: the first table with an illegal one, or -1."""
+    """Do `step_tables` if all actions are legal, else nothing.
+
+    Returns the first table with an illegal action, or -1.
+    """
     illegal = find_illegal(first, last, legal_bits, mask.shape[1], actions)
     if illegal < 0:
         step_tables(first, last, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
@@ -96,7 +99,7 @@ def step_packed_tables(
     first: int, last: int, states: Any, actions: Any, runs: Int64s, lows: Int64s, obs_size: int, num_actions: int,
     obs: UInt64s, mask: UInt64s, legal_bits: UInt64s, seat: Int8s, rewards: Any, done: Any, skip_forced: bool,
 ) -> None:  # fmt: skip
-    """`step_tables` that packs each observation and mask while it is near: see `Packing`."""
+    """Do `step_tables`, and pack each observation and mask while it is in the CPU cache: see `Packing`."""
     room, legal_now = np.empty(obs_size + WORD, np.int8), np.empty((1, num_actions), np.int8)
     seen = room[:obs_size].reshape((1, obs_size))
     for i in range(first, last):
@@ -112,7 +115,7 @@ def observe_packed_tables(
     first: int, last: int, states: Any, runs: Int64s, lows: Int64s, obs_size: int, num_actions: int, obs: UInt64s,
     mask: UInt64s, legal_bits: UInt64s, seat: Int8s,
 ) -> None:  # fmt: skip
-    """`observe_tables` and `write_legal_bits` likewise."""
+    """Do `observe_tables` and `write_legal_bits`, and pack each observation and mask."""
     room, legal_now = np.empty(obs_size + WORD, np.int8), np.empty((1, num_actions), np.int8)
     seen = room[:obs_size].reshape((1, obs_size))
     for i in range(first, last):
@@ -123,13 +126,13 @@ def observe_packed_tables(
 
 
 def random_moves(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:
-    """What `random_move` draws on each table; `streams` [B] move on."""
+    """Write the action that `random_move` draws at each table; advance `streams` [B]."""
     for i in range(first, last):
         actions[i] = random_move(states[i], streams[i : i + 1])
 
 
 def bot_actions(first: int, last: int, states: Any, actions: Any) -> None:
-    """The move of the game's bot that this loop is bound to (`trivial`, `greedy`), for each table."""
+    """Write the action of the bot that this loop is specialized for (`trivial`, `greedy`) at each table."""
     for i in range(first, last):
         actions[i] = bot_move(states[i])
 
@@ -159,9 +162,9 @@ def observe_all_table(states: Any, i: int, seat: int, full: Int8s) -> None:
 
 
 def turn_table(states: Any, i: int, action: int, mask: Int8s, obs: Int8s) -> int:
-    """Play an action and write mask and observation of the seat to move, if a decision is due.
+    """Play an action; if a decision is due then, write the mask and observation of the seat to move.
 
-    Returns that seat, plus PAID if somebody was, plus DEAL_DUE if the next thing is a deal: nothing is written then.
+    Returns that seat, plus PAID if any reward is not 0, plus DEAL_DUE if a deal is next; nothing is written then.
     """
     state = states[i]
     play(state, action)
@@ -177,13 +180,13 @@ def turn_table(states: Any, i: int, action: int, mask: Int8s, obs: Int8s) -> int
 
 
 def determinize_tables(first: int, last: int, states: Any, seat: Int8s, keys: UInt64s) -> None:
-    """Draw anew what `seat` [B] can't know on each table, from one key a table."""
+    """Redraw what `seat` [B] can't know at each table, with one key [B] per table."""
     for i in range(first, last):
         draw_world(states[i], seat[i], keys[i : i + 1])
 
 
 def random_playout(first: int, last: int, states: Any, streams: UInt64s, decisions: int) -> int:
-    """Play `decisions` random moves on each table, dealing on; returns how many episodes ended."""
+    """Play `decisions` random moves at each table, dealing as needed; return how many episodes ended."""
     ended = 0
     for i in range(first, last):
         state = states[i]
@@ -198,7 +201,7 @@ def random_playout(first: int, last: int, states: Any, streams: UInt64s, decisio
 
 
 def bot_playout(first: int, last: int, states: Any, decisions: int) -> int:
-    """The same with the moves of the bot that this loop is bound to."""
+    """Do the same with the bot that this loop is specialized for."""
     ended = 0
     for i in range(first, last):
         state = states[i]

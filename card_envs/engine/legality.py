@@ -1,8 +1,9 @@
-"""Illegal actions: noted privately, found in one way and reported in one way, for tables, environments and policies.
+"""Illegal actions: detected and reported in the same way by tables, environments and policies.
 
-Masks are handed out, and whoever gets one may write into it. What is legal is therefore kept in packed bits as well,
-written together with the mask; only these decide. Word w of a row holds the actions from 64 * w on; the last word of
-a row with more than 64 actions holds the last 64 of them, so that both are whole stretches of 64 bytes of the mask.
+Masks are handed out to users, who may write into them. The legal actions are therefore also kept as private packed
+bits, written together with the mask; only these decide. Word w of a row holds the actions from 64 * w on. The last word
+of a row with more than 64 actions holds the last 64 actions, so that every word is packed from 64 contiguous bytes of
+the mask.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ class IllegalMove(ValueError):
 
 
 def words(num_actions: int) -> int:
-    """How many words hold the legal ones of so many actions."""
+    """Return the number of words for the legal bits of `num_actions` actions."""
     return -(-num_actions // WORD)
 
 
 def word_start(word: int, num_actions: int) -> int:
-    """The action that the lowest bit of a word stands for."""
+    """Return the action of the lowest bit of a word."""
     return max(min(WORD * word, num_actions - WORD), 0)
 
 
 def note_legal(mask: Int8s, legal: UInt64s) -> None:
-    """Pack a mask [A] into its words [W]."""
+    """Pack a mask [A] into words [W]."""
     num_actions = mask.shape[0]
     if num_actions < WORD:
         bits = np.uint64(0)
@@ -50,7 +51,7 @@ def note_legal(mask: Int8s, legal: UInt64s) -> None:
 
 
 def allows(legal: UInt64s, num_actions: int, action: int) -> bool:
-    """Whether an action, any number, is among the legal ones [W]."""
+    """Return whether an action, any integer, is legal according to the words [W]."""
     if action < 0 or action >= num_actions:
         return False
     word = action // WORD
@@ -58,7 +59,7 @@ def allows(legal: UInt64s, num_actions: int, action: int) -> bool:
 
 
 def find_illegal(first: int, last: int, legal: UInt64s, num_actions: int, actions: Int64s) -> int:
-    """The first of the rows first <= i < last whose action [B] is not among the legal ones [B, W], or -1."""
+    """Return the first row in first <= i < last whose action [B] is not legal in `legal` [B, W], or -1."""
     for i in range(first, last):
         if not allows(legal[i], num_actions, actions[i]):
             return i
@@ -68,15 +69,15 @@ def find_illegal(first: int, last: int, legal: UInt64s, num_actions: int, action
 def find_legal(
     first: int, last: int, legal: UInt64s, num_actions: int, actions: Int64s, allowed: NDArray[np.bool_]
 ) -> None:
-    """Write into `allowed` [B] which of the actions [B] are among the legal ones [B, W]."""
+    """Write into `allowed` [B] which of the actions [B] are legal in `legal` [B, W]."""
     for i in range(first, last):
         allowed[i] = allows(legal[i], num_actions, actions[i])
 
 
 def draw_legal(first: int, last: int, legal: UInt64s, num_actions: int, streams: UInt64s, actions: Int64s) -> int:
-    """Write a uniformly drawn one of the legal actions [B, W] of each row into `actions` [B].
+    """Draw a legal action in `legal` [B, W] uniformly for each row and write it into `actions` [B].
 
-    `streams` [B] move on where there is a choice. Returns the first row without a legal action, or -1.
+    Advances `streams` [B] where there is a choice. Returns the first row without a legal action, or -1.
     """
     for i in range(first, last):
         number = 0
@@ -96,12 +97,15 @@ def draw_legal(first: int, last: int, legal: UInt64s, num_actions: int, streams:
 
 
 def own_bits(legal: UInt64s, num_actions: int, word: int) -> Cards:
-    """The legal ones among the actions from WORD * word on: the last word begins with some of the word before."""
+    """Return the legal bits of the actions from WORD * word on.
+
+    The last word also holds actions of the word before it, which are removed here.
+    """
     return legal[word] >> np.uint64(WORD * word - word_start(word, num_actions))
 
 
 def unpacked(legal: UInt64s, num_actions: int) -> Int8s:
-    """The mask [A] of a row [W] of packed bits."""
+    """Return the mask [A] of a row [W] of packed bits."""
     mask = np.zeros(num_actions, np.int8)
     for word, bits in enumerate(legal):
         start = word_start(word, num_actions)
@@ -110,10 +114,10 @@ def unpacked(legal: UInt64s, num_actions: int) -> Int8s:
 
 
 def check_ints(actions: Any, number: int) -> Int64s:
-    """Actions as contiguous int64 [number]. Raises ValueError for another shape, or what is no whole number."""
+    """Return actions as contiguous int64 [number]. Raises ValueError for another shape or dtype."""
     try:
         actions = np.asarray(actions)
-    except ValueError as error:  # lists of several lengths
+    except ValueError as error:  # ragged lists
         raise ValueError(f"actions: expected {number} whole numbers: {error}") from None
     if actions.shape != (number,) or actions.dtype.kind not in "iu":
         raise ValueError(f"actions: expected {number} whole numbers, got {actions.dtype} of shape {actions.shape}")
@@ -121,21 +125,21 @@ def check_ints(actions: Any, number: int) -> Int64s:
 
 
 def is_legal(mask: Int8s, action: int) -> bool:
-    """Whether a mask [A] allows an action."""
+    """Return whether a mask [A] allows an action."""
     return 0 <= action < len(mask) and bool(mask[action])
 
 
 def illegal_move(
     game: Game, action: int, mask: Int8s, who: str, text: Callable[[int], str] | None = None
 ) -> IllegalMove:
-    """The error for an action that the mask [A] of its position forbids.
+    """Return the error for an action that the mask [A] of its position forbids.
 
     Args:
-        game: what is played.
-        action: what was chosen.
-        mask: what could have been.
-        who: whose it was, and where.
-        text: an action in the game's notation, where the position is known; None: numbers must do.
+        game: the game.
+        action: the illegal action.
+        mask: the legal ones.
+        who: who chose it, and where.
+        text: formats an action in the game's notation; None if the position is unknown: numbers only.
     """
     legal = ", ".join(map(text or str, np.flatnonzero(mask).tolist()))
     named = f" ({text(action) if 0 <= action < len(mask) else 'out of range'})" if text else ""

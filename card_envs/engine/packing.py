@@ -1,11 +1,11 @@
-"""Observations and masks as bits, in a sixth to two fifths of the bytes: for replay buffers, and on their way to a GPU.
+"""Observations and masks as bits, in a sixth to two fifths of the bytes: for replay buffers and transfers to a GPU.
 
-A packed row is a row of bits, the lowest of each byte first, and a whole number of 8 bytes, filled up with zeros.
+A packed row is a row of bits, lowest bit of each byte first, zero-padded to a multiple of 8 bytes.
 
-- A mask: one bit for each action.
-- An observation: the plane of the lowest bits, one for each entry, then that of the second lowest, and so on. What is
-  packed of an entry is how far it is above the lowest value of its field, and it has no bits in planes that its
-  field's range does not need. Fields and ranges stand in the game's RULES.md.
+- Mask: one bit for each action.
+- Observation: bit planes, lowest first. The packed value of an entry is its distance from the lowest value of its
+  field; it has a bit only in the planes that its field's range needs. Fields and ranges are listed in the game's
+  RULES.md.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ ALL = np.uint64((1 << WORD) - 1)
 
 
 class Packing(Fixed):
-    """How the observations and masks of a game are packed.
+    """Packs and unpacks the observations and masks of a game.
 
-    `unpack` and `unpack_mask` take arrays and torch tensors on any device, of whatever shape before the last axis, and
-    return the same kind; `pack` and `pack_mask` take arrays. All of them raise ValueError for rows of another kind.
+    `unpack` and `unpack_mask` take arrays and torch tensors on any device, with any leading axes, and return the same
+    kind; `pack` and `pack_mask` take arrays. All raise ValueError for rows of another kind.
 
     Attributes:
-        obs_bytes: of a packed observation.
-        mask_bytes: of a packed mask.
+        obs_bytes: bytes of a packed observation.
+        mask_bytes: bytes of a packed mask.
     """
 
     def __init__(self, game: Game) -> None:
@@ -46,29 +46,29 @@ class Packing(Fixed):
         self.obs_bytes, self.mask_bytes = self._obs.num_bytes, self._mask.num_bytes
 
     def unpack(self, rows: Rows) -> Rows:
-        """Observations [..., D] int8 from packed ones [..., obs_bytes] uint8."""
+        """Return observations [..., D] int8 from packed ones [..., obs_bytes] uint8."""
         return self._obs.unpacked(rows)
 
     def unpack_mask(self, rows: Rows) -> Rows:
-        """Masks [..., A] int8 from packed ones [..., mask_bytes] uint8."""
+        """Return masks [..., A] int8 from packed ones [..., mask_bytes] uint8."""
         return self._mask.unpacked(rows)
 
     def pack(self, obs: Int8s) -> NDArray[np.uint8]:
-        """Observations [..., D] int8, within the ranges of their fields, packed: [..., obs_bytes] uint8."""
+        """Return observations [..., D] int8, within the ranges of their fields, as [..., obs_bytes] uint8."""
         return self._obs.packed(obs)
 
     def pack_mask(self, mask: Int8s) -> NDArray[np.uint8]:
-        """Masks [..., A] int8 packed: [..., mask_bytes] uint8."""
+        """Return masks [..., A] int8 as [..., mask_bytes] uint8."""
         return self._mask.packed(mask)
 
     @property
     def for_loops(self) -> tuple[Int64s, Int64s, int, int]:
-        """What the engine's loops have to know: runs and lows of the observation (see `pack_row`), D and A."""
+        """Return the arguments of the engine's loops: runs and lows of the observation (see `pack_row`), D and A."""
         return self._obs.runs, self._obs.lows, self._obs.size, self._mask.size
 
 
 class Planes:
-    """Where the bits of some fields lie."""
+    """The bit planes of some fields."""
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
         self.size = total(fields)
@@ -114,7 +114,7 @@ class Planes:
         return found
 
     def on_device(self, rows: Any) -> Any:
-        """`unpacked` for a tensor where compiled loops can't reach it."""
+        """Do `unpacked` for a tensor on a device that compiled loops can't access."""
         import torch
 
         bits = (rows.unsqueeze(-1) >> rows.new_tensor(range(8)) & 1).flatten(-2)
@@ -129,7 +129,7 @@ class Planes:
 
 
 def _checked(rows: Any, kind: Any, dtype: str, size: int) -> Any:
-    """The rows themselves. Raises ValueError where they are of another kind."""
+    """Return the rows. Raises ValueError if they are of another kind."""
     if not isinstance(rows, kind):
         got = short_repr(rows)
     elif str(rows.dtype) != dtype or tuple(rows.shape[-1:]) != (size,):
@@ -147,8 +147,8 @@ def pack_row(entries: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> Non
     """Pack a row.
 
     Args:
-        entries: [D + 64] the row, which is lost, and 64 more that need not be anything.
-        runs: [R, 3] first entry, how many (at most 64), and which of their bits, in the order of packing.
+        entries: [D + 64] the row, which is overwritten, and 64 entries of scratch.
+        runs: [R, 3] first entry, number of entries (at most 64) and bit of each run, in packing order.
         lows: [L, 2] entries whose lowest value is not 0, and that value.
         packed: [W] words, written.
     """
@@ -168,7 +168,7 @@ def pack_row(entries: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> Non
 
 
 def pack_legal(legal: UInt64s, num_actions: int, packed: UInt64s) -> None:
-    """Pack a mask, given as `note_legal` notes it, into words."""
+    """Pack a mask, given as the words of `note_legal`, into words."""
     for word in range(packed.shape[0]):
         packed[word] = own_bits(legal, num_actions, word)
 

@@ -1,4 +1,4 @@
-"""The kernels of `GpuBatchEnv` as a GPU would get them, compiled where there is none: numba-cuda and NVVM suffice."""
+"""The kernels of `GpuBatchEnv`, compiled to PTX without a GPU: numba-cuda and NVVM suffice."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z][\w.]*)[\s;]", re.MULTILINE
 
 
 class Launch(NamedTuple):
-    """A kernel with the types of the arguments that it is launched with."""
+    """A kernel with the types of its arguments at launch."""
 
     kernel: Any
     arguments: tuple[Any, ...]
 
 
 class Recorder(GpuBatchEnv):
-    """`GpuBatchEnv` that launches nothing, on CPU tensors, and remembers what would have been launched.
+    """A `GpuBatchEnv` on CPU tensors that launches nothing and records what it would have launched.
 
     Attributes:
-        launches: by what each kernel does.
+        launches: by kernel.
     """
 
     def _usable(self, device: Any) -> torch.device:
@@ -47,7 +47,7 @@ class Recorder(GpuBatchEnv):
 
 
 def launches(game: Game) -> dict[str, Launch]:
-    """Every kernel that `GpuBatchEnv` has for a game, by name."""
+    """Return all kernels of `GpuBatchEnv` for a game, by name."""
     env = Recorder(game, 2)
     streams = torch.zeros(2, dtype=torch.uint64)
     actions = torch.zeros(2, dtype=torch.int64)
@@ -63,25 +63,25 @@ def launches(game: Game) -> dict[str, Launch]:
 
 
 def compiled(launch: Launch, capability: tuple[int, int]) -> str:
-    """The PTX of a kernel for GPUs of a compute capability."""
+    """Return the PTX of a kernel for GPUs of a compute capability."""
     device = type("Device", (), {"compute_capability": capability})
-    with patch("numba.cuda.dispatcher.get_current_device", device):  # what compiling asks, though it is told
+    with patch("numba.cuda.dispatcher.get_current_device", device):  # queried although the capability is passed
         signature = types.void(*launch.arguments)
         ptx, _ = cuda.compile(launch.kernel.py_func, signature, cc=capability, device=False, abi="numba", opt=True)
     return str(ptx)
 
 
 class Figures(NamedTuple):
-    """What a kernel costs, read from its PTX and, where there is ptxas, from its machine code.
+    """The cost of a kernel, read from its PTX and, if ptxas is installed, from its machine code.
 
     Attributes:
-        instructions: in the PTX, each counted once.
-        loads, stores: among them, of memory that is neither constant nor a thread's own.
-        local: bytes of local memory a thread (spilled or indexed arrays; 0 is right).
+        instructions: in the PTX (static count).
+        loads, stores: among them, to neither constant nor local memory.
+        local: bytes of local memory per thread (spilled or indexed arrays; 0 is best).
         constants: bytes of tables in constant memory, of 65,536.
         calls, doubles: instructions that call, or compute in 64-bit floats.
-        registers: a thread's; -1 without ptxas.
-        stack: bytes of a thread's stack, what is spilled among them; -1 without ptxas.
+        registers: per thread; -1 without ptxas.
+        stack: bytes of stack per thread, spills included; -1 without ptxas.
     """
 
     instructions: int
@@ -96,7 +96,7 @@ class Figures(NamedTuple):
 
 
 def figures(ptx: str, capability: tuple[int, int]) -> Figures:
-    """The figures of a kernel."""
+    """Return the figures of a kernel."""
     names = INSTRUCTION.findall(ptx)
     sizes = {
         space: sum(map(int, re.findall(rf"^\s*\.{space} .*?\[(\d+)\]", ptx, re.MULTILINE)))
@@ -115,7 +115,7 @@ def figures(ptx: str, capability: tuple[int, int]) -> Figures:
 
 
 def assembled(ptx: str, capability: tuple[int, int]) -> tuple[int, int]:
-    """A thread's registers and the bytes of its stack, as ptxas says; -1 without it."""
+    """Return registers and stack bytes per thread according to ptxas; -1 without it."""
     ptxas = find_ptxas()
     if ptxas is None:
         return -1, -1
@@ -131,7 +131,7 @@ def assembled(ptx: str, capability: tuple[int, int]) -> tuple[int, int]:
 
 
 def find_ptxas() -> str | None:
-    """The assembler of the CUDA toolkit, on the path or from the package nvidia-cuda-nvcc."""
+    """Return the path of ptxas from PATH or from the package nvidia-cuda-nvcc, or None."""
     try:
         from nvidia import cu13
 
@@ -142,33 +142,33 @@ def find_ptxas() -> str | None:
 
 
 def check_compiler() -> None:
-    """Raises ValueError where numba-cuda or NVVM is missing."""
+    """Raise ValueError if numba-cuda or NVVM is missing."""
     try:
         import numba_cuda  # noqa: F401
 
         cuda.compile(nothing, types.void(), cc=CAPABILITIES[0], device=False, abi="numba")
-    except Exception as error:  # each version has its own words for what is missing
+    except Exception as error:  # the exception type depends on the version
         first = (str(error).splitlines() or [""])[0]
         raise ValueError(f"nothing here compiles for GPUs: pip install 'card_envs[gpu]' ({first})") from None
 
 
 def nothing() -> None:
-    """A kernel."""
+    """Do nothing: the smallest kernel."""
 
 
 def tabulate(game: Game, text: str) -> Iterator[tuple[str, Figures]]:
-    """The figures of every kernel of a game, as they are compiled; each takes seconds.
+    """Yield the figures of every kernel of a game as they are compiled; each takes seconds.
 
     Args:
-        game: whose.
+        game: the game.
         text: a compute capability, such as "9.0".
 
     Raises:
-        ValueError: it is none, or the compiler is missing.
+        ValueError: not a compute capability, or the compiler is missing.
     """
     major, dot, minor = text.partition(".")
     if not (major.isdecimal() and dot and minor.isdecimal() and (8, 0) <= (int(major), int(minor)) < (100, 0)):
-        raise ValueError(f"capability: expected that of a GPU from 8.0 on, such as 9.0, got {text!r:.20}")
+        raise ValueError(f"capability: expected a compute capability from 8.0 on, such as 9.0, got {text!r:.20}")
     capability = int(major), int(minor)
     check_compiler()
     for name, launch in launches(game).items():

@@ -25,7 +25,7 @@ SHIFT_27, SHIFT_30, SHIFT_31, SHIFT_32 = np.uint64(27), np.uint64(30), np.uint64
 
 @rule
 def mix(bits: np.uint64) -> np.uint64:
-    """Hash 64 bits into 64 others, one to one."""
+    """Hash 64 bits to 64 bits, one to one."""
     bits = (bits ^ (bits >> SHIFT_30)) * MIX_1
     bits = (bits ^ (bits >> SHIFT_27)) * MIX_2
     return bits ^ (bits >> SHIFT_31)
@@ -33,28 +33,29 @@ def mix(bits: np.uint64) -> np.uint64:
 
 @rule
 def derive(key: Key, index: int) -> Key:
-    """The key of the stream number `index` (0, 1, …) below `key`."""
+    """Return the key of stream number `index` (0, 1, …) below `key`."""
     return mix(key + GOLDEN_RATIO * np.uint64(index + 1))
 
 
 @rule
 def advance(stream: Stream) -> np.uint64:
-    """The next 64 random bits of a stream."""
+    """Return the next 64 random bits of a stream."""
     stream[0] += GOLDEN_RATIO
     return mix(stream[0])
 
 
 @rule
 def uniform(stream: Stream) -> float:
-    """A float in [0, 1)."""
+    """Return a float in [0, 1)."""
     return np.float64(np.int64(advance(stream) >> np.uint64(11))) * 2.0**-53
 
 
 @rule
 def below(bits: np.uint64, bound: int) -> int:
-    """A whole number in [0, bound), exactly uniform, from 64 random bits; `bound` under 2**32.
+    """Return an integer in [0, bound), exactly uniform, from 64 random bits; `bound` is below 2**32.
 
-    Ref: Lemire 2019, "Fast Random Integer Generation in an Interval"; a rejected draw re-hashes its bits.
+    The high 32 bits of (32 random bits) * bound are uniform once the draws with the lowest (2**32 mod bound) low halves
+    are rejected. A rejected draw re-hashes its bits. Ref: Lemire 2019, "Fast Random Integer Generation in an Interval".
     """
     limit = np.uint64(bound)
     product = (bits & LOW_32) * limit
@@ -68,7 +69,7 @@ def below(bits: np.uint64, bound: int) -> int:
 
 @rule
 def shuffle(cards: Int8s, size: int, count: int, key: Key) -> None:
-    """Fisher-Yates in place: the first `count` of the first `size` entries become a uniform draw in order."""
+    """Shuffle in place (Fisher-Yates): the first `count` of the first `size` entries become a uniform ordered draw."""
     for i in range(min(count, size - 1)):
         j = i + below(derive(key, i), size - i)
         card = cards[i]
@@ -77,7 +78,7 @@ def shuffle(cards: Int8s, size: int, count: int, key: Key) -> None:
 
 
 def hash_each(bits: UInt64s) -> UInt64s:
-    """`mix` of each entry, in NumPy's arithmetic: compiling for this would cost a second."""
+    """Return `mix` of each entry, in NumPy: compiling a loop for it would take a second."""
     plain: Any = getattr(mix, "py_func", mix)
     with np.errstate(over="ignore"):
         hashed: UInt64s = plain(bits)
@@ -85,7 +86,7 @@ def hash_each(bits: UInt64s) -> UInt64s:
 
 
 def table_keys(seed: int, tables: NDArray[Any]) -> UInt64s:
-    """The key of each table's stream, `uint64`: it depends on the seed and the table's number alone."""
+    """Return the key of each table's stream, uint64: a function of the seed and the table's number only."""
     seed = seed_number(seed)
     seed_key = hash_each(np.array([seed], np.uint64) + GOLDEN_RATIO)
     return hash_each(seed_key + GOLDEN_RATIO * (np.asarray(tables).astype(np.uint64) + np.uint64(1)))

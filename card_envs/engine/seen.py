@@ -1,4 +1,4 @@
-"""What was met before, by a hash of it: a set that is emptied in no time; and the way to what was."""
+"""A set of hashes that is cleared in constant time, and the path to an entry of a search."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from card_envs.game import Int64s, UInt64s
 
 
 class Seen(NamedTuple):
-    """The set.
+    """A hash set with open addressing.
 
     Attributes:
         keys: [a power of two] hashes.
-        entered: [the same] when each was: those of an earlier time are forgotten.
-        clock: [1] that time.
+        entered: [the same] the time at which each was entered; entries of an earlier time are stale.
+        clock: [1] the current time.
     """
 
     keys: UInt64s
@@ -26,20 +26,20 @@ class Seen(NamedTuple):
 
 
 def new_seen(most: int) -> Seen:
-    """Room for so many, half of it empty then."""
+    """Return a set with room for `most` hashes, at most half full."""
     slots = 1 << (2 * most).bit_length()
     return Seen(np.zeros(slots, np.uint64), np.zeros(slots, np.int64), np.ones(1, np.int64))
 
 
 @rule
 def forget(seen: Seen) -> None:
-    """Empty the set."""
+    """Clear the set."""
     seen.clock[0] += 1
 
 
 @rule
 def is_new(key: np.uint64, seen: Seen) -> bool:
-    """Enter a hash; whether it was not there."""
+    """Add a hash; return whether it was new."""
     slots = len(seen.keys) - 1
     now = seen.clock[0]
     slot = np.int64(key & np.uint64(slots))
@@ -54,7 +54,7 @@ def is_new(key: np.uint64, seen: Seen) -> bool:
 
 @rule
 def trace(k: int, depth: int, parents: Int64s, actions: NDArray[Any], line: NDArray[np.int16]) -> None:
-    """Write the so many moves that led to position k, each `actions` [M] from one of `parents` [M]."""
+    """Write the `depth` actions that led to position k into `line`; `actions` [M] and `parents` [M] are by position."""
     for step in range(depth - 1, -1, -1):
         line[step] = actions[k]
         k = int(parents[k])

@@ -1,4 +1,4 @@
-"""Sets of up to 64 cards as the bits of a `uint64`; plain Python stands in where Numba is switched off."""
+"""Sets of up to 64 cards as the bits of a `uint64`; plain Python replaces the intrinsics if Numba is switched off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE = np.uint64(1)
 
 
 def _instruction(emit: Any) -> Any:
-    """A function `uint64 -> int64` made of the LLVM instructions that `emit(builder, value)` writes."""
+    """Return a function `uint64 -> int64` from the LLVM instructions that `emit(builder, value)` builds."""
 
     def typed(context: Any, cards: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -44,7 +44,7 @@ if INTERPRETED:
         return int(cards).bit_length() - 1
 
 else:
-    # The flag says that the empty set is never asked for; its "lowest" card is undefined.
+    # This flag makes the result undefined for the empty set, which callers must not pass.
     _NEVER_EMPTY = ir.Constant(ir.IntType(1), 1)
     _TOP = ir.Constant(ir.IntType(64), 63)
     count = _instruction(lambda builder, cards: builder.ctpop(cards))
@@ -54,25 +54,25 @@ else:
 
 @rule
 def bit(card: int) -> Cards:
-    """The set of one card."""
+    """Return the set of one card."""
     return ONE << np.uint64(card)
 
 
 @rule
 def below_card(card: int) -> Cards:
-    """The set of all cards with a smaller code."""
+    """Return the set of all cards with a smaller code."""
     return (ONE << np.uint64(card)) - ONE
 
 
 @rule
 def above_card(card: int) -> Cards:
-    """The set of all cards with a larger code, up to 63."""
+    """Return the set of all cards with a larger code, up to 63."""
     return ~((np.uint64(2) << np.uint64(card)) - ONE)
 
 
 @rule
 def nth(cards: Cards, index: int) -> int:
-    """The card at `index` (0: the smallest code) of a set that holds more cards than that."""
+    """Return the card at `index` (0: the smallest code) of a set with more than `index` cards."""
     for _ in range(index):
         cards &= cards - ONE
     return lowest(cards)
@@ -106,9 +106,10 @@ if INTERPRETED:
 else:
 
     def _vectors(context: Any, signature: Any) -> tuple[int, list[int]]:
-        """How many entries to write at once and where to begin, the last two perhaps overlapping; nowhere: one by one.
+        """Return the vector length and the positions to write at; no position means one entry at a time.
 
-        At once: only on the CPU, constant lengths, arrays that lie in one piece, and no index that is to be checked.
+        The last two vectors may overlap. Vectors are used only on the CPU, for constant lengths and contiguous arrays,
+        without bounds checking.
         """
         length = signature.args[3].literal_value
         arrays = [array for array in signature.args if isinstance(array, types.Array)]
@@ -119,21 +120,21 @@ else:
         return size, [*range(0, length - size, size), length - size]
 
     def _check_constant(length: Any) -> None:
-        """It decides which vectors are written. A named constant will do, an expression will not."""
+        """Raise TypingError unless the length is a literal or named constant: it selects the vectors."""
         if not isinstance(length, types.IntegerLiteral):
             raise TypingError(f"length: expected a constant, got {length}")
 
     def _at(context: Any, builder: Any, array: Any, value: Any, start: Any, size: int) -> Any:
-        """Pointer to a vector of entries of an array."""
+        """Return a pointer to a vector of entries of an array."""
         entry = builder.gep(context.make_array(array)(context, builder, value).data, [start])
         return builder.bitcast(entry, ir.VectorType(ir.IntType(8), size).as_pointer())
 
     def _entries(builder: Any, bits: Any, size: int) -> Any:
-        """The bits of a number of `size` bits as a vector of so many entries, 0 or 1."""
+        """Return the bits of a `size`-bit integer as a vector of entries, each 0 or 1."""
         kind = ir.VectorType(ir.IntType(8), size)
         if X86 or size < 8:
             return builder.zext(builder.bitcast(bits, ir.VectorType(ir.IntType(1), size)), kind)
-        # Elsewhere LLVM would move bit by bit: each byte eight times, and of each copy another bit.
+        # Other targets would move bit by bit. Instead: repeat each byte eight times, then select one bit of each copy.
         octets = builder.bitcast(bits, ir.VectorType(ir.IntType(8), size // 8))
         places = ir.Constant(ir.VectorType(ir.IntType(32), size), [i // 8 for i in range(size)])
         copies = builder.shuffle_vector(octets, ir.Constant(octets.type, ir.Undefined), places)
@@ -142,7 +143,7 @@ else:
 
     @intrinsic(prefer_literal=True)
     def spread(typing: Any, entries: Any, start: Any, cards: Any, length: Any) -> Any:
-        """Write a set as `length` entries, 0 or 1, from `start` on: that of card 0 first. The length is a constant."""
+        """Write a set as `length` entries, each 0 or 1, from `start` on, card 0 first; `length` is a constant."""
         _check_constant(length)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -162,7 +163,7 @@ else:
 
     @intrinsic(prefer_literal=True)
     def copy(typing: Any, entries: Any, start: Any, source: Any, length: Any) -> Any:
-        """Write the first `length` entries of a source from `start` on. The length is a constant."""
+        """Write the first `length` entries of `source` from `start` on; `length` is a constant."""
         _check_constant(length)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -181,21 +182,21 @@ else:
         return types.void(entries, types.int64, source, length), generate
 
     def _vector(builder: Any, array: Any, start: Any) -> tuple[Any, Any]:
-        """Pointer to 64 entries of an array in one piece, and their type."""
+        """Return a pointer to 64 contiguous entries of an array, and their type."""
         kind = ir.VectorType(ir.IntType(8), 64)
         return builder.bitcast(builder.gep(array.data, [start]), kind.as_pointer()), kind
 
     def _repeated(builder: Any, value: Any, kind: Any) -> Any:
-        """A vector of the lowest 8 bits of a number, again and again."""
+        """Return a vector that repeats the lowest 8 bits of an integer."""
         nothing, lanes = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), kind.count)
         one = builder.insert_element(nothing, builder.trunc(value, kind.element), ir.Constant(lanes.element, 0))
         return builder.shuffle_vector(one, nothing, ir.Constant(lanes, None))
 
     @intrinsic
     def some_bits(typing: Any, entries: Any, start: Any, probe: Any) -> Any:
-        """The set of those of 64 entries from `start` on that have a bit of `probe`.
+        """Return the set of those of the 64 entries from `start` on that have a bit in common with `probe`.
 
-        Of entries that lie in one piece two instructions, where the CPU has them.
+        For contiguous entries this takes two instructions on CPUs that have them.
         """
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -210,7 +211,7 @@ else:
 
     @intrinsic
     def set_bits(typing: Any, entries: Any, start: Any, cards: Any, probe: Any) -> Any:
-        """Set the bits of `probe` in those of 64 entries, in one piece from `start` on, that a set names."""
+        """Set the bits of `probe` in the entries that a set names, among 64 contiguous ones from `start` on."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, arguments[0])

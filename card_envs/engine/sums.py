@@ -1,4 +1,4 @@
-"""Weighted sums of rows of weights, kept in registers: what networks that read sparse rows spend their time on."""
+"""Weighted sums of weight rows, kept in registers: the hot loop of networks with sparse inputs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from card_envs.engine.jit import INTERPRETED, checks_bounds
 
 Floats = NDArray[np.float32]
-WIDE, NARROW = 64, 16  # columns at once; 64 fill four to sixteen registers
+WIDE, NARROW = 64, 16  # columns per tile; 64 fill four to sixteen registers
 
 
 def add_rows(weights: Floats, entry: NDArray[np.int32], value: Floats, first: int, last: int, sums: Floats) -> None:
-    """Add value[k] * weights[entry[k]] to the sums, for k from `first` up to `last`.
+    """Add value[k] * weights[entry[k]] to the sums, for first <= k < last.
 
-    Each column is added up in the order of k, whatever the width and the processor, so that rounding is the same.
+    Each column is summed in the order of k whatever the vector width and the processor, so that rounding never differs.
 
     Args:
         weights: [D, H].
-        entry: rows of it.
-        value: their weights.
-        first, last: which of them.
+        entry: row numbers.
+        value: the factor of each row.
+        first, last: range of k.
         sums: [H].
     """
     width = sums.shape[0]
@@ -45,7 +45,7 @@ def _add_tile(
     weights: Floats, entry: NDArray[np.int32], value: Floats, first: int, last: int, sums: Floats, column: int,
     size: int,
 ) -> None:  # fmt: skip
-    """The same for `size` columns from `column` on."""
+    """Do the same for `size` columns from `column` on."""
     for k in range(first, last):
         for h in range(column, column + size):
             sums[h] += value[k] * weights[entry[k], h]
@@ -60,7 +60,7 @@ else:
     def add_tile(  # type: ignore[no-untyped-def]
         typing, weights, entry, value, first, last, sums, column, size
     ) -> Any:
-        """`_add_tile` in vectors, which a compiler does not find: to it, `sums` may overlap with the weights."""
+        """Do `_add_tile` with vector instructions; the compiler would not, because `sums` might alias the weights."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             arrays = [array for array in signature.args if isinstance(array, types.Array)]

@@ -1,4 +1,4 @@
-"""One table with a game's compiled rules behind it: what environments, views and records play on."""
+"""One table with a game's compiled rules: environments, views and records play on it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from card_envs.game import Game, Int8s, State
 class Table(Fixed):
     """A State and the operations on it. The state is `table.state`; copying a Table copies it.
 
-    What is asked of it is checked, but for the rules: an action played need not be legal, and what somebody writes
-    into the state is believed.
+    Arguments are checked, but not against the rules: `play` accepts illegal actions, and values written to the state
+    are trusted.
     """
 
     def __init__(self, game: Game, state: State) -> None:
@@ -29,16 +29,16 @@ class Table(Fixed):
         self.game = game
         self._states = np.zeros(1, game.rules.STATE)
         self._states[0] = state
-        self.states = self._states.view()  # whoever reshapes it leaves the table as it is
+        self.states = self._states.view()  # a view, so that reshaping it does not affect the table
         self.state: State = self._states[0]
-        # Attribute access on a record takes microseconds from Python; these views of it do not.
+        # Views of the fields: attribute access on a record takes microseconds in Python.
         self._seat, self._over, self._needs_deal = (self._states[name] for name in ("seat", "over", "needs_deal"))
         self._check_seat(self.seat, "state: seat")
         self._rewards = self._states["rewards"][0]
         self._play = specialize(kernels.play_table, game)
         self._legal = specialize(kernels.legal_table, game)
         self._observe = specialize(kernels.observe_table, game)
-        self._turn = specialize(kernels.turn_table, game)  # for `CardEnv`, which has checked all that it passes
+        self._turn = specialize(kernels.turn_table, game)  # unchecked: `CardEnv` has checked the arguments
 
     def _check_seat(self, seat: int, where: str = "seat") -> int:
         return check_int(seat, 0, self.game.rules.NUM_SEATS - 1, where)
@@ -61,7 +61,7 @@ class Table(Fixed):
 
     @property
     def rewards(self) -> list[float]:
-        """Of the last move, for each seat."""
+        """The reward of the last action for each seat."""
         rewards: list[float] = self._rewards.tolist()
         return rewards
 
@@ -69,7 +69,7 @@ class Table(Fixed):
         return Table(self.game, self.state)
 
     def seed(self, seed: int, table: int = 0) -> None:
-        """Key the table's stream and end its episode, so that the next deal begins one. Raises ValueError."""
+        """Set the key of the table's stream and end its episode: the next deal begins one. Raises ValueError."""
         table = check_int(table, 0, MAX_TABLES - 1, "table")
         self.state.rng = table_keys(seed, np.array([table]))[0]
         self.state.over = self.state.needs_deal = True
@@ -78,46 +78,46 @@ class Table(Fixed):
         specialize(kernels.deal_table, self.game)(self._states, 0)
 
     def set_deal(self, pack: Int8s) -> None:
-        """Deal from a pack, as `parse_deal` gives it: which cards it holds is not checked."""
+        """Deal a pack as returned by `parse_deal`; its cards are not checked."""
         pack = checked("pack", pack, (self.game.rules.PACK_SIZE,), INT8, written=False)
         specialize(kernels.set_deal_table, self.game)(self._states, 0, pack)
 
     def play(self, action: int) -> None:
-        """Play a legal action; only its range is checked.
+        """Play an action; it must be legal, but only its range is checked.
 
         Raises:
-            ValueError: it is out of range, or no decision is due.
+            ValueError: out of range, or no decision is due.
         """
         if self._needs_deal[0]:
-            raise ValueError("action: no decision is due: the next thing is a deal")
+            raise ValueError("action: no decision is due: a deal comes next")
         self._play(self._states, 0, check_int(action, 0, self.game.rules.NUM_ACTIONS - 1, "action"))
 
     def legal(self) -> Int8s:
-        """A new 0/1 mask `int8 [A]` of the seat to move; all zero where the next thing is a deal."""
+        """Return a new 0/1 mask, int8 [A], of the seat to move; all zero if a deal comes next."""
         mask = np.empty(self.game.rules.NUM_ACTIONS, np.int8)
         self._legal(self._states, 0, mask)
         return mask
 
     def observe(self, seat: int) -> Int8s:
-        """A new observation `int8 [D]`."""
+        """Return a new observation, int8 [D]."""
         obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
         self._observe(self._states, 0, self._check_seat(seat), obs)
         return obs
 
     def observe_all(self, seat: int) -> Int8s:
-        """The full state seen from a seat, `int8 [FULL_SIZE]`."""
+        """Return the full state relative to a seat, int8 [FULL_SIZE]."""
         full = np.empty(self.game.rules.FULL_SIZE, np.int8)
         specialize(kernels.observe_all_table, self.game)(self._states, 0, self._check_seat(seat), full)
         return full
 
     def determinize(self, seat: int, key: int) -> None:
-        """Draw anew what a seat can't know, in place."""
+        """Redraw what a seat can't know, in place."""
         keys = np.array([check_int(key, 0, (1 << 64) - 1, "key")], np.uint64)
         seats = np.array([self._check_seat(seat)], np.int8)
         specialize(kernels.determinize_tables, self.game)(0, 1, self._states, seats, keys)
 
     def bot_move(self, bot: str) -> int:
-        """The move of one of the game's scripted players."""
+        """Return the move of one of the game's scripted players."""
         actions: NDArray[np.int64] = np.zeros(1, np.int64)
         specialize_bot(kernels.bot_actions, self.game, bot)(0, 1, self._states, actions)
         return int(actions[0])

@@ -1,1 +1,1 @@
-"""The games as environments: PettingZoo (`aec`), Gymnasium (`single_agent`), written once for all games."""
+"""Environments for all games: PettingZoo (`aec`), Gymnasium (`single_agent`, `vector`) and OpenSpiel (`spiel`)."""

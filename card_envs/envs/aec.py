@@ -1,4 +1,4 @@
-"""Every game as a PettingZoo AEC environment, without wrappers: the checks live in the environment."""
+"""Every game as a PettingZoo AEC environment; it checks its arguments itself and needs no wrappers."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ ObsDtype = Literal["int8", "float32"]
 
 
 def worst_reward(game: Game, options: Any) -> float:
-    """What an illegal move costs under these options: the worst score that one deal can bring."""
+    """Return the penalty for an illegal move under these options: the worst possible score of one deal."""
     return -1.0 if options.reward == "win" else float(game.rules.WORST_SCORE)
 
 
 def observation_box(game: Game, obs_dtype: ObsDtype) -> spaces.Box:
-    """A new space of observations alone. Raises ValueError where they can't have that type."""
+    """Return a new space of the observation alone. Raises ValueError for a dtype that it can't have."""
     check_choice(obs_dtype, ("int8", "float32"), "obs_dtype")
     low, high = (bound.astype(obs_dtype) for bound in bounds(game.rules.OBS_FIELDS))
     return spaces.Box(low, high, dtype=low.dtype.type)
 
 
 def observation_space(game: Game, obs_key: str, obs_dtype: ObsDtype = "int8") -> spaces.Dict:
-    """A new space of what a seat sees: observation and mask."""
+    """Return a new space of a seat's dict of observation and mask."""
     mask = spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8)
     return spaces.Dict({obs_key: observation_box(game, obs_dtype), "action_mask": mask})
 
@@ -48,9 +48,9 @@ def observation_space(game: Game, obs_key: str, obs_dtype: ObsDtype = "int8") ->
 class CardEnv(AECEnv):
     """A card game for PettingZoo. Agents are `player_0` … in the order of the seats.
 
-    Observations are dicts: `observation` [D] int8 (the table in the game's RULES.md) and `action_mask` [A] int8, all
-    zero for a seat that is not to move. The same mask is in `infos[agent]["action_mask"]`. A player who moves several
-    times in a row stays `agent_selection`.
+    Observations are dicts: `observation` [D] int8 (fields in the game's RULES.md) and `action_mask` [A] int8, all zero
+    for a seat that is not to move. `infos[agent]["action_mask"]` has the same mask. A player who moves several times in
+    a row stays `agent_selection`.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class CardEnv(AECEnv):
 
         Args:
             game: from `card_envs.get_game`.
-            render_mode: "ansi": `render` returns text; "human": every position is printed; "rgb_array": `render`
+            render_mode: "ansi": `render` returns text. "human": every position is printed. "rgb_array": `render`
                 returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
-            illegal_move: "terminate": the episode ends, the mover gets the worst score that one deal can bring (-1
-                with `reward="win"`), the others 0. "raise": `IllegalMove`, and nothing has happened.
+            illegal_move: "terminate": the episode ends, the mover gets the worst possible score of one deal (-1 with
+                `reward="win"`), the others 0. "raise": raise `IllegalMove` without side effects.
             obs_key: key of the observation in its dict; RLlib wants "observations".
-            obs_dtype: "float32" for trainers that feed observations to a network as they are, such as RLlib. Only the
-                observation is then float; the mask and `state()` stay int8.
+            obs_dtype: "float32" for trainers that pass observations straight to a network, such as RLlib. Only the
+                observation is float32 then; the mask and `state()` stay int8.
             options: of the game, see its `options.py`.
         """
         super().__init__()
@@ -103,9 +103,9 @@ class CardEnv(AECEnv):
         self._table = Table(game, rules.new_state(self.options))
         self._holder = Holder()
         self._seeded = False
-        self._obs: Int8s | None = None  # of the seat to move, until it is handed out
+        self._obs: Int8s | None = None  # cached for the seat to move, until handed out
         self._no_actions = np.zeros(rules.NUM_ACTIONS, np.int8)
-        self._mask = self._no_actions.copy()  # what `step` believes; only copies are handed out
+        self._mask = self._no_actions.copy()  # decides legality; only copies are handed out
         self._mover = 0  # the seat to move
         self._nothing = dict.fromkeys(self.possible_agents, 0.0)
 
@@ -120,13 +120,13 @@ class CardEnv(AECEnv):
         """Deal a new episode.
 
         Args:
-            seed: of all later deals, from 0 to 2**64 - 1; None goes on with the stream at hand, which begins with 64
-                bits that nobody can guess.
-            options: `{"deal": …}` sets the deal, in the format of RULES.md; when its packs are used up, later deals
-                are random.
+            seed: of all later deals, from 0 to 2**64 - 1. None continues the current stream, which starts from 64
+                unpredictable bits.
+            options: `{"deal": …}` sets the deal, in the format of RULES.md; when its packs are used up, later deals are
+                random.
 
         Raises:
-            ValueError: a malformed seed or deal, or an unknown key; the environment stays as it was.
+            ValueError: a malformed seed or deal, or an unknown key; the environment is unchanged.
         """
         given = known_keys(options, ("deal", "options"), "reset options")  # PettingZoo's api_test passes {"options": 1}
         if seed is None and not self._seeded:
@@ -148,7 +148,7 @@ class CardEnv(AECEnv):
             self.render()
 
     def _turn(self) -> None:
-        """Point to the seat to move, with its mask."""
+        """Select the seat to move and set its mask."""
         self._mask = self._table.legal()
         self._obs = None
         self._over = self._illegal or self._table.over
@@ -158,7 +158,7 @@ class CardEnv(AECEnv):
             self.infos[self.agent_selection] = {"action_mask": self._mask.copy()}
 
     def observe(self, agent: str) -> Observation:
-        """What a seat may know, at any time; new arrays."""
+        """Return the observation of a seat, at any time, in new arrays."""
         self._check_reset()
         return self._look(self._seats[self._checked_agent(agent)])
 
@@ -168,13 +168,13 @@ class CardEnv(AECEnv):
         if obs is None:
             obs = self._table.observe(seat)
         else:
-            self._obs = None  # whoever gets it may write into it
+            self._obs = None  # the caller owns it and may write into it
         if self._obs_dtype != np.int8:
             obs = obs.astype(self._obs_dtype)
         return {self.obs_key: obs, "action_mask": (self._mask if on_turn else self._no_actions).copy()}
 
     def last(self, observe: bool = True) -> Any:
-        """Observation, rewards since its last move, end and info of `agent_selection`."""
+        """Return observation, rewards since its last move, termination, truncation and info of `agent_selection`."""
         if not self.agents:
             self._check_running()
         agent = self.agent_selection
@@ -183,35 +183,35 @@ class CardEnv(AECEnv):
         return observation, paid, self.terminations[agent], self.truncations[agent], self.infos[agent]
 
     def agent_iter(self, max_iter: int = 1 << 63) -> Any:
-        """Whose turn it is, again and again until the end."""
+        """Yield the agent to move until the episode is over."""
         self._check_reset()
         return super().agent_iter(max_iter)
 
     @property
     def states(self) -> NDArray[Any]:
-        """[1] record of the game's State, hidden cards included; a view, not a copy."""
-        self._obs = None  # whoever has the state may write into it
+        """The game's State, an array of one record, hidden cards included; a view, not a copy."""
+        self._obs = None  # the caller may write into the state
         return self._table.states
 
     @property
     def deals(self) -> int:
-        """How many packs this episode has dealt so far."""
+        """Number of packs dealt in this episode so far."""
         return len(self._episode.dealt)
 
     def state(self) -> Int8s:
-        """The full state as seat 0 would see it, hidden cards included: [FULL_SIZE] int8."""
+        """Return the full state, hidden cards included, relative to seat 0: [FULL_SIZE] int8."""
         self._check_reset()
         return self._table.observe_all(0)
 
     def step(self, action: int | np.integer[Any] | None) -> None:
-        """Play for `agent_selection`; None for an agent whose episode is over.
+        """Play an action for `agent_selection`; None for an agent whose episode is over.
 
         Raises:
-            IllegalMove: with `illegal_move="raise"`; nothing has happened then.
-            ValueError: `action` is no whole number, or is not None where the agent's episode is over.
-            RuntimeError: `reset` comes first, or another thread is inside this environment.
+            IllegalMove: with `illegal_move="raise"`; nothing was changed.
+            ValueError: `action` is not a whole number, or is not None although the agent's episode is over.
+            RuntimeError: `reset` was not called, or another thread is inside this environment.
         """
-        self._holder.enter(self, "step")  # written out: a decorator's call takes a tenth of a step
+        self._holder.enter(self, "step")  # inlined: a decorator would add a tenth to a step
         try:
             self._step(action)
         finally:
@@ -248,7 +248,7 @@ class CardEnv(AECEnv):
         self._turn()
 
     def _play(self, agent: str, action: int) -> None:
-        """Play a legal action, and point to the seat to move, with its mask."""
+        """Play a legal action, then select the seat to move and set its mask."""
         table, obs = self._table, np.empty(self._obs_size, INT8)
         self._episode.actions.append(action)
         found = table._turn(table.states, 0, action, self._mask, obs)
@@ -298,12 +298,12 @@ class CardEnv(AECEnv):
     # Beyond PettingZoo's protocol
 
     def legal_moves(self) -> list[str]:
-        """The legal moves of the seat to move, as text; empty when the episode is over."""
+        """Return the legal moves of the seat to move, as text; empty when the episode is over."""
         self._check_reset()
         return [] if self._over else [self.move_text(action) for action in np.flatnonzero(self._mask)]
 
     def move_text(self, action: int | np.integer[Any]) -> str:
-        """An action in the game's notation. Raises ValueError for a number that is no action."""
+        """Return an action in the game's notation. Raises ValueError if it is out of range."""
         number = self._action_number(action)
         if not 0 <= number < self.game.rules.NUM_ACTIONS:
             raise ValueError(f"{self.game.name}: action: expected 0 to {self.game.rules.NUM_ACTIONS - 1}, got {number}")
@@ -311,14 +311,14 @@ class CardEnv(AECEnv):
         return text
 
     def parse_move(self, text: str) -> int:
-        """The action of a text in the game's notation. Raises ValueError for a text that is no move."""
+        """Return the action for a text in the game's notation. Raises ValueError if it is not a move."""
         if not isinstance(text, str):
             raise ValueError(f"{self.game.name}: move: expected a text, got {text!r:.80}")
         action: int = self.game.view.parse_move(self._table.state, text)
         return action
 
     def view(self, agent: str) -> dict[str, Any]:
-        """All that an agent sees, ready for JSON (`game.view.SCHEMA`)."""
+        """Return everything that an agent may know, ready for JSON (`game.view.SCHEMA`)."""
         self._check_reset()
         view: dict[str, Any] = self.game.view.view(self._table.state, self._seats[self._checked_agent(agent)])
         if self._illegal:
@@ -326,23 +326,23 @@ class CardEnv(AECEnv):
         return view
 
     def outcome(self) -> dict[str, Any]:
-        """`{"over", "reason", "scores"}`: why the episode ended, and a number for each seat so far."""
+        """Return `{"over", "reason", "scores"}`: whether and why the episode ended, and each seat's score so far."""
         self._check_reset()
         outcome = self._episode.outcome()
         return outcome | {"over": True, "reason": "illegal"} if self._illegal else outcome
 
     def record(self) -> GameRecord:
-        """The episode so far: options, packs and legal moves, from which it can be replayed."""
+        """Return the episode so far as a record that can be replayed: options, packs and moves."""
         self._check_reset()
         return self._episode.record(self.outcome())
 
     def clone(self) -> CardEnv:
-        """An independent copy at the same point, later deals included."""
+        """Return an independent copy, which will have the same later deals."""
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CardEnv:
         twin = type(self).__new__(type(self))
-        # Spaces hold their own samplers; the rest is the table and small containers.
+        # Spaces have their own random state; the rest is the table and small containers.
         twin.__dict__ = {
             name: value if name in ("game", "options") else copy.deepcopy(value, memo)
             for name, value in self.__dict__.items()
@@ -354,17 +354,17 @@ class CardEnv(AECEnv):
         self._mask, self._obs, self._mover = self._table.legal(), None, self._table.seat
 
     def render(self) -> Any:
-        """The position as the seat to move sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
+        """Return the mover's view: text for "ansi", [H, W, 3] uint8 for "rgb_array"; print it for "human"."""
         self._check_reset()
         over = f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}" if self._over else ""
         return rendered(self.game, self._view_of_mover(), self.render_mode, over)
 
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows: the position as the seat to move sees it."""
+        """Return the view of the seat to move as SVG, for notebooks."""
         return drawn(self.game, self._view_of_mover()) if self._seeded else None
 
     def _view_of_mover(self) -> dict[str, Any]:
         return self.view(self.possible_agents[self._table.seat])
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there are no resources to release."""

@@ -1,4 +1,4 @@
-"""Registers every game with PettingZoo and Gymnasium, so that their `make` finds it."""
+"""Registration of every game with PettingZoo and Gymnasium."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from card_envs.games import GAMES
 
 
 def register_all() -> None:
-    """`card_envs/back_alley-v0` for PettingZoo (from 1.27 on), `card_envs/BackAlley-v0` for Gymnasium."""
+    """Register `card_envs/back_alley-v0` with PettingZoo (from 1.27 on), `card_envs/BackAlley-v0` with Gymnasium."""
     for game in GAMES.values():
         if hasattr(pettingzoo, "register") and game.id not in pettingzoo.aec_registry:
             pettingzoo.register("aec", game.id, entry_point="card_envs.envs.aec:CardEnv", kwargs={"game": game})

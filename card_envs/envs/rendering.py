@@ -1,4 +1,4 @@
-"""What `render` returns, the same for all environments."""
+"""Rendering, the same for all environments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTH = 1000  # of pictures, in pixels
 
 
 def check_render_mode(mode: object) -> None:
-    """Raises ValueError for an unknown mode, and where pictures can't be made."""
+    """Raise ValueError for an unknown mode, or if the packages for pictures are missing."""
     check_choice(mode, (None, *RENDER_MODES), "render_mode")
     if mode == "rgb_array":
         from card_envs.draw.raster import check_libraries
@@ -25,13 +25,13 @@ def check_render_mode(mode: object) -> None:
 
 
 def rendered(game: Game, view: dict[str, Any], mode: RenderMode | None, below: str = "") -> Any:
-    """A view as text for "ansi", as [H, W, 3] uint8 for "rgb_array", printed for "human"; None without a mode.
+    """Return a view as text for "ansi" or as [H, W, 3] uint8 for "rgb_array"; print it for "human".
 
     Args:
-        game: whose view it is.
+        game: the game.
         view: of a seat.
-        mode: see above.
-        below: another line of the text.
+        mode: see above; None returns None.
+        below: another line of text below it.
     """
     if mode is None:
         return None
@@ -45,14 +45,14 @@ def rendered(game: Game, view: dict[str, Any], mode: RenderMode | None, below: s
 
 
 def drawn(game: Game, view: dict[str, Any]) -> str:
-    """A view as an SVG document."""
+    """Return a view as an SVG document."""
     from card_envs.draw import draw
 
     return draw(game, view)
 
 
 def picture(game: Game, view: dict[str, Any]) -> NDArray[np.uint8]:
-    """A view as pixels, [H, W, 3] uint8, of the same size throughout a game."""
+    """Return a view as pixels, [H, W, 3] uint8; the size is the same for all views of a game."""
     from card_envs.draw.raster import pixels
 
     return pixels(drawn(game, view), WIDTH)

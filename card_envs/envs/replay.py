@@ -1,4 +1,4 @@
-"""Playing game records again."""
+"""Replay of game records."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from card_envs.record import GameRecord
 
 
 def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
-    """An environment in which the first `num_moves` moves of a record (default all) have been played.
+    """Return an environment in which the first `num_moves` moves of a record (default: all) have been played.
 
     Raises:
-        ValueError: no record, another version of the rules, or options, a deal or a move that don't fit the game.
+        ValueError: not a record, another version of the rules, or options, a deal or a move that do not fit the game.
     """
     if not isinstance(record, GameRecord):
         raise ValueError(f"record: expected a GameRecord, as GameRecord.load(path) reads it, got {short_repr(record)}")
@@ -22,7 +22,7 @@ def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
     game = get_game(record.game)
     if game.version != record.version:
         raise ValueError(f"record of {game.name} version {record.version}; these are the rules of {game.version}")
-    game.validated(record.options)  # what only `CardEnv` takes is no option
+    game.validated(record.options)  # arguments of `CardEnv` that are not options of the game are refused
     env = CardEnv(game, illegal_move="raise", **record.options)
     env.reset(seed=0, options={"deal": record.deal})
     for number, move in enumerate(record.moves[:num_moves]):

@@ -1,4 +1,4 @@
-"""Every game as a Gymnasium environment: one seat, with given opponents in the others."""
+"""Every game as a Gymnasium environment: one seat to learn, opponents in the others."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LearnersSeat = int | Literal["random"]
 
 
 def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[Policy]:
-    """Who plays the other seats, clockwise from the learner's left; equal names are one policy.
+    """Return the policies of the other seats, clockwise from the learner's left; equal names share one policy.
 
     Raises:
-        ValueError: there is no such seat or opponent, or they are too few or too many.
+        ValueError: an unknown seat or opponent, or a wrong number of opponents.
     """
     others = game.rules.NUM_SEATS - 1
     if not isinstance(seat, str) or seat != "random":
@@ -55,10 +55,10 @@ def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[
 
 
 class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
-    """One seat of a game; the others play by themselves.
+    """One seat of a game; opponents play the others.
 
-    Observations are flat [D] int8. The legal actions are in `info["action_mask"]` ([A] int8) and come from
-    `action_masks()`, where sb3-contrib looks for them. Rewards are summed up to the seat's next decision.
+    Observations are [D] int8. The legal actions are in `info["action_mask"]` ([A] int8) and returned by
+    `action_masks()`, which sb3-contrib calls. Rewards are summed up to the seat's next decision.
     """
 
     metadata = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012 (as Gymnasium has it)
@@ -77,15 +77,15 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
         Args:
             game: its name.
-            opponents: who plays the other seats: a name for `load_opponent` or a `Policy`, the same for all, or one
+            opponents: of the other seats: a name for `load_opponent` or a `Policy`, shared by all, or a list with one
                 for each other seat, clockwise from the left.
-            seat: the learner's seat; "random": drawn anew at each reset.
-            render_mode: "ansi": `render` returns text; "human": every position is printed; "rgb_array": `render`
+            seat: the learner's seat; "random": drawn at each reset.
+            render_mode: "ansi": `render` returns text. "human": every position is printed. "rgb_array": `render`
                 returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
-            illegal_move: "terminate": the episode ends with the worst score that one deal can bring (-1 with
-                `reward="win"`). "raise": `IllegalMove`, and nothing has happened.
-            obs_dtype: "float32" for trainers that feed observations to a network as they are. Only the observation is
-                then float; the mask stays int8.
+            illegal_move: "terminate": the episode ends with the worst possible score of one deal (-1 with
+                `reward="win"`). "raise": raise `IllegalMove` without side effects.
+            obs_dtype: "float32" for trainers that pass observations straight to a network. Only the observation is
+                float32 then; the mask stays int8.
             options: of the game, see its `options.py`.
         """
         self.game = get_game(game)
@@ -97,7 +97,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self._seat_option = seat
         self.seat = 0 if seat == "random" else int(seat)
-        self.game.validated(options)  # what only `CardEnv` takes is no option
+        self.game.validated(options)  # arguments of `CardEnv` that are not options of the game are refused
         self._env = CardEnv(self.game, None, illegal_move, obs_dtype=obs_dtype, **options)
         self._holder = Holder()
         self._unseeded = False
@@ -111,13 +111,13 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._unseeded = seed is None and (self._unseeded or self._np_random is None)
         super().reset(seed=seed)
         random = self.np_random
-        # 64 bits where nobody is to guess them; a seed given deals what it always has.
+        # All 64 bits if the deals must be unpredictable; 63 with a seed, so that it keeps giving the same deals.
         self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
         if self._seat_option == "random":
             self.seat = int(random.integers(self.game.rules.NUM_SEATS))
         for policy in self._opponents:
             reset(policy)
-        self._rng = offspring(random)  # `random` could be turned back to the seed of the deals
+        self._rng = offspring(random)  # the seed of the deals could be recovered from `random` itself
         self._play_others()
         if self.render_mode == "human":
             self.render()
@@ -125,12 +125,12 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
     @exclusive
     def step(self, action: int | np.integer[Any]) -> tuple[NDArray[Any], float, bool, bool, Info]:
-        """Play, then let the others play until it is this seat's turn again or the episode is over.
+        """Play an action, then the other seats until it is this seat's turn or the episode is over.
 
         Raises:
             gymnasium.error.ResetNeeded: before `reset`, or after the end of the episode.
-            IllegalMove: with `illegal_move="raise"`. Also where an opponent plays an illegal action: that is a fault
-                of the opponent.
+            IllegalMove: with `illegal_move="raise"`. Also if an opponent plays an illegal action, which is a bug of the
+                opponent.
         """
         self._check_reset()
         if self._over:
@@ -155,7 +155,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return self._env.possible_agents[self.seat]
 
     def _play_others(self) -> float:
-        """Play the other seats' moves; returns what this seat was paid meanwhile."""
+        """Play the other seats' moves; return this seat's rewards meanwhile."""
         env, rng = self._env, self._rng
         assert rng is not None
         paid = 0.0
@@ -171,17 +171,17 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return observation["observation"], {"action_mask": observation["action_mask"]}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """[A] bool, the legal actions."""
+        """Return [A] bool, the legal actions."""
         self._check_reset()
         return self._env.observe(self._agent)["action_mask"].astype(np.bool_)
 
     def render(self) -> Any:
-        """The position as this seat sees it: text for "ansi", [H, W, 3] uint8 for "rgb_array", or printed."""
+        """Return this seat's view: text for "ansi", [H, W, 3] uint8 for "rgb_array"; print it for "human"."""
         if self.render_mode is None:
             return None
         self._check_reset()
         return rendered(self.game, self._env.view(self._agent), self.render_mode)
 
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows: the position as this seat sees it."""
+        """Return this seat's view as SVG, for notebooks."""
         return drawn(self.game, self._env.view(self._agent)) if self._rng is not None else None

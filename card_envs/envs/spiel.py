@@ -1,11 +1,11 @@
-"""Every game in OpenSpiel (`pip install 'card_envs[open-spiel]'`), and players of either side on the other.
+"""Every game in OpenSpiel (`pip install 'card_envs[open-spiel]'`), and adapters for bots in both directions.
 
     import card_envs.envs.spiel                                  # registers the games
     game = pyspiel.load_game("card_envs_back_alley", {"options": '{"deals": "single", "reward": "win"}'})
     bot = card_envs.envs.spiel.OpponentBot(card_envs.load_opponent("back_alley/greedy"))
 
-Deals are chance nodes with one outcome (SAMPLED_STOCHASTIC), drawn anew each time that one is passed. OpenSpiel's MCTS
-sees all cards of the state that it is given; IS-MCTS draws the hidden ones anew (`resample_from_infostate`).
+Deals are chance nodes with one outcome (SAMPLED_STOCHASTIC), drawn at each visit. OpenSpiel's MCTS sees all cards of
+the state that it is given; IS-MCTS resamples the hidden ones (`resample_from_infostate`).
 Ref: Lanctot et al. 2019, "OpenSpiel: a framework for reinforcement learning in games".
 """
 
@@ -24,14 +24,14 @@ from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents.policy import Decisions, Opponent, decisions_at, moves_of, offspring
 
-LONGEST = 1 << 16  # moves of an episode: far beyond any
+LONGEST = 1 << 16  # moves of an episode; far more than any has
 PREFIX = "card_envs_"
 
 
 class Draws:
-    """The source of a game's deals. A copy of a state shares it: else it would know the deals to come.
+    """The source of a game's deals, shared by copies of a state, because a copy must not reveal later deals.
 
-    What is sent to another process goes on with deals of its own, for the same reason; the same ones each time.
+    For the same reason, a state sent to another process gets other deals there; the same ones each time.
     """
 
     def __init__(self, seed: int | np.random.Generator) -> None:
@@ -48,7 +48,7 @@ class Draws:
 
 
 class SpielState(pyspiel.State):  # type: ignore[misc]
-    """An episode as OpenSpiel has it: the table, and what it has paid so far."""
+    """An episode for OpenSpiel: the table and the returns so far."""
 
     def __init__(self, game: SpielGame) -> None:
         super().__init__(game)
@@ -99,7 +99,7 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
         return paid if self.is_terminal() else [0.0] * len(paid)
 
     def resample_from_infostate(self, player: int, sampler: Any = None) -> SpielState:
-        """A state in which what a player can't know is drawn anew."""
+        """Return a state in which everything that the player can't know is redrawn."""
         world: SpielState = self.clone()
         world.table.determinize(player, int(self.draws.key()))
         return world
@@ -110,7 +110,7 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
 
 
 class SpielGame(pyspiel.Game):  # type: ignore[misc]
-    """A game with its options (JSON) and the seed of its deals as OpenSpiel's parameters."""
+    """A game, with its options (JSON) and the seed of its deals as OpenSpiel parameters."""
 
     def __init__(self, game: Game, kind: pyspiel.GameType, params: dict[str, Any]) -> None:
         self.card_game = game
@@ -141,7 +141,7 @@ class SpielGame(pyspiel.Game):  # type: ignore[misc]
 
 
 class SpielObserver:
-    """What a player sees: all of it, with a perfect memory, so that observation and information state are one."""
+    """A player's observation, with perfect recall: observation and information state are the same."""
 
     def __init__(self, game: Game) -> None:
         self.tensor = np.zeros(game.rules.OBS_SIZE, np.float32)
@@ -155,7 +155,7 @@ class SpielObserver:
 
 
 class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
-    """One of our opponents as a bot of OpenSpiel; it is told what the seat to move knows."""
+    """An opponent of this package as an OpenSpiel bot; it is shown only what the seat to move knows."""
 
     def __init__(self, opponent: Opponent, seed: int | np.random.Generator = 0) -> None:
         super().__init__()
@@ -170,26 +170,26 @@ class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
         return int(moves_of(self.opponent, decisions_at(self.opponent.game, world.table.states), self.rng)[0])
 
     def restart(self) -> None:
-        """Forget the plans of the game before."""
+        """Forget the plans of the previous game."""
         self.opponent.reset()
 
     def restart_at(self, state: SpielState) -> None:
-        """Forget the plans of the game before; what comes next follows from what the seat sees."""
+        """Forget the plans of the previous game; the next decision depends only on what the seat sees."""
         self.opponent.reset()
 
 
 class BotPolicy:
-    """A bot of OpenSpiel as a policy of ours. At each decision it is given a world that fits what its seat knows.
+    """An OpenSpiel bot as a `Policy`. At each decision it gets a determinization of what its seat knows.
 
-    Derive a class whose `__init__` takes the game alone to name it in `compare`: `module:Class`.
+    To use it in `compare` as `module:Class`, derive a class whose `__init__` takes only the game.
     """
 
     def __init__(self, game: Game, make: Callable[[pyspiel.Game], pyspiel.Bot], **options: Any) -> None:
-        """Take a bot.
+        """Create the bot.
 
         Args:
-            game: what it plays.
-            make: makes it for OpenSpiel's form of the game.
+            game: the game.
+            make: creates the bot for the OpenSpiel game.
             options: of the game.
         """
         self.spiel = pyspiel.load_game(PREFIX + game.name, {"options": json.dumps(options)})
@@ -210,7 +210,7 @@ class BotPolicy:
 
 
 def register(game: Game) -> None:
-    """Make a game known to OpenSpiel, under its name with `card_envs_` before it."""
+    """Register a game with OpenSpiel under its name with the prefix `card_envs_`."""
     solitaire = game.is_solitaire
     kind = pyspiel.GameType(
         short_name=PREFIX + game.name,
@@ -237,7 +237,7 @@ def register(game: Game) -> None:
 
 
 def _restored_game(game: Game, params: dict[str, Any], draws: Draws) -> SpielGame:
-    """A game that was copied, or sent to this process."""
+    """Return a game from a copy or pickle."""
     if PREFIX + game.name not in pyspiel.registered_names():
         register(game)
     made: SpielGame = pyspiel.load_game(PREFIX + game.name, params)
@@ -246,7 +246,7 @@ def _restored_game(game: Game, params: dict[str, Any], draws: Draws) -> SpielGam
 
 
 def _restored_state(game: SpielGame, text: str) -> SpielState:
-    """A state that was sent to this process."""
+    """Return a state from a pickle."""
     state: SpielState = game.deserialize_state(text)
     state.draws = game.draws
     return state

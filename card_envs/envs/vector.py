@@ -1,4 +1,4 @@
-"""Every game as a Gymnasium vector environment: one seat at thousands of tables, with given opponents in the others."""
+"""Every game as a Gymnasium vector environment: one seat to learn at thousands of tables, opponents in the others."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ VECTOR_RENDER_MODES: tuple[VectorRenderMode, ...] = ("ansi", "rgb_array")
 def play_at(
     first: int, last: int, states: NDArray[Any], tables: Indices, actions: Indices, payees: Int8s, paid: Any, packs: Any
 ) -> None:
-    """Play `actions` [n] at the tables numbered `tables` [n] and deal on; ended episodes stay as they are.
+    """Play `actions` [n] at the tables numbered `tables` [n] and deal if needed; ended episodes stay ended.
 
-    What a table's seat `payees` [B] gets is added to `paid` [B]. Where given `packs` [B] are left, nothing is dealt.
+    Adds the reward of each table's seat `payees` [B] to `paid` [B]. At tables with custom packs left, `packs` [B],
+    nothing is dealt.
     """
     for k in range(first, last):
         i = tables[k]
@@ -50,15 +51,15 @@ def play_at(
 
 
 class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
-    """One seat of a game at n tables; the others play by themselves, each policy at all tables that wait for it.
+    """One seat of a game at n tables; opponents play the others, each policy at all tables that wait for it.
 
-    Every table is what `SingleSeatEnv` is. Observations are [n, D] int8, rewards [n] float64; the legal actions are in
-    `info["action_mask"]` ([n, A] int8) and come from `action_masks()`. Episodes in which the seat has nothing to
-    decide are passed over. With deterministic opponents, table i depends on the seed and i alone. One thread at a time:
-    `step` and `reset` raise RuntimeError while another thread is inside.
+    Every table behaves like `SingleSeatEnv`. Observations are [n, D] int8, rewards [n] float64. The legal actions are
+    in `info["action_mask"]` ([n, A] int8) and returned by `action_masks()`. Episodes in which the seat has no decision
+    are skipped. With deterministic opponents, table i depends only on the seed and i. Use one thread at a time: `step`
+    and `reset` raise RuntimeError while another thread is inside.
 
     Attributes:
-        autoreset_mode: what happens where an episode ends.
+        autoreset_mode: when the next episode begins.
         seat: [n] int8, the learner's seat at each table; a copy.
         states: [n] records of the game's State, hidden cards included; a view, not a copy.
     """
@@ -80,20 +81,20 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         Args:
             game: its name.
             num_envs: n, the number of tables.
-            opponents: who plays the other seats: a name for `load_opponent` or a `Policy`, the same for all, or one
+            opponents: of the other seats: a name for `load_opponent` or a `Policy`, shared by all, or a list with one
                 for each other seat, clockwise from the left.
-            seat: the learner's seat; "random": drawn anew for each episode.
-            autoreset_mode: "SameStep": a table whose episode ended shows its next one at once; the last observation
-                and info are in `infos["final_obs"]` and `infos["final_info"]`. "NextStep": it shows the last
-                observation, and the next step there ignores the action and begins the next episode, as Gymnasium's
-                own vector wrappers want it. "Disabled": it shows the last observation, and has to be reset before the
+            seat: the learner's seat; "random": drawn for each episode.
+            autoreset_mode: "SameStep": the next episode begins in the step that ends one; the last observation and info
+                are in `infos["final_obs"]` and `infos["final_info"]`. "NextStep": the step returns the last
+                observation; the next step at that table ignores the action and begins the next episode, as Gymnasium's
+                vector wrappers expect. "Disabled": the step returns the last observation; reset the table before the
                 next step: `reset(options={"reset_mask": terminated})`.
-            illegal_move: "terminate": the episode ends with the worst score that one deal can bring (-1 with
-                `reward="win"`). "raise": `IllegalMove`, and nothing has happened.
+            illegal_move: "terminate": the episode ends with the worst possible score of one deal (-1 with
+                `reward="win"`). "raise": raise `IllegalMove` without side effects.
             render_mode: "ansi": `render` returns a text for each table. "rgb_array": a picture [H, W, 3] uint8 for
                 each (needs the extra `draw`).
-            obs_dtype: "float32" for trainers that feed observations to a network as they are. Only the observation is
-                then float; the mask stays int8.
+            obs_dtype: "float32" for trainers that pass observations straight to a network. Only the observation is
+                float32 then; the mask stays int8.
             options: of the game, see its `options.py`.
         """
         try:
@@ -131,9 +132,9 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self._blank = np.zeros(1, rules.STATE)
         self._blank[0] = rules.new_state(validated)
         self._holder = Holder()
-        self._resting = np.zeros(num_envs, np.bool_)  # episode over, and the next one not begun
-        self._packs: dict[int, list[Int8s]] = {}  # what is to be dealt, by table; after that the table's own stream
-        self._num_packs = np.zeros(num_envs, np.int64)  # the same for `play_at`
+        self._resting = np.zeros(num_envs, np.bool_)  # episode is over and the next one has not begun
+        self._packs: dict[int, list[Int8s]] = {}  # custom packs still to be dealt, by table
+        self._num_packs = np.zeros(num_envs, np.int64)  # their number, for `play_at`
         self._rng: np.random.Generator | None = None  # of the opponents
 
     @property
@@ -151,15 +152,15 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         """Deal at every table, or at some.
 
         Args:
-            seed: of all tables, or one for each: the deals are then those of the PettingZoo environment with that
-                seed. None goes on with the streams at hand.
-            options: `"reset_mask"`: [n] bool, the tables that are reset; the others stay as they are, and so do the
-                draws of the opponents. `"deal"`: as for the PettingZoo environment, one for all tables that are reset,
+            seed: of all tables, or a list with one for each: the deals are then those of the PettingZoo environment
+                with that seed. None continues the current streams.
+            options: `"reset_mask"`: [n] bool, the tables to reset; the other tables and the opponents' random draws
+                there are not affected. `"deal"`: as for the PettingZoo environment, one for all tables that are reset,
                 or a list of n in which None deals at random.
 
         Raises:
-            ValueError: a malformed seed, mask or deal, or an unknown key; the environment stays as it was.
-            gymnasium.error.ResetNeeded: the first reset has to be of all tables.
+            ValueError: a malformed seed, mask or deal, or an unknown key; the environment is unchanged.
+            gymnasium.error.ResetNeeded: the first reset must include all tables.
         """
         given = known_keys(options, ("reset_mask", "deal"), "reset options")
         chosen = self._mask_of(given.get("reset_mask"))
@@ -183,7 +184,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         return self._look()
 
     def _mask_of(self, mask: Any) -> NDArray[np.bool_]:
-        """[n] bool, the tables that are meant. Raises ValueError."""
+        """Return [n] bool, the tables to reset. Raises ValueError."""
         if mask is None:
             return np.ones(self.num_envs, np.bool_)
         fits = isinstance(mask, np.ndarray) and mask.shape == (self.num_envs,) and mask.dtype == np.bool_
@@ -194,7 +195,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         return mask.copy()
 
     def _packs_of(self, deals: Any) -> list[list[Int8s]]:
-        """The packs that are to be dealt at each table. Raises ValueError."""
+        """Return the packs to be dealt at each table. Raises ValueError."""
         if isinstance(deals, (list, tuple)):
             if len(deals) != self.num_envs:
                 raise ValueError(f"deal: expected one, or {self.num_envs}, got {len(deals)}")
@@ -203,7 +204,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         return [[] if deal is None else self.game.view.parse_deal(self._blank[0], deal) for deal in deals]
 
     def _keys_of(self, seed: Any) -> tuple[NDArray[np.uint64], int | list[int] | None]:
-        """[n] keys of the tables' streams, and what the opponents' draws are seeded with. Raises ValueError."""
+        """Return [n] keys of the tables' streams, and the seed of the opponents' draws. Raises ValueError."""
         keys = self.states["rng"].copy()
         if seed is None:
             return keys, None
@@ -212,7 +213,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             return table_keys(number, np.arange(self.num_envs)), number
         if len(seed) != self.num_envs:
             raise ValueError(f"seed: expected one, or {self.num_envs}, got {len(seed)}")
-        if self._rng is None:  # where the tables begin is no secret
+        if self._rng is None:  # which deals the tables begin with is no secret
             keys = table_keys(new_seed(), np.arange(self.num_envs))
         numbers = [None if one is None else seed_number(one) for one in seed]
         for i, one in enumerate(numbers):
@@ -227,7 +228,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             self._packs[i] = list(packs)
 
     def _deal_given(self, i: int) -> None:
-        """Deal the pack that comes next at a table; further ones, at last from its stream, until a decision is due."""
+        """Deal the next custom pack at a table, and on, at last from the table's stream, until a decision is due."""
         state = self.states[i]
         while True:
             if self._num_packs[i]:
@@ -243,12 +244,12 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
     def step(
         self, actions: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
-        """Play one action [n] at every table, then let the others play until it is the seat's turn again everywhere.
+        """Play one action [n] at every table, then the other seats until it is the learner's turn everywhere.
 
         Raises:
-            IllegalMove: with `illegal_move="raise"`, naming the first table; nothing has happened then. Also where an
-                opponent plays an illegal action: that is a fault of the opponent.
-            gymnasium.error.ResetNeeded: before `reset`; with `autoreset_mode="Disabled"` also where an episode is over.
+            IllegalMove: with `illegal_move="raise"`; names the first table; nothing was changed. Also if an opponent
+                plays an illegal action, which is a bug of the opponent.
+            gymnasium.error.ResetNeeded: before `reset`; with `autoreset_mode="Disabled"` also if an episode is over.
         """
         self._check_reset()
         actions = check_ints(actions, self.num_envs)
@@ -288,7 +289,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
                 self._deal_given(i)
 
     def _play_others(self, tables: Indices, paid: NDArray[np.float64]) -> None:
-        """Play the other seats' moves at these tables until it is the learner's turn, or the end; `paid` adds up."""
+        """Play the other seats at these tables until the learner's turn or the end; add the rewards to `paid`."""
         states, rng = self.states, self._rng
         assert rng is not None
         while True:
@@ -308,11 +309,11 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
         tables = np.flatnonzero(which)
         for i in tables.tolist() if self._packs else ():
-            self._set_packs(i, [])  # of the episode that has ended
+            self._set_packs(i, [])  # left over from the ended episode
         self._begin(tables, self.states["rng"][tables])
 
     def _begin(self, tables: Indices, keys: NDArray[np.uint64]) -> None:
-        """Deal new episodes at these tables, with streams keyed by `keys`, and play to the learner's first decision."""
+        """Begin new episodes at these tables, keyed by `keys`, and play to the learner's first decision."""
         while len(tables):
             dealt = np.repeat(self._blank, len(tables))
             specialize(kernels.reset_tables, self.game)(0, len(tables), dealt, keys)
@@ -329,7 +330,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             keys = self.states["rng"][tables]
 
     def _look(self) -> tuple[NDArray[Any], Info]:
-        """What the learner sees and may do at every table; copies."""
+        """Return copies of the learner's observations and masks at every table."""
         self._tables.observe()
         for i in np.flatnonzero(self._resting).tolist():
             self._tables.obs[i] = self._observed(i)
@@ -341,7 +342,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         }
 
     def _last_look(self, ended: NDArray[np.bool_]) -> Info:
-        """The last observation and info of ended episodes, as Gymnasium lays them out."""
+        """Return the last observation and info of ended episodes in Gymnasium's layout."""
         final_obs = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(ended).tolist():
             final_obs[i] = self._observed(i)
@@ -349,18 +350,18 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
 
     def _observed(self, i: int) -> NDArray[Any]:
-        """A new observation [D] of the learner's seat, whoever is to move."""
+        """Return a new observation [D] of the learner's seat, whichever seat is to move."""
         obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
         specialize(kernels.observe_table, self.game)(self.states, i, int(self._seat[i]), obs)
         return obs.astype(self._obs_dtype, copy=False)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """[n, A] bool, the legal actions."""
+        """Return [n, A] bool, the legal actions."""
         self._check_reset()
         return self._tables.mask != 0
 
     def render(self) -> tuple[Any, ...] | None:
-        """The position at each table as the learner's seat sees it, as `render_mode` says."""
+        """Return the view of the learner's seat at each table, as `render_mode` says."""
         if self.render_mode is None:
             return None
         self._check_reset()

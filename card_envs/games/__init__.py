@@ -1,4 +1,4 @@
-"""The registry: one line for each game of this package; `installed.py` finds those of others."""
+"""The registry: one line for each game of this package; `installed.py` finds those of other packages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GAMES = Games(
 
 
 def get_game(name: str) -> Game:
-    """The game of that name. Raises ValueError naming the near ones."""
+    """Return a game by name. Raises ValueError that suggests similar names."""
     if not isinstance(name, str):
         raise ValueError(f"game: expected a name, one of {', '.join(GAMES)}, got {name!r:.80}")
     if name not in GAMES:

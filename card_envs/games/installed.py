@@ -1,10 +1,10 @@
-"""Games of other packages: an entry point in the group `card_envs.games` gives a `Game`.
+"""Games of other packages: an entry point in the group `card_envs.games` refers to a `Game`.
 
     [project.entry-points."card_envs.games"]
     my_game = "my_package.my_game:GAME"
 
-Whatever takes the name of a game takes theirs; `import card_envs` registers them with PettingZoo and Gymnasium. Nothing
-that another package leaves behind stops it: what is broken is left out, with a warning, and named to who asks for it.
+Everything that takes the name of a game accepts them; `import card_envs` registers them with PettingZoo and Gymnasium.
+A faulty package never breaks the others: its game is left out with a warning, and lookups of it report the problem.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ MAX_BYTES = 1 << 20
 class Games(MutableMapping[str, Game]):
     """Games by name: those given, and those of other packages.
 
-    The latter are loaded when somebody first looks; one whose package is being imported at that moment, when somebody
-    next does.
+    The latter are loaded on first access; a package that is being imported at that moment is tried again later.
     """
 
     def __init__(self, *games: Game) -> None:
-        self.problems: list[str] = []  # with packages whose games are left out
+        self.problems: list[str] = []  # why games of other packages were left out
         self._games = {game.name: game for game in games}
         self._waiting: list[tuple[str, EntryPoint]] | None = None
 
@@ -57,7 +56,7 @@ class Games(MutableMapping[str, Game]):
 
     def _all(self) -> dict[str, Game]:
         waiting = [*self._entry_points()] if self._waiting is None else self._waiting
-        self._waiting = []  # a package that is loaded here may look, too
+        self._waiting = []  # cleared first: a package loaded here may access this, too
         for owner, point in waiting:
             if being_imported(point.value.partition(":")[0].strip()):
                 self._waiting.append((owner, point))
@@ -66,14 +65,14 @@ class Games(MutableMapping[str, Game]):
         return self._games
 
     def _load(self, owner: str, point: EntryPoint) -> None:
-        """Add the game of an entry point; warn where there is none, or one of that name already."""
+        """Add the game of an entry point; warn if it can't be loaded or its name is taken."""
         try:
             game = point.load()
             if not isinstance(game, Game):
                 raise TypeError(f"expected a card_envs.game.Game, got {game!r:.80}")
             if not (isinstance(game.name, str) and NAME.fullmatch(game.name) and isinstance(game.title, str)):
                 raise ValueError(f"expected a name of small letters, digits and _, and a title, got {game!r:.80}")
-        except (Exception, SystemExit) as error:  # whatever another package's code may raise
+        except (Exception, SystemExit) as error:  # foreign code may raise anything
             problem = f"can't be loaded: {type(error).__name__}: {error}"
             self._leave_out(f"package {owner}: the game {point.name} ({point.value}) {problem}")
             return
@@ -86,13 +85,13 @@ class Games(MutableMapping[str, Game]):
 
     def _leave_out(self, problem: str) -> None:
         self.problems.append(problem)
-        with contextlib.suppress(UserWarning):  # where warnings are errors: no reason not to load the others
+        with contextlib.suppress(UserWarning):  # if warnings are errors, the other games are loaded nevertheless
             warnings.warn(problem, stacklevel=2)
 
     def _entry_points(self) -> Iterator[tuple[str, EntryPoint]]:
-        """Those of the group, each with the package's name.
+        """Yield the entry points of the group with the package's name.
 
-        The files are read here: `importlib.metadata` takes 15 ms, and any one that is broken stops it.
+        The files are parsed here, because `importlib.metadata` takes 15 ms and fails on a single broken one.
         """
         for file in metadata_files():
             try:
@@ -113,19 +112,19 @@ class Games(MutableMapping[str, Game]):
                     continue
                 for name, value in parser.items(GROUP):
                     yield file.parent.name.partition("-")[0], EntryPoint(name, value, GROUP)
-            except Exception as error:  # whatever there may be in a file
+            except Exception as error:  # a file may contain anything
                 self._leave_out(f"package {file.parent.name}: its entry points can't be read: {error}")
 
 
 def metadata_files() -> Iterator[Path]:
-    """The entry points of installed packages, as far as there are folders."""
+    """Yield the entry-point files of installed packages; only packages in folders are found."""
     for folder in sys.path:
         with contextlib.suppress(OSError, ValueError, TypeError):
             yield from sorted(Path(folder).glob("*-info/entry_points.txt"))
 
 
 def being_imported(module: str) -> bool:
-    """Whether a module, or the package that it is in, is being executed: it may lack what it is to define."""
+    """Return whether a module or its package is still being executed, so that names may be missing."""
     name = module.partition(".")[0]
     return any(
         getattr(getattr(sys.modules.get(loaded), "__spec__", None), "_initializing", False) for loaded in (name, module)

@@ -1,4 +1,4 @@
-"""Opponents: scripted, trained, or the user's own, behind one call: `load_opponent`."""
+"""Opponents behind one call, `load_opponent`: scripted, searching, trained, or the user's own."""
 
 from card_envs.opponents.names import load_opponent, opponent_names
 from card_envs.opponents.networks.torch_policy import TorchPolicy

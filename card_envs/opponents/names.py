@@ -1,27 +1,28 @@
-"""The names of opponents: a small language, parsed and built here.
+"""Opponent names: grammar, parser and construction.
 
-    NAME   = [GAME "/"] PLAYER      such as back_alley/greedy; the game may be left out where it is given
-           | PATH                   the folder of a network: it begins with ".", "~" or "/", or it has a "/" and is none
-                                    of the above: ./mine, runs/quickstart/opponent
-    PLAYER = "random"               every legal move is equally likely
-           | "trivial" | "greedy"   the scripted players of the game's `bot.py`
-           | "search:" BUDGET {"," KEY "=" VALUE}   a search; BUDGET is N worlds, or T "ms" a move on all cores
-           | PHASE "=" NAME "+" NAME   two as one: the first decides in a phase of the game, the second elsewhere
-           | MODULE ":" CLASS       a policy of the user's own, made by calling it with the `Game`
-           | SHIPPED                a trained network that comes with the package, or a preset of the game: "strong" and
-                                    "champion" stand for one of the above
+    NAME   = [GAME "/"] PLAYER      such as back_alley/greedy; the game is optional if known
+           | PATH                   folder of a network: begins with ".", "~" or "/", or contains "/" and is none of the
+                                    above: ./mine, runs/quickstart/opponent
+    PLAYER = "random"               uniform over the legal actions
+           | "trivial" | "greedy"   scripted players of the game's `bot.py`
+           | "search:" BUDGET {"," KEY "=" VALUE}   a search; BUDGET is N worlds, or T "ms" per move on all cores
+           | PHASE "=" NAME "+" NAME   combination: the first decides in a phase of the game, the second elsewhere
+           | MODULE ":" CLASS       a user's policy class, constructed with the `Game`
+           | SHIPPED                a trained network of the package, or a preset of the game: "strong" and "champion"
+                                    stand for one of the above
 
     KEY            VALUE            see `SearchPolicy`
-    moves          single | turn    single actions, or all that can be done before something hidden shows
+    moves          single | turn    single actions, or macro-actions up to the next revealed card
     prior          NAME             names the baseline, prunes or ranks the candidates
-    rollout        NAME             plays the worlds on for its side, instead of greedy
-    leaf           NAME             an n-tuple network that values the position where a playout stops
-    leaf_after     K                chance events before which it stops
-    leaf_playout   SHARE            of the result that comes from greedy's play on to the end, 0 to 1
+    rollout        NAME             plays for the mover's side in playouts, instead of greedy
+    leaf           NAME             n-tuple network that values the position where a playout stops
+    leaf_after     K                number of chance events before it stops
+    leaf_playout   SHARE            weight of the playout to the end by greedy in the result, 0 to 1
     arms           K                macro-actions that a ranking prior keeps
 
-The first line of PLAYER that fits holds. A NAME in a search has no comma of its own, and before "+" no "+". What a name
-means does not depend on the folders that there are: a word alone is never one. `search-N` is read as `search:N`.
+The first matching alternative of PLAYER applies. A NAME inside a search must not contain a comma, nor a NAME before "+"
+another "+". The meaning of a name never depends on existing folders: a single word is never a folder. `search-N` is an
+alias of `search:N`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 
 MODELS = Path(__file__).parent / "models"
-LONGEST = 4096  # characters: as long as a path may be
-SEARCHES = ("search:64", "search:1024", "search:64,moves=turn")  # shown of all that there are
-TIMED = "search:100ms"  # a suggestion for times written otherwise
+LONGEST = 4096  # characters; the longest path allowed
+SEARCHES = ("search:64", "search:1024", "search:64,moves=turn")  # examples for lists of opponents
+TIMED = "search:100ms"  # suggested for malformed times
 BUDGET = re.compile(r"search:(?:([1-9]\d{0,6})|([1-9]\d{0,5})ms)")
 NAMES = ("prior", "rollout", "leaf")  # keys of a search whose values are names
 NUMBERS = {"leaf_after": int, "leaf_playout": float, "arms": int}
@@ -80,8 +81,8 @@ class Searching:
     """A search with a budget.
 
     Attributes:
-        worlds, milliseconds: one of them.
-        parts: the names of its prior, rollout and leaf, as far as there are any.
+        worlds, milliseconds: the budget; the other one is None.
+        parts: the names of its prior, rollout and leaf, if given.
         settings: the other keys, for `SearchPolicy`.
     """
 
@@ -91,7 +92,7 @@ class Searching:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def policy(self, game: Game) -> SearchPolicy:
-        """Build it for a game."""
+        """Build the search for a game."""
         budget: dict[str, Any] = {"worlds": self.worlds}
         if self.milliseconds is not None:
             budget = {"seconds": self.milliseconds / 1000}
@@ -101,7 +102,7 @@ class Searching:
 
 @dataclass(frozen=True)
 class Phased:
-    """One in a phase of the game, another elsewhere."""
+    """One player in a phase of the game, another elsewhere."""
 
     phase: str
     inside: Name
@@ -110,7 +111,7 @@ class Phased:
 
 @dataclass(frozen=True)
 class UsersOwn:
-    """A class of the user's."""
+    """A class of the user."""
 
     module: str
     class_name: str
@@ -118,7 +119,7 @@ class UsersOwn:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A folder of that name among the models of the package, or a rung; any other word ends up here, too."""
+    """A network shipped with the package or a preset; unknown words are parsed as this, too."""
 
     name: str
 
@@ -128,13 +129,13 @@ Player: TypeAlias = Folder | Uniform | Scripted | Searching | Phased | UsersOwn 
 
 @dataclass(frozen=True)
 class Name:
-    """A name that was read.
+    """A parsed name.
 
     Attributes:
-        text: as it was written.
-        game: before the slash, or None.
-        short: what follows it.
-        player: what that means.
+        text: as written.
+        game: the part before the slash, or None.
+        short: the part after it.
+        player: its meaning.
     """
 
     text: str
@@ -143,7 +144,7 @@ class Name:
     player: Player
 
     def players(self) -> Iterator[Player]:
-        """The player, and those that it is made of."""
+        """Yield the player and the players that it is composed of."""
         yield self.player
         if isinstance(self.player, Phased):
             yield from self.player.inside.players()
@@ -154,7 +155,10 @@ class Name:
 
 
 def parse(text: str) -> Name:
-    """Read a name. Every text is one, if not too long; whether there is such a player turns out when it is built."""
+    """Parse a name.
+
+    Every text up to a maximum length is a name; whether there is such an opponent is found out when it is built.
+    """
     if len(text) > LONGEST:
         raise ValueError(f"opponent {text!r:.80}: expected at most {LONGEST} characters, got {len(text)}")
     if text.startswith((".", "~")) or Path(text).is_absolute():
@@ -169,17 +173,17 @@ def parse(text: str) -> Name:
 def _folder(text: str) -> Folder:
     try:
         return Folder(user_path(text))
-    except ValueError:  # nobody of that name has a home folder: no such opponent is told when it is built
+    except ValueError:  # "~name" without a home folder: reported as an unknown opponent when built
         return Folder(Path(text))
 
 
 def name_of_folder(folder: Path) -> str:
-    """The name of the opponent in a folder."""
+    """Return the name of the opponent in a folder."""
     return str(folder) if isinstance(parse(str(folder)).player, Folder) else f".{os.sep}{folder}"
 
 
 def _player(short: str) -> Player | None:
-    """Read a PLAYER; None for any other text, such as the name of a shipped one."""
+    """Parse a PLAYER; return None for any other text, such as the name of a shipped one."""
     if short == "random":
         return Uniform()
     if short in ("trivial", "greedy"):
@@ -195,7 +199,7 @@ def _player(short: str) -> Player | None:
 
 
 def _search(short: str) -> Searching:
-    """Read a search. Raises ValueError saying what is wrong."""
+    """Parse a search. Raises ValueError."""
     first, *rest = short.replace("search-", "search:", 1).split(",")
     budget = BUDGET.fullmatch(first)
     if not budget:
@@ -226,44 +230,43 @@ def _search(short: str) -> Searching:
 
 
 def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, str]]:
-    """What to write before and after names, so that they differ in a phase only, or everywhere else only.
+    """Return text to put before and after names so that they differ only in a phase, or only outside it.
 
     Args:
         phase: of a game.
-        other: who decides the other part for all of them.
-        names: what is to be framed.
+        other: the player of the other part, the same for all.
+        names: the names to be framed.
 
     Raises:
-        ValueError: one of them is made of two already, so that it can't be a part itself.
+        ValueError: a name already combines two players, so it can't be a part itself.
     """
     for name in names:
         if "+" in name:
-            raise ValueError(f"{name}: a player made of two can't be taken apart")
+            raise ValueError(f"{name}: a player that combines two can't be split by phase")
     return (f"{phase}=", f"+{other}"), (f"{phase}={other}+", "")
 
 
 def opponent_names(game: Game) -> list[str]:
-    """The opponents of a game that come with the package."""
+    """Return the names of the opponents of a game that ship with the package."""
     shipped = sorted(path.name for path in (MODELS / game.name).glob("*") if path.is_dir())
     return ["random", "trivial", "greedy", *SEARCHES, *shipped, *game.presets]
 
 
 def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:
-    """An opponent, from a name, a folder, or a class of yours.
+    """Return an opponent, given a name, a folder, or a class of yours.
 
     Args:
-        name: `"back_alley/greedy"` (or `"greedy"` where `game` is given); a folder that training wrote, as a path with
-            a separator (`"runs/quickstart/opponent"`, `"./mine"`) or as a `Path`; `"module:Class"`: a `Policy`, made
-            by calling it with the `Game`; `"search:64"`: a search in 64 worlds, `"search:100ms"`: for 100 ms a move,
-            `"search:64,moves=turn,prior=small"`: one with other parts (the table is in `card_envs/opponents/names.py`);
-            or two of these as one player: `"bidding=ppo+greedy"` bids like `ppo` and does everything else like
-            `greedy`.
-        game: needed for short names and classes; otherwise checked.
-        sampled: a trained network draws its moves from its probabilities, unless it was made to play the likeliest;
-            False: it plays the likeliest.
+        name: `"back_alley/greedy"` (or `"greedy"` with `game`); a folder that training wrote, as a path with a
+            separator (`"runs/quickstart/opponent"`, `"./mine"`) or as a `Path`; `"module:Class"`: a `Policy`,
+            constructed with the `Game`; `"search:64"`: a search with 64 worlds; `"search:100ms"`: with 100 ms per move;
+            `"search:64,moves=turn,prior=small"`: with other parts (see the grammar in `card_envs/opponents/names.py`);
+            or two combined: `"bidding=ppo+greedy"` bids like `ppo` and plays like `greedy` otherwise.
+        game: required for short names and classes; otherwise checked.
+        sampled: trained networks sample their actions from their probabilities, unless they were made to play the
+            likeliest one; False: they play the likeliest.
 
     Raises:
-        ValueError: there is no such opponent (near names are suggested), or its files are broken or don't fit.
+        ValueError: unknown opponent (similar names are suggested), or its files are damaged or do not fit.
     """
     if not isinstance(name, (str, Path)):
         raise ValueError(f"opponent: expected a name or a folder, got {name!r:.80}")
@@ -273,11 +276,11 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
         text = name if isinstance(name, str) else name_of_folder(name)
         return build(parse(text), game, check_bool(sampled, "sampled"))
     except RecursionError:
-        raise ValueError(f"opponent {str(name)!r:.80}: made of too many players") from None
+        raise ValueError(f"opponent {str(name)!r:.80}: too deeply nested") from None
 
 
 def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponent:
-    """The opponent of a name that was read; arguments and errors are those of `load_opponent`."""
+    """Return the opponent of a parsed name; arguments and errors as for `load_opponent`."""
     if name.game is not None:
         if game is not None and game.name != name.game:
             raise ValueError(f"opponent {name.text!r} plays {name.game}, not {game.name}")
@@ -293,13 +296,13 @@ def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponen
         game = next((GAMES[part.game] for _, part in player.parts if part.game), None)
     if game is None:
         if isinstance(player, Phased | UsersOwn):
-            raise ValueError(f"opponent {name.text!r}: say which game it plays: load_opponent({name.text!r}, game=…)")
+            raise ValueError(f"opponent {name.text!r}: the game is missing: load_opponent({name.text!r}, game=…)")
         raise _unknown(name.text, [f"{one.name}/{short}" for one in GAMES.values() for short in opponent_names(one)])
     return Opponent(name.short, game, _policy(name, player, game, sampled))
 
 
 def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
-    """The policy of a player whose game is known."""
+    """Return the policy of a player for a game."""
     match player:
         case Uniform():
             return RandomPolicy()
@@ -323,7 +326,7 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
 def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
     try:
         kind = getattr(importlib.import_module(module), class_name)
-    except (Exception, SystemExit) as error:  # whatever the module may do
+    except (Exception, SystemExit) as error:  # user code may raise anything
         if module == "search" and isinstance(error, ModuleNotFoundError):
             raise ValueError(f"opponent {text!r:.80}: expected search:N with 1 to 9999999 worlds, or {TIMED}") from None
         raise ValueError(f"opponent {text!r:.80}: {type(error).__name__}: {error}") from error
@@ -336,7 +339,7 @@ def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
             f"opponent {text!r:.80}: {class_name}({game.name}): {type(error).__name__}: {error}"
         ) from error
     if not isinstance(made, Policy):
-        raise ValueError(f"opponent {text!r:.80}: needs the methods act(turn, rng) and probabilities(turn)")
+        raise ValueError(f"opponent {text!r:.80}: needs the methods act(decisions, rng) and probabilities(decisions)")
     return made
 
 
@@ -352,5 +355,5 @@ def _unknown(text: str, known: list[str]) -> ValueError:
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except (OSError, ValueError):  # such as a name that is too long for a file
+    except (OSError, ValueError):  # such as a name too long for the file system
         return False

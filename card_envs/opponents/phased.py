@@ -1,4 +1,4 @@
-"""Players made of two: one decides in a phase of the game (such as the bidding), another in all others."""
+"""Combined players: one policy decides in a phase of the game (such as the bidding), another everywhere else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from card_envs.opponents.policy import ActionValues, Decisions, Policy, check_po
 
 
 def phase_actions(game: Game, phase: str) -> range:
-    """The actions of a phase. Raises ValueError saying which phases there are."""
+    """Return the actions of a phase. Raises ValueError that lists the phases."""
     phases = game.phases
     if phase not in phases:
         known = f"its phases are {', '.join(phases)}" if phases else "it has none"
@@ -25,15 +25,15 @@ class PhasedPolicy:
     """Plays like one policy where the legal actions are those of a phase, else like another."""
 
     def __init__(self, actions: range, inside: Policy, outside: Policy) -> None:
-        """Put two policies together.
+        """Combine two policies.
 
         Args:
             actions: of the phase (see `Game.phases`).
-            inside: who decides there.
-            outside: who decides everywhere else.
+            inside: the policy in the phase.
+            outside: the policy everywhere else.
 
         Raises:
-            ValueError: one of them is something else.
+            ValueError: an argument is something else.
         """
         if not isinstance(actions, range):
             raise ValueError(f"actions: expected a range of actions, as in Game.phases, got {short_repr(actions)}")
@@ -56,7 +56,7 @@ class PhasedPolicy:
         return probabilities
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
-        """See `Policy`: what those say who decide; None where none of them does."""
+        """See `Policy`: the values of the policies that decide; None if neither has any."""
         parts = [
             (rows, policy, evaluation_of(policy, decisions.at(rows), rng)) for policy, rows in self._split(decisions)
         ]

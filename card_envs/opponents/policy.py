@@ -1,4 +1,4 @@
-"""What a policy sees and does."""
+"""The policy protocol: `Decisions` go in, actions, probabilities or values come out."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ MOST_WORLDS = 1 << 32
 
 
 class PolicyError(ValueError):
-    """A policy failed: its own exception is the cause."""
+    """A policy raised an exception, which is the cause of this one."""
 
 
 def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, actions: Int64s) -> int:
-    """The first table at which an action [B] is illegal, or -1; `mask` [A] is then that of the last one looked at."""
+    """Return the first table at which an action [B] is illegal, or -1.
+
+    Afterwards `mask` [A] is the one of the last table tested.
+    """
     for i in range(first, last):
         legal(states[i], mask)
         if not is_legal(mask, actions[i]):
@@ -39,17 +42,18 @@ def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, ac
 
 
 class Decisions:
-    """The decisions at n tables, each seen from the seat to move.
+    """A batch of n decisions, each seen from the seat to move.
 
-    What it offers in public tells no more than the seat may know, and what is written into its arrays decides nothing.
-    That keeps honest policies from cheating by mistake. It is no wall: a policy runs in the same process, and Python
-    objects can be pried open. Whoever plays for strangers gives their policies views (`env.view`) and nothing else.
+    The public interface reveals no more than the seat may know, and writing into the arrays does not affect which
+    actions are legal. This keeps honest policies from cheating by mistake. It is not a security boundary: a policy runs
+    in the same process and can inspect private attributes. To run untrusted policies, give them views (`env.view`) and
+    nothing else.
 
     Attributes:
         game: the game.
-        obs: [n, D] int8, what each seat may know.
+        obs: [n, D] int8, observation of the seat to move.
         mask: [n, A] int8, its legal actions.
-        seat: [n] int8, the seat.
+        seat: [n] int8, the seat to move.
     """
 
     def __init__(self, game: Game, states: NDArray[Any], obs: Int8s, mask: Int8s, seat: Int8s) -> None:
@@ -68,24 +72,24 @@ class Decisions:
         return len(self.__states)
 
     def at(self, rows: NDArray[np.intp]) -> Decisions:
-        """The decisions at some of the tables: their numbers [m], or [n] bool. Raises ValueError for others."""
+        """Return the decisions at these rows: int [m] or bool [n]. Raises ValueError for anything else."""
         n, given = len(self), np.asarray(rows)
         are_numbers = given.dtype.kind in "iu" and (given.size == 0 or -n <= given.min() <= given.max() < n)
         if given.ndim != 1 or not (are_numbers or given.size == 0 or (given.dtype == np.bool_ and len(given) == n)):
-            raise ValueError(f"rows: expected numbers of tables below {n}, or {n} bools, got {short_repr(rows)}")
+            raise ValueError(f"rows: expected row numbers below {n}, or {n} bools, got {short_repr(rows)}")
         rows = np.arange(n)[given if given.size else []]
         return Decisions(self.game, self.__states.take(rows), self.obs[rows], self.mask[rows], self.seat[rows])
 
     def copy(self) -> Decisions:
-        """The same decisions in new arrays, whatever was written into those of this one."""
+        """Return the same decisions in fresh arrays, undoing anything that was written into these."""
         return decisions_at(self.game, self.__states)
 
     def check(self, actions: Any, who: str) -> Int64s:
-        """The actions [n] if each is legal at its table, whatever was written into `mask`.
+        """Return the actions as int64 [n] if each is legal at its table, regardless of what was written into `mask`.
 
         Raises:
-            ValueError: they are not n whole numbers.
-            IllegalMove: naming who chose it, the move and the position.
+            ValueError: not n whole numbers.
+            IllegalMove: one is illegal; names the player, the move and the position.
         """
         try:
             numbers = check_ints(actions, len(self))
@@ -100,7 +104,7 @@ class Decisions:
         raise illegal_move(self.game, int(numbers[row]), mask, f"{who} at {self._shown(row)}", move_text)
 
     def failure(self, error: Exception, who: str) -> PolicyError:
-        """What to raise from an exception in a policy: who failed, how and where, and at which decision."""
+        """Return the error to raise from an exception in a policy: it names the policy, the line and the decision."""
         last = traceback.extract_tb(error.__traceback__)[-1:]
         where = "".join(f" ({frame.filename}, line {frame.lineno}, in {frame.name})" for frame in last)
         at = f"at {self._shown(0)}" if len(self) else "at no table"
@@ -108,12 +112,15 @@ class Decisions:
         return PolicyError(f"{self.game.name}: {who}: {type(error).__name__}: {error}{where} {at}{more}")
 
     def _shown(self, row: int) -> str:
-        """What a seat sees, as JSON."""
+        """Return the view of the seat to move, as JSON."""
         state = self.__states[row]
         return json.dumps(self.game.view.view(state, int(state.seat)))
 
     def worlds(self, rng: np.random.Generator, k: int) -> NDArray[Any]:
-        """[n, k] States whose hidden part is drawn anew, uniformly among all that fits what the seat knows."""
+        """Return [n, k] States, determinizations of each decision.
+
+        The hidden cards are drawn uniformly from all that is consistent with what the seat knows.
+        """
         if not callable(getattr(rng, "integers", None)):
             raise ValueError(f"rng: expected a numpy.random.Generator, got {short_repr(rng)}")
         worlds = np.repeat(self.__states, check_int(k, 1, MOST_WORLDS, "k"))
@@ -122,55 +129,59 @@ class Decisions:
         return worlds.reshape(len(self), k)
 
     def bot_moves(self, bot: str) -> NDArray[np.int64]:
-        """[n] moves of the game's scripted player `trivial` or `greedy`, which know no more than the seat."""
+        """Return int64 [n], the actions of the scripted player `trivial` or `greedy`.
+
+        It knows no more than the seat.
+        """
         actions = np.zeros(len(self), np.int64)
         specialize_bot(kernels.bot_actions, self.game, bot)(0, len(self), self.__states, actions)
         return actions
 
     def _trusted_states(self) -> NDArray[Any]:
-        """[n] States, hidden cards included: for this package's networks, whose inputs don't depend on these.
+        """Return the [n] States, hidden cards included, for this package's networks only.
 
-        A test asserts that (`tests/test_contract.py`).
+        Their inputs do not depend on the hidden cards; `tests/test_contract.py` asserts it.
         """
         return self.__states
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Something that acts. Implement these two methods to bring your own.
+    """A policy. Implement these two methods to bring your own.
 
-    Three more are optional; `evaluation_of`, `within` and `reset` ask for them and know the defaults. A policy made of
-    others hands them on.
+    Three more are optional; call them through `evaluation_of`, `within` and `reset`, which supply the defaults. A
+    policy that wraps other policies should forward them.
 
-    - `evaluate(decisions, rng) -> ActionValues | None`: what each legal move is worth; without it: None, not known.
-    - `within(seconds, threads) -> Policy`: the same policy, which takes about that long for a decision at most, in
-      that many threads; without it: the policy as it is.
-    - `reset()`: forget everything that was remembered of earlier decisions; without it: nothing is.
+    - `evaluate(decisions, rng) -> ActionValues | None`: estimated values of the legal actions; default: None, unknown.
+    - `within(seconds, threads) -> Policy`: the same policy with a limit on the time per decision, approximate, and on
+      the number of threads; default: the policy itself.
+    - `reset()`: forget everything remembered from earlier decisions; default: nothing to forget.
     """
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        """[n] actions, each legal under `decisions.mask`; all randomness comes from `rng`.
+        """Return int64 [n], one action for each decision, legal under `decisions.mask`.
 
-        `rng` does not tell how the deals were seeded, as far as a `Decisions` keeps secrets.
+        All randomness must come from `rng`, from which the seeds of the deals cannot be recovered.
         """
         ...
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        """[n, A] probabilities of the actions, zero where illegal."""
+        """Return [n, A] probabilities of the actions, zero where illegal."""
         ...
 
 
 @dataclass(frozen=True)
 class ActionValues:
-    """What moves are worth; nan for those that were not tried.
+    """Estimated values of actions; nan for those that were not tried.
 
     Attributes:
-        means: [n, A] expected points of the mover's side: the mean of the baseline in all worlds, plus the advantage.
-        errors: [n, A] their standard errors.
-        advantages: [n, A] points by which a move beats the baseline in the same worlds, on average.
-        advantage_errors: [n, A] their standard errors.
-        worlds: [n, A] in how many worlds each was tried.
-        chosen: [n] what the policy would play; it need not be the move with the highest mean, which may be chance.
+        means: [n, A] expected margin of the mover's side, in points: the baseline's mean over all worlds, plus the
+            advantage.
+        errors: [n, A] standard errors of the means.
+        advantages: [n, A] mean difference to the baseline action in the same worlds, in points.
+        advantage_errors: [n, A] standard errors of the advantages.
+        worlds: [n, A] number of worlds in which each action was tried.
+        chosen: [n] the action that the policy would play; not always the one with the highest mean, which may be noise.
     """
 
     means: NDArray[np.float64]
@@ -182,17 +193,17 @@ class ActionValues:
 
 
 class ActionValue(NamedTuple):
-    """A legal move, and what an opponent thinks of it.
+    """A legal move with an opponent's estimate of it.
 
     Attributes:
         move: in the game's notation.
         probability: of playing it.
-        margin: points that it is expected to bring by the end of the deal; None where the opponent doesn't say.
-        error: the standard error of the margin.
-        worlds: in which it was tried.
-        advantage: points by which it beats the baseline (by default the move of `greedy`) in the same worlds.
-        advantage_error: its standard error, smaller than that of the margin: worlds that are good for one move tend to
-            be good for another.
+        margin: expected points by the end of the deal; None if the opponent gives no estimate.
+        error: standard error of the margin.
+        worlds: number of worlds in which it was tried.
+        advantage: mean difference in points to the baseline action (by default that of `greedy`) in the same worlds.
+        advantage_error: standard error of the advantage; smaller than that of the margin, because a world that favours
+            one move tends to favour the others too.
     """
 
     move: str
@@ -206,7 +217,7 @@ class ActionValue(NamedTuple):
 
 @dataclass(frozen=True)
 class Opponent:
-    """A policy with the game it plays and a name."""
+    """A policy with a name and the game that it plays."""
 
     name: str
     game: Game
@@ -229,10 +240,10 @@ class Opponent:
         reset(self.policy)
 
     def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:
-        """The legal moves of the seat to move, best first, from a view (`env.view`), each with one number.
+        """Return the legal moves for a view (`env.view`) of the seat to move, best first, each with one number.
 
-        That is the expected margin in points of an opponent that searches, else the probability of playing the move.
-        `evaluate` gives both, each by its name, and the margin's error.
+        The number is the expected margin in points if the opponent searches, and the probability of the move otherwise.
+        `evaluate` returns both, and the standard error of the margin.
 
         Raises:
             ValueError: the view is malformed or contradictory, or it is another seat's turn.
@@ -241,7 +252,7 @@ class Opponent:
         return [(one.move, one.probability if one.margin is None else one.margin) for one in advices]
 
     def evaluate(self, view: dict[str, Any], seed: int = 0) -> list[ActionValue]:
-        """All that this opponent can say of the legal moves, best first, from a view (`env.view`).
+        """Return the legal moves for a view (`env.view`) of the seat to move, best first, with all estimates.
 
         Args:
             view: of the seat to move.
@@ -266,13 +277,13 @@ class Opponent:
         tried = worth.means[0], worth.errors[0], worth.worlds[0], worth.advantages[0], worth.advantage_errors[0]
         means, _, worlds, *_ = tried
         best = int(worth.chosen[0])
-        ranked = sorted(texts, key=lambda a: (a != best, -worlds[a], -means[a]))  # what was dropped early comes last
+        ranked = sorted(texts, key=lambda a: (a != best, -worlds[a], -means[a]))  # actions dropped early come last
         return [ActionValue(texts[a], float(a == best), *(figures[a].item() for figures in tried)) for a in ranked]
 
 
 def evaluation_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
-    """Return what a policy says that moves are worth; None where it doesn't."""
-    if isinstance(policy, Opponent):  # whose `evaluate` takes a view
+    """Return a policy's estimated values of the actions, or None if it has none."""
+    if isinstance(policy, Opponent):  # its own `evaluate` takes a view
         return evaluation_of(policy.policy, decisions, rng)
     evaluate = getattr(policy, "evaluate", None)
     found: ActionValues | None = None if evaluate is None else evaluate(decisions, rng)
@@ -280,28 +291,27 @@ def evaluation_of(policy: Policy, decisions: Decisions, rng: np.random.Generator
 
 
 def within(policy: Policy, seconds: float, threads: int = 1) -> Policy:
-    """Return the same policy with a bound on its time for a decision, as far as it knows one; what it remembers is its
-    own."""
+    """Return the policy with a limit on its time per decision, if it supports one, and a memory of its own."""
     bounded = getattr(policy, "within", None)
     found: Policy = policy if bounded is None else bounded(seconds, threads)
     return found
 
 
 def reset(policy: Policy) -> None:
-    """Let a policy forget what it remembers of earlier decisions, so that it decides as a new one would."""
+    """Make a policy forget earlier decisions, so that it decides like a new one."""
     forget = getattr(policy, "reset", None)
     if forget is not None:
         forget()
 
 
 def check_policy(policy: object, where: str) -> None:
-    """Raise ValueError where a policy is meant and something else was given, such as a class or a name."""
+    """Raise ValueError if something else than a policy was given, such as a class or a name."""
     if not isinstance(policy, Policy) or isinstance(policy, type):
         raise ValueError(f"{where}: expected a Policy, with act and probabilities, got {short_repr(policy)}")
 
 
 def answer_of(policy: Policy, decisions: Decisions, ask: Callable[[], Answer]) -> Answer:
-    """What a policy answers. Raises PolicyError from its own exception; IllegalMove passes."""
+    """Return the result of `ask`. Raises PolicyError from the policy's own exception; IllegalMove passes through."""
     try:
         return ask()
     except (IllegalMove, PolicyError):
@@ -311,12 +321,12 @@ def answer_of(policy: Policy, decisions: Decisions, ask: Callable[[], Answer]) -
 
 
 def moves_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> Int64s:
-    """The moves [n] of a policy, checked.
+    """Return a policy's actions, int64 [n], checked.
 
     Raises:
-        ValueError: it gives anything but n whole numbers.
-        PolicyError: it raises an exception of its own.
-        IllegalMove: one of them is illegal.
+        ValueError: it returned anything but n whole numbers.
+        PolicyError: it raised an exception.
+        IllegalMove: one of the actions is illegal.
     """
     return decisions.check(
         answer_of(policy, decisions, lambda: policy.act(decisions, rng)), f"policy {name_of(policy)}"
@@ -324,7 +334,7 @@ def moves_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> 
 
 
 def probabilities_of(policy: Policy, decisions: Decisions) -> NDArray[np.floating]:
-    """The probabilities [n, A] of a policy's moves, checked for their shape alone. Raises as `moves_of` does."""
+    """Return a policy's probabilities [n, A]; only their shape and type are checked. Raises as `moves_of` does."""
     shares = np.asarray(answer_of(policy, decisions, lambda: policy.probabilities(decisions)))
     shape = len(decisions), decisions.game.rules.NUM_ACTIONS
     if shares.shape != shape or shares.dtype.kind != "f":
@@ -334,7 +344,7 @@ def probabilities_of(policy: Policy, decisions: Decisions) -> NDArray[np.floatin
 
 
 def sealed(rng: np.random.Generator) -> np.random.Generator:
-    """A generator that goes on with the numbers of `rng`, and does not tell what that was seeded with."""
+    """Return a generator that continues the numbers of `rng` but does not reveal its seed."""
     source: Any = rng.bit_generator
     twin = type(source)(_digest(rng))
     twin.state = source.state
@@ -342,7 +352,7 @@ def sealed(rng: np.random.Generator) -> np.random.Generator:
 
 
 def offspring(rng: np.random.Generator) -> np.random.Generator:
-    """A generator that depends on `rng`, from which the numbers that `rng` has drawn and will draw can't be found."""
+    """Return a generator seeded from `rng`; the past and future numbers of `rng` cannot be recovered from it."""
     return np.random.default_rng(_digest(rng))
 
 
@@ -351,12 +361,12 @@ def _digest(rng: np.random.Generator) -> int:
 
 
 def name_of(policy: Policy) -> str:
-    """What messages call a policy."""
+    """Return the name of a policy for messages."""
     return policy.name if isinstance(policy, Opponent) else type(policy).__name__
 
 
 def decisions_at(game: Game, states: NDArray[Any]) -> Decisions:
-    """The decisions at these tables. Raises ValueError where that is no game, or the States are not its."""
+    """Return the decisions at these tables. Raises ValueError for something else than a game and States of it."""
     check_game(game)
     states = checked_states(game, states)
     n = len(states)
@@ -368,7 +378,7 @@ def decisions_at(game: Game, states: NDArray[Any]) -> Decisions:
 
 
 def sample(probabilities: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.int64]:
-    """One action for each row, drawn with its probabilities; never one with probability zero."""
+    """Draw one action for each row with its probabilities; never one with probability zero."""
     cumulative = np.cumsum(probabilities, axis=1, dtype=np.float64)
     draws = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
     return np.argmax(cumulative > draws, axis=1)

@@ -11,7 +11,7 @@ from card_envs.opponents.policy import Decisions, sample
 
 
 class RandomPolicy:
-    """Every legal action is equally likely."""
+    """Plays uniformly at random among the legal actions."""
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         return sample(self.probabilities(decisions), rng)
@@ -21,10 +21,10 @@ class RandomPolicy:
 
 
 class ScriptedPolicy:
-    """The player of that name in the game's `bot.py`: `trivial` or `greedy`. Deterministic."""
+    """Plays like `trivial` or `greedy` of the game's `bot.py`. Deterministic."""
 
     def __init__(self, bot: str) -> None:
-        """Take the player's name. Raises ValueError where there is none of that name."""
+        """Take the player's name. Raises ValueError for an unknown name."""
         check_choice(bot, BOTS, "bot")
         self.bot = bot
 

@@ -1,1 +1,1 @@
-"""Making a new game: `high_card`, the smallest one through the whole contract, to copy, and what checks the copy."""
+"""Making a new game: `high_card`, a minimal implementation of the contract to copy, and checks of the copy."""

@@ -1,7 +1,7 @@
 """`python -m card_envs check`: what is missing or wrong in a game, each fault with its file and line.
 
-From cheap to dear, and what builds on something faulty is left out: files, imports, declarations and sources, then the
-rules compiled one by one, then play. The mark of rules that have passed makes the second time quick.
+Checks run from cheap to expensive, and those that build on something faulty are skipped: files, imports, declarations
+and sources, then each rule compiled by itself, then play. A mark of rules that have passed makes the second run fast.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from card_envs.scaffold.checks.played import check_played
 from card_envs.scaffold.checks.sources import Finding, Sources, read_sources
 
 Check: TypeAlias = Callable[[Game, Sources], Iterator[Finding]]
-# Each tuple is left out where one before it found something.
+# A tuple is skipped if a previous one found a fault.
 STAGES: tuple[tuple[Check, ...], ...] = (
     (check_declarations, check_sources, check_places),
     (check_page, check_compiled),
@@ -33,10 +33,10 @@ STAGES: tuple[tuple[Check, ...], ...] = (
 
 
 def check(name: str) -> list[Finding]:
-    """The faults of a game.
+    """Return the faults of a game.
 
     Args:
-        name: of a registered game, or of a package that has `GAME`, such as `my_package.my_game`.
+        name: of a registered game, or of a package with `GAME`, such as `my_package.my_game`.
 
     Raises:
         ValueError: there is neither.
@@ -51,7 +51,7 @@ def check(name: str) -> list[Finding]:
     if isinstance(game, Finding):
         return [game]
     known, checked = game.name in GAMES, numba.config.BOUNDSCHECK
-    GAMES.setdefault(game.name, game)  # saved games know theirs by name
+    GAMES.setdefault(game.name, game)  # records refer to games by name
     numba.config.BOUNDSCHECK = 1
     try:
         return _staged(game, sources)
@@ -62,7 +62,7 @@ def check(name: str) -> list[Finding]:
 
 
 def _staged(game: Game, sources: Sources) -> list[Finding]:
-    """What the first stage that finds something finds."""
+    """Return the faults of the first stage that finds any."""
     for stage in STAGES:
         findings = [finding for part in stage for finding in part(game, sources)]
         if findings:
@@ -71,7 +71,7 @@ def _staged(game: Game, sources: Sources) -> list[Finding]:
 
 
 def package_of(name: str) -> str:
-    """The package of a game by its name or its package's; one that the registry lacks may lie in a checkout."""
+    """Return the package of a game, given its name or its package; it may be in a checkout and unregistered."""
     if name in GAMES:
         return GAMES[name].package
     for package in (name, f"card_envs.games.{name}"):
@@ -81,11 +81,11 @@ def package_of(name: str) -> str:
             continue
         if spec is not None and spec.submodule_search_locations and spec.origin:
             return package
-    return get_game(name).package  # says which names are near
+    return get_game(name).package  # suggests similar names
 
 
 def imported(package: str, sources: Sources) -> Game | Finding:
-    """The game with all its modules, or why they can't be imported."""
+    """Return the game with all modules imported, or the reason why they can't be."""
     init = sources.files["__init__"]
     try:
         game: Game | None = getattr(import_module(package), "GAME", None)
@@ -93,7 +93,7 @@ def imported(package: str, sources: Sources) -> Game | Finding:
             return Finding(init.file, 1, 'expected GAME = Game("the_name", "The Title", __name__)')
         for module in ("options", "rules", "bot", "view"):
             import_module(f"{package}.{module}")
-    except Exception as error:  # of the game's own code, whatever it is
+    except Exception as error:  # the game's code may raise anything
         return sources.blame(error)
     if game.package != package or (package.startswith("card_envs.games.") and game.name != sources.folder.name):
         return init.finding("GAME", f"expected the name of the folder, and the package {package}; got {game}")

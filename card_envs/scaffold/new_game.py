@@ -1,7 +1,7 @@
-"""`python -m card_envs new-game`: a copy of the template with names replaced, in all the places that a game has.
+"""`python -m card_envs new-game`: a copy of the template with names replaced, in all places that a game has.
 
-In a checkout of this repository the game becomes one of the package's; elsewhere it becomes an installable package of
-its own, which `card_envs` finds by its entry point.
+In a checkout of this repository, the game becomes a part of this package; elsewhere it becomes an installable package
+of its own, which `card_envs` finds by its entry point.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as TEMPLATE
 
 FOLDER = Path(__file__).parent / TEMPLATE.name
-LEFT_OUT = {"mutants.py"}  # edits of the template's own rules
+LEFT_OUT = {"mutants.py"}  # edits of the template's rules
 REGISTRY = Path("card_envs", "games", "__init__.py")
 LINE_LENGTH = 120
 
@@ -63,7 +63,7 @@ packages = ["{name}"]
 README = """# {title}
 A game for card_envs: the rules are in `{name}/RULES.md`, and each has a test in `{name}/tests`.
 After `pip install --editable .`, `python -m card_envs` (`games`, `play`, `compare`, …) and training know it.
-`python -m card_envs check {name}` says what is missing or wrong; `pytest --pyargs {name}` runs its own tests.
+`python -m card_envs check {name}` lists what is missing or wrong; `pytest --pyargs {name}` runs its own tests.
 The tests of every game, in a checkout of card_envs: `pytest {shared} --game {name}`.
 """
 
@@ -71,24 +71,24 @@ SHARED_TESTS = "tests/test_contract.py tests/test_worlds.py tests/test_referee.p
 
 
 class NewGame(NamedTuple):
-    """What a game is called and where it goes."""
+    """The names and paths of a new game."""
 
     name: str
     title: str
-    root: Path  # what the other paths start from
+    root: Path  # the other paths are relative to it
     package: str
     tests: str  # package of its tests
     in_checkout: bool
 
     @property
     def prefix(self) -> str:
-        """Two letters for the numbers of its rules: the initials of the title, or its first two letters."""
+        """Two letters for its rule numbers: the initials of the title, or its first two letters."""
         words = [word for word in re.split(r"[ -]", self.title) if word[:1].isalpha()]
         letters = words[0][0] + words[1][0] if len(words) > 1 else re.sub(r"[^A-Za-z]", "", self.title)[:2]
         return letters.upper()
 
     def files(self) -> dict[Path, str]:
-        """All new files with their texts."""
+        """Return the texts of all new files."""
         files = {}
         for path in sorted([*FOLDER.rglob("*.py"), *FOLDER.rglob("*.md")]):
             part = path.relative_to(FOLDER)
@@ -103,17 +103,17 @@ class NewGame(NamedTuple):
         return files
 
     def folder_of(self, package: str) -> Path:
-        """Where a package goes."""
+        """Return the path of a package."""
         return Path(*([] if self.in_checkout else [self.name]), *package.split("."))
 
     def places(self) -> dict[Path, str]:
-        """Files that are not the template's."""
+        """Return the texts of files that are not in the template, with placeholders."""
         if self.in_checkout:
             return {Path("card_envs", f"{self.name}_v0.py"): V0, Path("configs", f"{self.name}.toml"): CONFIG}
         return {Path(self.name, "pyproject.toml"): PYPROJECT, Path(self.name, "README.md"): README}
 
     def renamed(self, text: str) -> str:
-        """A text of the template with the names of this game."""
+        """Return a text of the template with the names of this game."""
         prefix = "HC"
         names = {
             f"{TEMPLATE.package}.tests": self.tests,
@@ -126,7 +126,7 @@ class NewGame(NamedTuple):
         return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text)
 
     def with_sorted_imports(self, text: str) -> str:
-        """The imports at the top of a file in order again: packages that were one project's may be two now."""
+        """Return a file's text with sorted imports: packages of one project may belong to two now."""
         own = {"card_envs", "tests"} if self.in_checkout else {self.name}
         nodes = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
         nodes = [node for node in nodes if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
@@ -146,13 +146,13 @@ class NewGame(NamedTuple):
 
 
 def checkout() -> Path | None:
-    """The repository that this package lies in, if it is one with configurations and tests."""
+    """Return the repository that contains this package, if it has configurations and tests."""
     root = Path(card_envs.__file__).parents[1]
     return root if all((root / part).is_dir() for part in ("configs", "tests/games")) else None
 
 
 def plan(name: str, title: str = "", folder: Path | None = None) -> NewGame:
-    """What would be made. Raises ValueError where a name will not do."""
+    """Return the names and paths of a new game. Raises ValueError for an unsuitable name."""
     title = title or name.replace("_", " ").title()
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise ValueError(f"name {name!r}: expected a Python name in lower case, words joined by _")
@@ -175,8 +175,8 @@ def new_game(game: NewGame) -> list[Path]:
     """Write a game's files and return them.
 
     Raises:
-        FileExistsError: one of its places is taken.
-        OSError: something can't be written. In both cases nothing is.
+        FileExistsError: one of the paths exists.
+        OSError: something can't be written. In both cases nothing is written.
     """
     files = game.files()
     changed = (
@@ -203,7 +203,7 @@ def new_game(game: NewGame) -> list[Path]:
 
 
 def _move(draft: Path, root: Path, places: list[Path], changed: list[Path]) -> None:
-    """Move new files and folders, then what replaces a file; if one can't be moved, none is."""
+    """Move new files and folders, then the replacements of files; if one can't be moved, none is."""
     moved: list[Path] = []
     try:
         for place in places:
@@ -222,10 +222,10 @@ def _move(draft: Path, root: Path, places: list[Path], changed: list[Path]) -> N
 
 
 def registered(text: str, name: str) -> str:
-    """The registry's text with one more game: its import and its entry, in order.
+    """Return the registry's text with one more game: its import and its entry, in order.
 
     Raises:
-        ValueError: the text does not look as it used to.
+        ValueError: the text does not have the expected form.
     """
     imports = [
         node for node in ast.parse(text).body if isinstance(node, ast.ImportFrom) and node.module == "card_envs.games"
@@ -246,7 +246,7 @@ def _imported(node: ast.ImportFrom) -> Iterator[str]:
 
 
 def import_of(names: list[str]) -> str:
-    """The import of the games in one line, or in one for each where that is too long."""
+    """Return the import of the games in one line, or in several if that is too long."""
     line = f"from card_envs.games import {', '.join(names)}\n"
     if len(line) <= LINE_LENGTH + 1:
         return line
@@ -254,7 +254,7 @@ def import_of(names: list[str]) -> str:
 
 
 def next_steps(game: NewGame) -> list[str]:
-    """What its author may do now."""
+    """Return the next steps for the game's author."""
     folder = game.folder_of(game.package)
     if game.in_checkout:
         tests, guide = f"pytest {SHARED_TESTS} tests/games/{game.name} --game {game.package}", "see CONTRIBUTING.md"

@@ -1,1 +1,1 @@
-"""Opponents for frontends in any language: the position protocol over HTTP and over stdin and stdout."""
+"""A server of opponents for frontends in any language: the position protocol over HTTP and over stdin and stdout."""

@@ -1,4 +1,4 @@
-"""Requests that leave nothing behind: what there is to play, advice, and looking at records."""
+"""Stateless requests: games, opponents, advice, and viewing records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("card_envs.serve")
 
 
 class Advisers:
-    """The opponents, and the threads that they think in. All methods run in one event loop."""
+    """The opponents and their threads. All methods run in one event loop."""
 
     def __init__(self, opponents: Opponents, limits: Limits) -> None:
         self.opponents = opponents
@@ -74,7 +74,10 @@ class Advisers:
         return min(asked or self.limits.seconds, self.limits.seconds)
 
     def failed(self, name: str) -> Problem:
-        """The message of the exception, which may hold what nobody may see, is for the owner's eyes."""
+        """Log the current exception and return a problem without its message.
+
+        The message is only for the owner: it may hold hidden information.
+        """
         log.exception("opponent %s failed", name)
         return Problem("failed", f"opponent {name} failed; the server's log has more")
 
@@ -105,7 +108,7 @@ class Advisers:
             raise wrong("bad_request", error) from None
 
     def warm_up(self, tell: Callable[[str], None] = lambda line: None) -> None:
-        """Compile, or load, all that is needed, so that nobody waits for it later."""
+        """Compile or load everything needed, so that no request waits for it."""
         for game in self.opponents.games.values():
             tell(f"{game.title}: {', '.join(self.opponents.names(game))}")
             episode = ServedEpisode(game, {}, 0)
@@ -117,7 +120,7 @@ class Advisers:
             measured(game)
 
     def stop(self) -> None:
-        """Drop what no thread has begun."""
+        """Drop jobs that no thread has begun."""
         self.quick.stop()
         self.searches.stop()
 

@@ -1,4 +1,4 @@
-"""The server's requests over HTTP."""
+"""The server's HTTP API."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Number = Annotated[int | None, Query(ge=0, le=1 << 31)]
 
 
 def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = ("*",), root_path: str = "") -> FastAPI:
-    """The application.
+    """Return the application.
 
     Args:
-        seats: what answers.
-        origins: of web pages elsewhere that may ask.
-        hosts: names by which the server may be called; else a page elsewhere could reach a local one by a name of its
-            own.
-        root_path: under which a web server before this one offers it: `/cards`.
+        seats: handles the requests.
+        origins: other web origins that may send requests.
+        hosts: host names of the server; others are refused, because a foreign page could reach a local server by a name
+            of its own (DNS rebinding).
+        root_path: path prefix behind a reverse proxy: `/cards`.
     """
     root_path = f"/{root_path.strip('/')}".rstrip("/")
 
@@ -66,7 +66,7 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     )
     app.state.root_path = root_path
     app.add_middleware(Bodies, most=seats.limits.body)
-    app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings shrink to a tenth
+    app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings compress to a tenth
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(Door, hosts=hosts, origins=origins, root_path=root_path)
@@ -82,7 +82,7 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
 
 
 def _add_games(app: FastAPI, seats: Seats) -> None:
-    """What leaves nothing behind."""
+    """Add the stateless requests."""
     advisers = seats.advisers
 
     @app.get("/v1/games", response_model=messages.Games)
@@ -107,7 +107,7 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
 
 
 def _add_seats(app: FastAPI, seats: Seats) -> None:
-    """Tables."""
+    """Add the requests of tables."""
 
     @app.post("/v1/tables", response_model=messages.NewTable, status_code=201)
     async def create(request: Request, body: messages.TableRequest) -> Response:
@@ -155,7 +155,7 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
 
 
 async def _drawn(advisers: Advisers, found: dict[str, Any], picture: Picture) -> Response:
-    """A position, with its drawing where one is asked for."""
+    """Return a position, with its drawing if requested."""
     if picture is not None:
         game, view = advisers.opponents.game(found["game"]), found["view"]
         found["picture"] = await advisers.quick.run(lambda: draw(game, view, picture == "tall"))
@@ -179,7 +179,7 @@ async def _tell_problem(request: Request, problem: Exception) -> Response:
 async def _tell_malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(map(str, first["loc"][1:]))  # after "body", "query" or "path"
+    where = ".".join(map(str, first["loc"][1:]))  # without "body", "query" or "path"
     what = Problem("bad_request", f"{where}: {first['msg']}" if where else first["msg"], where or None)
     return JSONResponse(what.as_dict(), what.status)
 
@@ -195,12 +195,12 @@ async def _tell_http(request: Request, error: Exception) -> Response:
 
 
 async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
-    """What no route answers, before the page's files are looked through."""
+    """Reply 404 for paths without a route, before static files are searched."""
     raise HTTPException(405 if _methods(Request(scope)) else 404)
 
 
 def _methods(request: Request) -> list[str]:
-    """What may be asked of a path; each route knows its own methods only."""
+    """Return the methods of a path; each route knows only its own."""
     routes = [route for route in request.app.routes if isinstance(route, Route)]
     path = request.scope["path"].removeprefix(request.app.state.root_path)
     return sorted({name for route in routes if route.path_regex.match(path) for name in route.methods or ()})

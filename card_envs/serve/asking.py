@@ -1,4 +1,4 @@
-"""The opponents that a server offers, by name, and asking one within a time."""
+"""The opponents of a server, by name, and calling one with a time limit."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ QUICK = (
     ScriptedPolicy,
     NetworkPolicy,
     AfterstatePolicy,
-)  # less than a millisecond a move: no thread needed
+)  # less than a millisecond per move: no thread needed
 
 
 class Opponents:
-    """Opponents by game and short name: those that come with the package, and those that the owner adds."""
+    """Opponents by game and short name: those of the package, and those that the owner adds."""
 
     def __init__(self, games: Sequence[Game], added: Mapping[str, str] | None = None) -> None:
         """Load them.
 
         Args:
-            games: that are offered.
-            added: what `load_opponent` takes, by the name under which it is offered: `back_alley/mine`.
+            games: to offer.
+            added: argument of `load_opponent` by the name to offer it under: `back_alley/mine`.
 
         Raises:
             ValueError: one of them can't be loaded.
@@ -52,34 +52,34 @@ class Opponents:
             self._all[game_name][short] = replace(load_opponent(what, game_name), name=short)
 
     def game(self, name: str) -> Game:
-        """A game by name. Raises Problem."""
+        """Return a game by name. Raises Problem."""
         if name not in self.games:
             raise Problem("unknown", f"game: no {name!r:.80}; there are: {', '.join(self.games)}", "game")
         return self.games[name]
 
     def names(self, game: Game) -> list[str]:
-        """The short names of those that play a game."""
+        """Return the short names of the opponents of a game."""
         return list(self._all[game.name])
 
     def opponent(self, game: Game, name: str, field: str = "opponent") -> Opponent:
-        """One of them. Raises Problem; a path or a class is never looked for."""
+        """Return an opponent of a game. Raises Problem; paths and classes are never looked up."""
         if name not in self._all[game.name]:
             raise Problem("unknown", f"{field}: no {name!r:.80}; there are: {', '.join(self.names(game))}", field)
         return self._all[game.name][name]
 
 
 def is_quick(opponent: Opponent) -> bool:
-    """Whether an opponent answers so fast that no thread is worth its while."""
+    """Return whether an opponent is too fast for a thread to pay."""
     return isinstance(opponent.policy, QUICK)
 
 
 def choose(opponent: Opponent, episode: ServedEpisode, key: int) -> Callable[[], int]:
-    """Return what to call, in any thread, for the opponent's action at a table; it sees what its seat sees.
+    """Return a function, for any thread, that returns the opponent's action; it sees what its seat sees.
 
     Args:
-        opponent: whose turn it is, `within` its time.
-        episode: looked at now, not when the call comes.
-        key: of all that the opponent draws.
+        opponent: to move, with its time limit set.
+        episode: its current position is captured now, not when the function is called.
+        key: seed of the opponent's random draws.
     """
     rng = np.random.default_rng([key, len(episode.texts)])
     decisions = episode.decision(rng)
@@ -89,7 +89,7 @@ def choose(opponent: Opponent, episode: ServedEpisode, key: int) -> Callable[[],
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:
-    """Ask an opponent what it thinks of the legal moves; a search that would take longer looks at fewer worlds.
+    """Return an opponent's evaluation of the legal moves; a search that would exceed the time uses fewer worlds.
 
     Raises ValueError as `Opponent.evaluate` does.
     """
@@ -102,7 +102,7 @@ def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) 
 
 @cache
 def measured(game: Game) -> dict[str, list[dict[str, Any]]]:
-    """What `compare` found out about each opponent of a game: rating or share of wins, margin, time a move."""
+    """Return the results of `compare` for each opponent of a game: rating or share of wins, margin, time per move."""
     package = Path(__file__).parents[1]
     folder = next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), None)
     found: dict[str, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""Starting a server from the command line."""
+"""Start of a server from the command line."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from card_envs.serve.tables import Tables
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 ANYWHERE = ("0.0.0.0", "::")
 BACKLOG = 2048
-SPARE_FILES = 256  # open files besides connections
+SPARE_FILES = 256  # file descriptors for other uses than connections
 SECONDS_TO_END = 5
-SECONDS_TO_KEEP = 75  # a connection on which nothing comes
+SECONDS_TO_KEEP = 75  # keep-alive of an idle connection
 
 
 def make_seats(
     folder: Path, games: Sequence[str], opponents: Sequence[str], limits: Limits, allow_deals: bool = False
 ) -> Seats:
-    """What answers, ready to.
+    """Return the request handler, with everything loaded.
 
     Args:
         folder: of the tables.
-        games: by name; none: all.
-        opponents: `GAME/NAME=WHAT`: added under that name, from what `load_opponent` takes.
+        games: names; empty: all.
+        opponents: `GAME/NAME=WHAT`: offered under that name; WHAT is an argument of `load_opponent`.
         limits: of the server.
-        allow_deals: whether seeds and custom deals are taken.
+        allow_deals: whether clients may set seeds and custom deals.
 
     Raises:
-        ValueError: of these.
+        ValueError: an invalid argument.
     """
     added = {}
     for opponent in opponents:
@@ -54,10 +54,10 @@ def make_seats(
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Take a port at all addresses of a host: before the opponents are loaded, not after.
+    """Bind a port at all addresses of a host; done before the opponents are loaded.
 
     Raises:
-        ValueError: saying why it can't be had.
+        ValueError: the port can't be bound; says why.
     """
     listeners: list[socket.socket] = []
     try:
@@ -67,7 +67,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
                 listeners.append(socket.create_server(address, family=family, backlog=BACKLOG))
             except OSError as error:
                 if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
-                    raise  # else one of several: `localhost` without IPv6
+                    raise  # otherwise one of several failed: `localhost` without IPv6
         if not listeners:
             raise OSError(errno.EADDRNOTAVAIL, "no such address here")
     except (OSError, UnicodeError) as error:
@@ -79,7 +79,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 
 def names_of(host: str, hosts: Sequence[str]) -> list[str]:
-    """By which names a server that listens at a host may be called, besides those given."""
+    """Return the host names of a server that listens at a host, including the given ones."""
     if host not in ANYWHERE:
         return [*LOOPBACK, host, *hosts]
     from card_envs.serve.door import ANY_ADDRESS
@@ -89,10 +89,10 @@ def names_of(host: str, hosts: Sequence[str]) -> list[str]:
 
 
 def _with_files(limits: Limits) -> Limits:
-    """As many connections as the process may have files open, which it asks the system for."""
+    """Return the limits with as many connections as open files are permitted; ask the system for more."""
     try:
         import resource
-    except ImportError:  # Windows, which has no such bound
+    except ImportError:  # Windows has no such limit
         return limits
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = limits.connections + SPARE_FILES
@@ -118,12 +118,12 @@ def serve_http(
     """Serve until the process is told to end.
 
     Args:
-        seats: what answers.
+        seats: handles the requests.
         listeners: from `listen`.
         names: of the host, from `names_of`.
-        origins: of web pages elsewhere that may ask.
-        root_path: under which a web server before this one offers it.
-        tell: what is told of the progress, a line at a time.
+        origins: other web origins that may send requests.
+        root_path: path prefix behind a reverse proxy.
+        tell: called with progress messages, one line each.
     """
     try:
         import uvicorn
@@ -135,13 +135,13 @@ def serve_http(
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
 
     class Server(uvicorn.Server):
-        """Ends streams and waiting requests before uvicorn waits for them."""
+        """A server that ends streams and waiting requests before uvicorn waits for them."""
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             seats.end()
             await super().shutdown(sockets)
 
-    # A seat's link is a secret: requests are not logged.
+    # No access log: the link of a seat is a secret.
     config = uvicorn.Config(
         make_app(seats, origins, names, root_path),
         log_level="warning",
@@ -154,7 +154,7 @@ def serve_http(
     tell("loading; the first start on a machine compiles the games, which takes minutes")
     seats.advisers.warm_up(tell)
     gc.collect()
-    gc.freeze()  # what is loaded stays; to look at it again in each collection would hold up everybody
+    gc.freeze()  # excludes loaded objects from garbage collection, which would otherwise pause all requests
     tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
     host, port, *_ = listeners[0].getsockname()
     tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
@@ -164,10 +164,10 @@ def serve_http(
 def serve_parent(
     folder: Path | None, games: Sequence[str], opponents: Sequence[str], limits: Limits, allow_deals: bool
 ) -> None:
-    """Serve the parent process; without a folder, tables are forgotten at the end.
+    """Serve the parent process; without a folder, tables are not kept.
 
     Raises:
-        ValueError: of these, or stdin or stdout is closed.
+        ValueError: an invalid argument, or stdin or stdout is closed.
     """
     from card_envs.serve.stdio import serve_stdio, streams
 

@@ -1,8 +1,8 @@
-"""Connections to the server: how many there are, and how long each may take for its part of the work.
+"""Connections to the server: their number, and time limits for each phase of a request.
 
-Uvicorn bounds the head of a request; it waits for ever for a request to arrive or for a reply to be taken, and counts
-connections without regard to whose they are. A new connection is let in at the cost of one on which nothing is asked,
-so that those who ask are heard however many others only hold the line.
+Uvicorn limits only the head of a request. It waits forever for a body to arrive or for a reply to be read, and its
+limit on connections ignores clients. Here, a new connection replaces an idle one if there are too many, so that active
+clients are served however many idle connections others hold.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from card_envs.serve.limits import Limits, client_of
 from card_envs.serve.messages import RETRY_AFTER, Problem
 
 END_OF_HEAD = re.compile(rb"\n\r?\n")
-MOST_IGNORED = 1 << 20  # bytes that one who is refused may still send
-LINGER = 1.0  # seconds in which one who is refused may read why
+MOST_IGNORED = 1 << 20  # bytes read from a refused connection before it is dropped
+LINGER = 1.0  # seconds that a refused client has to read the reply
 
 
 class Connections:
-    """All that are open, by client, the oldest first."""
+    """All open connections by client, oldest first."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -33,7 +33,7 @@ class Connections:
         self._number = 0
 
     def admit(self, connection: Connection) -> bool:
-        """Count a connection in; False where there are too many, on all of which something is asked."""
+        """Count a connection; return False if there are too many and none of them is idle."""
         if self._number >= self.limits.connections:
             crowd = max(self._by_client.values(), key=len)
         else:
@@ -49,7 +49,7 @@ class Connections:
         return True
 
     def leave(self, connection: Connection) -> None:
-        """Count a connection out, if it was in."""
+        """Remove a connection, if it was counted."""
         crowd = self._by_client.get(connection.whose, {})
         if connection in crowd:
             del crowd[connection]
@@ -59,14 +59,14 @@ class Connections:
 
 
 class Connection(H11Protocol):
-    """Uvicorn's protocol, with bounds."""
+    """Uvicorn's protocol with limits."""
 
     others: ClassVar[Connections]
     whose = ""
     _has_asked = False
     _is_refused = False
-    _ignored = 0  # bytes since then
-    _waits_for = ""  # the part of a request, or for a reply to be taken
+    _ignored = 0  # bytes received since it was refused
+    _waits_for = ""  # the phase with a time limit: a part of a request, or sending a reply
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -95,7 +95,7 @@ class Connection(H11Protocol):
             self._watch()
 
     def _is_too_long(self, data: bytes) -> bool:
-        """Return whether the head of a request exceeds its limit, before it is parsed."""
+        """Return whether the head of a request exceeds its limit, before parsing it."""
         if self.conn.their_state is not h11.IDLE:
             return False
         end = END_OF_HEAD.search(data)
@@ -114,7 +114,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, Problem("bad_request", "this is no HTTP/1.1"))
+        self._refuse(400, Problem("bad_request", "this is not HTTP/1.1"))
 
     @property
     def is_idle(self) -> bool:
@@ -122,7 +122,7 @@ class Connection(H11Protocol):
         return bool(self._waits_for) or self.conn.their_state is h11.IDLE
 
     def _watch(self) -> None:
-        """See what the other side has to do now."""
+        """Set the time limit for what the client has to do now."""
         self._has_asked |= self.conn.their_state is not h11.IDLE
         if self.flow.write_paused:
             self._wait_for("reply")
@@ -131,7 +131,7 @@ class Connection(H11Protocol):
         elif self.conn.their_state is h11.IDLE and (not self._has_asked or self.conn.trailing_data[0]):
             self._wait_for("head")
         else:
-            self._wait_for("")  # an answer is due, or another request may come: uvicorn has a time for that
+            self._wait_for("")  # a reply is due, or keep-alive, which uvicorn limits
 
     def _wait_for(self, part: str) -> None:
         if part == self._waits_for:
@@ -151,7 +151,7 @@ class Connection(H11Protocol):
             self._refuse(408, Problem("bad_request", f"the request's {part} took too long"))
 
     def _refuse(self, status: int, problem: Problem) -> None:
-        """Tell a problem, unless another reply is on its way, and hang up."""
+        """Send a problem, unless a reply has begun, and close the connection."""
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
@@ -166,16 +166,16 @@ class Connection(H11Protocol):
                 *([f"retry-after: {RETRY_AFTER}"] if status == 503 else []),
             ]
             self.transport.write("\r\n".join([*head, "", ""]).encode() + body)
-        if self.cycle is not None:  # whatever answers has nobody to answer any more
+        if self.cycle is not None:  # cancel the handler: its reply has no receiver
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self.loop.call_later(LINGER, self.transport.abort)  # to close with something unread would take the reply back
+        self.loop.call_later(LINGER, self.transport.abort)  # close after reading: a reset would lose the reply
 
 
 def bounded(limits: Limits) -> type[Connection]:
-    """The protocol of one server."""
+    """Return the protocol class of one server."""
 
     class Bounded(Connection):
         others = Connections(limits)

@@ -1,4 +1,4 @@
-"""The keys of a game's views as a table for people, from the JSON schema."""
+"""A Markdown table of the keys of a game's views, from the JSON schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLLOWS = "; follows from the rest"
 
 
 def key_table(game: Game) -> str:
-    """A row in Markdown for each key of a view; those of an object within it follow as `players[].waste`."""
+    """Return a Markdown row for each key of a view; keys of nested objects follow as `players[].waste`."""
     return HEAD + "".join(_rows(game.view.SCHEMA, game.view.SCHEMA.get("$defs", {}), ""))
 
 
@@ -44,7 +44,7 @@ def _is_list(key: dict[str, Any]) -> bool:
 
 
 def _part_name(key: dict[str, Any]) -> str:
-    """The name of the object that a key holds or lists, or ""."""
+    """Return the name of the object type of a key or its list items, or ""."""
     for choice in _choices(key):
         reference = choice.get("$ref") or choice.get("items", {}).get("$ref", "")
         if reference:
@@ -53,7 +53,7 @@ def _part_name(key: dict[str, Any]) -> str:
 
 
 def _type(key: dict[str, Any], parts: dict[str, Any]) -> str:
-    """What a value is, in a few words."""
+    """Return a short description of a value's type."""
     if "anyOf" in key:
         return " or ".join(_type(choice, parts) for choice in key["anyOf"])
     if "$ref" in key:

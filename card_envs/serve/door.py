@@ -1,4 +1,4 @@
-"""The door for all HTTP requests: by whose name, from which page, how large, and what every reply has."""
+"""Middleware for all HTTP requests: host, origin, body size, and headers of every reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from card_envs.serve.messages import Problem
 
 log = logging.getLogger("card_envs.serve")
 
-ANY_ADDRESS = "any address"  # among the names of the host: it may be called by any number, which no page can choose
+ANY_ADDRESS = "any address"  # as a host name: accept any IP address, which is safe from DNS rebinding
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -29,13 +29,13 @@ POLICY = (
     "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-DOCS = "/docs"  # FastAPI's page, which has a script within it
+DOCS = "/docs"  # FastAPI's page, which has an inline script
 DOCS_POLICY = f"{POLICY}; script-src 'self' 'unsafe-inline'"
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 
 
 class Door:
-    """Around the whole application. What fails within is told as JSON, too."""
+    """The outermost middleware. Uncaught exceptions become JSON, too."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str], root_path: str) -> None:
         self.app = app
@@ -67,14 +67,14 @@ class Door:
                 await self.app(scope, receive, with_headers)
                 return
         except Exception:
-            log.exception("%s %r failed", scope["method"], scope["path"][:12])  # no more: a seat's link is a secret
+            log.exception("%s %r failed", scope["method"], scope["path"][:12])  # a seat's link is secret
             if started:
                 raise
             refusal = JSONResponse(Problem("failed", "the server failed; its log has more").as_dict(), 500)
         await refusal(scope, receive, with_headers)
 
     def _put_under_root(self, scope: Scope) -> None:
-        """Have the path begin with the root, whether or not the web server before this one has cut it off."""
+        """Add the root path if the reverse proxy has removed it."""
         if not self.root_path:
             return
         scope["root_path"] = self.root_path
@@ -83,9 +83,9 @@ class Door:
             scope["raw_path"] = self.root_path.encode() + scope.get("raw_path", b"")
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
-        """Return the reply to a request that is refused, or None."""
+        """Return the reply to a refused request, or None."""
         method, headers = scope["method"], Headers(scope=scope)
-        if "\0" in scope["path"]:  # which no file's name has
+        if "\0" in scope["path"]:  # invalid in file names
             return _told(404, Problem("unknown", "Not Found"))
         host = headers.get("host", "")
         if not is_known(host, self.hosts):
@@ -96,7 +96,7 @@ class Door:
         return None
 
     def _is_foreign(self, headers: Headers, host: str) -> bool:
-        """Return whether a page of another origin asks. Browsers say so, and other programs need not say anything."""
+        """Return whether a page of another origin sent the request: browsers say so; other clients need no origin."""
         origins = [origin.lower() for origin in headers.getlist("origin")]
         if "*" in self.origins or (origins and all(origin in self.origins for origin in origins)):
             return False
@@ -111,7 +111,7 @@ def _told(status: int, problem: Problem) -> JSONResponse:
 
 
 def _place(origin: str) -> str:
-    """Host and port of an origin."""
+    """Return host and port of an origin."""
     try:
         return urlsplit(origin).netloc
     except ValueError:
@@ -119,7 +119,7 @@ def _place(origin: str) -> str:
 
 
 def is_known(host: str, hosts: Sequence[str]) -> bool:
-    """Return whether a Host header names this server: a name, or `*.name` for all below it; `*` is any."""
+    """Return whether a Host header names this server: a name, or `*.name` for all subdomains; `*` is any."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
@@ -140,7 +140,7 @@ def _is_address(name: str) -> bool:
 
 
 class Bodies:
-    """Turns away bodies that are too long or no JSON, whatever FastAPI makes of them."""
+    """Middleware that refuses bodies that are too long or not JSON."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self.app = app
@@ -176,5 +176,5 @@ class Bodies:
 
 
 def _is_more(digits: str, most: int) -> bool:
-    """Return whether a number, of any number of digits, is more than another."""
+    """Return whether a number, given by any number of digits, exceeds another."""
     return len(digits.lstrip("0")) > 18 or int(digits[-18:]) > most

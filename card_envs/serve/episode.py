@@ -1,4 +1,4 @@
-"""The episodes of a server's tables: moves as texts, by seat; what a seat sees of them is all that others get."""
+"""The episodes of a server's tables: moves as texts, by seat; others get only what a seat sees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Move(NamedTuple):
 
 
 class ServedEpisode(Episode):
-    """An episode of a table.
+    """The episode of a table.
 
     Attributes:
         seed: of the deals.
@@ -45,20 +45,20 @@ class ServedEpisode(Episode):
         return None if self.over else self.table.seat
 
     def checked(self, text: str) -> int:
-        """Return the action of a legal move. Raises ValueError where it is none or illegal."""
+        """Return the action of a legal move. Raises ValueError if it is not a move or illegal."""
         action = self.game.view.parse_move(self.table.state, text)
         mask = self.table.legal()
         if not is_legal(mask, action):
             legal = ", ".join(self.move_text(int(number)) for number in np.flatnonzero(mask))
-            raise ValueError(f"{text!r:.80} is no legal move; legal: {legal}")
+            raise ValueError(f"{text!r:.80} is not a legal move; legal: {legal}")
         return action
 
     def play_text(self, text: str) -> None:
-        """Play a move. Raises ValueError, and nothing has happened, where it is none or illegal."""
+        """Play a move. Raises ValueError, without side effects, if it is not a move or illegal."""
         self.play(self.checked(text))
 
     def play(self, action: int) -> None:
-        """Play an action that is legal."""
+        """Play a legal action."""
         self.texts.append(Move(self.table.seat, self.move_text(action), len(self.dealt) - 1))
         super().play(action)
 
@@ -71,18 +71,18 @@ class ServedEpisode(Episode):
         return [move.move for move in self.texts]
 
     def after(self, num_moves: int) -> ServedEpisode:
-        """Return another one in which only the first moves have been played."""
+        """Return another episode in which only the first `num_moves` moves have been played."""
         again = ServedEpisode(self.game, as_json(self.options), self.seed, self.custom)
         for action in self.actions[:num_moves]:
             again.play(action)
         return again
 
     def view(self, seat: int) -> dict[str, Any]:
-        """Return all that a seat sees."""
+        """Return the view of a seat."""
         return self.game.view.view(self.table.state, seat)
 
     def decision(self, rng: np.random.Generator) -> Decisions:
-        """Return the decision that is due, in a world that fits what the seat to move knows: never the true one."""
+        """Return the current decision in a determinization of what the mover knows: never the true state."""
         states = self.table.states.copy()
         keys = rng.integers(0, 1 << 64, 1, np.uint64)
         specialize(kernels.determinize_tables, self.game)(0, 1, states, states["seat"].copy(), keys)
@@ -97,7 +97,7 @@ def position(
     can_undo: bool = False,
     problem: str | None = None,
 ) -> dict[str, Any]:
-    """What a seat may see of an episode, with the moves from a number on."""
+    """Return what a seat may see of an episode, with the moves from number `since` on."""
     number = len(episode.texts)
     return {
         "game": episode.game.name,

@@ -1,4 +1,4 @@
-"""What one server lends to strangers at most, and the threads that it lends."""
+"""Limits on what clients may use of a server, and its threads."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 from card_envs.serve.messages import Problem
 
 Answer = TypeVar("Answer")
-Queue = tuple[str, ...]  # where a job waits: the client, what for, and whatever divides that further
+Queue = tuple[str, ...]  # name of a queue: the client, the purpose, and further subdivisions
 
-MOST_REMEMBERED = 10_000  # queues whose turns are remembered
-CLIENT: ContextVar[str] = ContextVar("client", default="")  # who asks, in the request's task and those it starts
+MOST_REMEMBERED = 10_000  # most queues whose last turn is remembered
+CLIENT: ContextVar[str] = ContextVar("client", default="")  # the client, in the request's task and its child tasks
 
 
 def client_of(address: str) -> str:
-    """Return the client behind an address: in IPv6 a /64, since one client has 2^64 addresses."""
+    """Return the client of an address: in IPv6 its /64, since one client has 2^64 addresses."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -35,22 +35,22 @@ def client_of(address: str) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of memory and time.
+    """Limits on memory and time.
 
     Attributes:
         body: bytes of a request.
-        tables: that are kept on disk.
-        live_tables: of these, in memory; the others are read again when somebody comes.
-        idle_hours: after which a table that nobody has played at is deleted.
-        seconds: that an opponent may think about a move.
-        streams: of events, open at the same time.
+        tables: kept on disk.
+        live_tables: of these, in memory; the others are read again when needed.
+        idle_hours: after which an unused table is deleted.
+        seconds: thinking time of an opponent per move.
+        streams: open event streams.
         streams_per_client, streams_per_table: of these.
-        searches: threads for opponents that take their time.
-        waiting: requests for advice that wait for a thread; beyond that, the client with the most is turned away.
-        connections: that are open at the same time.
+        searches: threads for slow opponents.
+        waiting: queued requests for advice; beyond that, the client with the most is refused.
+        connections: open at the same time.
         connections_per_client: of these.
         head: bytes of a request's first line and headers.
-        patience: seconds for a request to arrive, or for a reply to be taken, before the connection is closed.
+        patience: seconds for a request to arrive, or for a reply to be read, before the connection is closed.
     """
 
     body: int = 1 << 18
@@ -73,10 +73,10 @@ class Job:
     """Work that waits for a thread.
 
     Attributes:
-        work: what to call.
-        queue: where it waits now; asked again each time that a thread is free.
-        patient: whether it is never turned away.
-        done: what comes of it.
+        work: the function to call.
+        queue: returns its queue; evaluated again whenever a thread is free.
+        patient: never refused.
+        done: the result.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class Job:
 
 
 class Workers:
-    """Some threads, and before them queues that take turns. Compiled code gives them the other cores.
+    """Threads with fair queues. Compiled code uses the other cores for them.
 
-    A thread that is free takes the job whose client was served longest ago; among these the one whose next part of the
-    queue's name was, and so on; then the oldest. So nobody waits for all that somebody else has asked for.
+    A free thread takes the job whose client was served longest ago; among those, the one whose next part of the queue's
+    name was served longest ago, and so on; then the oldest. So no client waits for all jobs of another.
     """
 
     def __init__(self, threads: int, waiting: int, name: str) -> None:
@@ -101,22 +101,23 @@ class Workers:
         self._most = waiting
         self._busy = 0
         self._waiting: list[Job] = []
-        self._served: OrderedDict[Queue, int] = OrderedDict()  # by the beginnings of queues: the turn that was theirs
+        self._served: OrderedDict[Queue, int] = OrderedDict()  # by prefix of a queue's name: its last turn
         self._turn = 0
         self._stopped = False
 
     async def run(
         self, work: Callable[[], Answer], *, queue: Callable[[], Queue] | None = None, patient: bool = False
     ) -> Answer:
-        """Do some work.
+        """Do some work in a thread.
 
         Args:
-            work: what to call in a thread.
-            queue: where it waits; the default is one for all requests of a client.
-            patient: queue up in any case: for what is bounded elsewhere, such as by the number of tables.
+            work: the function to call.
+            queue: returns its queue; default: one for all requests of a client.
+            patient: queue in any case: for work that is limited elsewhere, such as by the number of tables.
 
         Raises:
-            Problem: the queues are full, and nobody has more waiting than this client; or the server is ending.
+            Problem: the queues are full and no client has more jobs waiting than this one; or the server is shutting
+                down.
         """
         if self._stopped:
             raise Problem("busy", "the server is ending")
@@ -133,7 +134,7 @@ class Workers:
                 self._waiting.remove(job)
 
     def _make_room(self, job: Job) -> None:
-        """Turn away the newest job of the client that has most of them waiting, which may be this one."""
+        """Refuse the newest job of the client with the most waiting jobs, which may be this one."""
         jobs = [other for other in self._waiting if not other.patient]
         if len(jobs) < self._most:
             return
@@ -147,7 +148,7 @@ class Workers:
         newest.done.set_exception(problem)
 
     def _start(self) -> None:
-        """Give free threads work."""
+        """Give work to free threads."""
         while self._busy < self._threads and self._waiting and not self._stopped:
             job = self._next()
             self._busy += 1
@@ -155,7 +156,7 @@ class Workers:
             started.add_done_callback(partial(_call, asyncio.get_running_loop(), self._finish, job))
 
     def _next(self) -> Job:
-        """Take the job out whose turn it is."""
+        """Remove and return the next job."""
         jobs = [(job.queue(), job) for job in self._waiting]
         self._turn += 1
         for depth in range(1, 1 + max(len(queue) for queue, _ in jobs)):
@@ -180,7 +181,7 @@ class Workers:
         self._start()
 
     def stop(self) -> None:
-        """Let what has begun finish, and nothing else begin: what waits is told so."""
+        """Let running jobs finish and refuse the waiting ones."""
         self._stopped = True
         for job in self._waiting:
             if not job.done.done():

@@ -1,4 +1,4 @@
-"""What goes over the wire: requests, which are checked, and replies, as the OpenAPI page describes them."""
+"""Messages of the protocol: requests, which are validated, and replies, as described by the OpenAPI page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATUS = {
     "failed": 500,
     "busy": 503,
 }
-RETRY_AFTER = "1"  # seconds, where a server is busy
+RETRY_AFTER = "1"  # seconds, if the server is busy
 MOST_ENTRIES = 20_000  # of any list or object: the moves of a record
 PLACE = re.compile(
     r"((?:view|deal|record|options?)(?:[.:\[] ?[\w.\[\]]+)?)(?=: )"
@@ -34,7 +34,7 @@ PLACE = re.compile(
 
 
 class Problem(Exception):
-    """What a client is told instead of a reply."""
+    """An error reply."""
 
     def __init__(self, code: str, message: str, field: str | None = None) -> None:
         super().__init__(_sayable(message))
@@ -46,31 +46,32 @@ class Problem(Exception):
         return STATUS[self.code]
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is sent."""
+        """Return the JSON object to send."""
         return {"error": {"code": self.code, "message": str(self), "field": self.field}}
 
 
 def _sayable(text: str) -> str:
-    """A text without halves of characters, which JSON can't be encoded with."""
+    """Return a text without lone surrogates, which can't be encoded."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def wrong(code: str, error: ValueError) -> Problem:
-    """The problem that an error of the games tells; its text begins with the place that is wrong."""
+    """Return the problem for an error of a game, whose text begins with the path to the fault."""
     message = str(error)
     place = PLACE.match(message)
     return Problem(code, message, place[1].replace(": ", ".") if place else None)
 
 
 def malformed(error: ValidationError) -> Problem:
-    """The problem of a body that is not as its model."""
+    """Return the problem for a body that does not fit its model."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return Problem("bad_request", f"{where}: {first['msg']}" if where else first["msg"], where or None)
 
 
 class Request(BaseModel):
-    """A body: these keys alone, of exactly these types; but `2.0` is a whole number, as some languages write them."""
+    """A body: only these keys, with exactly these types; but `2.0` is accepted as an int, because some languages write
+    it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -84,10 +85,10 @@ class Request(BaseModel):
 
 
 def plain(given: Any) -> Any:
-    """JSON that was read, as it is meant: whole numbers are ints.
+    """Return parsed JSON with integral floats as ints.
 
     Raises:
-        ValueError: something in it is endless, no number, half a character, or too much.
+        ValueError: infinite, not a number, a lone surrogate, or too large.
     """
     if isinstance(given, (dict, list)):
         if len(given) > MOST_ENTRIES:
@@ -99,16 +100,16 @@ def plain(given: Any) -> Any:
         try:
             given.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{given!r:.80}: half a character; expected Unicode text") from None
+            raise ValueError(f"{given!r:.80}: a lone surrogate; expected Unicode text") from None
     if isinstance(given, float):
         if not math.isfinite(given):
-            raise ValueError(f"{given} is no number of JSON; expected a finite one")
+            raise ValueError(f"{given} is not a JSON number; expected a finite one")
         return int(given) if given.is_integer() else given
     return given
 
 
 class Reply(BaseModel):
-    """What is sent; described here, made elsewhere."""
+    """A reply; described here, created elsewhere."""
 
 
 GameName = Annotated[str, Field(max_length=64, description="as `/v1/games` lists it")]
@@ -145,7 +146,7 @@ class TableRequest(Request):
 
 class MoveRequest(Request):
     move: Annotated[str, Field(max_length=64)]
-    turn: Turn | None = Field(default=None, description="if given, nothing is played unless so many moves have been")
+    turn: Turn | None = Field(default=None, description="if given, it must be the number of moves played so far")
     wait: Wait = 10.0
 
 

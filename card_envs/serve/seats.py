@@ -1,4 +1,4 @@
-"""Requests of those who sit at tables: each is told what its seat may see."""
+"""Requests of clients at tables: each learns what its seat may see."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPIRE_EVERY = 60.0  # seconds
 
 
 class Seats:
-    """Tables, who sits there, and the opponents' play. All methods run in one event loop."""
+    """Tables, the clients at them, and the opponents' play. All methods run in one event loop."""
 
     def __init__(self, advisers: Advisers, tables: Tables, allow_deals: bool = False) -> None:
         self.advisers = advisers
@@ -29,8 +29,8 @@ class Seats:
         self.tables = tables
         self.allow_deals = allow_deals
         self.stopping = asyncio.Event()
-        self._streams: Counter[str] = Counter()  # open ones, by client
-        self._reading: dict[str, asyncio.Future[None]] = {}  # tables that are being read, by name
+        self._streams: Counter[str] = Counter()  # open streams, by client
+        self._reading: dict[str, asyncio.Future[None]] = {}  # tables being read, by name
 
     def create(self, asked: TableRequest) -> dict[str, Any]:
         game = self.opponents.game(asked.game)
@@ -137,7 +137,10 @@ class Seats:
         return {"left": True}
 
     def stream(self, token: str, last: int | None) -> AsyncIterator[dict[str, Any] | None] | None:
-        """The positions from now on, as they come; None between them as a sign of life. None where all was seen."""
+        """Return the positions from now on as they come, with None as a keep-alive between them.
+
+        Returns None if the client has seen everything.
+        """
         table, seat = self._find(token)
         if last is not None and table.episode.over and last == len(table.episode.texts):
             return None
@@ -166,14 +169,14 @@ class Seats:
                         yield None
         finally:
             self._streams[client] -= 1
-            self._streams += Counter()  # without those that have none left
+            self._streams += Counter()  # drops clients with zero streams
             table.streams -= 1
 
     async def bring(self, token: str) -> None:
-        """Read the table of a token, if need be, where nobody waits for it: a long game takes a second.
+        """Read the table of a token, if necessary, in a thread: a long game takes a second.
 
         Raises:
-            Problem: it is broken.
+            Problem: it is damaged.
         """
         name = self.tables.missing(token)
         if name is None:
@@ -192,7 +195,7 @@ class Seats:
 
     def _find(self, token: str) -> tuple[SeatedTable, int]:
         table, seat = self.tables.find(token)
-        self._go_on(table)  # after a restart, an opponent may have been thinking
+        self._go_on(table)  # after a restart, it may be an opponent's turn
         return table, seat
 
     def _position(self, table: SeatedTable, seat: int, since: int | None = None) -> dict[str, Any]:
@@ -200,7 +203,7 @@ class Seats:
         return position(table.episode, seat, table.header.players, since, can_undo, table.problem)
 
     async def _until_turn(self, table: SeatedTable, seat: int, seconds: float) -> None:
-        """Wait until a seat is to move, the game is over or stands still, or the time is up."""
+        """Wait until a seat is to move, the game is over or stuck, or the time is up."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         table.waiting += 1
@@ -213,7 +216,7 @@ class Seats:
             table.waiting -= 1
 
     def _go_on(self, table: SeatedTable) -> None:
-        """Let the opponents play as long as it is their turn."""
+        """Let the opponents play while it is their turn."""
         table.client = CLIENT.get()
         if table.player is not None and not (table.thinking or table.problem or self.stopping.is_set()):
             table.thinking = asyncio.get_running_loop().create_task(self._play(table))
@@ -222,8 +225,8 @@ class Seats:
         try:
             while table.player is not None:
                 await self._play_one(table)
-        except Problem as problem:  # no room on the disk: tried again when somebody looks
-            if not self.stopping.is_set():  # at the end, what is not played yet is played after the next start
+        except Problem as problem:  # disk full: tried again at the next request
+            if not self.stopping.is_set():  # at shutdown, the move is played after the next start
                 log.error("%s", problem)
         except Exception:  # of a policy
             table.problem = str(self.advisers.failed(f"{table.header.game}/{table.player}"))
@@ -236,7 +239,7 @@ class Seats:
         game = table.episode.game
         name = table.player or ""
         opponent = table.opponents.get(name)
-        if opponent is None:  # one of the table's own, which remembers its plans from move to move
+        if opponent is None:  # an instance per table, which remembers its plans
             seconds = min(table.header.seconds, self.limits.seconds)
             opponent = table.opponents[name] = self.opponents.opponent(game, name).within(seconds)
         work = choose(opponent, table.episode, table.header.key)
@@ -249,7 +252,7 @@ class Seats:
             self.tables.play(table, action)
 
     async def tend(self) -> None:
-        """Delete idle tables from time to time, until it is cancelled."""
+        """Delete idle tables periodically, until cancelled."""
         while True:
             for name in await asyncio.to_thread(self.tables.idle):
                 if name not in self._reading:
@@ -258,23 +261,23 @@ class Seats:
             await asyncio.sleep(EXPIRE_EVERY)
 
     def end_waiting(self) -> None:
-        """End streams, and answer those who wait for their turn."""
+        """End streams, and answer requests that wait for a turn."""
         self.stopping.set()
         self.tables.wake()
 
     def end(self) -> None:
-        """End all that goes on; what waits for a thread is told so. Tables are on the disk already."""
+        """End everything; jobs that wait for a thread are refused. Tables are on disk already."""
         self.end_waiting()
         self.advisers.stop()
 
     def stop(self) -> None:
-        """End, and leave the tables to another server."""
+        """End, and release the tables for another server."""
         self.end()
         self.tables.close()
 
 
 def _queue(table: SeatedTable) -> Queue:
-    """Return the queue of an opponent's search: tables where somebody waits come before those left alone."""
+    """Return the queue of an opponent's search: tables at which a client waits come first."""
     return table.client, "tables" if table.waiting or table.streams else "tables left alone", table.name
 
 

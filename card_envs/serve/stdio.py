@@ -1,4 +1,4 @@
-"""The same messages as JSON lines over stdin and stdout, for a server that is somebody's child process."""
+"""The same messages as JSON lines over stdin and stdout, for a server that runs as a child process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from card_envs.serve.seats import Seats
 
 Answer = TypeVar("Answer")
 
-AT_ONCE = 64  # lines that are being answered; more are not read before
+AT_ONCE = 64  # most lines answered concurrently
 
 
 class NoRequest(Request):
@@ -57,7 +57,7 @@ class PositionRequest(TokenRequest):
 
 
 class SeatMoveRequest(TokenRequest, MoveRequest):
-    """A move, and whose."""
+    """A move with the token of its seat."""
 
 
 class Line(Request):
@@ -71,7 +71,7 @@ async def _now(reply: dict[str, Any]) -> dict[str, Any]:
 
 
 def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awaitable[dict[str, Any]]]]]:
-    """By the name of a call: its body, and what answers."""
+    """Return the model of the body and the handler for each call."""
     advisers = seats.advisers
 
     def move(body: SeatMoveRequest) -> Awaitable[dict[str, Any]]:
@@ -101,7 +101,7 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
 
 
 async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
-    """The answer to a line, whatever it is."""
+    """Return the answer to a line, valid or not."""
     identity: Any = None
     try:
         if len(line.rstrip(b"\r\n")) > seats.limits.body:
@@ -118,7 +118,7 @@ async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
         except ValidationError as error:
             raise malformed(error) from None
         except (ValueError, RecursionError) as error:
-            raise Problem("bad_request", f"no JSON: {reason(error)}") from None
+            raise Problem("bad_request", f"not JSON: {reason(error)}") from None
     except Problem as problem:
         return {"id": identity, **problem.as_dict()}
     except Exception:
@@ -127,27 +127,27 @@ async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
 
 
 def _echo(identity: Any) -> Any:
-    """An `id`, if it can be sent back as it was. Raises ValueError."""
+    """Return an `id` that can be sent back unchanged. Raises ValueError."""
     plain(identity)
     return identity
 
 
 def _encoded(reply: dict[str, Any]) -> bytes:
-    """A line of strict JSON."""
+    """Return a reply as a line of strict JSON."""
     failure = Problem("failed", "the server failed; its log has more").as_dict()
     for said in (reply, {"id": reply["id"], **failure}):
         try:
             return json.dumps(said, allow_nan=False).encode() + b"\n"
         except (ValueError, TypeError, RecursionError):
-            log.exception("an answer is no JSON")
+            log.exception("an answer is not valid JSON")
     return json.dumps({"id": None, **failure}).encode() + b"\n"
 
 
 async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
-    """Answer each line with one, until there are no more or nobody reads the answers."""
+    """Answer each line with one, until the input ends or the output is closed."""
     room = asyncio.Semaphore(AT_ONCE)
     loop = asyncio.get_running_loop()
-    gone = loop.create_future()  # set when nobody reads
+    gone = loop.create_future()  # set when the output is closed
     running: set[asyncio.Task[None]] = set()
 
     async def work(line: bytes) -> None:
@@ -163,7 +163,7 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
 
     def read() -> bytes:
         line = source.readline(seats.limits.body + 2)
-        while len(line) > seats.limits.body + 1 and not line.endswith(b"\n"):  # too long: the rest is not kept
+        while len(line) > seats.limits.body + 1 and not line.endswith(b"\n"):  # too long: the rest is dropped
             rest = source.readline(1 << 16)
             if not rest or rest.endswith(b"\n"):
                 break
@@ -180,13 +180,13 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
             running.add(task)
             task.add_done_callback(running.discard)
         seats.end_waiting()
-        await asyncio.gather(*running)  # what was asked is answered
+        await asyncio.gather(*running)  # answer all pending requests
     finally:
         seats.stop()
 
 
 def _in_daemon(work: Callable[[], Answer]) -> asyncio.Future[Answer]:
-    """Do some work in a thread that the process does not wait for when it ends, as it would for `to_thread`."""
+    """Do some work in a daemon thread, for which the process does not wait at exit, unlike `to_thread`."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Answer] = loop.create_future()
 
@@ -209,7 +209,7 @@ def _in_daemon(work: Callable[[], Answer]) -> asyncio.Future[Answer]:
 
 
 def streams() -> tuple[BinaryIO, BinaryIO]:
-    """Requests and answers of the parent process; nothing else is written to stdout from now on.
+    """Return the requests and answers of the parent process; nothing else is written to stdout from now on.
 
     Raises:
         ValueError: stdin or stdout is closed.
@@ -220,7 +220,7 @@ def streams() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _own(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
-    """A standard stream, with a buffer that the interpreter does not wait for at its end."""
+    """Return a standard stream with a buffer that the interpreter does not flush at exit."""
     try:
         return open(stream.fileno(), mode, closefd=False)  # type: ignore[union-attr]
     except (AttributeError, OSError, ValueError):

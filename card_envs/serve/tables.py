@@ -1,8 +1,8 @@
-"""Tables that survive a restart: a file for each, which grows by a line a move.
+"""Tables that survive a restart: each has a file that grows by one line per move.
 
-Its first line says how the table was made, and each further one is a move, or `{"undo": 12}`: back to twelve moves. The
-file holds the seed of the deals: it is its owner's alone. Only such files are counted, read or deleted; whatever else
-is in the folder stays as it is.
+The first line says how the table was made; each further one is a move, or `{"undo": 12}`: back to twelve moves. The
+file holds the seed of the deals, so only its owner may read it. Only such files are counted, read or deleted; other
+files in the folder are left alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Header(BaseModel):
-    """How a table was made."""
+    """The settings of a table."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,13 +53,13 @@ class Header(BaseModel):
     deal: dict[str, Any] | None
     players: list[str | None]
     tokens: list[str]  # SHA-256 of each person's, "" for opponents
-    key: int  # of what the opponents draw
+    key: int  # seed of the opponents' draws
     undo: bool
     seconds: float
 
 
 class SeatedTable:
-    """A table with who sits there. `changed` is set, and replaced, whenever something has happened."""
+    """A table with its players. `changed` is set and replaced after every change."""
 
     def __init__(self, name: str, header: Header) -> None:
         self.name = name
@@ -68,30 +68,30 @@ class SeatedTable:
         self.problem: str | None = None
         self.gone = False
         self.streams = 0
-        self.waiting = 0  # requests, for a turn
-        self.client = ""  # who asked last
+        self.waiting = 0  # number of requests that wait for a turn
+        self.client = ""  # the client of the last request
         self.thinking: asyncio.Task[None] | None = None
         self.changed = asyncio.Event()
-        self.opponents: dict[str, Opponent] = {}  # who play here, by name
+        self.opponents: dict[str, Opponent] = {}  # by name
 
     @property
     def player(self) -> str | None:
-        """The opponent whose turn it is; None where it is a person's, or the game is over."""
+        """The opponent to move; None if a person is, or the game is over."""
         seat = self.episode.seat
         return None if seat is None else self.header.players[seat]
 
     @property
     def persons(self) -> list[int]:
-        """The seats of persons."""
+        """The seats with a person."""
         return [seat for seat, player in enumerate(self.header.players) if player is None]
 
     def notify(self) -> None:
-        """Wake whoever waits for a change."""
+        """Wake all waiting requests."""
         self.changed.set()
         self.changed = asyncio.Event()
 
     def last_own(self, seat: int) -> int | None:
-        """The number of the move to go back to so that a seat may move differently; None where it can't."""
+        """Return the number of moves to go back to so that a seat may move differently; None if it can't."""
         if not self.header.undo or self.persons != [seat] or self.episode.over:
             return None
         moves = self.episode.texts
@@ -99,19 +99,19 @@ class SeatedTable:
 
 
 class Tables:
-    """All tables of a folder; those that were used last are in memory as well."""
+    """All tables of a folder; the most recently used ones are also in memory."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
-        """Take the folder, which is made for its owner alone where there is none.
+        """Open the folder, which is created for its owner only if missing.
 
         Raises:
-            ValueError: it can't be written to, or another server has it.
+            ValueError: it can't be written to, or another server uses it.
         """
         with contextlib.suppress(OSError):
             folder.mkdir(0o700, parents=True)
         check_output_folder(folder)
         if os.name == "posix" and folder.stat().st_mode & WRITABLE_BY_OTHERS:
-            log.warning("%s: others may write there, and so delete tables: chmod go-w is safer", folder)
+            log.warning("%s: other users may write to it and delete tables; chmod go-w is safer", folder)
         self.folder = folder
         self.limits = limits
         self._held = contextlib.ExitStack()
@@ -129,7 +129,7 @@ class Tables:
         self._live: OrderedDict[str, SeatedTable] = OrderedDict()
 
     def close(self) -> None:
-        """Give the folder back; nothing is written after that."""
+        """Release the folder; nothing is written afterwards."""
         self._closed = True
         self._held.close()
 
@@ -137,11 +137,11 @@ class Tables:
         return len(self._names)
 
     def create(self, header: Header) -> tuple[SeatedTable, list[str | None]]:
-        """A new table, and the token of each seat that is a person's.
+        """Return a new table, and the token of each seat with a person.
 
         Raises:
-            Problem: there are as many as there may be, or it can't be saved.
-            ValueError: of options or deal.
+            Problem: too many tables, or it can't be saved.
+            ValueError: invalid options or deal.
         """
         if len(self._names) >= self.limits.tables:
             raise Problem("busy", f"there are {len(self._names)} tables already; try again later")
@@ -155,7 +155,7 @@ class Tables:
         return table, tokens
 
     def find(self, token: str) -> tuple[SeatedTable, int]:
-        """The table and the seat of a token. Raises Problem if it is none."""
+        """Return the table and the seat of a token. Raises Problem for an unknown token."""
         match = TOKEN.fullmatch(token)
         table = self._table(match[1]) if match else None
         if table is not None:
@@ -166,28 +166,28 @@ class Tables:
         raise Problem("unknown", "no such seat, or the table is gone")
 
     def missing(self, token: str) -> str | None:
-        """The name of the table of a token where it is not in memory, but may be on the disk; else None."""
+        """Return the name of a token's table if it may be on disk but is not in memory; else None."""
         match = TOKEN.fullmatch(token)
         return match[1] if match and match[1] not in self._live else None
 
     def read(self, name: str) -> SeatedTable | None:
-        """A table from its file, in any thread; None where there is none. Raises Problem where it is broken."""
+        """Return a table from its file, in any thread; None if there is none. Raises Problem if it is damaged."""
         return _read(self._path(name))
 
     def keep(self, table: SeatedTable) -> None:
-        """Have a table in memory that was read, unless it is there or was deleted meanwhile."""
+        """Keep a table in memory after reading it, unless it is there already or was deleted meanwhile."""
         if table.name not in self._live and self._path(table.name).exists():
             self._names.add(table.name)
             self._keep(table)
 
     def play(self, table: SeatedTable, action: int) -> None:
-        """Play a legal action, which is then on the disk. Raises Problem, and nothing has happened, if it can't be."""
+        """Play a legal action and save it. Raises Problem, without side effects, if it can't be saved."""
         self._append(table.name, table.episode.move_text(action))
         table.episode.play(action)
         table.notify()
 
     def undo(self, table: SeatedTable, before: ServedEpisode) -> None:
-        """Go back to what a table was. Raises Problem, and nothing has happened, if that can't be saved."""
+        """Restore an earlier episode of a table. Raises Problem, without side effects, if it can't be saved."""
         self._append(table.name, {"undo": len(before.texts)})
         table.episode = before
         table.notify()
@@ -200,21 +200,21 @@ class Tables:
         self._delete(table.name)
 
     def wake(self) -> None:
-        """Wake whoever waits at any table."""
+        """Wake the waiting requests of all tables."""
         for table in self._live.values():
             table.notify()
 
     def expire(self) -> None:
-        """Delete what has been idle for too long, but for what somebody watches."""
+        """Delete tables that have been idle for too long, except those with a client."""
         for name in self.idle():
             self.expire_one(name)
 
     def idle(self) -> list[str]:
-        """The tables at which nothing has happened for too long; in any thread, for there may be thousands."""
+        """Return the tables idle for too long; runs in any thread, because there may be thousands."""
         return [name for name in list(self._names) if self._is_idle(name)]
 
     def expire_one(self, name: str) -> None:
-        """Delete a table unless something has happened there meanwhile, somebody watches, or it is none any more."""
+        """Delete a table unless it was used meanwhile, has a client, or is gone."""
         table = self._live.get(name)
         if not self._is_idle(name) or (table and table.streams):
             return
@@ -239,7 +239,7 @@ class Tables:
         return self.folder / f"{name}.jsonl"
 
     def _keep(self, table: SeatedTable) -> None:
-        """Have a table in memory, and as few others as there may be; those in use stay."""
+        """Keep a table in memory, and drop others if there are too many; those in use stay."""
         self._live[table.name] = table
         for name in list(self._live):
             if len(self._live) <= self.limits.live_tables:
@@ -260,7 +260,7 @@ class Tables:
         return table
 
     def _append(self, name: str, line: Any, flags: int = 0) -> None:
-        """Add a line to a table's file; all of it or nothing."""
+        """Append a line to a table's file, all of it or nothing."""
         if self._closed:
             raise Problem("busy", "the server is ending")
         data = json.dumps(line).encode() + b"\n"
@@ -282,7 +282,7 @@ def _digest(token: str) -> str:
 
 
 def _is_table(path: Path) -> bool:
-    """Return whether a file is a table of ours: regular, with the line at its head that says how it was made."""
+    """Return whether a file is a table of this package: a regular file with a header line."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return False
@@ -295,10 +295,10 @@ def _is_table(path: Path) -> bool:
 
 
 def _read(path: Path) -> SeatedTable | None:
-    """A table from its file; None where that is gone. A last line that was cut off by a crash is dropped.
+    """Return a table from its file; None if it is gone. A last line cut off by a crash is dropped.
 
     Raises:
-        Problem: it is broken, or was made under other rules.
+        Problem: it is damaged, or was made under other rules.
     """
     try:
         if path.is_symlink():

@@ -1,1 +1,1 @@
-"""Playing and watching at the terminal."""
+"""Playing and watching games at the terminal."""

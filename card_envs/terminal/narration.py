@@ -1,4 +1,4 @@
-"""What happens in a game, in words of at most 80 columns: moves, finished deals, results."""
+"""The course of a game in lines of at most 80 columns: moves, finished deals, results."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 
 WIDTH = 80
-WON = "won"  # how a game for one calls the end of a won episode
-TIED = "\u00a0"  # a space at which no line breaks
+WON = "won"  # reason of the end of a won solitaire
+TIED = "\u00a0"  # a non-breaking space
 
 
 class Event(NamedTuple):
-    """A move by somebody, or, by nobody (""), the end of a deal."""
+    """A move by a player, or, with the name "", the end of a deal."""
 
     who: str
     what: str
 
 
 def lines_of(text: str, indent: int = 0) -> str:
-    """A text in lines of at most 80 columns; later lines are indented. Moves and file names are not broken."""
+    """Return a text in lines of at most 80 columns; later lines are indented.
+
+    Moves and file names are not broken.
+    """
     filled = fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
     return filled.replace(TIED, " ")
 
 
 def seat_names(game: Game, seat: int) -> list[str]:
-    """What the game calls each seat when seen from one of them."""
+    """Return the game's names for the seats, seen from one of them."""
     return [game.view.SEAT_NAMES[(other - seat) % game.rules.NUM_SEATS] for other in range(game.rules.NUM_SEATS)]
 
 
 def step(env: CardEnv, action: int, names: Sequence[str]) -> list[Event]:
-    """Play a legal action. Returns what happened; `names` are those of the seats."""
+    """Play a legal action; return the events. `names` are those of the seats."""
     before, deals = env.outcome()["scores"], env.deals
     events = [Event(names[env.possible_agents.index(env.agent_selection)], env.move_text(action))]
     env.step(action)
@@ -47,7 +50,7 @@ def step(env: CardEnv, action: int, names: Sequence[str]) -> list[Event]:
 
 
 def told(events: Sequence[Event]) -> str:
-    """Events in lines: the moves of each seat in a row together, the end of a deal on its own."""
+    """Return events as lines: consecutive moves of a seat together, the end of a deal on its own line."""
     lines: list[str] = []
     for by_nobody, group in groupby(events, lambda event: not event.who):
         if by_nobody:
@@ -62,7 +65,7 @@ def told(events: Sequence[Event]) -> str:
 
 
 def moves_text(moves: Sequence[str]) -> str:
-    """Legal moves, those from one place together: `R-F,H3  turn`."""
+    """Return the legal moves, grouped by source: `R-F,H3 turn`."""
     targets: dict[str, list[str]] = {}
     for move in moves:
         source, dash, target = move.partition("-")
@@ -71,7 +74,7 @@ def moves_text(moves: Sequence[str]) -> str:
 
 
 def scores_text(game: Game, scores: Sequence[int], names: Sequence[str], sign: str = "") -> str:
-    """Scores by seat, partners together: `you and partner 12, left and right 8`; `sign="+"` shows the plus."""
+    """Return the scores by side: `you and partner 12, left and right 8`; `sign="+"` shows the plus."""
     sides = game.sides
     parts = []
     for side in dict.fromkeys(sides):
@@ -81,7 +84,7 @@ def scores_text(game: Game, scores: Sequence[int], names: Sequence[str], sign: s
 
 
 def result_text(game: Game, outcome: dict[str, Any], names: Sequence[str], seat: int | None = None) -> str:
-    """How an episode stands or ended: who won (or what that is for `seat`), why it ended, the scores."""
+    """Return the state or result of an episode: the winner (or the result for `seat`), the reason, the scores."""
     scores = scores_text(game, outcome["scores"], names)
     if not outcome["over"]:
         return lines_of(f"Left before the end. Scores so far: {scores}.")

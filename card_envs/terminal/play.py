@@ -1,4 +1,4 @@
-"""A person at the terminal with any opponents."""
+"""A person at the terminal against any opponents."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ do where they leave no doubt. Enter plays the only legal move.
 """
 COMMANDS = ("hint", "undo", "save", "help", "quit")
 SHORT = {"?": "help", "q": "quit", "exit": "quit"}
-MOST_OTHERS = 9  # moves that a hint shows beside the best
-SHOWN_AGAIN = 8  # moves told when a game is resumed
+MOST_OTHERS = 9  # further moves shown by a hint
+SHOWN_AGAIN = 8  # moves shown when a game is resumed
 
 
 def play_game(
@@ -61,14 +61,14 @@ def play_game(
     """Play one episode; the record is saved however it ends.
 
     Args:
-        game: what is played.
+        game: the game.
         opponents: one name for all other seats, or one each, clockwise from the left.
         seat: the person's seat.
-        seed: of deals and opponents; None: another game each time.
-        options: of the game; those of the record where one is resumed.
-        record: where to save the game, or None.
-        console: where to print.
-        resume: a record to go on from, or None; `seed` is then that of the later deals.
+        seed: of deals and opponents; None: a different game each time.
+        options: of the game; for a resumed game those of the record.
+        record: file to save the game to, or None.
+        console: to print to.
+        resume: a record to continue, or None; `seed` is then that of the later deals.
 
     Raises:
         ValueError: a wrong seat, opponent, option or folder; a record of another game or of a finished one.
@@ -88,7 +88,7 @@ def play_game(
         raise ValueError("option: a resumed game keeps its own options")
     else:
         env, events = _resumed(game, resume, names, rng)
-        rng = offspring(rng)  # what the others get can't be turned back to the key of the later deals
+        rng = offspring(rng)  # the opponents must not be able to recover the key of the later deals
     table = PersonsTable(env, seat, others, sealed(rng), console, events)
     try:
         with hangup_as_ctrl_c():
@@ -104,17 +104,17 @@ def play_game(
 
 
 def ask(prompt: str, console: Console) -> str:
-    """Read a line from the person. Raises EOFError at the end of the input, or where nobody can see what is printed."""
+    """Read a line from the person. Raises EOFError at the end of the input, or if printed output is lost."""
     if is_lost():
         raise EOFError
     line = console.input(prompt, markup=False).strip()
-    if not sys.stdin.isatty():  # nobody sees what was typed: show it, and begin a new line
+    if not sys.stdin.isatty():  # input is not echoed: print it, with a line break
         console.print(line, markup=False, highlight=False)
     return line
 
 
 def load_opponents(game: Game, names: str | list[str], number: int) -> list[Opponent]:
-    """That many opponents from one name for all or one each. Raises ValueError for another number."""
+    """Return `number` opponents from one name for all or one each. Raises ValueError for another number."""
     names = [names] if isinstance(names, str) else names
     names = names * number if len(names) == 1 else names
     if len(names) != number:
@@ -124,12 +124,12 @@ def load_opponents(game: Game, names: str | list[str], number: int) -> list[Oppo
 
 
 def chosen_action(env: CardEnv, opponent: Opponent, rng: np.random.Generator) -> int:
-    """What an opponent plays for the seat to move."""
+    """Return an opponent's action for the seat to move."""
     return int(moves_of(opponent, decisions_at(env.game, env.states), rng)[0])
 
 
 def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Generator) -> tuple[CardEnv, list[Event]]:
-    """The game in a record with new later deals, and the last things that happened in it."""
+    """Return the game in a record with new later deals, and its last events."""
     record = GameRecord.load(file)
     if record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
@@ -140,13 +140,13 @@ def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Genera
     events = []
     for move in record.moves[first_shown:]:
         events += step(env, env.parse_move(move), names)
-    # Replaying leaves the same stream behind every record; the later deals must differ.
+    # Replaying always leaves the same stream; the later deals must differ each time.
     env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)
     return env, events
 
 
 class PersonsTable:
-    """One episode with a person in a seat, who can look, ask for hints and take moves back."""
+    """One episode with a person in a seat, who can look, ask for hints and take back moves."""
 
     def __init__(
         self,
@@ -157,14 +157,14 @@ class PersonsTable:
         console: Console,
         events: Sequence[Event] = (),
     ) -> None:
-        """Sit down.
+        """Set up the table.
 
         Args:
-            env: the episode; undo puts a copy in its place.
+            env: the episode; undo replaces it by a copy.
             seat: the person's seat.
-            others: who plays the other seats, clockwise from the left.
+            others: opponents in the other seats, clockwise from the left.
             rng: all randomness of the opponents.
-            console: where to print.
+            console: to print to.
             events: what happened before.
         """
         self.env = env
@@ -172,8 +172,8 @@ class PersonsTable:
         self.names = seat_names(env.game, seat)
         self.rng = rng
         self.console = console
-        self.events = list(events)  # since the person last moved
-        self.decisions: list[tuple[CardEnv, Mapping[str, Any], list[Event]]] = []  # as they were before each of them
+        self.events = list(events)  # since the person's last move
+        self.decisions: list[tuple[CardEnv, Mapping[str, Any], list[Event]]] = []  # copies from before each decision
         agents = env.possible_agents[seat + 1 :] + env.possible_agents[:seat]
         self.opponents = dict(zip(agents, others, strict=True))
 
@@ -182,7 +182,7 @@ class PersonsTable:
         self.show(lines_of(text))
 
     def show(self, text: str, style: str | None = None, symbols: bool = True) -> None:
-        """Print a text as it stands, its cards in their colours."""
+        """Print a text unwrapped, with its cards in colour."""
         self.console.print(with_suits(text, self.console, symbols), style=style, highlight=False)
 
     def play(self) -> None:
@@ -194,7 +194,7 @@ class PersonsTable:
                 self._step(chosen_action(self.env, self.opponents[agent], self.rng))
                 continue
             self._show_table()
-            self.show(moves_text(self.env.legal_moves()), symbols=False)  # as they are typed
+            self.show(moves_text(self.env.legal_moves()), symbols=False)  # letters, as typed
             if not self._decide():
                 return
         self._show_table()
@@ -216,7 +216,7 @@ class PersonsTable:
         self.events += step(self.env, action, self.names)
 
     def _decide(self) -> bool:
-        """Read lines until one changes the position; False: the person leaves."""
+        """Read lines until one changes the position; return False if the person leaves."""
         moves = self.env.legal_moves()
         prompt = f"your move (Enter: {moves[0]})> " if len(moves) == 1 else "your move> "
         while True:
@@ -275,7 +275,7 @@ class PersonsTable:
 
     def _save(self, file: str) -> None:
         if not file:
-            self.say("Say where to: save FILE")
+            self.say("Missing file name: save FILE")
             return
         try:
             check_output(Path(file))
@@ -287,15 +287,15 @@ class PersonsTable:
 
 
 def expected(one: ActionValue) -> str:
-    """The margin that a search expects of a move."""
+    """Return the margin that a search expects from a move."""
     return f"{one.margin:+.1f} ± {one.error:.1f}"
 
 
 def find_move(env: CardEnv, text: str) -> str:
-    """The legal move that a text means: in any case, with or without dash, or its first letters.
+    """Return the legal move that a text means: in any case, with or without dash, or its first letters.
 
     Raises:
-        ValueError: no legal move begins like that, or several do; says which move may be meant.
+        ValueError: no legal move begins like that, or several do; suggests moves.
     """
     moves = {_squeezed(move): move for move in env.legal_moves()}
     typed = _squeezed(text)
@@ -318,7 +318,7 @@ def find_move(env: CardEnv, text: str) -> str:
             problems.append(str(error))
         else:
             raise ValueError(f"{spelling} is not legal now.{hint}")
-    raise ValueError(f"{text!r} is no move and no command.{hint}" if near else problems[0])
+    raise ValueError(f"{text!r} is neither a move nor a command.{hint}" if near else problems[0])
 
 
 def _squeezed(text: str) -> str:

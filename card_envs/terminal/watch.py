@@ -1,4 +1,4 @@
-"""Watching a game, played by opponents or saved, move by move at the terminal."""
+"""Watching a game at the terminal, move by move: played by opponents, or saved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from card_envs.terminal.play import ask, chosen_action, load_opponents
 from card_envs.terminal.suits import with_suits
 
 PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
-Choose = Callable[[CardEnv], int | None]  # the next action, None where the game was left
+Choose = Callable[[CardEnv], int | None]  # the next action, None if the game was left
 
 
 def watch_game(
@@ -40,15 +40,15 @@ def watch_game(
     """Show a game while opponents play it; the record is saved however it ends.
 
     Args:
-        game: what is played.
+        game: the game.
         opponents: one name for all seats, or one each.
-        seat: whose view to show; None: that of the seat to move, so that everybody's cards are seen in turn.
-        seed: of deals and opponents; None: another game each time.
+        seat: whose view to show; None: that of the seat to move, so that every hand is seen in turn.
+        seed: of deals and opponents; None: a different game each time.
         options: of the game.
-        record: where to save the moves that were played, or None.
-        delay: seconds for each move; None: the person steps, forwards and backwards.
-        console: where to print.
-        gif: a file to write as pictures, instead of showing the game.
+        record: file to save the moves to, or None.
+        delay: seconds per move; None: the person steps forwards and backwards.
+        console: to print to.
+        gif: file to write pictures to instead of showing the game.
 
     Raises:
         ValueError: a wrong seat, opponent, option or folder.
@@ -81,14 +81,14 @@ def watch_record(
 
     Args:
         file: a `GameRecord`.
-        game: which game it must be of, or None.
+        game: the game that it must be of, or None.
         seat: as for `watch_game`.
         delay: as for `watch_game`.
-        console: where to print.
+        console: to print to.
         gif: as for `watch_game`.
 
     Raises:
-        ValueError: no record, one of another game or version, one whose moves don't lead to its outcome, a wrong seat.
+        ValueError: not a record, or of another game or version; its moves do not lead to its outcome; or a wrong seat.
     """
     record = GameRecord.load(file)
     if game is not None and record.game != game.name:
@@ -108,13 +108,13 @@ def watch_record(
 
 
 def check_seat(game: Game, seat: int | None) -> None:
-    """Raises ValueError where the game has no such seat."""
+    """Raise ValueError if the game has no such seat."""
     if seat is not None and not 0 <= seat < game.rules.NUM_SEATS:
         raise ValueError(f"seat: {game.title} has seats 0 to {game.rules.NUM_SEATS - 1}, got {seat}")
 
 
 def _check_gif(gif: Path | None) -> None:
-    """Better before the game than after it."""
+    """Check before the game that the GIF can be written afterwards."""
     if gif is not None:
         from card_envs.draw.raster import check_libraries
 
@@ -123,15 +123,15 @@ def _check_gif(gif: Path | None) -> None:
 
 
 class Showing(NamedTuple):
-    """A game to be shown, move by move, as its moves are asked for."""
+    """A game to be shown move by move, played as it is shown."""
 
     env: CardEnv
     choose: Choose
     names: list[str]
-    seat: int | None  # whose view; None: that of the seat to move
+    seat: int | None  # whose view to show; None: that of the seat to move
 
     def positions(self) -> Iterator[tuple[int, list[Event], bool]]:
-        """After each move, and before the first one, (the seat that looks on, what happened, whether it ends here)."""
+        """Yield (viewing seat, events, whether it is the end) before the first move and after each move."""
         env, events = self.env, list[Event]()
         while True:
             viewer = env.possible_agents.index(env.agent_selection) if self.seat is None else self.seat
@@ -142,12 +142,12 @@ class Showing(NamedTuple):
             events = step(env, action, self.names)
 
     def view(self, viewer: int) -> dict[str, Any]:
-        """What a seat sees now."""
+        """Return the current view of a seat."""
         return self.env.view(self.env.possible_agents[viewer])
 
 
 def frames(game: Showing) -> Iterator[str]:
-    """The positions of a game as text."""
+    """Yield the positions of a game as text."""
     for number, (viewer, events, ends) in enumerate(game.positions()):
         header = f"Move {number}, as {game.names[viewer]} sees it".ljust(WIDTH - 1, ".")
         parts = [header, told(events), game.env.game.view.picture(game.view(viewer))]
@@ -157,7 +157,7 @@ def frames(game: Showing) -> Iterator[str]:
 
 
 def show(game: Showing, delay: float | None, console: Console, gif: Path | None) -> None:
-    """Show a game as text, or write it to a file as pictures, each for `delay` seconds (default: one)."""
+    """Show a game as text, or write it to a file as pictures, each for `delay` seconds (default: 1)."""
     if gif is None:
         browse(frames(game), delay, console)
         return
@@ -171,7 +171,7 @@ def show(game: Showing, delay: float | None, console: Console, gif: Path | None)
 
 
 def browse(pages: Iterator[str], delay: float | None, console: Console) -> None:
-    """Show texts one by one, by themselves after `delay` seconds, or as the person steps. Ctrl-C leaves."""
+    """Show texts one by one, after `delay` seconds each or as the person steps. Ctrl-C leaves."""
     try:
         if delay is None:
             _step_through(pages, console)
@@ -191,7 +191,7 @@ def _step_through(pages: Iterator[str], console: Console) -> None:
     while True:
         seen += islice(pages, max(0, wanted + 1 - len(seen)))
         if line == "" and wanted == len(seen):
-            return  # Enter at the end
+            return  # Enter on the last page
         at = min(wanted, len(seen) - 1)
         console.print(with_suits(seen[at], console), highlight=False)
         line = ask(PROMPT, console).lower()

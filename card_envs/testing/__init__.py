@@ -1,1 +1,1 @@
-"""What a game's own tests are made of, in this package and in others: a referee, facts, and where they lie."""
+"""Support for the tests of games, in this package and in others: referee, facts, mutants, malformed input."""

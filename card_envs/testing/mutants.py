@@ -1,4 +1,4 @@
-"""Mutants of a game: edits that make it wrong, and the tests that should notice."""
+"""Mutants of a game: edits that break it, and the tests that should notice."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ WORLDS = ("tests/test_worlds.py",)
 CONTRACT = ("tests/test_contract.py",)
 REFEREE = ("tests/test_referee.py",)
 TALLIES = ("tests/test_compare.py", "-k", "tallies")
-SHARED = (*CONTRACT, *WORLDS, *REFEREE)  # what a game as it is must pass
+SHARED = (*CONTRACT, *WORLDS, *REFEREE)  # tests that the unmodified game must pass
 
 
 class Mutant(NamedTuple):
-    """One edit in one file of a game's folder."""
+    """An edit of one file in a game's folder."""
 
     name: str
-    old: str  # text that the file has once
+    old: str  # text that occurs once in the file
     new: str
-    tests: tuple[str, ...] = CONTRACT  # what pytest is asked to run
+    tests: tuple[str, ...] = CONTRACT  # arguments of pytest
     file: str = "rules.py"

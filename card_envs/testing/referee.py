@@ -1,12 +1,13 @@
-"""A game's compiled rules against its referee, which was written from the rules page alone, move for move.
+"""A game's compiled rules compared, move for move, with a referee written from the rules page alone.
 
-A game brings two modules of tests, typed by the protocols below:
+A game brings two test modules, typed by the protocols below:
 
-- `referee.py`: the rules once more, slow and plain, sharing no code with the game: cards are strings, hands are lists.
+- `referee.py`: an independent implementation of the rules, slow and plain, sharing no code with the game: cards are
+  strings, hands are lists.
 - `facts.py`: options, packs and ways to play that reach every rule, and what the referee knows of a seat's view.
 
-They lie in `tests/games/<name>/` for the games of this package and in the folder `tests` of any other game's package;
-`facts_of` and `referee_of` find them. That they fit the protocols is checked by mypy: say so in their `__init__.py`,
+They are in `tests/games/<name>/` for the games of this package and in the folder `tests` of any other game's package;
+`facts_of` and `referee_of` find them. For mypy to check them against the protocols, declare in their `__init__.py`:
 
     FACTS: Facts[referee.Referee] = facts
     REFEREE: RefereeModule[referee.Referee] = referee
@@ -25,90 +26,93 @@ import numpy as np
 from card_envs.engine.table import Table
 from card_envs.game import Game
 
-LOOKS = 0.1  # how often a random seat's view is compared; when an episode ends all are
+LOOKS = 0.1  # probability of comparing a random seat's view; at the end of an episode all are compared
 
 
 class Referee(Protocol):
-    """One episode by the rules page. Between two deals all public facts are still those of the finished one."""
+    """One episode by the rules page. Between two deals, all public facts are still those of the finished one."""
 
-    over: bool  # the episode
-    needs_deal: bool  # the next thing is a deal
+    over: bool  # the episode has ended
+    needs_deal: bool  # a deal is next
     seat: int  # to move
-    reason: str  # why the episode ended, as `View.outcome` says it; empty while it runs
-    scores: list[int]  # of each seat so far, as `View.outcome` has them
+    reason: str  # why the episode ended, as in `View.outcome`; empty while it runs
+    scores: list[int]  # of each seat so far, as in `View.outcome`
     rewards: list[float]  # of each seat for the last move
     fired: Counter[str]  # how often each rule applied: "HC-3", and branches of it as "HC-3 higher card second"
 
     def legal(self) -> list[str]:
-        """The legal moves in the notation of the rules page; none where no decision is due."""
+        """Return the legal moves in the notation of the rules page; empty if no decision is due."""
 
     def play(self, move: str) -> None:
-        """Play one of them."""
+        """Play a legal move."""
 
 
 R = TypeVar("R", bound=Referee)
 
 
 class RefereeModule(Protocol[R]):
-    """What a game's `referee.py` offers."""
+    """Required in a game's `referee.py`."""
 
     def Referee(self, options: Mapping[str, Any]) -> R:
-        """The class: an episode with these options before its first deal; what they leave out has its default."""
+        """Return an episode with these options, or their defaults, before its first deal. This is the class."""
 
     def deal_from(self, referee: R, dealt: Mapping[str, Any], given: Mapping[str, Any], seat: int) -> None:
-        """Deal what lies on a table.
+        """Deal what was dealt at a table.
 
         Args:
-            referee: whose next thing is a deal.
-            dealt: the deal on the table as a custom deal of the rules page, complete and of one pack.
-            given: the custom deal that it was made from; empty where the table dealt itself.
-            seat: to move at the table, for games in which chance decides on it beyond the pack.
+            referee: one that needs a deal.
+            dealt: the deal on the table as a custom deal of the rules page, complete and with one pack.
+            given: the custom deal that it was made from; empty if the table dealt itself.
+            seat: to move at the table, for games in which chance decides it independently of the pack.
         """
 
     def trivial(self, referee: R) -> str:
-        """The move of the yardstick that the rules page defines."""
+        """Return the move of the yardstick player in the rules page."""
 
 
 class Facts(Protocol[R]):
-    """What a game's `facts.py` offers."""
+    """Required in a game's `facts.py`."""
 
-    OPTIONS: list[dict[str, Any]]  # sets of options to play with, often those that reach most
-    STYLES: dict[str, Callable[[R, str], float]]  # ways to play at random: how likely a move is, compared with others
-    STEADY: set[str]  # styles that last a whole episode; others change between deals
-    SHORT_EPISODES: dict[str, int]  # how many the quick test plays with each player: "random", "greedy"
-    EPISODES: dict[str, int]  # how many the slow test plays
-    BRANCHES: set[str]  # all that a referee may count in `fired`
-    ELSEWHERE: set[str]  # of these, what random episodes do not reach and another test does
-    GOLDEN: dict[int, str]  # by version: hash of what random tables show. Add a line for a new version, edit none
-    COUNTING: set[str]  # functions that may compute in floating point; all others deal in whole numbers
+    OPTIONS: list[dict[str, Any]]  # sets of options to play with; repeat those that reach most rules
+    STYLES: dict[str, Callable[[R, str], float]]  # ways to play at random: the weight of a move
+    STEADY: set[str]  # styles kept for a whole episode; others change between deals
+    SHORT_EPISODES: dict[str, int]  # number that the quick test plays with each player: "random", "greedy"
+    EPISODES: dict[str, int]  # number that the slow test plays
+    BRANCHES: set[str]  # everything that a referee may count in `fired`
+    ELSEWHERE: set[str]  # of these, the ones that random episodes do not reach but another test does
+    GOLDEN: dict[int, str]  # by version: hash of random tables; add a line for a new version, never edit one
+    COUNTING: set[str]  # functions that may use floating point; all others use integers only
 
     def rig(self, rng: Random, referee: R, style: str) -> dict[str, Any]:
-        """A custom deal for the referee's next deal that reaches rare rules; empty: the table deals itself."""
+        """Return a custom deal for the referee's next deal that reaches rare rules; empty: the table deals itself."""
 
     def seen(self, view: dict[str, Any]) -> dict[str, Any]:
-        """A view in the form of `expected_view`: sets sorted."""
+        """Return a view in the form of `expected_view`: sets sorted."""
 
     def expected_view(self, referee: R, seat: int) -> dict[str, Any]:
-        """What a seat should see, at a decision or at the end; keys of the view that are left out are not compared."""
+        """Return the view that a seat should have, at a decision or at the end.
+
+        Omitted keys are not compared.
+        """
 
     def recount(
         self, view: dict[str, Any], reason: str, movers: list[int], seat: int
     ) -> dict[tuple[str, str], tuple[int, int]]:
-        """The figures that comparisons show of one finished deal, counted from the view alone.
+        """Return the rates that comparisons show for one finished deal, computed from the view alone.
 
         Args:
             view: the last one of the seat.
             reason: why the episode ended.
-            movers: who made each move.
-            seat: whose figures.
+            movers: the seat of each move.
+            seat: the seat to compute them for.
 
         Returns:
-            By row and column of `Rate`: the count, and what it is divided by.
+            By row and column of `Rate`: numerator and denominator.
         """
 
 
 def home_of_tests(game: Game) -> str:
-    """The package of a game's own tests."""
+    """Return the package of a game's own tests."""
     inside = game.package.startswith("card_envs.games.")
     return f"tests.games.{game.name}" if inside else f"{game.package}.tests"
 
@@ -124,12 +128,12 @@ def referee_of(game: Game) -> RefereeModule[Any]:
 
 
 class Episode:
-    """One episode at a table and before the referee, for as long as they agree."""
+    """One episode at a table and with the referee, as long as they agree."""
 
     def __init__(self, game: Game, player: str, number: int, rigged: bool = True) -> None:
-        """All about the episode follows from its number: options, the style of a random player, the seed.
+        """Prepare the episode of that number, which determines options, style of a random player, and seed.
 
-        `rigged`: some packs come from `facts.rig`; else all from the table.
+        With `rigged`, some packs come from `facts.rig`; else all from the table.
         """
         self.game = game
         self.player = player
@@ -149,7 +153,7 @@ class Episode:
         self.returns = [0.0] * game.rules.NUM_SEATS
 
     def deal(self) -> None:
-        """Deal at the table and before the referee."""
+        """Deal at the table and with the referee."""
         view, table = self.game.view, self.table
         assert table.needs_deal
         given = self.facts.rig(self.rng, self.referee, self.style) if self.rigged else {}
@@ -163,7 +167,7 @@ class Episode:
         self.rules.deal_from(self.referee, dealt, given, table.seat)
 
     def compare(self) -> dict[str, int]:
-        """Compare everything at this point; returns the legal moves with their actions."""
+        """Compare everything at this point; return the legal moves with their actions."""
         table, referee = self.table, self.referee
         assert table.over == referee.over
         assert self.game.view.outcome(table.state) == (referee.reason, referee.scores)
@@ -181,14 +185,14 @@ class Episode:
         moves = referee.legal()
         assert len(legal) == len(actions) and len(set(moves)) == len(moves)
         assert legal.keys() == set(moves)
-        vars(referee)["legal"] = lambda: moves  # until the next move: working it out takes most of the time
+        vars(referee)["legal"] = lambda: moves  # cached until the next move: it takes most of the time
         assert table.bot_move("trivial") == legal[self.rules.trivial(referee)]
         if self.rng.random() < LOOKS:
             self.compare_view(self.rng.randrange(self.game.rules.NUM_SEATS))
         return legal
 
     def compare_view(self, seat: int) -> None:
-        """Compare what a seat sees."""
+        """Compare a seat's view."""
         seen = self.facts.seen(self.game.view.view(self.table.state, seat))
         expected = self.facts.expected_view(self.referee, seat)
         assert {key: seen[key] for key in expected} == expected
@@ -216,7 +220,7 @@ class Episode:
                 legal = self.compare()
 
     def choose(self, legal: dict[str, int]) -> tuple[str, int]:
-        """A move of the game's scripted player, or a random one in the style of the moment."""
+        """Return the move of a scripted player, or a random one in the current style."""
         moves = list(legal)
         if self.player != "random":
             action = self.table.bot_move(self.player)
@@ -231,7 +235,7 @@ class Episode:
 
 
 def play_episode(game: Game, player: str, number: int, rigged: bool = True) -> Episode:
-    """Play an episode to its end; an exception tells which one, and the last moves."""
+    """Play an episode to its end; add its number, options and last moves to any exception."""
     episode = Episode(game, player, number, rigged)
     try:
         episode.run()

@@ -61,7 +61,7 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
     missing = str(tmp_path / "no" / "file.png")
     for app, words, said in (
         (ablate.app, [*config, "--variants", str(tmp_path / "v.json"), "--out", missing], "there is no folder"),
-        (ablate.app, [*config, "--variants", str(QUICKSTART)], "no JSON"),
+        (ablate.app, [*config, "--variants", str(QUICKSTART)], "not JSON"),
         (best_response.app, [*config, "--against", "greedy", "--json", missing], "there is no folder"),
         (best_response.app, [*config, "--against", "greedy", "--out", str(tmp_path / "thesis")], "other things"),
         (fit_value.app, [HIGH_CARD.name, "--out", str(tmp_path / "thesis")], "other things"),

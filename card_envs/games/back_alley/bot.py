@@ -24,13 +24,13 @@ from card_envs.games.back_alley.rules import (
     unseen_by,
 )
 
-# The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
+# The strongest at about 1 ms and 100 ms per move: see strength/README.md.
 PRESETS = {"strong": "bidding=small+search:64", "champion": "bidding=small+search:256,rollout=small"}
 
 
 @rule
 def lowest_card(state: State, cards: Cards) -> int:
-    """The lowest of some cards: plain before trump, then by rank, then suits as C, D, H, S."""
+    """Return the lowest of some cards: plain suits before trumps, then by rank, then suits as C, D, H, S."""
     plain = cards & ~state.trumps
     if plain == EMPTY:
         return lowest(cards)
@@ -49,7 +49,7 @@ def lowest_card(state: State, cards: Cards) -> int:
 
 @rule
 def highest_plain(state: State, cards: Cards) -> int:
-    """The highest of some plain cards: by rank, then suits as C, D, H, S."""
+    """Return the highest of some plain cards: by rank, then suits as C, D, H, S."""
     best = -1
     card = 0
     for suit in range(4):
@@ -65,7 +65,7 @@ def highest_plain(state: State, cards: Cards) -> int:
 
 @rule
 def trivial(state: State) -> int:
-    """The fixed yardstick of RULES.md."""
+    """Return the action of the yardstick player in RULES.md."""
     if state.num_bids < 4:
         return ACTION.bid + min(count(state.hands[int(state.seat)] & (ACES | BLOOPERS)), int(state.hand_size) - 1)
     cards = playable(state)
@@ -76,16 +76,16 @@ def trivial(state: State) -> int:
     return lowest_card(state, winners if winners else cards)
 
 
-# The greedy player. Its numbers were fitted by playing mirrored matches against the trivial player and against
-# earlier versions of itself; RULES.md describes it and says what it makes of them.
+# The greedy player, described in RULES.md. Its numbers were tuned in mirrored matches against the trivial player and
+# earlier versions of itself.
 
-# Hundredths of a trick that a card adds to the estimate of a hand, by rank from two to ace (and the Bloopers).
+# Expected tricks of a trump in hundredths, by rank from two to ace, then the Bloopers.
 TRUMP_WORTH = np.array([13, 13, 15, 16, 18, 20, 22, 26, 30, 35, 42, 48, 54, 64, 66])
-# The same for plain cards, by hand size (0 to 13): long deals leave aces and kings more time to win.
+# The same for plain cards, by hand size (0 to 13): in long deals aces and kings win more often.
 PLAIN_WORTH = np.array([[-20] * 9 + [-15, -8, max(n * n // 5 - 10, -10), 4 * n - 8] for n in range(14)])
-# By hand size, what turns an estimate into a bid, in hundredths: for the first of a partnership a constant, a factor,
-# and what each trick that opponents bid takes off; for the second a constant, and how far the partner's bid counts;
-# and what a void adds for each of up to three trumps.
+# Coefficients of the bid by hand size, in hundredths. First bidder of a side: a constant, a factor on the estimate, and
+# a deduction per trick that the opponents bid. Second bidder: a constant, and the weight of the partner's bid. Both: a
+# bonus for a void per trump, up to three trumps.
 BIDDING = np.array(
     [
         [0, 0, 0, 0, 0, 0],
@@ -104,7 +104,7 @@ BIDDING = np.array(
         [241, 194, 13, 458, 58, 19],
     ]
 )
-# Boards are bid in deals of up to four cards, where the hand's worth reaches a threshold.
+# A board is bid in deals of up to four cards if the hand's worth reaches a threshold.
 LARGEST_BOARD = 4
 BOARD_TRUMPS = np.array(  # one card, more cards
     [
@@ -113,8 +113,8 @@ BOARD_TRUMPS = np.array(  # one card, more cards
     ]
 )
 BOARD_PLAINS = np.array([[0] * 11 + [5, 20], [-90] * 6 + [-75, -70, -60, -50, -45, -30, 0]])  # one card, more cards
-# By hand size: the thresholds of the first to the fourth bidder; what a number and a board of the partner add; what a
-# number and a board of an opponent take off.
+# By hand size: thresholds of the first to the fourth bidder; bonus for a number and a board of the partner; deduction
+# for a number and a board of an opponent.
 BOARD_BIDDING = np.array(
     [
         [0, 0, 0, 0, 0, 0, 0, 0],
@@ -124,13 +124,13 @@ BOARD_BIDDING = np.array(
         [90, 90, 50, 30, -40, 150, 40, 70],
     ]
 )
-# How likely a bid is that differs from greedy's by so many tricks, and a board for a number or the reverse, beside one
-# that agrees. Softer ones were weaker against `greedy`, and no stronger against `ppo` and `trivial`.
+# Likelihood of a bid relative to greedy's, by the difference in tricks; the last entries: a board instead of a number
+# or vice versa. Flatter ones were weaker against `greedy`, and no stronger against `ppo` and `trivial`.
 OFF_BY = np.array([1.0, 0.25, 0.05] + [0.02] * 10)
 OTHER_KIND = 0.03
-OTHER_CARD = 0.1  # the same of a card that differs from greedy's
-DECISIONS = 1 + MAX_SIZE  # of a seat in a deal: its bid, then its cards
-REPLAYED = 4 * DECISIONS  # among the states of `refine_world`: the deal as it is played once more
+OTHER_CARD = 0.1  # relative likelihood of a card that differs from greedy's
+DECISIONS = 1 + MAX_SIZE  # decisions of a seat in a deal: its bid, then its cards
+REPLAYED = 4 * DECISIONS  # index into the states of `refine_world`: the deal during its replay
 Shares: TypeAlias = tuple[float, float, float, float]
 FIRST, FACTOR, OPPOSING, SECOND, PARTNERED, VOID = range(6)  # columns of BIDDING
 KING, QUEEN = 11, 10
@@ -138,7 +138,7 @@ LITTLE = np.uint64(1 << 52)
 
 
 def _keep(ranks: int) -> Cards:
-    """The cards from that rank up in each suit: shifted down by it, they stay in their suit."""
+    """Return all cards from a rank up in each suit; shifted down by that rank, they stay within their suit."""
     return np.uint64(sum(1 << c for c in range(54) if (c if c < 39 else c - 39) % (13 if c < 39 else 15) >= ranks))
 
 
@@ -148,7 +148,7 @@ SHIFT_1, SHIFT_2, SHIFT_4, SHIFT_8 = np.uint64(1), np.uint64(2), np.uint64(4), n
 
 @rule
 def lower_than(cards: Cards) -> Cards:
-    """All cards lower than one of these in the same suit."""
+    """Return all cards lower than one of these in the same suit."""
     lower = (cards & KEEP_1) >> SHIFT_1
     lower |= (lower & KEEP_1) >> SHIFT_1
     lower |= (lower & KEEP_2) >> SHIFT_2
@@ -158,19 +158,19 @@ def lower_than(cards: Cards) -> Cards:
 
 @rule
 def suit_of(cards: Cards, suit: int) -> Cards:
-    """The plain cards of a suit."""
+    """Return the plain cards of a suit."""
     return cards & (SUIT_CARDS << np.uint64(13 * suit))
 
 
 @rule
 def may_ruff(held: Cards, suit: int, trumps: Cards) -> bool:
-    """Whether a seat that may hold these cards lacks the suit and may hold trumps."""
+    """Return whether a seat that may hold these cards lacks the suit and may hold trumps."""
     return suit_of(held, suit) == EMPTY and held & trumps != EMPTY
 
 
 @rule
 def greedy(state: State) -> int:
-    """The scripted player of RULES.md."""
+    """Return the action of the scripted player in RULES.md."""
     if state.num_bids < 4:
         if state.hand_size <= LARGEST_BOARD and wants_board(state):
             return ACTION.bid + BOARD
@@ -183,8 +183,10 @@ def greedy(state: State) -> int:
 
 @rule
 def likelihood(state: State, seat: int) -> float:
-    """How well the hidden hands explain what the others did: each bid by its distance from what `greedy` would bid,
-    each card by whether `greedy` would have played it."""
+    """Return the likelihood of the others' bids and cards given the hidden hands.
+
+    Each bid counts by its difference from greedy's bid, each card by whether `greedy` would have played it.
+    """
     mover, num_bids = state.seat, int(state.num_bids)
     bids = int(state.bids[0]), int(state.bids[1]), int(state.bids[2]), int(state.bids[3])
     for k in range(4):
@@ -206,7 +208,7 @@ def likelihood(state: State, seat: int) -> float:
 
 @rule
 def bid_share(bid: int, expected: int) -> float:
-    """How likely a bid is where `greedy` would make the one expected."""
+    """Return the likelihood of a bid, given the bid of `greedy`."""
     if bid == BOARD or expected == BOARD:
         return 1.0 if bid == expected else OTHER_KIND
     return OFF_BY[abs(bid - expected)]
@@ -214,7 +216,10 @@ def bid_share(bid: int, expected: int) -> float:
 
 @rule
 def card_likelihood(state: State, seat: int) -> float:
-    """That of the cards played. The deal is played once more from its first card, and so ends as it was."""
+    """Return the likelihood of the cards played.
+
+    The deal is replayed from its first card, so the state is the same afterwards.
+    """
     num_played = int(state.num_played)
     rewind(state)
     state.seat = state.leaders[0]
@@ -229,7 +234,7 @@ def card_likelihood(state: State, seat: int) -> float:
 
 @rule
 def rewind(state: State) -> None:
-    """Take all cards back into the hands that played them."""
+    """Take all played cards back into the hands."""
     for k in range(4):
         state.hands[k] |= state.played[k]
         state.played[k] = EMPTY
@@ -241,9 +246,11 @@ def rewind(state: State) -> None:
 
 @rule
 def refine_world(states: States, seat: int, steps: int, stream: Stream) -> None:
-    """Each step swaps a card of a hidden hand for any other that the seat can't see, where nobody lacks what it gets.
+    """Resample hidden hands by Metropolis steps.
 
-    The hands that change are asked again, and left as they were as soon as it is clear that they will be.
+    A step proposes to swap a card of a hidden hand with any other card that the seat can't see, unless a hand would get
+    a card that it is known to lack. The proposal is symmetric, so it is accepted with probability min(1, new likelihood
+    / old likelihood). Only the hands that change are evaluated again, and only until rejection is certain.
     """
     world, seat = states[0], int(seat)
     unseen = unseen_by(world, seat)
@@ -251,7 +258,7 @@ def refine_world(states: States, seat: int, steps: int, stream: Stream) -> None:
     if held == EMPTY or count(unseen) == 1:
         return
     note_decisions(states, seat)
-    shares = (1.0, 1.0, 1.0, 1.0)  # of nobody, who holds the cards that are not dealt, and of the next seats
+    shares = (1.0, 1.0, 1.0, 1.0)  # of the undealt cards (index 0) and of the next seats
     for k in range(1, 4):
         shares = with_share(shares, k, share_of_hand(states, seat, k, world.hands[(seat + k) & 3], 0.0))
     for _ in range(steps):
@@ -279,7 +286,7 @@ def refine_world(states: States, seat: int, steps: int, stream: Stream) -> None:
 
 @rule
 def holder(state: State, seat: int, card: Cards) -> int:
-    """How many seats after this one a hidden card lies; 0: it was not dealt."""
+    """Return how many seats after this one holds a hidden card; 0: it was not dealt."""
     for k in range(1, 4):
         if state.hands[(seat + k) & 3] & card:
             return k
@@ -288,7 +295,7 @@ def holder(state: State, seat: int, card: Cards) -> int:
 
 @rule
 def with_share(shares: Shares, k: int, share: float) -> Shares:
-    """The same but for one of them."""
+    """Return the shares with entry k replaced."""
     return (
         share if k == 0 else shares[0],
         share if k == 1 else shares[1],
@@ -299,7 +306,7 @@ def with_share(shares: Shares, k: int, share: float) -> Shares:
 
 @rule
 def note_decisions(states: States, seat: int) -> None:
-    """Write what was public when the other seats bid and played into states[1:], DECISIONS for each of them."""
+    """Write the public state at each bid and play of the other seats into states[1:], DECISIONS for each seat."""
     states[REPLAYED] = states[0]
     bids, state = states[0].bids, states[REPLAYED]
     num_bids, num_played = int(state.num_bids), int(state.num_played)
@@ -324,8 +331,10 @@ def note_decisions(states: States, seat: int) -> None:
 
 @rule
 def share_of_hand(states: States, seat: int, after: int, hand: Cards, least: float) -> float:
-    """What a hand contributes to `likelihood`, for the seat that is `after` this one; where that is below `least`,
-    anything below it."""
+    """Return a hand's factor in `likelihood`, for the seat `after` places after this one.
+
+    Below `least`, any value below it may be returned.
+    """
     world = states[0]
     other = (seat + after) & 3
     share = 1.0
@@ -344,7 +353,7 @@ def share_of_hand(states: States, seat: int, after: int, hand: Cards, least: flo
 
 @rule
 def worth(state: State, trump_worth: Int64s, plain_worth: Int64s) -> int:
-    """The sum of the worths of the cards in hand."""
+    """Return the total worth of the cards in hand."""
     total = 0
     cards = state.hands[int(state.seat)]
     while cards:
@@ -370,7 +379,7 @@ def wants_board(state: State) -> bool:
 
 @rule
 def number_to_bid(state: State) -> int:
-    """The tricks that the hand is good for, less those that the opponents claim."""
+    """Return the expected tricks of the hand, less those that the opponents claim."""
     seat, size = int(state.seat), int(state.hand_size)
     estimate = worth(state, TRUMP_WORTH, PLAIN_WORTH[size])
     hand = state.hands[seat]
@@ -390,7 +399,7 @@ def number_to_bid(state: State) -> int:
 
 @rule
 def card_to_lead(state: State, cards: Cards) -> int:
-    """A card that no opponent can beat in its suit; else a low one from the suit that looks best."""
+    """Return a card that no opponent can beat in its suit; else a low one from the best suit."""
     seat = int(state.seat)
     unseen = unseen_by(state, seat)
     left, right = unseen & ~state.lacks[(seat + 1) & 3], unseen & ~state.lacks[(seat + 3) & 3]
@@ -425,18 +434,18 @@ def card_to_lead(state: State, cards: Cards) -> int:
 
 @rule
 def suit_to_lead(state: State, suit: int, own: Cards, left: Cards, right: Cards, partner: Cards) -> int:
-    """How good it looks to lead low from these cards of a plain suit."""
+    """Return a score for leading low from these cards of a plain suit."""
     value = lowest(own) - 13 * suit
     length = count(own)
     if length == 1:
-        value += 12 if state.hands[int(state.seat)] & state.trumps else -65  # a ruff later
+        value += 12 if state.hands[int(state.seat)] & state.trumps else -65  # allows a ruff later
     elif length == 2:
         value -= 3
     else:
         value += 3 * length
     if length > 1:
         top = highest(own) - 13 * suit
-        value -= 73 if top == KING else 30 if top == QUEEN else 0  # keep what guards an honour
+        value -= 73 if top == KING else 30 if top == QUEEN else 0  # would unguard an honour
     if may_ruff(partner, suit, state.trumps):
         value += 84
     if may_ruff(left, suit, state.trumps) or may_ruff(right, suit, state.trumps):
@@ -448,7 +457,7 @@ def suit_to_lead(state: State, suit: int, own: Cards, left: Cards, right: Cards,
 
 @rule
 def card_to_follow(state: State, cards: Cards) -> int:
-    """Win as cheaply as it looks safe; else the lowest card."""
+    """Return the cheapest card that probably wins; else the lowest card."""
     seat = int(state.seat)
     position = int(state.num_played) & 3
     partner_wins = (int(state.best_seat) ^ seat) & 1 == 0

@@ -1,4 +1,4 @@
-"""Back Alley as a picture: the trick in the middle, the four seats around it, one's own hand below."""
+"""Picture of Back Alley: the trick in the middle, the four seats around it, one's own hand below."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from card_envs.draw.picture import CREAM, GOLD, Picture, fan_step
 from card_envs.draw.pips import SUIT_NAMES, card_name
 from card_envs.games.back_alley.view import BIDS, SEAT_NAMES
 
-SMALL = 0.6  # of a card: the backs of the others' hands
+SMALL = 0.6  # scale of the backs of the others' hands
 Point = tuple[float, float]
 
 
 class Layout(NamedTuple):
-    """Where things are; by seat clockwise from one's own where there are four."""
+    """Positions; tuples of four are by seat, clockwise from one's own."""
 
     width: int
     height: int
@@ -67,7 +67,7 @@ TALL = Layout(
 
 
 def draw(given: dict[str, Any], tall: bool) -> str:
-    """A view as an SVG document."""
+    """Return a view as an SVG document."""
     at = TALL if tall else WIDE
     moves = {move: ("", "") if move in BIDS else (move, "trick") for move in given["legal"]}
     picture = Picture(f"Back Alley, deal {given['deal_number'] + 1}", at.width, at.height, moves)
@@ -84,7 +84,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
 
 
 def _seat(picture: Picture, at: Layout, given: dict[str, Any], seat: int, bids: dict[int, str], tall: bool) -> None:
-    """A seat's name, bid and, of the others, how many cards it has."""
+    """Draw a seat's name, bid and, for the others, the number of cards."""
     k = (seat - given["seat"]) % 4
     (x, y), (width, height) = at.plates[k], at.plate_size
     narrow = tall and k in (1, 3)  # two lines beside the trick
@@ -115,7 +115,7 @@ def _seat(picture: Picture, at: Layout, given: dict[str, Any], seat: int, bids: 
 
 
 def _teams(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
-    """Points, tricks and contract of both sides."""
+    """Draw points, tricks and contract of both sides."""
     for number, (name, (x, y)) in enumerate(zip(("we", "they"), at.teams)):
         team = (given["seat"] + number) % 2
         width, height = at.team_size
@@ -129,7 +129,7 @@ def _teams(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
 
 
 def _turned(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
-    """The turned card, which tells the trumps, a joker laid aside, and which deal it is."""
+    """Draw the turned card, which determines the trumps, a joker laid aside, and the number of the deal."""
     (x, y), card, aside = at.turned, given["turned"], given["laid_aside"]
     trump = SUIT_NAMES[given["trump"]] + " are trumps" if given["trump"] else "no trumps"
     with picture.place("turned", f"{card_name(card)} was turned: {trump}"):
@@ -145,14 +145,14 @@ def _turned(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
 
 
 def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
-    """The trick on the table; the last one, paler, while the next is not begun."""
+    """Draw the trick on the table; the last one, paler, until the next begins."""
     (left, middle), (x, top), (right, _), (_, bottom) = at.trick[1], at.trick[2], at.trick[3], at.trick[0]
     trick: dict[str, Any] = given["tricks"][-1] if given["tricks"] else {"leader": 0, "cards": []}
     complete = len(trick["cards"]) == 4 and given["to_move"] is not None
     seats = [(trick["leader"] + k - given["seat"]) % 4 for k in range(4)]
     words = ", ".join(f"{SEAT_NAMES[k]} {card_name(card)}" for k, card in zip(seats, trick["cards"]))
     with picture.place("trick", f"{'last trick' if complete else 'trick'}: {words or 'not begun'}"):
-        # Where a card is dropped to be played.
+        # Drop target for playing a card.
         picture.raw(
             f'<rect x="{left}" y="{top}" width="{right + 100 - left}" height="{bottom + 140 - top}" fill-opacity="0"/>'
             f'<g opacity="{0.55 if complete else 1}">'
@@ -170,7 +170,7 @@ def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
 
 
 def _hand(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
-    """One's own cards, trumps first, then suit by suit in turning colours."""
+    """Draw one's own cards: trumps first, then the suits in alternating colours."""
     trump = given["trump"] or ""
     suits = "SHCD"[(start := "SHCD".find(trump)) :] + "SHCD"[:start] if trump else "SHCD"
 

@@ -1,4 +1,4 @@
-"""The options of Back Alley, validated and documented here alone."""
+"""The options of Back Alley, declared, validated and documented only here."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ HandSize = Annotated[int, Constraint(ge=1, le=13, strict=True)]
 
 @options
 class Options:
-    """What `env(**options)` takes."""
+    """Options of `env(**options)`."""
 
     deals: Literal["single"] | Annotated[tuple[HandSize, ...], Constraint(min_length=1, max_length=100)] | None = (
         option(
             None,
             "hand sizes of an episode, such as [13] or [7, 6, 5]; absent: the match of 25 deals (BA-3); "
-            '"single": one deal, its size drawn anew each episode from those of the match',
+            '"single": one deal, its size drawn for each episode from those of the match',
         )
     )
     reward: Literal["points", "win"] = option(

@@ -1,9 +1,9 @@
 """Back Alley, compiled. The rules are numbered in RULES.md; comments cite them.
 
-Cards are coded relative to the trump suit, which makes trumps a constant and all deals look alike: `13 * suit + rank`
-with rank 0 (two) to 12 (ace) and suit 3 always trumps, the others before it in the order of C, D, H, S read as a
-circle; 52 is the Little and 53 the Big Blooper. So trumps are the codes from 39 up, in playing order (BA-2). In a
-deal without trumps suit 3 is spades, a plain suit. Packs hold true cards, coded the same with C, D, H, S as 0 to 3.
+Cards are coded relative to the trump suit, so that trumps are a constant and all deals look alike: `13 * suit + rank`
+with rank 0 (two) to 12 (ace). Suit 3 is always trumps; the others precede it in the cyclic order C, D, H, S. 52 is the
+Little and 53 the Big Blooper. So trumps are the codes from 39 up, in playing order (BA-2). In a deal without trumps,
+suit 3 is spades, a plain suit. Packs hold true cards, coded likewise with C, D, H, S as 0 to 3.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 NUM_SEATS = 4
 NUM_CARDS = 54
 LITTLE_BLOOPER, BIG_BLOOPER = 52, 53
-PACK_SIZE = NUM_CARDS + 2  # and the dealer and the size of a single deal, or -1 where the rules decide
+PACK_SIZE = NUM_CARDS + 2  # then the dealer and the size of a single deal, or -1: the rules decide
 MATCH = (*range(13, 1, -1), *range(1, 14))  # hand sizes, BA-3
 MAX_SIZE = 13
 MAX_DEALS = 100
 MAX_PASS_OUTS = 8  # BA-9
-DEALER_STREAM, SIZE_STREAM = 1000, 1001  # below an episode's key; the deals have the numbers before
+DEALER_STREAM, SIZE_STREAM = 1000, 1001  # streams below an episode's key; those of deals are numbered from 0
 
-BOARD = 13  # among the bids: 0 passes
+BOARD = 13  # as a bid; 0 is a pass
 NUM_BIDS = 14
 NO_BID = -1
 ACTION_FIELDS = (
@@ -64,7 +64,7 @@ PLAIN_CARDS = np.uint64((1 << 52) - 1)
 FOLLOWERS = np.array([0x1FFF << (13 * (c // 13)) if c < 39 else 0x7FFF << 39 for c in range(NUM_CARDS)], np.uint64)
 SORTED_PACK = np.arange(NUM_CARDS, dtype=np.int8)
 MATCH_SIZES = np.array(MATCH, np.int8)
-# CHOOSE[n, k]: number of k-subsets of n cards. Counts of deals pass 64 bits, so they are floats.
+# CHOOSE[n, k]: number of k-subsets of n cards. Numbers of deals exceed 64 bits, so they are floats.
 CHOOSE = np.zeros((NUM_CARDS + 1, MAX_SIZE + 1))
 CHOOSE[:, 0] = 1
 for _n in range(1, NUM_CARDS + 1):
@@ -75,7 +75,7 @@ STATE = state_dtype(
     [
         # options
         ("reward_win", np.bool_),  # else points
-        ("single", np.bool_),  # one deal of a size drawn anew for each episode
+        ("single", np.bool_),  # one deal, of a size drawn for each episode
         ("num_deals", np.int8),
         ("sizes", np.int8, MAX_DEALS),
         # the match
@@ -102,7 +102,7 @@ STATE = state_dtype(
         ("contracts", np.int8, 2),  # BA-7, by team
         ("team_levels", np.int8, 2),
         # play
-        ("leader", np.int8),  # of the trick; after the bidding, of the first
+        ("leader", np.int8),  # of the trick; after the bidding, of the first trick
         ("best_seat", np.int8),  # who would take the trick as it stands
         ("best", np.int8),  # with which card
         ("followers", np.uint64),  # the cards that follow suit
@@ -150,8 +150,8 @@ OBS_SIZE = total(OBS_FIELDS)
 FULL_FIELDS = (*OBS_FIELDS, Field("other_hands", 162, 1, meaning="cards of left, partner, right (54 each)"))
 FULL_SIZE = total(FULL_FIELDS)
 AT = offsets(FULL_FIELDS)
-ALL_BIDS, NUM_MARKS, NUM_VOIDS = 4 * NUM_BIDS, 53, 12  # entries of `bids`; from `dealer` to `laid_aside_by`; of `voids`
-# Among these marks: rank of the turned card and trump suit, by turned card.
+ALL_BIDS, NUM_MARKS, NUM_VOIDS = 4 * NUM_BIDS, 53, 12  # number of entries: `bids`; `dealer` to `laid_aside_by`; `voids`
+# The entries for rank and trump suit among these, by turned card.
 TURNED_MARKS = np.array(
     [
         1 << (AT.turned + (c % 13 if c < LITTLE_BLOOPER else c - 39) - AT.dealer)
@@ -163,7 +163,7 @@ TURNED_MARKS = np.array(
 
 
 def new_state(options: Options) -> State:
-    """A State with these `Options` before its first deal."""
+    """Return a State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.single = options.deals == "single"
     sizes = MATCH[:1] if state.single else options.deals or MATCH
@@ -216,7 +216,7 @@ def set_deal(state: State, pack: Pack) -> None:
 
 @rule
 def deal_hands(state: State) -> None:
-    """BA-4 and BA-5, from the pack in the state."""
+    """Deal the pack in the state (BA-4, BA-5)."""
     size = int(state.sizes[state.deal_number])
     turned = int(state.pack[4 * size])
     state.hand_size = size
@@ -253,7 +253,7 @@ def deal_hands(state: State) -> None:
 
 @rule
 def relative(cards: Cards, shift: int) -> Cards:
-    """A set of true cards in relative codes: the 52 plain ones turn by `shift` suits."""
+    """Return a set of true cards in relative codes: the plain cards are rotated by `shift` suits."""
     plain = cards & PLAIN_CARDS
     turn = np.uint64(13 * shift)
     return ((plain << turn | plain >> (np.uint64(52) - turn)) & PLAIN_CARDS) | (cards & BLOOPERS)
@@ -261,7 +261,7 @@ def relative(cards: Cards, shift: int) -> Cards:
 
 @rule
 def next_deal(state: State, passed_out: bool) -> None:
-    """The deal passes clockwise (BA-3); the same size again after a pass-out, up to eight times (BA-9)."""
+    """Pass the deal clockwise (BA-3); repeat the size after a pass-out, up to eight times (BA-9)."""
     state.needs_deal = True
     if passed_out and state.pass_outs < MAX_PASS_OUTS - 1:
         state.pass_outs += 1
@@ -269,7 +269,7 @@ def next_deal(state: State, passed_out: bool) -> None:
         state.pass_outs = 0
         state.deal_number += 1
         state.over = state.deal_number == state.num_deals
-    if not state.over:  # at the end the last deal stays on show
+    if not state.over:  # at the end, the last deal stays visible
         state.dealer = (int(state.dealer) + 1) & 3
     elif state.reward_win:  # BA-18
         margin = state.scores[0] - state.scores[1]
@@ -283,7 +283,7 @@ def next_deal(state: State, passed_out: bool) -> None:
 
 @rule
 def playable(state: State) -> Cards:
-    """The set of cards that the seat to move may play."""
+    """Return the cards that the seat to move may play."""
     seat = int(state.seat)
     hand = state.hands[seat]
     if state.num_played & 3 == 0:
@@ -391,7 +391,7 @@ def play_card(state: State, card: int) -> None:
 
 @rule
 def take_lead(state: State, seat: int, card: int) -> None:
-    """A card becomes the best of the trick (BA-11)."""
+    """Make a card the best of the trick (BA-11)."""
     state.best_seat = seat
     state.best = card
     higher = above_card(card) & ALL_CARDS
@@ -403,7 +403,7 @@ def take_lead(state: State, seat: int, card: int) -> None:
 
 @rule
 def note_absent(state: State, seat: int, card: int) -> None:
-    """What a card played to a trick tells about the hand it left (BA-20)."""
+    """Record what a card played to a trick reveals about the rest of the hand (BA-20)."""
     if bit(card) & state.followers == EMPTY:
         state.lacks[seat] |= state.followers
         return
@@ -435,7 +435,7 @@ def end_trick(state: State) -> None:
 
 @rule
 def team_points(state: State, team: int) -> int:
-    """BA-16 and BA-17, when all tricks are played."""
+    """Return a team's points after all tricks (BA-16, BA-17)."""
     taken = int(state.tricks[team])
     contract = int(state.contracts[team])
     level = int(state.team_levels[team])
@@ -452,7 +452,7 @@ def team_points(state: State, team: int) -> int:
 
 @rule
 def observe(state: State, seat: int, obs: Obs) -> None:
-    seat = int(seat) & 3  # an index known to have no sign is faster
+    seat = int(seat) & 3  # an index known to be nonnegative is faster
     spread(obs, AT.hand, state.hands[seat], NUM_CARDS)
     for k in range(4):
         spread(obs, AT.played + NUM_CARDS * k, state.played[(seat + k) & 3], NUM_CARDS)
@@ -493,7 +493,7 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def marks(state: State, seat: int) -> Cards:
-    """The entries from `dealer` to `laid_aside_by`, at most one of each field; without branches."""
+    """Return the entries from `dealer` to `laid_aside_by` as a set, at most one per field; branch-free."""
     playing, in_trick = state.num_bids == 4, int(state.num_played) & 3
     return (
         mark(AT.dealer, (int(state.dealer) - seat) & 3, True)
@@ -523,7 +523,7 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def unseen_by(state: State, seat: int) -> Cards:
-    """The cards that may lie anywhere for a seat: not its own, not played, not turned up or laid aside."""
+    """Return the cards whose place a seat does not know: not its own, not played, turned up or laid aside."""
     seen = state.hands[int(seat)] | state.played[0] | state.played[1] | state.played[2] | state.played[3]
     if state.trumps:
         seen |= bit(39 + int(state.turned) % 13)
@@ -534,7 +534,7 @@ def unseen_by(state: State, seat: int) -> Cards:
 
 @rule
 def draw_cards(cards: Cards, number: int, stream: Stream) -> Cards:
-    """A uniform subset of that many cards; the smaller part is drawn, be it what is taken or what is left."""
+    """Return a uniform subset of `number` cards; the smaller of the subset and its complement is drawn."""
     rest = cards
     left = count(cards)
     fewer = min(number, left - number)
@@ -546,10 +546,11 @@ def draw_cards(cards: Cards, number: int, stream: Stream) -> Cards:
 
 @rule
 def determinize(state: State, seat: int, stream: Stream) -> None:
-    """Three hands from the unseen cards, uniform among the deals in which nobody holds what it is known to lack.
+    """Redeal the hidden hands, uniformly among the deals in which no seat gets a card that it is known to lack.
 
-    Hands are drawn one after the other. How many cards of each kind a hand takes (kinds: who else may hold them)
-    is drawn in proportion to the number of deals that it leaves; within a kind all cards are alike.
+    Hands are drawn one after the other. A card's kind is the set of other seats that may hold it. The number of cards
+    of each kind in a hand is drawn in proportion to the number of deals that it leaves; within a kind, cards are
+    interchangeable.
     """
     unseen = unseen_by(state, seat)
     first, second, third = (int(seat) + 1) & 3, (int(seat) + 2) & 3, (int(seat) + 3) & 3
@@ -594,12 +595,12 @@ def determinize(state: State, seat: int, stream: Stream) -> None:
 
 @rule
 def deal_anew(state: State, unseen: Cards, first: int, second: int, third: int, stream: Stream) -> None:
-    """Hands of the same sizes, uniform where any seat may hold any card.
+    """Deal hands of the same sizes uniformly, for the case that any seat may hold any card.
 
-    One pass over the cards: each goes to a hand with a chance in proportion to the places left there (selection
-    sampling: Knuth, TAOCP 2, 3.4.2). Without branches, which could not be predicted.
+    One pass over the cards: each goes to a hand with a probability proportional to the places left there (selection
+    sampling: Knuth, TAOCP 2, 3.4.2). Branch-free, because the branches could not be predicted.
     """
-    up_to_first = count(state.hands[first])  # places left in this hand and those before it
+    up_to_first = count(state.hands[first])  # places left in this hand and the previous ones
     up_to_second = up_to_first + count(state.hands[second])
     up_to_third = up_to_second + count(state.hands[third])
     left = count(unseen)
@@ -621,7 +622,7 @@ def deal_anew(state: State, unseen: Cards, first: int, second: int, third: int, 
 
 @rule
 def rewrite_pack(state: State) -> None:
-    """Put the hands into the pack in card order: a world drawn anew must not show how the true cards lay."""
+    """Put the hands into the pack in card order, so that a determinization does not reveal the true order."""
     size = int(state.hand_size)
     turned = int(state.turned)
     position = 4 * size + 1
@@ -649,8 +650,11 @@ def rewrite_pack(state: State) -> None:
 
 @rule
 def ways_second(num_shared: int, num_own: int, num_third: int, size_second: int, size_third: int) -> float:
-    """Number of ways to fill the second and third hand from `num_own` cards that only the second may hold and
-    `num_third` that the third may hold, `num_shared` of which both may hold."""
+    """Return the number of ways to fill the second and third hand.
+
+    Only the second may hold `num_own` cards, only the third `num_third`, and both `num_shared`. If the second hand gets
+    k of the shared cards, it gets size_second - k of its own: sum over k.
+    """
     ways = 0.0
     for taken in range(max(0, size_second - num_own), min(num_shared, size_second) + 1):
         ways += CHOOSE[num_shared, taken] * CHOOSE[num_own, size_second - taken] * CHOOSE[num_third - taken, size_third]
@@ -662,9 +666,10 @@ def split_first(
     for_first: Cards, for_second: Cards, for_third: Cards, size_first: int, size_second: int, size_third: int,
     stream: Stream,
 ) -> int:  # fmt: skip
-    """How many cards the first hand takes of those that (both others, only the second, only the third) may hold too.
+    """Return how many cards the first hand takes of those that others may hold, too.
 
-    Drawn in proportion to the deals; packed as both + 16 * second + 256 * third.
+    The three kinds are: both others, only the second, only the third. Drawn in proportion to the number of deals;
+    packed as both + 16 * second + 256 * third.
     """
     num_both = count(for_first & for_second & for_third)
     num_with_second = count(for_first & for_second & ~for_third)
@@ -676,7 +681,7 @@ def split_first(
     total = 0.0
     target = -1.0
     shares = 0
-    for draw in range(2):  # the total first, then up to a random part of it
+    for draw in range(2):  # first the total, then the split at a random part of it
         if draw == 1:
             target = uniform(stream) * total
         for both in range(min(num_both, size_first) + 1):
@@ -707,7 +712,7 @@ def split_first(
 
 @rule
 def reveals(state: State, action: int) -> bool:
-    """Nothing: a seat sees new cards only when others play."""
+    """Return False: a seat sees new cards only when others play."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Back Alley between states and people: notation, custom deals, JSON views, the terminal's picture."""
+"""Back Alley for people: notation, custom deals, JSON views, text pictures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RATES = (
         for ratio in (
             Rate(name, "of hands", "bids_made", per="hands", entry=bid, percent=True),
             Rate(name, "contract made", "contracts_made", per="bids_made", entry=bid, percent=True),
-            # Own tricks beyond the own bid; a board is the side's, which has all tricks to take.
+            # Tricks beyond the bid; a board obliges the side to take all tricks.
             Rate(name, "tricks - bid", "tricks_over", per="bids_made", entry=bid),
         )
     ),
@@ -57,43 +57,43 @@ RATES = (
 
 
 def true_card(state: State, card: int) -> int:
-    """The card of the table behind a relative code."""
+    """Return the true card for a relative code."""
     return card if card >= LITTLE_BLOOPER else (card - 13 * int(state.shift)) % 52
 
 
 def relative_card(state: State, card: int) -> int:
-    """The relative code of a card of the table."""
+    """Return the relative code of a true card."""
     return card if card >= LITTLE_BLOOPER else (card + 13 * int(state.shift)) % 52
 
 
 def card_texts(state: State, cards: Cards) -> list[str]:
-    """A set of relative codes as texts, by suit and rank."""
+    """Return a set of relative codes as texts, by suit and rank."""
     return [CARDS[code] for code in sorted(true_card(state, c) for c in range(NUM_CARDS) if int(cards) >> c & 1)]
 
 
 def card_set(state: State, cards: list[str]) -> int:
-    """The set of relative codes of some card texts."""
+    """Return the set of relative codes of card texts."""
     return sum(1 << relative_card(state, CODES[card]) for card in set(cards))
 
 
 def move_text(state: State, action: int) -> str:
-    """An action in the notation of RULES.md: `pass`, `1` to `12`, `board`, or the card."""
+    """Return an action in the notation of RULES.md: `pass`, `1` to `12`, `board`, or the card."""
     return BIDS[action - ACTION.bid] if action >= ACTION.bid else CARDS[true_card(state, action)]
 
 
 def parse_move(state: State, text: str) -> int:
-    """The action of a text, legal or not. Raises ValueError if it is neither bid nor card."""
+    """Return the action for a text, legal or not. Raises ValueError if it is neither a bid nor a card."""
     if not isinstance(text, str):
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in BIDS:
         return ACTION.bid + BIDS.index(text)
     if text in CODES:
         return relative_card(state, CODES[text])
-    raise ValueError(f"{text!r} is no move of Back Alley; expected pass, 1 to 12, board, or a card such as AC, TD, BB")
+    raise ValueError(f"{text!r} is not a move of Back Alley; expected pass, 1 to 12, board, or a card such as AC, BB")
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
-    """The packs of `{"dealer": 0, "size": 7, "packs": [[54 cards], …]}`; only `packs` is required."""
+    """Return the packs of `{"dealer": 0, "size": 7, "packs": [[54 cards], …]}`; only `packs` is required."""
     given = deal_keys(
         deal, "packs", "dealer", "size", example='{"dealer": 0, "packs": [[54 cards in dealing order], …]}'
     )
@@ -114,12 +114,12 @@ def parse_deal(state: State, deal: object) -> list[Pack]:
 
 
 def dealt_pack(state: State) -> Pack:
-    """The pack of the deal on the table, for `set_deal`."""
+    """Return the pack of the deal on the table, for `set_deal`."""
     return np.array([*state.pack, state.dealer, state.hand_size if state.single else -1], np.int8)
 
 
 def deal_text(packs: list[Pack]) -> dict[str, Any]:
-    """Packs as a custom deal: the reverse of `parse_deal`."""
+    """Return packs as a custom deal: the inverse of `parse_deal`."""
     first = packs[0]
     set_by_hand = {"dealer": int(first[NUM_CARDS]), "size": int(first[NUM_CARDS + 1])}
     cards = [[CARDS[card] for card in pack[:NUM_CARDS]] for pack in packs]
@@ -127,19 +127,19 @@ def deal_text(packs: list[Pack]) -> dict[str, Any]:
 
 
 def options_of(state: State) -> Options:
-    """The options that the state was made with."""
+    """Return the options that the state was made with."""
     sizes = tuple(int(size) for size in state.sizes[: state.num_deals])
     deals: Any = "single" if state.single else None if sizes == rules.MATCH else sizes
     return Options(deals=deals, reward="win" if state.reward_win else "points")
 
 
 def num_deals(state: State) -> int:
-    """How many deals an episode counts (pass-outs aside)."""
+    """Return the number of deals in an episode, without pass-outs."""
     return int(state.num_deals)
 
 
 def outcome(state: State) -> tuple[str, list[int]]:
-    """The reason of the end ("" while it runs) and each seat's team points so far."""
+    """Return the reason of the end ("" while it runs) and each seat's team points so far."""
     return "played" if state.over else "", [int(state.scores[seat & 1]) for seat in range(4)]
 
 
@@ -195,7 +195,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 
 def view(state: State, seat: int) -> dict[str, Any]:
-    """All that a seat sees, ready for JSON; `SCHEMA` describes it."""
+    """Return everything that a seat may know, ready for JSON; `SCHEMA` describes it."""
     order = [(int(state.dealer) + 1 + k) & 3 for k in range(int(state.num_bids))]
     history = [CARDS[true_card(state, int(card))] for card in state.history[: state.num_played]]
     turned = int(state.turned)
@@ -229,14 +229,14 @@ def view(state: State, seat: int) -> dict[str, Any]:
 
 
 def from_view(given: dict[str, Any]) -> State:
-    """A State with that view; hidden cards lie where the seat can't exclude them.
+    """Return a State with this view; hidden cards are placed where the seat can't exclude them.
 
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
     """
     seen = read(View, given)
     leaders = _leaders(seen)
-    own = [[*seen.hand] if seat == seen.seat else [] for seat in range(4)]  # what each seat is known to have had
+    own = [[*seen.hand] if seat == seen.seat else [] for seat in range(4)]  # known to be dealt to each seat
     for leader, trick in zip(leaders, seen.tricks, strict=True):
         for k, card in enumerate(trick.cards):
             own[(leader + k) % 4].append(card)
@@ -254,7 +254,7 @@ def from_view(given: dict[str, Any]) -> State:
 
 
 def _leaders(seen: View) -> list[int]:
-    """Who led each trick: as it is given, or else as BA-10 and BA-11 have it."""
+    """Return the leader of each trick, as given or by BA-10 and BA-11."""
     bids = [BIDS.index(bid) for bid in seen.bids]
     boards = [k for k, bid in enumerate(seen.bids) if bid == "board"]
     first = boards[-1] if boards else bids.index(max(bids)) if bids else 0
@@ -269,13 +269,13 @@ def _leaders(seen: View) -> list[int]:
 
 
 def _strength(card: str, led: str, trump: str) -> tuple[bool, bool, int]:
-    """What to compare in a trick by, from suits as letters; the jokers (`B`) are trumps."""
+    """Return the sort key of a card in a trick, from suits as letters; the jokers (`B`) are trumps."""
     suit = trump if card[1] == "B" else card[1]
     return suit == trump, suit == led, CODES[card] if card[1] == "B" else CODES[card] % 13
 
 
 def _check_cards(seen: View, own: list[list[str]], size: int) -> None:
-    """No card twice, and no seat with more cards than it was dealt."""
+    """Raise ValueError for a card shown twice or a seat with too many cards."""
     if seen.laid_aside and {seen.laid_aside.card, seen.turned} != {"LB", "BB"}:
         raise ValueError("view: laid_aside: only where the turned card is the other joker (BA-5)")
     places: dict[str, str] = {}
@@ -294,7 +294,7 @@ def _check_cards(seen: View, own: list[list[str]], size: int) -> None:
 
 
 def _state_before(seen: View, size: int) -> State:
-    """The match as it stands when the deal begins."""
+    """Return the match at the start of the deal."""
     state = rules.new_state(seen.options)
     sizes = [int(size) for size in state.sizes[: state.num_deals]]
     number = seen.deal_number
@@ -318,11 +318,11 @@ def _play_card(table: Table, seen: View, seat: int, card: str, where: str) -> No
 
 
 def _plausible_pack(seen: View, shown: list[list[str]], size: int) -> Pack:
-    """A pack that deals every seat the cards it is known to have had, and fills up with unseen ones."""
+    """Return a pack that deals every seat the cards that it is known to have had, filled up with unseen ones."""
     own = [[CODES[card] for card in cards] for cards in shown]
     aside = [CODES[seen.laid_aside.card]] if seen.laid_aside else []
     known = {code for hand in own for code in hand} | {CODES[seen.turned], *aside}
-    spare = [code for code in range(NUM_CARDS) if code not in known]  # Bloopers last: not dealt out in BA-5
+    spare = [code for code in range(NUM_CARDS) if code not in known]  # Bloopers last, so that BA-5 does not apply
     for hand in own:
         while len(hand) < size:
             hand.append(spare.pop(0))
@@ -336,7 +336,11 @@ def _plausible_pack(seen: View, shown: list[list[str]], size: int) -> Pack:
 
 
 def _check_fits(state: State, seat: int) -> None:
-    """Hall's condition: every group of hidden hands finds enough cards that its members may hold."""
+    """Raise ValueError unless the hidden hands can be filled.
+
+    Hall's condition: the members of every group of hidden hands may together hold at least as many cards as they have
+    places.
+    """
     unseen = (1 << NUM_CARDS) - 1 - card_set(state, [CARDS[state.turned]])
     for cards in (state.hands[seat], *state.played):
         unseen &= ~int(cards)
@@ -354,7 +358,7 @@ def _check_fits(state: State, seat: int) -> None:
 
 
 def picture(given: dict[str, Any]) -> str:
-    """A view as text of at most 80 columns."""
+    """Return a view as text of at most 80 columns."""
     seat, trump = given["seat"], given["trump"]
     relative = [SEAT_NAMES[(s - seat) % 4] for s in range(4)]
     bidders = [(given["dealer"] + 1 + k) % 4 for k in range(len(given["bids"]))]

@@ -1,4 +1,4 @@
-"""One layer of a beam search: what can be reached with one more move, and the best of it.
+"""One layer of a beam search: all positions one move further, of which the best are kept.
 
 Positions are scored by tables of weights (`solver_weights.json`, fitted by `fit.py`).
 """
@@ -28,22 +28,22 @@ from card_envs.games.big_ben.rules import (
 )
 
 MAX_SCORE = 1 << 15
-MAX_MARKS = 256  # 5 of the stock, 7 for a pile, 2 for a card of the waste, 2 for a foundation
+MAX_MARKS = 256  # 5 for the stock, 7 per pile, 2 per card of the waste, 2 per foundation
 CANDIDATE = np.dtype(
     (np.record, np.dtype([("score", np.int32), ("parent", np.int32), ("action", np.int16)], align=True))
 )
 STEP = np.dtype((np.record, np.dtype([("parent", np.int32), ("action", np.int16)], align=True)))
-# What a position is scored by: tables of weights, one after the other. Needs (`note_needs`) go from 1 to 8.
-FAR = 11  # cards above a card, at most; then come four classes of places in the stock
+# The tables of weights, concatenated, with their sizes. Needs (`note_needs`) go from 1 to 8.
+FAR = 11  # classes of the number of cards above a card; four classes of places in the stock follow
 NUM_AHEAD = 5
 TABLES = {
     "totals": 2,  # for each card still to be placed, for each card dealt
     "ahead": 9 * NUM_AHEAD,  # the next cards of the stock: place, need
     "height": 12,  # of a pile
     "covered": 4 * 9,  # the lowest three cards of a pile: cards above, need
-    "pair": 3 * 81,  # two of these: other suits, one built on the other, else; need of the lower and of the upper one
+    "pair": 3 * 81,  # two of these: different suits, one built on the other, or neither; both needs
     "sunk": 8 * 9,  # cards of the waste: cards above, need
-    "under": 81,  # the same: the latest need above, own need
+    "under": 81,  # cards of the waste: the latest need above, own need
     "first": FAR + 5,  # the next card of each foundation: cards above its easier copy
     "second": FAR + 5,  # the next but one
 }
@@ -54,7 +54,7 @@ class Judge(NamedTuple):
     """What positions are scored with.
 
     Attributes:
-        distances: of `stock_distances`.
+        distances: from `stock_distances`.
         weights: [NUM_WEIGHTS].
     """
 
@@ -63,14 +63,14 @@ class Judge(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What `expand` works with.
+    """The workspace of `expand`.
 
     Attributes:
         child: [1] a node.
         moves: [MAX_MOVES].
-        needs: [52] of `note_needs`.
-        depths: [52] how many cards lie above the easiest copy of each card.
-        marks: [MAX_MARKS] which weights count for a position.
+        needs: [52] from `note_needs`.
+        depths: [52] number of cards above the easiest copy of each card.
+        marks: [MAX_MARKS] indices of the active features of a position.
     """
 
     child: Records
@@ -81,7 +81,7 @@ class Scratch(NamedTuple):
 
 
 def _needs() -> Int8s:
-    """By suit, cards to come on its foundations and rank: after how many others that card is wanted (1: now)."""
+    """Return each card's need by suit, cards to come on its foundations, and rank: see `note_needs`."""
     needs = np.zeros((4, *3 * [MAX_TO_COME + 1], 13), np.int8)
     for suit, hour in enumerate(FIRST_HOUR.tolist()):
         for lefts in product(range(MAX_TO_COME + 1), repeat=3):
@@ -99,7 +99,7 @@ NEEDS = _needs()
 
 @rule
 def note_needs(node: Node, needs: Int8s) -> None:
-    """For each card, after how many others of its suit the foundations take it (1: now; 0: no more)."""
+    """Write each card's need: how many cards of its suit the foundations take up to it (1: it is next; 0: no more)."""
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
         left, left_4, left_8 = int(node.to_come[hour]), int(node.to_come[hour + 4]), int(node.to_come[hour + 8])
@@ -108,7 +108,7 @@ def note_needs(node: Node, needs: Int8s) -> None:
 
 
 def stock_distances(info: Info) -> Int8s:
-    """[dealt, 52] how far each card is when so many cards of the deck have been dealt, as far as the stock goes."""
+    """Return [dealt, 52] the distance of each card in the stock, by the number of cards dealt."""
     distances = np.full((STOCK_SIZE + 1, NUM_CARDS), FAR, np.int8)
     for dealt in range(int(info.in_deck)):
         for place in range(int(info.in_deck) - 1, dealt - 1, -1):
@@ -118,7 +118,7 @@ def stock_distances(info: Info) -> Int8s:
 
 @rule
 def marks_of(node: Node, info: Info, distances: Int8s, scratch: Scratch) -> int:
-    """Write which weights count for a position, besides the totals, into `scratch.marks`, and return how many.
+    """Write the indices of a position's active features, except the totals, into `scratch.marks`; return their number.
 
     `scratch` must hold the needs of the position; its depths become those of the easiest copy of each card.
     """
@@ -134,7 +134,10 @@ def marks_of(node: Node, info: Info, distances: Int8s, scratch: Scratch) -> int:
 
 @rule
 def mark_stock(node: Node, info: Info, needs: Int8s, marks: Int16s) -> int:
-    """The next cards of the stock. This and the following enter marks from `num` on and return how many there are."""
+    """Add the features of the next cards of the stock.
+
+    This and the following functions add features from `num` on and return their number.
+    """
     dealt = int(node.dealt)
     ahead = min(NUM_AHEAD, int(info.in_deck) - dealt)
     for place in range(ahead):
@@ -144,7 +147,7 @@ def mark_stock(node: Node, info: Info, needs: Int8s, marks: Int16s) -> int:
 
 @rule
 def mark_pile(node: Node, pile: int, needs: Int8s, depths: Int8s, marks: Int16s, num: int) -> int:
-    """Height, and the lowest three cards with what covers them."""
+    """Add a pile's height, and its lowest three cards with what covers them."""
     height = int(node.heights[pile])
     marks[num] = HEIGHT + min(height, 11)
     num += 1
@@ -172,7 +175,7 @@ def mark_pile(node: Node, pile: int, needs: Int8s, depths: Int8s, marks: Int16s,
 
 @rule
 def mark_waste(node: Node, info: Info, needs: Int8s, depths: Int8s, marks: Int16s, num: int) -> int:
-    """Each card of the waste, with what lies on it."""
+    """Add each card of the waste, with what lies on it."""
     latest = 0
     depth = 0
     waste = node.waste
@@ -192,7 +195,7 @@ def mark_waste(node: Node, info: Info, needs: Int8s, depths: Int8s, marks: Int16
 
 @rule
 def mark_foundations(node: Node, depths: Int8s, marks: Int16s, num: int) -> int:
-    """How easily the next two cards of each foundation are reached."""
+    """Add the ease of reaching the next two cards of each foundation."""
     for hour in range(NUM_HOURS):
         left = int(node.to_come[hour])
         if left > 0:
@@ -207,7 +210,7 @@ def mark_foundations(node: Node, depths: Int8s, marks: Int16s, num: int) -> int:
 
 @rule
 def score_of(node: Node, info: Info, judge: Judge, scratch: Scratch) -> int:
-    """How promising a position is: from 0 to 2 MAX_SCORE - 1."""
+    """Return the score of a position, 0 to 2 MAX_SCORE - 1; higher is better."""
     note_needs(node, scratch.needs)
     weights = judge.weights
     score = int(weights[0]) * int(node.left) + int(weights[1]) * int(node.dealt)
@@ -218,7 +221,7 @@ def score_of(node: Node, info: Info, judge: Judge, scratch: Scratch) -> int:
 
 @rule
 def enter_again(seen: UInt64s, key: Key) -> bool:
-    """Enter a key into a table that forgets the older of two in a place; whether it was not there."""
+    """Add a key to a table that forgets the older of two keys in a slot; return whether it was new."""
     slot = key & np.uint64(len(seen) - 1)
     if seen[slot] == key or seen[slot ^ ONE] == key:
         return False
@@ -231,20 +234,20 @@ def expand(
     first: int, last: int, parents: Records, infos: Records, judge: Judge, scratch: Scratch, seen: UInt64s,
     candidates: Records, progress: Int64s,
 ) -> int:  # fmt: skip
-    """Score what is new among the children of the parents first <= i < last.
+    """Score the new positions among the children of the parents first <= i < last.
 
     Args:
-        first, last: which parents.
+        first, last: range of parents.
         parents: [W] nodes.
         infos: [1] the deal.
         judge: what positions are scored with.
-        scratch: to work with.
-        seen: [a power of two] keys of positions, the older ones forgotten when room is short.
-        candidates: [C] CANDIDATE; gets what was found as long as there is room.
-        progress: [2] grows by the number of candidates and of new positions.
+        scratch: workspace.
+        seen: [a power of two] keys of positions; older ones are forgotten if space is short.
+        candidates: [C] CANDIDATE; filled as far as there is space.
+        progress: [2] incremented by the numbers of candidates and of new positions.
 
     Returns:
-        1 if the last candidate entered is a won position, else 0.
+        1 if the last candidate is a won position, else 0.
     """
     info, nodes, moves = infos[0], scratch.child, scratch.moves
     child = nodes[0]
@@ -276,28 +279,28 @@ def expand(
 def keep_best(
     parents: Records, children: Records, infos: Records, candidates: Records, num: int, tally: Int64s, trail: Records
 ) -> int:  # fmt: skip
-    """Make nodes of the best candidates, as many as `children` [W] takes.
+    """Turn the best candidates into nodes, as many as fit into `children` [W].
 
     Args:
         parents, children: [W] nodes.
         infos: [1] the deal.
-        candidates: [C] CANDIDATE, of which the first `num` count.
-        num: how many.
+        candidates: [C] CANDIDATE, of which the first `num` are valid.
+        num: number of candidates.
         tally: [2 MAX_SCORE] scratch.
-        trail: [W] STEP, gets how each child was made.
+        trail: [W] STEP, written: how each child was reached.
 
     Returns:
-        how many were kept.
+        number of children.
     """
     tally[:] = 0
     for j in range(num):
         tally[candidates[j].score] += 1
-    above = 0  # candidates with a better score than the bar's
+    above = 0  # number of candidates above the threshold score
     bar = len(tally) - 1
     while bar > 0 and above + tally[bar] < len(children):
         above += tally[bar]
         bar -= 1
-    at_bar = len(children) - above  # how many of those with the bar's score have room
+    at_bar = len(children) - above  # number of candidates kept at the threshold score
     size = 0
     for j in range(num):
         score = int(candidates[j].score)

@@ -23,7 +23,7 @@ from card_envs.games.big_ben.rules import (
     waste_top,
 )
 
-# The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
+# The strongest at about 1 ms and 100 ms per move: see strength/README.md.
 PRESETS = {
     "strong": "search:128,moves=turn,prior=ntuple,leaf=ntuple,leaf_playout=0.3",
     "champion": "search:4096,moves=turn,prior=ntuple,leaf=ntuple,leaf_playout=0.3",
@@ -32,7 +32,7 @@ PRESETS = {
 
 @rule
 def piles_with(state: State, cards: Cards) -> int:
-    """The set of piles whose top card is among some cards."""
+    """Return the piles whose top card is in a set."""
     piles = 0
     while cards:
         piles |= int(state.piles_of[lowest(cards)])
@@ -42,7 +42,7 @@ def piles_with(state: State, cards: Cards) -> int:
 
 @rule
 def first_building(state: State, sources: int) -> int:
-    """The move of the first of some piles that can build on another, to the first place for it."""
+    """Return the first possible building move from some piles."""
     source = lowest(np.uint64(sources))
     card = int(state.piles[source, FLOOR + int(state.heights[source]) - 1])
     return move_action(source, lowest(places_for(state, card)))
@@ -50,7 +50,7 @@ def first_building(state: State, sources: int) -> int:
 
 @rule
 def trivial(state: State) -> int:
-    """The fixed yardstick of RULES.md."""
+    """Return the action of the yardstick player in RULES.md."""
     homing = state.tops & state.wanted
     if homing:
         return NUM_HOURS * lowest(np.uint64(piles_with(state, homing)))
@@ -72,7 +72,7 @@ def trivial(state: State) -> int:
 
 @rule
 def buildable(state: State) -> Cards:
-    """The cards on which a top card of a pile or of the waste could be built."""
+    """Return the cards on which a top card of a pile or of the waste could be built."""
     cards = state.tops
     if state.num_waste > 0:
         cards |= bit(waste_top(state))
@@ -81,7 +81,7 @@ def buildable(state: State) -> Cards:
 
 @rule
 def exposing(state: State, pile: int) -> int:
-    """Points for the card that comes to lie on top when a pile loses one."""
+    """Return the points for the card that is exposed when a pile loses its top card."""
     height = int(state.heights[pile])
     if height == 1:
         return 0
@@ -96,7 +96,7 @@ def exposing(state: State, pile: int) -> int:
 
 @rule
 def best_homing(state: State, piles: int) -> int:
-    """The move to a foundation with most points, from one of some piles or from the waste."""
+    """Return the move to a foundation with most points, from some piles or from the waste."""
     best = -100
     move = DEAL
     usable = buildable(state)
@@ -120,7 +120,10 @@ def best_homing(state: State, piles: int) -> int:
 
 @rule
 def best_building(state: State, piles: int) -> int:
-    """The building move with most points, from one of some piles or from the waste; or the deal if there is none."""
+    """Return the building move with most points, from some piles or from the waste.
+
+    If there is none, return the deal.
+    """
     best = -1
     move = DEAL
     sources = np.uint64(piles)
@@ -142,14 +145,14 @@ def best_building(state: State, piles: int) -> int:
 
 @rule
 def uncovering(state: State) -> int:
-    """Points for the card beneath the top of the waste."""
+    """Return the points for the card beneath the top of the waste."""
     num_waste = int(state.num_waste)
     return 2 * int(state.nearness[int(state.waste[num_waste - 2])]) if num_waste > 1 else 0
 
 
 @rule
 def greedy(state: State) -> int:
-    """The scripted player of RULES.md."""
+    """Return the action of the scripted player in RULES.md."""
     card = waste_top(state)
     homing = state.tops & state.wanted
     if homing or (card >= 0 and state.wanted & bit(card)):

@@ -1,4 +1,4 @@
-"""Big Ben as a picture: the clock of twelve foundations around its face, and the piles around them."""
+"""Picture of Big Ben: a clock with twelve foundations around its face, and the piles around them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from card_envs.draw.pips import INK, card_name
 from card_envs.games.big_ben.rules import FULL_PILE, PACK_SIZE
 from card_envs.games.big_ben.view import HOURS, PILES, RUNS
 
-ROMAN = ("XII", "I", "II", "III", "IIII", "V", "VI", "VII", "VIII", "IX", "X", "XI")  # as clocks have it
-RING = 296  # from the middle to the middles of the foundations
+ROMAN = ("XII", "I", "II", "III", "IIII", "V", "VI", "VII", "VIII", "IX", "X", "XI")  # IIII, as on clocks
+RING = 296  # distance of the foundations' centres from the middle
 FACE = 196  # radius of the clock's face
 
 
 class Layout(NamedTuple):
-    """Where things are. A pile's anchor, from the middle: of its first three cards, or where it grows from."""
+    """Positions.
+
+    The anchor of a pile, relative to the middle, is the middle of its first three cards or its growing end.
+    """
 
     width: int
     height: int
@@ -31,7 +34,7 @@ class Layout(NamedTuple):
 
 
 def _on_clock(hour: int, across: float, down: float) -> tuple[float, float]:
-    """Where an hour is on an ellipse around the origin."""
+    """Return the position of an hour on an ellipse around the origin."""
     return across * sin(hour * pi / 6), -down * cos(hour * pi / 6)
 
 
@@ -47,7 +50,7 @@ WIDE = Layout(
     placed=(40, 66),
     gaps=(1400, 66),
 )
-# Piles above the middle grow up, those below it down: so none covers the clock.
+# Piles above the middle grow upwards, those below it downwards, so that none covers the clock.
 _RISE = (402, 366, 186, 0, -186, -366, -402, -366, -186, 0, 186, 366)
 TALL = Layout(
     width=960,
@@ -64,7 +67,7 @@ TALL = Layout(
 
 
 def draw(given: dict[str, Any], tall: bool) -> str:
-    """A view as an SVG document."""
+    """Return a view as an SVG document."""
     at = TALL if tall else WIDE
     moves = {move: ("stock", "stock") if move == "deal" else tuple(move.split("-")) for move in given["legal"]}
     picture = Picture(f"Big Ben, {given['placed']} of {PACK_SIZE} cards placed", at.width, at.height, moves)
@@ -85,7 +88,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
 
 
 def _face(picture: Picture, at: Layout, done: float) -> None:
-    """The clock, whose hands go once around, to twelve, as the cards are placed."""
+    """Draw the clock; its hands go around once, to twelve, as cards are placed."""
     minutes = "".join(
         f'<path d="M0 {-FACE + 9}V{-FACE + (22 if i % 5 == 0 else 15)}" transform="rotate({6 * i})" '
         f'stroke-width="{4.5 if i % 5 == 0 else 1.8}"/>'
@@ -123,7 +126,7 @@ def _foundation(picture: Picture, at: Layout, i: int, hour: str, top: str) -> No
 
 
 def _pile(picture: Picture, at: Layout, i: int, name: str, cards: list[str], tall: bool) -> None:
-    """A pile fanned across or down: its first three cards plainly, the run built on them closer where it is long."""
+    """Draw a pile as a fan across or down: its first three cards, then the run built on them, closer if it is long."""
     step, size = (DOWN - 2, 140) if tall else (ACROSS, 100)
     base = FULL_PILE - 1
     rest = fan_step(len(cards) - base, step, at.room - base * step, size)

@@ -1,13 +1,12 @@
-"""Which weights of an n-tuple network count for a position of Big Ben: what holds there, a few hundred things of many.
+"""The features of an n-tuple network for positions of Big Ben: a few hundred active ones of many.
 
-Deals are lost where cards lie under others that are wanted later. So most of it is about *needs* (after how many others
-of its suit a card is wanted, see `beam.note_needs`), about where the next cards lie, and about what is *stuck*: what
-would stay on the table if every card of the stock were at hand and all that can be placed were placed (a relaxed
-problem, as planners use it: Hoffmann & Nebel 2001), first without building, then with some.
+Deals are lost if cards lie under others that are wanted later. So most features are about *needs* (how many cards of
+its suit come before a card, see `beam.note_needs`), about the places of the next cards, and about what is *stuck*: what
+would stay on the table if every card of the stock were available and everything possible were placed (a relaxed
+problem, as in planning: Hoffmann & Nebel 2001), first without building, then with some.
 
-Where two copies of a card have several foundations to go to, the order of placing matters: it is a fixed one.
-
-What is said of the stock is how many cards it has and which: nothing depends on their order.
+If two copies of a card have several foundations to go to, the order of placing matters; here it is fixed. Features of
+the stock depend only on its size and its set of cards, never on their order.
 """
 
 from __future__ import annotations
@@ -35,23 +34,23 @@ from card_envs.games.big_ben.rules import (
     UP,
 )
 
-NUM_NEEDS = MAX_TO_COME + 1  # 0: no more
+NUM_NEEDS = MAX_TO_COME + 1  # 0: not needed any more
 THREE_NEEDS = NUM_NEEDS**3
-SUITS_ALIKE = 8  # which of three cards are of one suit
+SUITS_ALIKE = 8  # which of three cards have the same suit
 LEFTS, STOCKS = PACK_SIZE + 1, STOCK_SIZE + 1  # cards still to be placed, cards of the stock
 PHASES, PARTS, HALVES = 4, 8, 2  # of the stock
-LATE = 20  # cards of the stock, or fewer: the second half
+LATE = 20  # the second half begins at this size of the stock
 BUILT = 4  # cards of a pile above its third, at most 3
 
-# Places of cards, the easier the lower. In piles by how many cards above are in the way, in the waste by depth.
+# Places of cards, easier ones first. In piles by the number of obstructing cards above, in the waste by depth.
 NO_PLACE, STOCK_PLACE, NUM_PLACES = 0, 10, 12
 PILE_PLACE = np.array([1, 3, 5, 7], np.int64)
 WASTE_PLACE = np.array([2, 4, 6, 6, 8, 8, 8, *5 * [9], *(STOCK_SIZE - 12) * [11]], np.int64)
 DEPTH_CLASS = np.array([0, 1, 2, 2, 3, 3, 3, *5 * [4], *(STOCK_SIZE - 12) * [5]], np.int64)
 NUM_DEPTHS = 6
-MOST_SUNK, MOST_IN_A_ROW = 14, 24  # classes of depth in the waste; so many of its cards are looked at three at a time
-MOST_GAPS, MOST_LOW = 14, 40  # that are told apart
-STUCK_DEPTHS = 16  # of a card that is wanted and stuck: in piles 1 .. 7, in the waste 8 .. 14
+MOST_SUNK, MOST_IN_A_ROW = 14, 24  # classes of depth in the waste; number of its cards in triples
+MOST_GAPS, MOST_LOW = 14, 40  # number of classes
+STUCK_DEPTHS = 16  # of a wanted card that is stuck: 1 .. 7 in piles, 8 .. 14 in the waste
 WASTE_STUCK = 30  # classes of depth
 WAVES = 5
 MARKS = (
@@ -75,18 +74,18 @@ MARKS = (
     Stat("pile_stuck", PHASES * BUILT * SUITS_ALIKE * THREE_NEEDS, "as `pile`, of what is stuck, by the needs then"),
     Stat("wanted", PHASES * NUM_NEEDS * STUCK_DEPTHS * NUM_NEEDS, "a foundation: how deep its next card is stuck"),
     Stat("top_stuck", 2 * PHASES * NUM_NEEDS * 9 * 10, "a stuck pile: need of its top card, height, who takes that"),
-    Stat("waves", WAVES * LEFTS * STOCKS, "cards that are stuck when the stock was asked so many times"),
+    Stat("waves", WAVES * LEFTS * STOCKS, "cards that are stuck after each pass through the stock"),
     Stat("built", LEFTS * STOCKS, "cards that are stuck with building"),
     Stat("helps", HALVES * LEFTS**2, "cards that are stuck without, and with building"),
     Stat("suit_built", PARTS * THREE_NEEDS, "as `suit_stuck`, with building"),
     Stat("where_built", PARTS * STOCKS * MOST_LOW, "as `where_stuck`, with building"),
 )
 AT, NUM_WEIGHTS = offsets(MARKS), total(MARKS)
-MAX_MARKS = 400  # four for a card of the waste, six for a pile, five for a foundation, one for a card, two dozen more
+MAX_MARKS = 400  # 4 per card of the waste, 6 per pile, 5 per foundation, 1 per card, 24 others
 
 
 def _copies() -> Int8s:
-    """By suit, cards to come on its foundations and rank: how many copies are still to be placed."""
+    """Return the copies of each card still to be placed by suit, cards to come on its foundations, and rank."""
     copies = np.zeros((4, *3 * [NUM_NEEDS], 13), np.int8)
     for suit, hour in enumerate(FIRST_HOUR.tolist()):
         for lefts in product(range(NUM_NEEDS), repeat=3):
@@ -101,17 +100,17 @@ DOWN = np.array([card - 1 if card % 13 else card + 12 for card in range(NUM_CARD
 
 
 class Marking(NamedTuple):
-    """What marks are worked out with.
+    """The workspace for features.
 
     Attributes:
         needs: [52] of each card.
         places: [2, 52] of its easier copy and of the other.
         stock: [52] copies in the stock.
-        left: [12] cards to come on the foundations; this and what follows changes as cards are placed.
+        left: [12] cards to come on the foundations; this and the following change as cards are placed.
         heights: [12] of the piles.
-        tops: [12] their top cards, where there is one.
+        tops: [12] their top cards, if any.
         waste: [56] from the top.
-        sizes: [3] cards still to be placed, the place of the first card of the waste that is left, and of its end.
+        sizes: [3] cards still to be placed; first and last place of the remaining waste.
         waves: [WAVES] cards still to be placed after each.
     """
 
@@ -127,14 +126,14 @@ class Marking(NamedTuple):
 
 
 def new_marking() -> Marking:
-    """For one thread."""
+    """Return a workspace for one thread."""
     shapes = (2, NUM_CARDS), NUM_CARDS, NUM_HOURS, NUM_HOURS, NUM_HOURS, STOCK_SIZE, 3, WAVES
     return Marking(np.zeros(NUM_CARDS, np.int8), *(np.zeros(shape, np.int64) for shape in shapes))
 
 
 @rule
 def active_features(node: Node, info: Info, marking: Marking, features: Int64s) -> int:
-    """Write which weights count for a position into `features` [MAX_MARKS] and return how many do."""
+    """Write the indices of a position's active features into `features` [MAX_MARKS]; return their number."""
     stock = int(info.in_deck) - int(node.dealt)
     note_needs(node, marking.needs)
     note_no_places(marking)
@@ -167,31 +166,31 @@ def half_of(stock: int) -> int:
 
 @rule
 def part_of(stock: int) -> int:
-    """Of the stock; the last one is empty."""
+    """Return the part of the stock's size; the last part is an empty stock."""
     return min((stock + PARTS - 1) // PARTS, PARTS - 1)
 
 
 @rule
 def whole_part_of(stock: int) -> int:
-    """The same, the last one having fewer than PARTS cards."""
+    """Return the part of the stock's size; the last part has fewer than PARTS cards."""
     return min(stock // PARTS, PARTS - 1)
 
 
 @rule
 def three(first: int, second: int, third: int) -> int:
-    """Three needs, or three numbers of cards to come, as one number."""
+    """Return three needs, or three numbers of cards to come, as one number."""
     return (first * NUM_NEEDS + second) * NUM_NEEDS + third
 
 
 @rule
 def alike(first: int, second: int) -> int:
-    """1 for two cards of one suit, none being -1."""
+    """Return 1 for two cards of one suit, else 0; -1 stands for no card."""
     return 1 if first >= 0 and second >= 0 and first // 13 == second // 13 else 0
 
 
 @rule
 def pile_pattern(node: Node, pile: int, height: int, needs: Int8s) -> int:
-    """The lowest three cards of a pile of that height: cards above them, suits, needs."""
+    """Return the pattern of the lowest three cards of a pile: cards above them, suits, needs."""
     first = int(node.low[pile, 0]) if height > 0 else -1
     second = int(node.low[pile, 1]) if height > 1 else -1
     third = int(node.low[pile, 2]) if height > 2 else -1
@@ -202,7 +201,7 @@ def pile_pattern(node: Node, pile: int, height: int, needs: Int8s) -> int:
 
 @rule
 def low_needs(node: Node, pile: int, height: int, needs: Int8s) -> int:
-    """The needs of the lowest three cards of a pile of that height, 0 where there is none."""
+    """Return the needs of the lowest three cards of a pile; 0 for a missing card."""
     return three(
         int(needs[node.low[pile, 0]]) if height > 0 else 0,
         int(needs[node.low[pile, 1]]) if height > 1 else 0,
@@ -222,7 +221,7 @@ def note_no_places(marking: Marking) -> None:
 
 @rule
 def note_place(card: int, place: int, marking: Marking) -> None:
-    """A copy of a card lies there; counted in `stock` as one that does not lie in the stock."""
+    """Record the place of a copy of a card that was counted in `stock` although it is not in the stock."""
     first, second = marking.places[0], marking.places[1]
     marking.stock[card] += 1
     if first[card] == NO_PLACE:
@@ -236,13 +235,16 @@ def note_place(card: int, place: int, marking: Marking) -> None:
 
 @rule
 def in_the_way(card: int, above: int, needs: Int8s) -> int:
-    """1 unless the card above is of the same suit and wanted no later."""
+    """Return 0 if the card above has the same suit and is wanted no later, else 1."""
     return 1 if above // 13 != card // 13 or needs[above] > needs[card] else 0
 
 
 @rule
 def mark_piles(node: Node, stock: int, marking: Marking, features: Int64s) -> tuple[int, int]:
-    """Enter marks of the piles; returns how many, and the gaps. The next functions enter theirs from `num` on."""
+    """Add the features of the piles; return their number, and the gaps.
+
+    The following functions add theirs from `num` on.
+    """
     needs = marking.needs
     gaps = 0
     for pile in range(NUM_HOURS):
@@ -260,7 +262,7 @@ def mark_piles(node: Node, stock: int, marking: Marking, features: Int64s) -> tu
             for j in range(k + 1, min(height, FULL_PILE)):
                 covers += in_the_way(card, int(node.low[pile, j]), needs)
             if height > FULL_PILE and node.low[pile, FULL_PILE - 1] // 13 != card // 13:
-                covers += 1  # all that was built
+                covers += 1  # all built cards
             note_place(card, int(PILE_PLACE[covers]), marking)
     return NUM_HOURS, gaps
 
@@ -298,7 +300,7 @@ def mark_waste(node: Node, info: Info, stock: int, marking: Marking, features: I
 
 @rule
 def mark_cards(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
-    """Suits and cards; from here on `stock` of the marking holds what lies in the stock."""
+    """Add the features of suits and cards; from here on, `stock` of the workspace holds only cards in the stock."""
     first, second = marking.places[0], marking.places[1]
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
@@ -342,7 +344,7 @@ def mark_foundations(node: Node, stock: int, marking: Marking, features: Int64s,
 
 @rule
 def mark_takers(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
-    """Piles that may be built on."""
+    """Add the features of piles that may be built on."""
     for pile in range(NUM_HOURS):
         height = int(node.heights[pile])
         if height >= FULL_PILE:
@@ -360,7 +362,7 @@ def mark_takers(node: Node, stock: int, marking: Marking, features: Int64s, num:
 
 @rule
 def lay_out(node: Node, marking: Marking) -> None:
-    """Note piles and foundations as they are, before all is placed that can be; `mark_waste` has noted the waste."""
+    """Copy piles and foundations before everything possible is placed; `mark_waste` has copied the waste."""
     for hour in range(NUM_HOURS):
         marking.left[hour] = node.to_come[hour]
         marking.heights[hour] = node.heights[hour]
@@ -370,7 +372,7 @@ def lay_out(node: Node, marking: Marking) -> None:
 
 @rule
 def put(card: int, wanted: Cards, marking: Marking) -> Cards:
-    """Place a wanted card, as BB-6 has it; returns what is wanted then."""
+    """Place a wanted card as in BB-6; return the cards wanted then."""
     left = marking.left
     hour = int(FIRST_HOUR[card // 13])
     taker = hour
@@ -403,7 +405,7 @@ def take(node: Node, pile: int, marking: Marking) -> None:
 
 @rule
 def place_table(node: Node, wanted: Cards, marking: Marking) -> Cards:
-    """Place all from piles and waste that can be without the stock; returns what is wanted then."""
+    """Place everything possible from piles and waste without the stock; return the cards wanted then."""
     before = -1
     while marking.sizes[0] != before:
         before = marking.sizes[0]
@@ -423,7 +425,7 @@ def place_table(node: Node, wanted: Cards, marking: Marking) -> Cards:
 
 @rule
 def build_one(node: Node, marking: Marking) -> bool:
-    """Build one of the lowest three cards of a pile, or of the waste, if any can be."""
+    """Build one of the lowest three cards of a pile, or the top of the waste, if possible."""
     heights, tops = marking.heights, marking.tops
     for source in range(NUM_HOURS + 1):
         if source < NUM_HOURS:
@@ -448,7 +450,7 @@ def build_one(node: Node, marking: Marking) -> bool:
 
 @rule
 def place_all(node: Node, builds: bool, marking: Marking) -> None:
-    """Place all that can be placed, every card of the stock being at hand; and build, where that helps."""
+    """Place everything possible with every card of the stock available; and build, where that helps."""
     wanted = EMPTY
     for hour in range(NUM_HOURS):
         to_come = int(marking.left[hour])
@@ -483,7 +485,7 @@ def place_all(node: Node, builds: bool, marking: Marking) -> None:
 
 @rule
 def low_cards_left(marking: Marking) -> int:
-    """How many of the lowest three cards of piles are left."""
+    """Return how many of the lowest three cards of piles are left."""
     left = 0
     for pile in range(NUM_HOURS):
         left += min(int(marking.heights[pile]), FULL_PILE)
@@ -492,7 +494,7 @@ def low_cards_left(marking: Marking) -> int:
 
 @rule
 def mark_where(at: int, stock: int, marking: Marking, features: Int64s, num: int) -> int:
-    """How many cards are left in waste and piles."""
+    """Add the number of cards left in waste and piles."""
     in_waste = int(marking.sizes[2] - marking.sizes[1])
     features[num] = at + (part_of(stock) * STOCKS + in_waste) * MOST_LOW + low_cards_left(marking)
     return num + 1
@@ -500,7 +502,7 @@ def mark_where(at: int, stock: int, marking: Marking, features: Int64s, num: int
 
 @rule
 def mark_suits_left(at: int, stock: int, marking: Marking, features: Int64s, num: int) -> int:
-    """Cards that are left to come, by suit."""
+    """Add the cards left to come, by suit."""
     left = marking.left
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
@@ -511,7 +513,7 @@ def mark_suits_left(at: int, stock: int, marking: Marking, features: Int64s, num
 
 @rule
 def mark_stuck(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
-    """How much is stuck, and where."""
+    """Add how much is stuck, and where."""
     for wave in range(WAVES):
         features[num + wave] = AT.waves + (wave * LEFTS + int(marking.waves[wave])) * STOCKS + stock
     features[num + WAVES] = AT.stuck + int(marking.sizes[0]) * STOCKS + stock
@@ -538,7 +540,7 @@ def mark_stuck(node: Node, stock: int, marking: Marking, features: Int64s, num: 
 
 @rule
 def note_depth(card: int, depth: int, marking: Marking) -> None:
-    """The easiest copy of a stuck card lies so deep, from 1."""
+    """Record the depth, from 1, of the easiest copy of a stuck card."""
     depths = marking.places[0]
     if depths[card] == NO_PLACE or depths[card] > depth:
         depths[card] = depth
@@ -546,7 +548,7 @@ def note_depth(card: int, depth: int, marking: Marking) -> None:
 
 @rule
 def mark_blockers(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
-    """What is stuck and why. From here on the marking holds needs and depths of what is stuck."""
+    """Add what is stuck and why. From here on, the workspace holds needs and depths of what is stuck."""
     left, heights, tops, needs = marking.left, marking.heights, marking.tops, marking.needs
     for suit in range(4):
         hour = int(FIRST_HOUR[suit])
@@ -564,7 +566,7 @@ def mark_blockers(node: Node, stock: int, marking: Marking, features: Int64s, nu
         takers = 0
         for other in range(NUM_HOURS):
             takers += other != pile and heights[other] >= FULL_PILE and tops[other] == UP[top]
-        was = min(max(int(node.heights[pile]) - FULL_PILE + 1, 0), 2)  # it had gaps, three cards, more
+        was = min(max(int(node.heights[pile]) - FULL_PILE + 1, 0), 2)  # 0: gaps, 1: three cards, 2: more
         place = (phase_of(stock) * NUM_NEEDS + int(needs[top])) * NUM_NEEDS + min(height, NUM_NEEDS - 1)
         features[num + 1] = AT.top_stuck + place * 10 + 3 * min(takers, 2) + was
         num += 2
@@ -586,7 +588,7 @@ def mark_blockers(node: Node, stock: int, marking: Marking, features: Int64s, nu
 
 @rule
 def mark_built(node: Node, stock: int, stuck: int, marking: Marking, features: Int64s, num: int) -> int:
-    """What is stuck with building."""
+    """Add what is stuck with building."""
     built = int(marking.sizes[0])
     features[num] = AT.built + built * STOCKS + stock
     features[num + 1] = AT.helps + (half_of(stock) * LEFTS + stuck) * LEFTS + built

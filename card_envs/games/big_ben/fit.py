@@ -1,9 +1,9 @@
-"""How the weights of the solver's beams are fitted: `python -m card_envs.games.big_ben.fit FILE`.
+"""Fitting the weights of the solver's beams: `python -m card_envs.games.big_ben.fit FILE`.
 
-Beams solve deals with the weights so far. In each layer of a beam that won, the position on the way to the win should
-have scored better than the others: a softmax over it and some of them is fitted, and the next round's beams use the
-result (Xu, Fern & Yoon 2009). The shipped weights are four rounds from `rough_weights`; more and longer ones on wider
-beams won fewer deals.
+Beams solve deals with the current weights. In each layer of a winning beam, the position on the winning path should
+have scored best: a softmax over it and some of the others is fitted, and the next round's beams use the result (Xu,
+Fern & Yoon 2009). The shipped weights are from four rounds, starting with `rough_weights`; more rounds, longer ones and
+wider beams won fewer deals.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.position import Records, move_on
 from card_envs.games.big_ben.solver import Beam, Limits
 
-RIVALS = 8  # other positions of each layer
-KEPT = 0.5  # of the layers
-SCALE = 20  # of the shipped whole numbers
+RIVALS = 8  # other positions sampled from each layer
+KEPT = 0.5  # share of the layers
+SCALE = 20  # of the shipped weights, which are integers
 STEPS = 1000
 BATCH = 1024
 RATE = 0.01
-PULL = 1e-4  # towards the weights before
+PULL = 1e-4  # regularization towards the previous weights
 
 
 def rough_weights() -> Int64s:
-    """To begin with: place cards, leave none above others that are wanted sooner."""
+    """Return initial weights: place cards, leave none above others that are wanted sooner."""
     weights = np.zeros(beam.NUM_WEIGHTS, np.int64)
     weights[:2] = -40, -10
     for need in range(1, 9):
@@ -55,7 +55,7 @@ def rough_weights() -> Int64s:
 def mark_line(
     nodes: Records, infos: Records, distances: Int8s, actions: Int64s, scratch: beam.Scratch, row: Int8s
 ) -> None:
-    """Play some actions on `nodes` [1] and count in `row` [NUM_WEIGHTS] how often each weight goes into the score."""
+    """Play some actions on `nodes` [1] and count the active features of the score in `row` [NUM_WEIGHTS]."""
     node, info = nodes[0], infos[0]
     for action in actions:
         move_on(node, info, action)
@@ -67,7 +67,7 @@ def mark_line(
 
 
 def layers_of(search: Beam, root: Records, line: list[int], rng: np.random.Generator) -> list[Int8s]:
-    """[1 + RIVALS, NUM_WEIGHTS] for some layers of a beam that won: the way to the win first."""
+    """Return [1 + RIVALS, NUM_WEIGHTS] for some layers of a winning beam, the winning path first."""
     mark = specialize(mark_line)
     layers = []
     for layer in range(len(line) - 1):
@@ -83,7 +83,7 @@ def layers_of(search: Beam, root: Records, line: list[int], rng: np.random.Gener
 
 
 def fitted(layers: Int8s, before: Int64s, rng: np.random.Generator) -> Int64s:
-    """Weights under which the first of each layer's positions scores best: Adam on the softmax's log loss."""
+    """Return weights that score the first position of each layer best: Adam on the log loss of the softmax."""
     start = before.astype(np.float32) / SCALE
     weights, mean, square = start.copy(), np.zeros_like(start), np.zeros_like(start)
     for step in range(1, STEPS + 1):
@@ -101,7 +101,7 @@ def fitted(layers: Int8s, before: Int64s, rng: np.random.Generator) -> Int64s:
 
 
 def fit(rounds: int, deals: int, width: int, seed: int) -> Int64s:
-    """Fit weights on the deals of a seed, which report nothing later."""
+    """Fit weights on the deals of a seed that must not be used to report results."""
     rng = np.random.default_rng(seed)
     weights = rough_weights()
     before: list[Int8s] = []

@@ -1,4 +1,4 @@
-"""The options of Big Ben, validated and documented here alone."""
+"""The options of Big Ben, declared, validated and documented only here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from card_envs.options import option, options
 
 @options
 class Options:
-    """What `env(**options)` takes."""
+    """Options of `env(**options)`."""
 
     fill_order: Literal["rounds", "pile_by_pile"] = option(
         "rounds",

@@ -1,7 +1,7 @@
-"""What can be reached before the next deal, for players that value positions by learned tables: see `game.Planner`.
+"""All positions that can be reached before the next deal, for learned value tables: see `game.Planner`.
 
-Positions are the solver's compact ones, so that thousands of them are looked at in a millisecond. The stock is among
-them as it lies, but no more is made of it than `show` does; tables (`features.py`) see what the player sees.
+Positions are the solver's compact ones, so that thousands can be examined in a millisecond. They contain the order of
+the stock, but only its size is used here; features (`features.py`) depend only on what the player sees.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ NUM_WEIGHTS = features.NUM_WEIGHTS
 
 
 class Scratch(NamedTuple):
-    """What one thread plans with.
+    """The workspace of one thread.
 
     Attributes:
-        nodes: [M] the positions that were reached; the first is where the player stands.
+        nodes: [M] the positions reached; the first is the current one.
         infos: [1] the deal.
-        parents: [M] from which position each was reached.
-        actions: [M] by which move.
-        depths: [M] after how many.
+        parents: [M] the position from which each was reached.
+        actions: [M] the action that reached it.
+        depths: [M] its number of actions.
         moves: [MAX_MOVES] of a position.
-        seen: keys of positions. Hops don't count: the shortest way has the fewest.
-        marks: which weights count for a position, in the first of these.
-        marking: what that is worked out with.
+        seen: keys of positions. Keys ignore hops, because the shortest path has the fewest.
+        marks: indices of the active features of a position come first.
+        marking: workspace for features.
     """
 
     nodes: Records
@@ -60,7 +60,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(most: int) -> Scratch:
-    """For so many positions."""
+    """Return a workspace for `most` positions."""
     parents, depths = np.zeros((2, most), np.int64)
     return Scratch(
         np.zeros(most, NODE),

@@ -1,8 +1,8 @@
-"""The compact positions that the solver searches: what the rules' State says of a deal whose stock is known.
+"""Compact positions for the solver: the rules' State of a deal whose stock is known.
 
-A node is a seventh of a State and is played on several times faster. Its moves have the rules' numbers, and tests play
-both side by side. All cards that are not on the table at first come from the *deck*: the waste as it lay at the start
-of the search, then the stock; so the waste is a set of places in the deck, of which the last lies on top.
+A node is a seventh of the size of a State and several times faster to play on. Its actions have the rules' numbers, and
+tests play both side by side. All cards that are not on the table at the start of the search come from the *deck*: the
+waste as it lay then, followed by the stock. So the waste is a set of places in the deck, the last of which is on top.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ INFO = np.dtype(
 )
 Node: TypeAlias = Any  # one record of NODE
 Info: TypeAlias = Any  # one record of INFO
-Records: TypeAlias = NDArray[np.void]  # some of these
+Records: TypeAlias = NDArray[np.void]  # an array of either
 Int16s: TypeAlias = NDArray[np.int16]
 
 MAX_MOVES = NUM_HOURS * NUM_HOURS + NUM_HOURS + 2
@@ -74,7 +74,7 @@ SHIFT_8, SHIFT_16, SHIFT_24, SHIFT_32, SHIFT_56 = (np.uint64(shift) for shift in
 
 
 def read_state(state: State, nodes: Records, infos: Records) -> None:
-    """Enter a State of the rules as the first of some nodes, and its deck; in plain Python as well as compiled."""
+    """Enter a State of the rules as the first node, and its deck; works in plain Python and compiled."""
     node, info = nodes[0], infos[0]
     num_waste, num_dealt = int(state.num_waste), int(state.num_dealt)
     for place in range(num_waste):
@@ -97,12 +97,12 @@ def read_state(state: State, nodes: Records, infos: Records) -> None:
             node.low[pile, k] = state.piles[pile, FLOOR + k] if k < height else 0
 
 
-# What follows is one rule after the other as in rules.py.
+# The functions below correspond to those of rules.py.
 
 
 @rule
 def waste_card(node: Node, info: Info) -> int:
-    """The top card of the waste, or -1."""
+    """Return the top card of the waste, or -1."""
     return int(info.deck[highest(node.waste)]) if node.waste else -1
 
 
@@ -130,7 +130,7 @@ def lift_off(node: Node, pile: int) -> int:
 
 @rule
 def put_home(node: Node, card: int) -> None:
-    """BB-4, BB-6."""
+    """Place a card on its foundation (BB-4, BB-6)."""
     hour = int(FIRST_HOUR[card // 13])
     taker = 0
     most = 0
@@ -145,7 +145,7 @@ def put_home(node: Node, card: int) -> None:
 
 @rule
 def is_hop(node: Node, pile: int) -> bool:
-    """BB-10: the top card lies on the next higher of its suit, so that another pile to build on has its other copy."""
+    """Return whether moving the top card is a hop: it lies on the next higher of its suit (BB-10)."""
     height = int(node.heights[pile])
     if height > FULL_PILE:
         return True
@@ -162,7 +162,7 @@ def has_gap(node: Node) -> bool:
 
 @rule
 def move_on(node: Node, info: Info, action: int) -> None:
-    """`play` of the rules."""
+    """Play an action, like `play` of the rules."""
     hops = 0
     if action == DEAL:
         if has_gap(node):
@@ -186,14 +186,14 @@ def move_on(node: Node, info: Info, action: int) -> None:
             if target <= source:
                 target -= 1
             if is_hop(node, source):
-                hops = min(int(node.hops) + 1, MAX_HOPS + 1)  # without end only in proofs
+                hops = min(int(node.hops) + 1, MAX_HOPS + 1)  # saturates; beyond MAX_HOPS only in proofs
             lay_on(node, target, lift_off(node, source))
     node.hops = hops
 
 
 @rule
 def fill(node: Node, info: Info) -> None:
-    """BB-7."""
+    """Fill gaps (BB-7)."""
     rounds, at_once = (1, FULL_PILE) if info.pile_by_pile else (FULL_PILE, 1)
     for _ in range(rounds):
         for pile in range(NUM_HOURS):
@@ -205,7 +205,7 @@ def fill(node: Node, info: Info) -> None:
 
 @rule
 def wanted_cards(node: Node) -> Cards:
-    """The set of cards that foundations take."""
+    """Return the cards that foundations take."""
     wanted = EMPTY
     for hour in range(NUM_HOURS):
         left = int(node.to_come[hour])
@@ -216,10 +216,10 @@ def wanted_cards(node: Node) -> Cards:
 
 @rule
 def list_moves(node: Node, info: Info, moves: Int16s) -> int:
-    """Write the legal actions into `moves` [MAX_MOVES] and return how many there are.
+    """Write the legal actions into `moves` [MAX_MOVES] and return their number.
 
-    With `endless_hops`, a deal that waits until the player is stuck waits for hops no more: then all that is legal
-    under BB-10 is legal here as well.
+    With `endless_hops`, hops do not count as moves for a deal that waits until the player is stuck. Then every action
+    that is legal under BB-10 is legal here, too.
     """
     num_moves = 0
     num_hops = 0
@@ -260,7 +260,10 @@ def list_moves(node: Node, info: Info, moves: Int16s) -> int:
 
 @rule
 def key_of(node: Node, info: Info) -> Key:
-    """A hash of the position without its hops; where no gap will be filled any more, piles have no order."""
+    """Return a hash of the position without its hops.
+
+    If no gap will be filled any more, it ignores the order of piles.
+    """
     key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN_RATIO)
     ordered = np.uint64(1) if node.dealt < info.in_deck else EMPTY
     for pile in range(NUM_HOURS):

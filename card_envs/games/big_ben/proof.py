@@ -1,4 +1,4 @@
-"""Depth-first search of all that can be reached: where it ends without a win, the deal is proved lost."""
+"""Exhaustive depth-first search: if it ends without a win, the deal is proved lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_DEPTH = 2048
 
 @rule
 def still_needed(node: Node, card: int) -> tuple[int, int]:
-    """How many foundations still need a card, and how many want it now."""
+    """Return how many foundations still need a card, and how many want it now."""
     hour = int(FIRST_HOUR[card // 13])
     needing = wanting = 0
     for k in range(3):
@@ -47,14 +47,14 @@ def still_needed(node: Node, card: int) -> tuple[int, int]:
 
 @rule
 def safe_move(node: Node, info: Info) -> int:
-    """A move that need not be weighed against others, or -1: if a win is left, one is left after it.
+    """Return a move that needs no alternatives, or -1: if a win exists, one exists after this move.
 
-    It places a card X when no card is left that could be built on X, and when every foundation that still needs an X
-    wants it now, so that the other copy has its place as well. Take any way to win and place X at the start instead:
-    the moves of X fall away, and no other move misses X. What lies under X is free earlier, which allows more moves
-    and forbids none, for X is above the third card of its pile or in the waste (so that no gap appears that would
-    catch a card that was to be dealt to the waste), or the stock is empty. Only a deal that waits until the player
-    is stuck (BB-8) may wait longer: there the stock has to be empty.
+    It places a card X if no card is left that could be built on X, and every foundation that still needs an X wants it
+    now, so that the other copy has its place as well. Proof: take any winning sequence and place X first instead. Its
+    moves of X drop out, and no other move needs X. The card under X is free earlier, which allows more moves and
+    forbids none: X is above the third card of its pile or in the waste (so that no gap appears that would take a card
+    meant for the waste), or the stock is empty. Only a deal that waits until the player is stuck (BB-8) could be
+    delayed, so there the stock has to be empty.
     """
     done = node.dealt == info.in_deck
     if info.when_stuck and not done:
@@ -77,7 +77,7 @@ def safe_move(node: Node, info: Info) -> int:
 
 @rule
 def moves_to_try(node: Node, info: Info, moves: Int16s) -> int:
-    """Write the moves that a search must try into `moves` and return how many: a safe one alone, or all."""
+    """Write the moves that a search must try into `moves` and return their number: a safe one alone, or all."""
     move = safe_move(node, info)
     if move < 0:
         return list_moves(node, info, moves)
@@ -87,7 +87,7 @@ def moves_to_try(node: Node, info: Info, moves: Int16s) -> int:
 
 @rule
 def enter(seen: UInt64s, key: Key) -> bool:
-    """Enter a key other than 0 into a hash table with room; whether it is new."""
+    """Add a key other than 0 to a hash table with free space; return whether it is new."""
     slots = np.uint64(len(seen) - 1)
     slot = key >> np.uint64(20) & slots
     while seen[slot] != 0 and seen[slot] != key:
@@ -101,16 +101,16 @@ def enter(seen: UInt64s, key: Key) -> bool:
 def search_all(
     frames: Records, infos: Records, moves: Int16s, sizes: Int16s, seen: UInt64s, progress: Int64s, budget: int
 ) -> int:
-    """Go on with the search for some positions: GOING, FOUND, NONE_LEFT, or FULL where the tables are.
+    """Continue the search for some positions; return GOING, FOUND, NONE_LEFT, or FULL if the tables are.
 
     Args:
-        frames: [MAX_DEPTH] nodes on the way to the present one, the first being the root.
+        frames: [MAX_DEPTH] nodes on the path to the current one, from the root.
         infos: [1] the deal.
-        moves: [MAX_DEPTH, MAX_MOVES] the moves of each that are still to be tried; the one just tried follows them.
-        sizes: [MAX_DEPTH] how many these are; -1: not listed yet.
-        seen: [a power of two] keys of what was visited.
-        progress: [2] depth and positions visited so far.
-        budget: positions.
+        moves: [MAX_DEPTH, MAX_MOVES] moves of each still to be tried, followed by the one just tried.
+        sizes: [MAX_DEPTH] number of moves still to be tried; -1: not listed yet.
+        seen: [a power of two] keys of visited positions.
+        progress: [2] depth, and positions visited so far.
+        budget: number of positions.
     """
     info = infos[0]
     depth, visited = int(progress[0]), int(progress[1])

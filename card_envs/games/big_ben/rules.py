@@ -1,12 +1,12 @@
 """Big Ben, compiled. The rules are numbered in RULES.md; comments cite them.
 
-Cards are `13 * suit + rank`, suits C, D, H, S and rank 0 (ace) to 12 (king); the two copies of a card are alike. Hours
-are numbered 0 (twelve o'clock) to 11, as the piles T12, T1 .. T11 and the foundations beside them.
+Cards are `13 * suit + rank`, suits C, D, H, S and rank 0 (ace) to 12 (king); the two copies of a card are identical.
+Hours are numbered 0 (twelve o'clock) to 11, for the piles T12, T1 .. T11 and the foundations beside them.
 
-What makes legality cheap: the sets of cards that foundations want, that lie on top of piles, and that lie on top of
-piles that may be built on, each kept up to date whenever a top card changes; a second set of the same kind holds the
-cards of which both copies lie so. All cards of a pile above its third were built (BB-5), so that a pile is known from
-its lowest three cards and its height.
+Legality is cheap because three sets of cards are updated whenever a top card changes: those that foundations want,
+those on top of piles, and those on top of piles that may be built on. For the latter two, a second set holds the cards
+of which both copies lie there. All cards of a pile above its third were built (BB-5), so a pile is determined by its
+lowest three cards and its height.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, St
 if TYPE_CHECKING:
     from card_envs.games.big_ben.options import Options
 
-Piles: TypeAlias = np.uint64  # a set of them
+Piles: TypeAlias = np.uint64  # a set of piles
 Moves: TypeAlias = np.uint64  # a set of the actions with one source
 
 NUM_SEATS = 1
@@ -33,10 +33,10 @@ NUM_HOURS = 12
 PACK_SIZE = 92  # BB-2
 NUM_LAID_OUT = 36  # BB-2; the rest is the stock
 STOCK_SIZE = PACK_SIZE - NUM_LAID_OUT
-FULL_PILE = 3  # BB-5, BB-7: a lower pile has gaps and may not be built on
+FULL_PILE = 3  # BB-5, BB-7: a smaller pile has gaps and may not be built on
 MAX_HEIGHT = 25  # two cards, and all 23 of a suit that are not base cards
 NO_CARD = 63
-FLOOR = 3  # of NO_CARD below each pile, so that its top three cards need no branches
+FLOOR = 3  # entries of NO_CARD below each pile, so that reading its top three cards needs no branches
 MAX_HOPS = 4  # BB-10
 
 ACTION_FIELDS = (
@@ -56,7 +56,7 @@ STATS = (
     Stat("in_waste", meaning="cards"),
 )
 COUNT = offsets(STATS)
-WORST_SCORE = 0.0  # no reward is negative: a lost game brings 0, with `cards` one in which no card is placed
+WORST_SCORE = 0.0  # no reward is negative
 CARD_REWARD = np.float32(1 / PACK_SIZE)  # BB-12
 
 # BB-1: base card and last card of each hour.
@@ -69,7 +69,7 @@ BASES = np.array([_CODES[base] for base, _ in FOUNDATIONS], np.int8)
 LASTS = np.array([_CODES[last] for _, last in FOUNDATIONS], np.int8)
 ALL_TO_COME = (LASTS - BASES) % 13  # base and last card are of one suit
 MAX_TO_COME = int(ALL_TO_COME.max())
-FIRST_HOUR = np.array([1, 0, 2, 3], np.int8)  # by suit: its foundations are this hour and those 4 and 8 hours later
+FIRST_HOUR = np.array([1, 0, 2, 3], np.int8)  # by suit: its foundations are at this hour, and 4 and 8 hours later
 UP = np.full(NO_CARD + 1, NO_CARD, np.int8)
 UP[:NUM_CARDS] = [13 * (card // 13) + (card + 1 - 13 * (card // 13)) % 13 for card in range(NUM_CARDS)]
 
@@ -117,12 +117,12 @@ STATE = state_dtype(
         ("to_come", np.int8, NUM_HOURS),  # cards still to come on each foundation
         ("num_placed", np.int8),
         ("hops", np.int8),  # BB-10: in a row
-        # what follows from the table, kept at hand
+        # derived from the table, updated incrementally
         ("wanted", np.uint64),  # cards that a foundation takes
         ("tops", np.uint64),  # cards on top of piles
-        ("twin_tops", np.uint64),  # both copies are
+        ("twin_tops", np.uint64),  # both copies are on top
         ("open_tops", np.uint64),  # cards that may be built on
-        ("open_twins", np.uint64),  # both copies may
+        ("open_twins", np.uint64),  # both copies may be built on
         ("settled_tops", np.uint64),  # top cards that lie on the next higher of their suit: their moves are hops
         ("settled_piles", np.int16),  # the same as a set of piles
         ("open_piles", np.int16),  # of at least three cards
@@ -167,7 +167,7 @@ AT = offsets(FULL_FIELDS)
 
 
 def new_state(options: Options) -> State:
-    """A State with these `Options` before its first deal."""
+    """Return a State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.pile_by_pile = options.fill_order == "pile_by_pile"
     state.when_stuck = options.waste_deal == "when_stuck"
@@ -196,7 +196,7 @@ def set_deal(state: State, pack: Pack) -> None:
 
 @rule
 def lay_out(state: State) -> None:
-    """BB-1 and BB-2, from the pack in the state."""
+    """Lay out the pack in the state (BB-1, BB-2)."""
     for card in range(NUM_CARDS):
         state.in_stock[card] = IN_PACK[card]
         state.in_waste[card] = 0
@@ -219,9 +219,9 @@ def lay_out(state: State) -> None:
 
 @rule
 def look_afresh(state: State) -> None:
-    """Work out from piles and foundations what is kept at hand: as `show_top` and `note_wanted` do step by step.
+    """Compute the derived fields from piles and foundations, which `show_top` and `note_wanted` update step by step.
 
-    It calls no other rule, so that plain Python can run it too, where a view is turned into a state.
+    It calls no other rule, so that plain Python can run it too when a view is turned into a state.
     """
     state.wanted = state.tops = state.twin_tops = state.open_tops = state.open_twins = state.settled_tops = EMPTY
     state.settled_piles = state.open_piles = 0
@@ -256,13 +256,13 @@ def look_afresh(state: State) -> None:
 
 @rule
 def pile_card(state: State, pile: int, height: int, down: int) -> int:
-    """The card that lies `down` cards below the top of a pile of that height, or NO_CARD."""
-    return int(state.piles[pile, FLOOR - 1 + height - down]) & 63  # numbers known to have no sign are faster indices
+    """Return the card that lies `down` cards below the top of a pile of that height, or NO_CARD."""
+    return int(state.piles[pile, FLOOR - 1 + height - down]) & 63  # an index known to be nonnegative is faster
 
 
 @rule
 def show_top(state: State, pile: int) -> None:
-    """Enter the top card of a pile, if there is one, into the sets."""
+    """Add the top card of a pile, if any, to the sets."""
     height = int(state.heights[pile])
     if height == 0:
         return
@@ -282,7 +282,7 @@ def show_top(state: State, pile: int) -> None:
 
 @rule
 def hide_top(state: State, pile: int) -> None:
-    """Take the top card of a pile, if there is one, out of the sets."""
+    """Remove the top card of a pile, if any, from the sets."""
     height = int(state.heights[pile])
     if height == 0:
         return
@@ -324,7 +324,7 @@ def lay(state: State, pile: int, card: int) -> None:
 
 @rule
 def note_wanted(state: State, suit: int) -> None:
-    """Work out which cards of a suit are wanted now, and how soon the others."""
+    """Update which cards of a suit are wanted now, and how soon the others."""
     hour = int(FIRST_HOUR[suit])
     left, left_4, left_8 = int(state.to_come[hour]), int(state.to_come[hour + 4]), int(state.to_come[hour + 8])
     state.wanted = (
@@ -373,7 +373,11 @@ def draw(state: State) -> int:
 
 @rule
 def fill_gaps(state: State) -> None:
-    """BB-7: of the three times three chances that a pile has, rounds use one each, pile by pile the first three."""
+    """Fill gaps (BB-7).
+
+    Every pile gets three times three chances to be filled: rounds use one each in turn, pile by pile the first three at
+    once.
+    """
     rounds, at_once = (1, FULL_PILE) if state.pile_by_pile else (FULL_PILE, 1)
     for _ in range(rounds):
         short = np.uint64(ALL_PILES & ~int(state.open_piles))
@@ -390,28 +394,28 @@ def fill_gaps(state: State) -> None:
 
 @rule
 def next_lower(cards: Cards) -> Cards:
-    """The cards that may be built on some cards: next lower in suit, kings on aces (BB-5)."""
+    """Return the cards that may be built on some cards: next lower in suit, kings on aces (BB-5)."""
     return ((cards >> ONE) & NOT_KINGS) | ((cards & ACES) << TO_KING)
 
 
 @rule
 def next_higher(cards: Cards) -> Cards:
-    """The cards on which some cards may be built: the reverse of `next_lower`."""
+    """Return the cards on which some cards may be built: the inverse of `next_lower`."""
     return ((cards & NOT_KINGS) << ONE) | ((cards >> TO_KING) & ACES)
 
 
 @rule
 def barred_piles(state: State) -> int:
-    """The piles whose top card may not move to another pile: a fifth hop in a row (BB-10)."""
+    """Return the piles whose top card may not move to another pile: a fifth hop in a row (BB-10)."""
     return int(state.settled_piles) if state.hops == MAX_HOPS else 0
 
 
 @rule
 def building_cards(state: State) -> tuple[Cards, Cards]:
-    """The top cards that may be built on another pile, and those of which both copies may, as far as BB-10 goes.
+    """Return the top cards that may be built on another pile, and those of which both copies may, regarding BB-10.
 
-    Where both copies of a card are settled, no copy of the next higher card is open, so nothing is lost in asking
-    for one copy that is not.
+    If both copies of a card are settled, no copy of the next higher card is open. So it is enough to ask for one copy
+    that is not settled.
     """
     if state.hops == MAX_HOPS:
         return state.tops & (state.twin_tops | ~state.settled_tops), state.twin_tops & ~state.settled_tops
@@ -420,25 +424,25 @@ def building_cards(state: State) -> tuple[Cards, Cards]:
 
 @rule
 def places_for(state: State, card: int) -> Piles:
-    """The set of piles on which a card may be built (BB-5)."""
+    """Return the piles on which a card may be built (BB-5)."""
     return np.uint64(int(state.piles_of[int(UP[card])]) & int(state.open_piles))
 
 
 @rule
 def waste_top(state: State) -> int:
-    """The top card of the waste, or -1."""
+    """Return the top card of the waste, or -1."""
     return int(state.waste[int(state.num_waste) - 1]) if state.num_waste > 0 else -1
 
 
 @rule
 def move_action(source: int, target: int) -> int:
-    """The action that moves the top card of one pile to another."""
+    """Return the action that moves the top card of one pile to another."""
     return NUM_HOURS * source + target + (1 if target < source else 0)
 
 
 @rule
 def count_moves(state: State) -> int:
-    """How many legal actions there are besides the deal."""
+    """Return the number of legal actions besides the deal."""
     cards, twins = building_cards(state)
     fitting, fitting_twice = next_lower(state.open_tops), next_lower(state.open_twins)
     num_moves = (
@@ -454,7 +458,7 @@ def count_moves(state: State) -> int:
 
 @rule
 def may_deal(state: State, num_moves: int) -> bool:
-    """BB-7 and BB-8, given how many other moves are legal."""
+    """Return whether the deal is legal (BB-7, BB-8), given the number of other legal moves."""
     if state.num_dealt == PACK_SIZE:
         return False
     return not state.when_stuck or num_moves == 0 or state.open_piles != ALL_PILES
@@ -493,13 +497,13 @@ def legal(state: State, mask: Mask) -> int:
 
 @rule
 def moves_to(state: State, card: int, targets: Piles) -> Moves:
-    """The move of a card to its foundation, if that takes it, and those to the piles given."""
+    """Return the moves of a card to its foundation, if that takes it, and to the given piles."""
     return (state.wanted >> np.uint64(card) & ONE) | targets << ONE
 
 
 @rule
 def without(piles: Piles, pile: int) -> Piles:
-    """A set of piles that lacks one, with those after it one place down."""
+    """Return a set of piles with one removed, and those after it shifted down by one."""
     before = bit(pile) - ONE
     return (piles & before) | (piles >> ONE & ~before)
 
@@ -516,7 +520,7 @@ def random_move(state: State, stream: Stream) -> int:
 
 @rule
 def nth_move(state: State, index: int) -> int:
-    """The legal action of that number, counted as in `count_moves`: first and second copies apart."""
+    """Return the legal action with this index, in the order of `count_moves`: first copies, then second ones."""
     homing = state.tops & state.wanted
     number = count(homing)
     if index < number:
@@ -576,11 +580,11 @@ def play(state: State, action: int) -> None:
         else:
             if target <= source:
                 target -= 1
-            if int(state.settled_piles) >> source & 1:  # BB-10: it lies on one copy and goes to the other
+            if int(state.settled_piles) >> source & 1:  # BB-10: a hop from one copy to the other
                 hops = int(state.hops) + 1
             lay(state, target, lift(state, source))
     state.hops = hops
-    if state.num_dealt == PACK_SIZE and not state.over:  # while there is a stock, there is a move
+    if state.num_dealt == PACK_SIZE and not state.over:  # with a stock there is always a move
         if count_moves(state) == 0:
             state.over = state.needs_deal = True  # BB-11
 
@@ -642,7 +646,7 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def determinize(state: State, seat: int, stream: Stream) -> None:
-    """The stock in a new order, all orders being as likely (BB-13)."""
+    """Shuffle the stock uniformly (BB-13)."""
     num_dealt = int(state.num_dealt)
     i = num_dealt
     for card in range(NUM_CARDS):
@@ -660,7 +664,7 @@ def reveals(state: State, action: int) -> bool:
 
 @rule
 def score_margin(state: State, seat: int) -> int:
-    """Cards placed; a won game counts twice."""
+    """Return the number of cards placed; a won game counts twice."""
     placed = int(state.num_placed)
     return 2 * placed if placed == PACK_SIZE else placed
 

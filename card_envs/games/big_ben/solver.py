@@ -1,9 +1,9 @@
 """Big Ben with a known stock: finds a win, or proves that there is none.
 
-Beams of growing width look for a win; layers are moves, and a position is judged by tables that were fitted to what
-sets the positions on the way to a win apart from others in the same layer (Xu, Fern & Yoon 2009, "Learning Linear
-Ranking Functions for Beam Search"). Between them a depth-first search visits all that can be reached, as far as its
-share of the time goes: where it ends, the deal is proved lost, up to two positions having the same 64-bit key.
+Beams of increasing width look for a win. A layer is a move; positions are scored by tables fitted to rank positions on
+a winning path above others of the same layer (Xu, Fern & Yoon 2009, "Learning Linear Ranking Functions for Beam
+Search"). Between beams, a depth-first search visits everything that can be reached, within its share of the time. If it
+ends, the deal is proved lost, unless two positions have the same 64-bit key.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, read_state
 from card_envs.games.big_ben.rules import MAX_HOPS, NUM_CARDS, PACK_SIZE
 
 FIRST_WIDTH = 256
-GROWTH = 4  # of the width from beam to beam
+GROWTH = 4  # factor of the width from beam to beam
 PARENTS_AT_ONCE = 2048  # between looks at the clock
 CHILDREN = 12  # candidates for each node of a layer
 KEYS = 32  # remembered for each node of a layer
 LAYERS = 200  # steps kept for each node of a layer
-PROOF_SHARE = 0.3  # positions that the proof looks at for each one of the beams
-MIN_GROWTH = 0.5  # a beam that would be still narrower than the last is not worth its time
+PROOF_SHARE = 0.3  # positions of the proof per position of the beams
+MIN_GROWTH = 0.5  # a beam is skipped if its width would grow less
 ALL = 1 << 62
 POSITIONS_AT_ONCE = 65536  # between looks at the clock
 MIN_MEMORY_MB = 4
 
 
 def solve(state: State, seconds: float = 10.0, memory_mb: int = 512, max_positions: int | None = None) -> Solution:
-    """Find a win from a state whose stock is known, or prove that there is none.
+    """Find a win from a state with its stock as it lies, or prove that there is none.
 
     Args:
-        state: a State of the rules in which a decision is due.
-        seconds: of processor time, to stop after; the answer depends on the machine through nothing else.
-        memory_mb: for tables, in MiB. Less of it makes the widest beam narrower and the longest proof shorter.
-        max_positions: to stop after, about; what is found is then the same everywhere, given seconds enough.
+        state: a State of the rules with a decision due.
+        seconds: limit of processor time, the only influence of the machine on the answer.
+        memory_mb: for tables, in MiB. Less of it limits the widest beam and the longest proof.
+        max_positions: approximate limit on positions; the result is then the same everywhere, given enough seconds.
 
     Raises:
         ValueError: no decision is due, or a bound is too low.
@@ -66,7 +66,7 @@ def solve(state: State, seconds: float = 10.0, memory_mb: int = 512, max_positio
 
 
 class Limits:
-    """What may still be spent."""
+    """The remaining budget."""
 
     def __init__(self, seconds: float, max_positions: int | None) -> None:
         self.start = time.thread_time()
@@ -75,7 +75,7 @@ class Limits:
         self.positions = 0
 
     def left(self) -> float:
-        """About how many more positions."""
+        """Return about how many more positions may be examined."""
         elapsed = self.elapsed()
         positions = self.positions * max(self.seconds - elapsed, 0) / max(elapsed, 1e-9)
         return positions if self.max_positions is None else min(positions, self.max_positions - self.positions)
@@ -90,7 +90,7 @@ class Limits:
 
 
 def _search(state: State, limits: Limits, memory: int) -> tuple[Verdict, list[int]]:
-    """Beams of growing width; after each of them the proof goes on for a share of the time."""
+    """Run beams of increasing width; after each, continue the proof for its share of the time."""
     proof_search = Proof(state, memory // 4)
     widest = max((memory - memory // 4) // Beam.BYTES, 1)
     width = min(FIRST_WIDTH, widest)
@@ -111,7 +111,7 @@ def _search(state: State, limits: Limits, memory: int) -> tuple[Verdict, list[in
 
 
 class Beam:
-    """One beam: its arrays, and its loop over layers."""
+    """A beam: its arrays, and the loop over layers."""
 
     BYTES = 2 * NODE.itemsize + CHILDREN * beam.CANDIDATE.itemsize + KEYS * 8 + LAYERS * beam.STEP.itemsize
 
@@ -123,7 +123,7 @@ class Beam:
         self.seen = np.zeros(1 << (KEYS * width // 2).bit_length(), np.uint64)
         self.candidates = np.zeros(CHILDREN * width, beam.CANDIDATE)
         self.trail = np.zeros(LAYERS * width, beam.STEP)
-        self.starts = [0]  # of the layers in the trail
+        self.starts = [0]  # start of each layer in the trail
         self.scratch = beam.Scratch(
             np.zeros(1, NODE),
             np.zeros(MAX_MOVES, np.int16),
@@ -134,7 +134,7 @@ class Beam:
         self.tally = np.zeros(2 * beam.MAX_SCORE, np.int64)
 
     def run(self, limits: Limits) -> list[int]:
-        """The moves of a win; none if a layer is empty, the trail full or a limit reached."""
+        """Return the moves of a win; empty if a layer is empty, the trail is full or a limit is reached."""
         expand, keep_best = specialize(beam.expand), specialize(beam.keep_best)
         size = 1
         while size > 0:
@@ -164,7 +164,7 @@ class Beam:
         return []
 
     def way_to(self, layer: int, at: int) -> list[int]:
-        """The moves that led to a node of a layer; 0 is the layer after the first move."""
+        """Return the moves to a node of a layer; 0 is the layer after the first move."""
         moves = []
         for start in self.starts[layer::-1]:
             step = self.trail[start + at]
@@ -174,7 +174,7 @@ class Beam:
 
 
 class Proof:
-    """The depth-first search, in parts."""
+    """The depth-first search, in steps."""
 
     def __init__(self, state: State, memory: int) -> None:
         self.frames = np.zeros(proof.MAX_DEPTH, NODE)
@@ -188,7 +188,7 @@ class Proof:
         self.status = proof.GOING
 
     def go_on(self, limits: Limits, positions: int) -> Verdict:
-        """Look at some more positions."""
+        """Examine some more positions."""
         search_all = specialize(proof.search_all)
         while positions > 0 and self.status == proof.GOING and not limits.reached():
             before = int(self.progress[1])
@@ -203,13 +203,13 @@ class Proof:
         return "unknown"
 
     def line(self) -> list[int]:
-        """The moves to where the search stands."""
+        """Return the moves to the current position of the search."""
         depth = int(self.progress[0])
         return [int(self.moves[k, self.sizes[k]]) for k in range(depth)]
 
 
 def _check(state: State, moves: list[int]) -> None:
-    """The line must win by the rules."""
+    """Raise AssertionError unless the moves win by the rules."""
     table = Table(GAME, state)
     for move in moves:
         if not table.legal()[move]:
@@ -221,14 +221,14 @@ def _check(state: State, moves: list[int]) -> None:
 
 @cache
 def shipped_weights() -> NDArray[np.int64]:
-    """[NUM_WEIGHTS] the tables that positions are scored with."""
+    """Return [NUM_WEIGHTS] the shipped weights."""
     tables = json.loads((Path(__file__).parent / "solver_weights.json").read_bytes())
     return np.concatenate([tables[name] for name in beam.TABLES])
 
 
 @cache
 def _compile() -> None:
-    """Compile the loops, or load them, so that no deal pays for it."""
+    """Compile or load the loops, so that it does not count as time of a deal."""
     table = Table(GAME, rules.new_state(Options()))
     table.seed(0)
     table.deal()

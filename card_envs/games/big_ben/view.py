@@ -1,4 +1,4 @@
-"""Big Ben between states and people: notation, custom deals, JSON views, the terminal's picture."""
+"""Big Ben for people: notation, custom deals, JSON views, text pictures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PILES = tuple(f"T{hour}" for hour in HOURS)
 
 
 def _runs() -> tuple[tuple[str, ...], ...]:
-    """The cards of each foundation from base to last (BB-1, BB-4)."""
+    """Return the cards of each foundation from base to last (BB-1, BB-4)."""
     runs = []
     for hour, (base, _) in enumerate(FOUNDATIONS):
         run = [CODES[base]]
@@ -59,7 +59,7 @@ SPANS = ", ".join(f"{hour}: {run[0]}-{run[-1]}" for hour, run in zip(HOURS, RUNS
 
 
 def _all_moves() -> tuple[str, ...]:
-    """The text of each action, in the order of the table in RULES.md."""
+    """Return the text of each action, in the order of the table in RULES.md."""
     from_piles = [
         f"{source}-{target}" for source in PILES for target in ("F", *(pile for pile in PILES if pile != source))
     ]
@@ -70,37 +70,37 @@ MOVES = _all_moves()
 
 
 def move_text(state: State, action: int) -> str:
-    """An action in the notation of RULES.md: `T3-F`, `T3-T7`, `W-F`, `W-T2` or `deal`."""
+    """Return an action in the notation of RULES.md: `T3-F`, `T3-T7`, `W-F`, `W-T2` or `deal`."""
     return MOVES[action]
 
 
 def parse_move(state: State, text: str) -> int:
-    """The action of a text, legal or not. Raises ValueError if it is none."""
+    """Return the action for a text, legal or not. Raises ValueError if it is not a move."""
     if not isinstance(text, str):
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in MOVES:
         return MOVES.index(text)
-    raise ValueError(f"{text!r} is no move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")
+    raise ValueError(f"{text!r} is not a move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
-    """The pack of `{"pack": [92 cards in dealing order]}`."""
+    """Return the pack of `{"pack": [92 cards in dealing order]}`."""
     pack = deal_keys(deal, "pack", example=f'{{"pack": [{PACK_SIZE} cards in dealing order]}}')["pack"]
     return [np.array(parse_pack(pack, CODES, SORTED_PACK.tolist(), "deal.pack"), np.int8)]
 
 
 def dealt_pack(state: State) -> Pack:
-    """The pack of the deal on the table, for `set_deal`."""
+    """Return the pack of the deal on the table, for `set_deal`."""
     return np.array(state.pack, np.int8)
 
 
 def deal_text(packs: list[Pack]) -> dict[str, Any]:
-    """Packs as a custom deal: the reverse of `parse_deal`."""
+    """Return packs as a custom deal: the inverse of `parse_deal`."""
     return {"pack": [CARDS[card] for card in packs[0]]}
 
 
 def options_of(state: State) -> Options:
-    """The options that the state was made with."""
+    """Return the options that the state was made with."""
     return Options(
         fill_order="pile_by_pile" if state.pile_by_pile else "rounds",
         waste_deal="when_stuck" if state.when_stuck else "always",
@@ -109,7 +109,7 @@ def options_of(state: State) -> Options:
 
 
 def outcome(state: State) -> tuple[str, list[int]]:
-    """The reason of the end ("" while it runs) and the number of cards placed so far."""
+    """Return the reason of the end ("" while it runs) and the number of cards placed so far."""
     placed = int(state.num_placed)
     return ("won" if placed == PACK_SIZE else "lost") if state.over else "", [placed]
 
@@ -151,7 +151,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 
 def view(state: State, seat: int) -> dict[str, Any]:
-    """All that the player sees, ready for JSON; `SCHEMA` describes it."""
+    """Return everything that the player may know, ready for JSON; `SCHEMA` describes it."""
     to_come = [int(left) for left in state.to_come]
     return {
         "version": VERSION,
@@ -175,7 +175,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
 
 
 def from_view(given: dict[str, Any]) -> State:
-    """A State with that view; the stock is in a random order, the same for equal views.
+    """Return a State with this view; the stock is in a random order, the same for equal views.
 
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
@@ -185,7 +185,7 @@ def from_view(given: dict[str, Any]) -> State:
     state.over = state.needs_deal = False
     shown = _lay_foundations(state, seen) + _lay_piles(state, seen)
     _lay_stock(state, shown, seen.waste, _stock(seen, shown))
-    # In plain Python: one state is not worth compiling for.
+    # In plain Python: compiling would not pay for a single state.
     getattr(rules.look_afresh, "py_func", rules.look_afresh)(state)
     state.hops = seen.hops
     if state.hops and not _could_have_hopped(state):
@@ -196,7 +196,7 @@ def from_view(given: dict[str, Any]) -> State:
 
 
 def _lay_foundations(state: State, seen: View) -> list[str]:
-    """Set the foundations; returns the cards placed on them."""
+    """Set the foundations; return the cards placed on them."""
     placed: list[str] = []
     for i, (hour, run) in enumerate(zip(HOURS, RUNS, strict=True)):
         top = seen.foundations.get(hour)
@@ -210,7 +210,7 @@ def _lay_foundations(state: State, seen: View) -> list[str]:
 
 
 def _lay_piles(state: State, seen: View) -> list[str]:
-    """Set the piles; returns their cards."""
+    """Set the piles; return their cards."""
     cards: list[str] = []
     for i, name in enumerate(PILES):
         if name not in seen.piles:
@@ -229,7 +229,7 @@ def _lay_piles(state: State, seen: View) -> list[str]:
 
 
 def _lay_stock(state: State, shown: list[str], waste: list[str], stock: list[str]) -> None:
-    """Set the waste and the stock, and a pack that has all cards in the order in which they were dealt or will be."""
+    """Set waste and stock, and a pack with all cards in the order in which they were or will be dealt."""
     state.pack[:] = [CODES[card] for card in (*shown, *waste, *stock)]
     state.num_dealt = PACK_SIZE - len(stock)
     state.waste[: len(waste)] = [CODES[card] for card in waste]
@@ -241,7 +241,7 @@ def _lay_stock(state: State, shown: list[str], waste: list[str], stock: list[str
 
 
 def _stock(seen: View, shown: list[str]) -> list[str]:
-    """What is neither on foundations nor in piles nor in the waste, by suit and rank."""
+    """Return the cards that are neither on foundations nor in piles nor in the waste, by suit and rank."""
     left = Counter(CARDS[card] for card in SORTED_PACK)
     left.subtract([*shown, *seen.waste])
     if min(left.values()) < 0:
@@ -265,17 +265,17 @@ def _could_have_hopped(state: State) -> bool:
     return False
 
 
-# Where the hours stand in the picture: column and line of the upper left corner.
+# Positions of the hours in the picture: column and line of the upper left corner.
 CORNERS = (
     (30, 0), (50, 2), (58, 5), (60, 8), (58, 11), (50, 14), (30, 16), (10, 14), (2, 11), (0, 8), (2, 5), (10, 2),
 )  # fmt: skip
 
 
 def picture(given: dict[str, Any]) -> str:
-    """A view as text of at most 80 columns: the clock, then the stock's cards by suit and the waste.
+    """Return a view as text of at most 80 columns: the clock, then the stock by suit and the waste.
 
-    Each hour shows its foundation's top card and how many are to come, below it the pile: its two lowest cards, and
-    from the third on first and last card of the run.
+    Each hour shows the top card of its foundation and how many are to come, and below it the pile: its two lowest
+    cards, then the first and last card of the run from the third card on.
     """
     canvas = [[" "] * 80 for _ in range(18)]
 
@@ -315,5 +315,5 @@ def _pile_text(pile: list[str]) -> str:
 
 
 def _suit_text(cards: list[str], suit: str) -> str:
-    """The ranks of a suit, twice where both copies are there: `C A23357K`."""
+    """Return the ranks of a suit, twice if both copies are there: `C A23357K`."""
     return f"{suit} " + ("".join(card[0] for card in cards if card[1] == suit) or "-")

@@ -23,7 +23,7 @@ FIRST_MOVES = np.uint64((1 << ACTION.reserve_to_house) - 1)  # to foundations, a
 HOUSE_LOADS = np.uint64(0xFFFF << ACTION.house_to_reserve)
 
 
-# The best about a millisecond and a tenth of a second a move can buy: see strength/README.md.
+# The strongest at about 1 ms and 100 ms per move: see strength/README.md.
 PRESETS = {
     "strong": "search:256,moves=turn,prior=ntuple,leaf=ntuple,leaf_after=8,arms=16",
     "champion": "search:128,moves=turn,prior=ntuple,rollout=ntuple,leaf=ntuple,leaf_after=8,arms=16",
@@ -32,14 +32,14 @@ PRESETS = {
 
 @rule
 def trivial(state: State) -> int:
-    """The fixed yardstick of RULES.md: its list is the order of the first actions."""
+    """Return the action of the yardstick player in RULES.md: its list is the order of the first actions."""
     moves, _ = legal_moves(state)
     return lowest(moves)
 
 
 @rule
 def greedy(state: State) -> int:
-    """The scripted player of RULES.md, which numbers its rules."""
+    """Return the action of the scripted player in RULES.md, which numbers its rules."""
     moves, pairs = legal_moves(state)
     if moves & FIRST_MOVES:  # 1
         return lowest(moves)
@@ -54,7 +54,7 @@ def greedy(state: State) -> int:
 
 @rule
 def house_load(state: State, loads: Moves) -> int:
-    """A load from a house of one card, else the first."""
+    """Return a load from a house with one card, else the first load."""
     first = lowest(loads)
     while loads:
         action = lowest(loads)
@@ -66,7 +66,7 @@ def house_load(state: State, loads: Moves) -> int:
 
 @rule
 def useful_pair(state: State, pairs: Pairs) -> int:
-    """The best house-to-house move, as 8 * house + house, or -1 where none has a use."""
+    """Return the best house-to-house move, as 8 * house + house, or -1 if none is useful."""
     other = 1 - int(state.seat)
     loadable = next_to(state.reserves[other, int(state.reserve_sizes[other])])
     loadable |= next_to(state.wastes[other, int(state.waste_sizes[other])])
@@ -79,7 +79,7 @@ def useful_pair(state: State, pairs: Pairs) -> int:
         target = int(state.tops[pair & 7])
         if target != NO_CARD:
             use = use_of_uncovering(state, run & ~below_card(target & ~3), loadable, True)
-        elif count(run) == 2:  # an empty house is given only to get it back at once
+        elif count(run) == 2:  # an empty house is used only if it is regained at once
             use = use_of_uncovering(state, run & (run - ONE), loadable, False)
         else:
             use = 0
@@ -91,9 +91,9 @@ def useful_pair(state: State, pairs: Pairs) -> int:
 
 @rule
 def use_of_uncovering(state: State, cards: Cards, loadable: Cards, may_move: bool) -> int:
-    """What it is worth to uncover these cards of a house: 0 for nothing.
+    """Return the value of uncovering these cards of a house; 0 for none.
 
-    With `may_move` they may go to other houses on the way to the one that counts.
+    With `may_move`, they may move to other houses until the relevant one is on top.
     """
     steps = 0
     while cards:

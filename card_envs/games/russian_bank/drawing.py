@@ -1,4 +1,4 @@
-"""Russian Bank as a picture: foundations in the middle, houses fanned beside or below them, one's own piles nearest."""
+"""Picture of Russian Bank: foundations in the middle, houses fanned beside or below them, one's own piles nearest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WASTE_SHOWN, RESERVE_ROOM = 5, 250
 
 
 class Layout(NamedTuple):
-    """Where things are: corners of cards, and room for fans."""
+    """Positions: corners of cards, and space for fans."""
 
     width: int
     height: int
@@ -60,7 +60,7 @@ TALL = Layout(
 
 
 def draw(given: dict[str, Any], tall: bool) -> str:
-    """A view as an SVG document."""
+    """Return a view as an SVG document."""
     at = TALL if tall else WIDE
     touched = {"turn": ("hand", "hand"), "discard": ("D", "waste"), "end": ("", "")}
     moves = {move: touched.get(move) or tuple(move.split("-")) for move in given["legal"]}
@@ -84,7 +84,7 @@ def _foundation(picture: Picture, x: float, y: float, suit: str, height: int) ->
 
 
 def _house(picture: Picture, at: Layout, number: int, cards: list[str], tall: bool) -> None:
-    """A house, fanned down, or across and, left of the foundations, up to them."""
+    """Draw a house, fanned down, or across; left of the foundations it grows towards them."""
     x, y = at.houses[number]
     with picture.place(f"H{number + 1}", f"house {number + 1}: {', '.join(map(card_name, cards)) or 'empty'}"):
         step = fan_step(len(cards), DOWN if tall else ACROSS, at.room, 140 if tall else 100)
@@ -99,7 +99,7 @@ def _house(picture: Picture, at: Layout, number: int, cards: list[str], tall: bo
 
 
 def _player(picture: Picture, at: Layout, given: dict[str, Any], player: int, y: float, own: bool, tall: bool) -> None:
-    """A player's reserve, waste, turned card and hand."""
+    """Draw a player's reserve, waste, turned card and hand."""
     seen = given["players"][player]
     reserve, waste, hand = seen["reserve"], seen["waste"], seen["hand"]
     name, moving = SEAT_NAMES[0 if own else 1], given["to_move"] == player
@@ -131,7 +131,7 @@ def _player(picture: Picture, at: Layout, given: dict[str, Any], player: int, y:
 
 
 def _name(picture: Picture, at: Layout, given: dict[str, Any], player: int, name: str, y: float, moving: bool) -> None:
-    """Who it is, points of a match, and what the cards left would cost (RB-21)."""
+    """Draw a player's name, points in a match, and the cost of the cards left (RB-21)."""
     (x, down), (width, height) = at.name, at.name_size
     y += down
     cost = f"{given['players'][player]['penalty_points']} left"

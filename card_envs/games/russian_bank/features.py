@@ -1,8 +1,8 @@
-"""Which weights of an n-tuple network count for a position of Russian Bank: what holds there, a hundred things of many.
+"""The features of an n-tuple network for positions of Russian Bank: about a hundred active ones of many.
 
-Positions are those just before a card shows, or just after, before anybody looks at it. Most of it is about what can be
-done with the cards that are at hand and that come up next, and about how far each is from going home. What lies face
-down counts as the set of cards that it may be: nothing depends on their order.
+Positions are those just before a card is revealed, or just after, before its face is used. Most features are about what
+can be done with the cards available and the next ones, and about how far each is from its foundation. Face-down cards
+count as the set of cards that they may be: nothing depends on their order.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest
 from card_envs.game import Cards, Int64s, Stat, State, UInt64s, offsets, total
 from card_envs.games.russian_bank.rules import ALL_CARDS, KEYS, NO_CARD, NO_KEY, NUM_HOUSES, next_to, penalty_points
 
-# What comes next, to whoever the position is worth something: every weight has a place for each.
-TO_TURN, UNCOVERED, THEIRS = 0, 1, 2  # a hand card turns, a reserve card has been uncovered; 2 and 3: the opponent's
+# What comes next, seen from the seat that the position is valued for; every table has a part for each.
+TO_TURN, UNCOVERED, THEIRS = 0, 1, 2  # a hand card is turned, a reserve card was uncovered; 2 and 3: the opponent's
 NUM_KINDS = 4
 
-RANKS = 14  # and none
-FEW_CARDS, MANY_CARDS, FEW_POINTS = 16, 21, 40  # that are told apart
-SIZES, DEPTHS = 14, 36  # of houses; of known cards to come
+RANKS = 14  # 13 ranks and none
+FEW_CARDS, MANY_CARDS, FEW_POINTS = 16, 21, 40  # numbers of classes
+SIZES, DEPTHS = 14, 36  # of houses; of positions of known cards to come
 TENTHS = 11
 NOTHING, TO_FOUNDATION, TO_OPPONENT, TO_HOUSE, NOWHERE = range(5)  # where a card could go
 PLACES = 5
@@ -58,14 +58,14 @@ MAX_MARKS = 384
 
 
 class Marking(NamedTuple):
-    """What marks are worked out with; entries for a player are the seat's own (0) and the opponent's (1).
+    """The workspace for features; entries for players are the seat's own (0) and the opponent's (1).
 
     Attributes:
-        tops: [2, 2] of reserves and wastes; NO_CARD where there is none, or it is unknown.
+        tops: [2, 2] of reserves and wastes; NO_CARD if there is none or it is unknown.
         sizes: [2, 2] cards of reserves, and of hands with wastes.
         loads: [2] the cards that a player could load.
-        unseen: [2] those of a player's pack that lie face down.
-        known: [2] the known ones of hand and waste.
+        unseen: [2] the face-down cards of a player's pack.
+        known: [2] the known cards of hand and waste.
     """
 
     tops: Int64s
@@ -76,7 +76,7 @@ class Marking(NamedTuple):
 
 
 def new_marking() -> Marking:
-    """For one thread."""
+    """Return a workspace for one thread."""
     tops, sizes = np.zeros((2, 2, 2), np.int64)
     loads, unseen, known = np.zeros((3, 2), np.uint64)
     return Marking(tops, sizes, loads, unseen, known)
@@ -84,7 +84,7 @@ def new_marking() -> Marking:
 
 @rule
 def active_features(state: State, seat: int, kind: int, marking: Marking, features: Int64s) -> int:
-    """Write which weights count for a position into `features` [MAX_MARKS] and return how many do."""
+    """Write the indices of a position's active features into `features` [MAX_MARKS]; return their number."""
     note_players(state, seat, kind, marking)
     tops = in_houses = EMPTY
     for house in range(NUM_HOUSES):
@@ -129,7 +129,7 @@ def note_players(state: State, seat: int, kind: int, marking: Marking) -> None:
 
 @rule
 def taken_by_houses(state: State) -> Cards:
-    """The cards that go on the tops of houses."""
+    """Return the cards that fit on the tops of houses."""
     cards = EMPTY
     for house in range(NUM_HOUSES):
         top = int(state.tops[house])
@@ -140,14 +140,14 @@ def taken_by_houses(state: State) -> Cards:
 
 @rule
 def other_colour(card: int) -> Cards:
-    """The suits, as bits, of the other colour."""
+    """Return the suits of the other colour, as bits."""
     red = (card & 3) == 1 or (card & 3) == 2
     return np.uint64(0b1001 if red else 0b0110)
 
 
 @rule
 def missing_below(state: State, card: int) -> int:
-    """How many cards are missing below one, on the nearest of its foundations; 13 where no copy is to come."""
+    """Return the number of cards missing below one on the nearer of its foundations; 13 if no copy is to come."""
     pile = 2 * (card & 3)
     rank = card >> 2
     if state.foundations[pile] <= rank:
@@ -159,7 +159,7 @@ def missing_below(state: State, card: int) -> int:
 
 @rule
 def place_for(card: int, wanted: Cards, loads: Cards, taken: Cards) -> int:
-    """Where a card could go; empty houses don't count."""
+    """Return where a card could go; empty houses are ignored."""
     this = bit(card)
     if this & wanted:
         return TO_FOUNDATION
@@ -170,7 +170,7 @@ def place_for(card: int, wanted: Cards, loads: Cards, taken: Cards) -> int:
 
 @rule
 def put(at: int, index: int, kind: int, features: Int64s, num: int) -> int:
-    """Enter a mark after so many others; returns how many there are then."""
+    """Append a feature; return the number of features then."""
     features[num] = at + NUM_KINDS * index + kind
     return num + 1
 
@@ -200,7 +200,7 @@ def mark_counts(state: State, seat: int, kind: int, marking: Marking, features: 
 def mark_top(
     state: State, k: int, kind: int, empty: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
-    """A player's reserve."""
+    """Add the features of a player's reserve."""
     top = int(marking.tops[k, 0])
     size, others = int(marking.sizes[k, 0]), int(marking.sizes[k, 1])
     few = min(size, FEW_CARDS - 1)
@@ -221,7 +221,7 @@ def mark_top(
 
 @rule
 def depth_of_key(state: State, key: int) -> int:
-    """How many cards of a house lie on one with that key: at most 3; 5 where there is none so high."""
+    """Return how many cards of a house lie on one with this key: at most 3; 5 if there is none that high."""
     least = 5
     for house in range(NUM_HOUSES):
         run = state.houses[house]
@@ -236,7 +236,7 @@ def depth_of_key(state: State, key: int) -> int:
 
 @rule
 def mark_loads(k: int, kind: int, tops: Cards, in_houses: Cards, marking: Marking, features: Int64s, num: int) -> int:
-    """What the other player could load on a player's reserve and waste."""
+    """Add what the other player could load on a player's reserve and waste."""
     for pile in range(2):
         card = int(marking.tops[k, pile])
         which = 2 * k + pile
@@ -255,7 +255,7 @@ def mark_loads(k: int, kind: int, tops: Cards, in_houses: Cards, marking: Markin
 
 @rule
 def run_from(card: int, step: int, cards: Cards) -> int:
-    """How many of the next three cards of the suit are there, in a row."""
+    """Return how many of the next three cards of the suit are there, consecutively."""
     long = 0
     card += step
     while long < 3 and 0 <= card < 52 and cards & bit(card):
@@ -271,11 +271,11 @@ def run_from(card: int, step: int, cards: Cards) -> int:
 def mark_coming(
     state: State, seat: int, k: int, kind: int, empty: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
-    """A player's hand and waste, and what lies face down."""
+    """Add the features of a player's hand and waste, and of the face-down cards."""
     player = int(seat) ^ k
     wanted, loads = state.wanted, marking.loads[k]
     in_order = not state.first_pass[player]
-    coming = marking.unseen[k] | marking.known[k] if in_order else marking.unseen[k]  # those of this pass
+    coming = marking.unseen[k] | marking.known[k] if in_order else marking.unseen[k]  # the cards of this pass
     number = count(coming)
     if number > 0:
         index = k * 6 + min(10 * count(coming & wanted) // number, 5)
@@ -298,7 +298,10 @@ def mark_coming(
 def mark_queue(
     state: State, player: int, k: int, kind: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
-    """The cards that a player is known to turn, the next one first; a waste has no place before its turn is known."""
+    """Add the cards that a player is known to turn, next one first.
+
+    A waste has no order of turning before it is turned over.
+    """
     in_order = not state.first_pass[player]
     in_hand = int(state.hand_sizes[player]) if in_order else 0
     first = int(state.hand_next[player])
@@ -360,7 +363,7 @@ def mark_foundations(state: State, kind: int, in_houses: Cards, marking: Marking
 
 @rule
 def places_of(state: State, card: int, in_houses: Cards, marking: Marking) -> int:
-    """Where copies of a card lie, or may lie: how deep in a house, whether on or in the piles of each player."""
+    """Return the places of a card's copies: how deep in a house, whether on or in the piles of each player."""
     this = bit(card)
     index = 0
     if in_houses & this:

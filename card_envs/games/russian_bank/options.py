@@ -1,4 +1,4 @@
-"""The options of Russian Bank, validated and documented here alone."""
+"""The options of Russian Bank, declared, validated and documented only here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from card_envs.options import option, options
 
 @options
 class Options:
-    """What `env(**options)` takes."""
+    """Options of `env(**options)`."""
 
     start: Literal["low_reserve", "high_reserve", "random", "player_0", "player_1"] = option(
         "low_reserve",

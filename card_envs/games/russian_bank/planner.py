@@ -1,7 +1,7 @@
-"""What can be reached in a stretch of own moves, for players that learn what positions are worth: see `game.Planner`.
+"""All positions that can be reached in a turn, for learned value tables: see `game.Planner`.
 
-A position is worth what becomes of it where `greedy` plays on for both, the opponent's turn included, until the next
-card shows: there, tables (`features.py`) say what counts. Where nothing will show any more that is the end of the game.
+From each position, `greedy` plays on for both seats, the opponent's turn included, until the next card is revealed. The
+position there has the features (`features.py`); if nothing will be revealed any more, it is the end of the game.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from card_envs.games.russian_bank.features import THEIRS, TO_TURN, UNCOVERED, Ma
 from card_envs.games.russian_bank.rules import ACTION, NUM_HOUSES, STATE, house_action
 
 NUM_WEIGHTS = features.NUM_WEIGHTS
-MOST_SETTLING = 512  # moves of `greedy`
+MOST_SETTLING = 512  # most actions of `greedy`
 
-GOES_ON, OVER = -1, 4  # what else comes next at a position: `greedy` goes on, or the deal is over
+GOES_ON, OVER = -1, 4  # other kinds of positions: `greedy` plays on, or the deal is over
 
 
 class Scratch(NamedTuple):
-    """What one thread plans with.
+    """The workspace of one thread.
 
     Attributes:
-        positions: [M + 1] that were reached, and room to play on; the first is where the seat stands.
-        settled: [M] what becomes of them.
-        nexts: [M] what comes next at positions.
-        kinds: [M] what does at what becomes of them.
-        alike: [M] whether an earlier one comes to the same.
-        parents: [M] from which position each was reached.
-        actions: [M] by which move.
-        depths: [M] after how many.
-        seen: positions.
-        settled_seen: what became of them.
-        seat: [1] whose positions they are.
-        marks: which weights count for a position, in the first of these.
-        marking: what that is worked out with.
+        positions: [M + 1] the positions reached, and one to play on; the first is the current one.
+        settled: [M] the positions after `greedy` has played on.
+        nexts: [M] what comes next at `positions`.
+        kinds: [M] what comes next at `settled`.
+        alike: [M] whether an earlier position settles to the same one.
+        parents: [M] the position from which each was reached.
+        actions: [M] the action that reached it.
+        depths: [M] its number of actions.
+        seen: hashes of positions.
+        settled_seen: hashes of settled positions.
+        seat: [1] the seat that plans.
+        marks: indices of the active features of a position come first.
+        marking: workspace for features.
     """
 
     positions: NDArray[Any]
@@ -61,7 +61,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(most: int) -> Scratch:
-    """For so many positions."""
+    """Return a workspace for `most` positions."""
     nexts, kinds, parents, actions, depths = np.zeros((5, most), np.int64)
     return Scratch(
         np.zeros(most + 1, STATE),
@@ -80,13 +80,13 @@ def new_scratch(most: int) -> Scratch:
     )
 
 
-# Called, not inlined: the functions below name them often.
+# Not inlined, because they are called in many places.
 play, greedy, legal_moves = noinline(rules.play), noinline(bot.greedy), noinline(rules.legal_moves)
 
 
 @noinline
 def key_of(state: State, what: int) -> np.uint64:
-    """A hash of a position that is alike where houses have changed places, and of what comes next there."""
+    """Return a hash of a position and of what comes next; it ignores the order of houses."""
     key = np.uint64(what + 1)
     for house in range(NUM_HOUSES):
         key += mix(state.houses[house])
@@ -115,7 +115,7 @@ def load(state: State, seat: int, scratch: Scratch) -> None:
 
 @noinline
 def settle(scratch: Scratch, k: int) -> None:
-    """Find out what becomes of a position."""
+    """Let `greedy` play on from a position and record the result."""
     scratch.settled[k] = scratch.positions[k]
     kind = int(scratch.nexts[k])
     if kind in (GOES_ON, THEIRS):
@@ -125,7 +125,7 @@ def settle(scratch: Scratch, k: int) -> None:
 
 @noinline
 def play_on(state: State, seat: int) -> int:
-    """`greedy` plays on for both; returns what comes next then, for a seat."""
+    """Let `greedy` play for both seats; return what comes next then, for a seat."""
     kind = TO_TURN
     for _ in range(MOST_SETTLING):
         kind = TO_TURN if state.seat == seat else THEIRS + TO_TURN
@@ -143,7 +143,7 @@ def play_on(state: State, seat: int) -> int:
 
 @noinline
 def go_on(scratch: Scratch, k: int, action: int, known: int) -> int:
-    """Note what a move leads to from position k; returns how many positions are known then."""
+    """Record the position after an action at position k; return the number of positions then."""
     positions, nexts = scratch.positions, scratch.nexts
     shows = rules.reveals(positions[k], action)
     if shows and action == ACTION.advance:
@@ -174,7 +174,7 @@ def expand(scratch: Scratch, most: int, longest: int) -> int:
     known = 1
     k = -1
     while k < known - 1 < most - 1 and nexts[known - 1] == GOES_ON and depths[known - 1] < longest:
-        k = known - 1  # `greedy`'s own line first, however long
+        k = known - 1  # the path of `greedy` first, whatever its length
         known = go_on(scratch, k, greedy(positions[k]), known)
     k = 0
     while k < known < most:

@@ -1,9 +1,9 @@
 """Russian Bank, compiled. The rules are numbered in RULES.md; comments cite them.
 
 Cards are coded `4 * rank + suit`: ranks 0 (ace) to 12 (king), suits C, D, H, S as 0 to 3; the two copies of a card have
-the same code. So the next card of a suit is 4 codes up, and the top of a house, a descending run, is its lowest code: a
-house is the set of its cards. `NO_CARD` is a bit beyond every set of cards, so that absent cards need no branches; it
-also lies below the first card of each reserve and waste.
+the same code. So the next card of a suit is 4 codes up, and the top of a house, which is a descending run, is its
+lowest code: a house is the set of its cards. `NO_CARD` is a bit beyond every set of cards, so that missing cards need
+no branches; it is also stored below the first card of each reserve and waste.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, St
 if TYPE_CHECKING:
     from card_envs.games.russian_bank.options import Options
 
-Houses: TypeAlias = np.uint64  # a set of them
+Houses: TypeAlias = np.uint64  # a set of houses
 Moves: TypeAlias = np.uint64  # a set of the actions below ACTION.house_to_house
 Pairs: TypeAlias = np.uint64  # a set of house-to-house moves, as 8 * house + house
 
@@ -28,7 +28,7 @@ NUM_SEATS = 2
 ALL_SEE_ALIKE = True  # no seat looks at a card that lies face down
 NUM_CARDS = 52
 NUM_BOTH = 2 * NUM_CARDS
-PACK_SIZE = NUM_BOTH + 1  # both packs, and who starts or -1 where the option decides
+PACK_SIZE = NUM_BOTH + 1  # both packs, and the starting player or -1: the option decides
 NO_CARD = 63
 
 # RB-2
@@ -57,9 +57,9 @@ STATS = (
     Stat("reserve_left"),
 )
 COUNT = offsets(STATS)
-WORST_SCORE = -(2.0 * NUM_BOTH + WIN_POINTS)  # a bound: a game lost with all cards in the own reserve
+WORST_SCORE = -(2.0 * NUM_BOTH + WIN_POINTS)  # a bound: a game lost with all cards in one's own reserve
 
-# Actions: RULES.md explains them. The first 31 stand in the order of the trivial player's list.
+# Actions: see RULES.md. The first 31 are in the order of the trivial player's list.
 ACTION_FIELDS = (
     Field("reserve_to_foundation", 1, 1, meaning="`R-F`"),
     Field("hand_to_foundation", 1, 1, meaning="`D-F`"),
@@ -95,9 +95,9 @@ TARGETS = np.array([target for _, target in PAIRS], np.int8)
 ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
 ACES = np.uint64(0xF)
 FOUR = np.uint64(4)
-# Runs go down in rank and alternate in colour, so rank + colour is odd all along a run or even all along it. The key of
-# a card is its rank, plus 16 in one of the two kinds: a card goes on the houses whose top has the next key (RB-8).
-NO_KEY = 14  # of an empty house; no card's key is next to it
+# Runs descend in rank and alternate in colour, so rank + colour has the same parity throughout a run. The key of a card
+# is its rank, plus 16 for one of the parities: a card fits on the houses whose top has the next higher key (RB-8).
+NO_KEY = 14  # of an empty house; not adjacent to any card's key
 KEYS = np.full(64, NO_KEY, np.int8)
 KEYS[:NUM_CARDS] = [c // 4 + 16 * ((c // 4 + (c % 4 in (1, 2))) % 2) for c in range(NUM_CARDS)]
 
@@ -117,14 +117,14 @@ STATE = state_dtype(
         ("scores", np.int32, 2),
         ("game_end", np.int8),  # of the last game
         # the game
-        ("starts", np.int8),  # who started
+        ("starts", np.int8),  # the player who started
         ("turned", np.int8),  # the turned hand card of the seat to move, still counted in its hand
         ("house_moves", np.int8),  # RB-18: in a row
         ("progress", np.bool_),  # RB-20: in this turn
         ("idle", np.int16),  # RB-20
         ("turns", np.int16, 2),  # ended ones
         ("stale", np.int8, 2),  # RB-19
-        ("lowest_reserves", np.int8, 2),  # RB-20; below the card that was top then, all others were never seen
+        ("lowest_reserves", np.int8, 2),  # RB-20; the cards below the top at that size were never seen
         ("foundations", np.int8, 8),  # heights, two for each suit, the higher first
         ("tops", np.int8, NUM_HOUSES),  # top cards of the houses
         ("landing", np.uint8, 32),  # houses (bits) by the key of their top card; empty ones at NO_KEY
@@ -150,7 +150,7 @@ OBS_FIELDS = (
     Field("wanted", 52, 1, meaning="cards that fit a foundation"),
     Field("reserve_top", 104, 1, meaning="top card of my, the opponent's reserve (52 each)"),
     Field("waste_top", 104, 1, meaning="top card of my, the opponent's waste (52 each)"),
-    Field("turned", 52, 1, meaning="the turned hand card of whoever is to move"),
+    Field("turned", 52, 1, meaning="the turned hand card of the player to move"),
     Field("next", 104, 1, meaning="the card that I, the opponent would turn next, where it is known (52 each)"),
     Field(
         "coming", 208, 104,
@@ -194,7 +194,7 @@ AT = offsets(FULL_FIELDS)
 
 
 def new_state(options: Options) -> State:
-    """A State with these `Options` before its first deal."""
+    """Return a State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.start = STARTS.index(options.start)
     state.match = options.match
@@ -241,7 +241,7 @@ def set_deal(state: State, pack: Pack) -> None:
 
 @rule
 def lay_out(state: State, starts: int) -> None:
-    """RB-2 and RB-3, from the packs in the state; `starts` -1 leaves it to RB-4."""
+    """Deal the packs in the state (RB-2, RB-3); with `starts` -1, RB-4 decides who starts."""
     for i in range(32):
         state.landing[i] = 0
     for owner in range(2):
@@ -278,13 +278,13 @@ def lay_out(state: State, starts: int) -> None:
 
 @rule
 def starter(state: State) -> int:
-    """RB-4."""
+    """Return the starting player (RB-4)."""
     start = int(state.start)
     if start >= PLAYER_0:
         return start - PLAYER_0
     if start != RANDOM:
         for i in range(5):
-            place = RESERVE_SIZE - 1 + i  # the reserve top, then the four houses
+            place = RESERVE_SIZE - 1 + i  # compare the reserve tops, then the four houses
             difference = (int(state.packs[0, place]) >> 2) - (int(state.packs[1, place]) >> 2)
             if difference != 0:
                 return 0 if (difference < 0) == (start == LOW_RESERVE) else 1
@@ -296,14 +296,14 @@ def starter(state: State) -> int:
 
 @rule
 def next_to(card: int) -> Cards:
-    """The cards that may be loaded on a card (RB-9); none on `NO_CARD`."""
+    """Return the cards that may be loaded on a card (RB-9); none on `NO_CARD`."""
     this = bit(card)
     return (this << FOUR | this >> FOUR) & ALL_CARDS
 
 
 @rule
 def house_bits(state: State, cards: Cards) -> Houses:
-    """The houses, as bits, whose top is one of these cards."""
+    """Return the houses, as bits, whose top is one of these cards."""
     houses = EMPTY
     for house in range(NUM_HOUSES):
         houses |= ((cards >> np.uint64(state.tops[house])) & ONE) << np.uint64(house)
@@ -353,7 +353,7 @@ def legal_moves(state: State) -> tuple[Moves, Pairs]:
 
 @rule
 def house_moves(state: State, empty: int, first_empty: int) -> Pairs:
-    """RB-8 and RB-17, where no compulsory move is pending."""
+    """Return the legal house-to-house moves (RB-8, RB-17), if no compulsory move is pending."""
     moves = EMPTY
     for house in range(NUM_HOUSES):
         top = int(state.tops[house])
@@ -376,7 +376,7 @@ def house_moves(state: State, empty: int, first_empty: int) -> Pairs:
 
 @rule
 def house_action(pair: int) -> int:
-    """The action of the pair 8 * house + house."""
+    """Return the action of a pair, 8 * house + house."""
     return ACTION.house_to_house + pair - pair // 9 - 1
 
 
@@ -385,7 +385,7 @@ def legal(state: State, mask: Mask) -> int:
     moves = pairs = EMPTY
     if not state.needs_deal:
         moves, pairs = legal_moves(state)
-    stack_moves = EMPTY  # no house moves onto itself: of the 64 pairs, every ninth is no action
+    stack_moves = EMPTY  # every ninth of the 64 pairs is a house with itself, which is not an action
     for i in range(7):
         stack_moves |= (pairs >> np.uint64(i + 1)) & (np.uint64(0xFF) << np.uint64(8 * i))
     spread(mask, 0, moves, NUM_CARD_MOVES)
@@ -409,7 +409,7 @@ def random_move(state: State, stream: Stream) -> int:
 
 @rule
 def num_turned(state: State, player: int) -> int:
-    """1 if a card of the player's hand is turned, else 0."""
+    """Return 1 if a card of the player's hand is turned, else 0."""
     return 1 if state.turned != NO_CARD and state.seat == player else 0
 
 
@@ -484,7 +484,7 @@ def put_card(state: State, card: int, target: int) -> None:
 
 @rule
 def put_on_waste(state: State, player: int, card: int) -> None:
-    """It comes up after the rest of the hand and the waste."""
+    """Put a card on a waste; it comes up after the rest of the hand and the waste."""
     before = int(state.hand_sizes[player]) - num_turned(state, player) + int(state.waste_sizes[player])
     state.waste_sizes[player] += 1
     state.wastes[player, int(state.waste_sizes[player])] = card
@@ -494,7 +494,7 @@ def put_on_waste(state: State, player: int, card: int) -> None:
 
 @rule
 def put_on_foundation(state: State, card: int) -> None:
-    """RB-7; the higher pile of a suit stays first."""
+    """Put a card on a foundation (RB-7); the higher pile of a suit stays first."""
     rank = card >> 2
     pile = 2 * (card & 3)
     if state.foundations[pile] != rank:
@@ -508,7 +508,7 @@ def put_on_foundation(state: State, card: int) -> None:
 
 @rule
 def show_top(state: State, house: int) -> None:
-    """Find the top card of a house that has changed."""
+    """Update the top card of a house."""
     run = state.houses[house]
     top = lowest(run) if run else NO_CARD
     state.landing[KEYS[state.tops[house]]] ^= 1 << house
@@ -518,7 +518,10 @@ def show_top(state: State, house: int) -> None:
 
 @rule
 def move_stack(state: State, source: int, target: int) -> None:
-    """RB-17: the cards of the source that are lower than the target's top, or its top onto an empty house."""
+    """Move cards between houses (RB-17).
+
+    Onto an empty house, the source's top card moves; else all its cards that are lower than the target's top.
+    """
     top = int(state.tops[target])
     if top == NO_CARD:
         stack = bit(state.tops[source])
@@ -532,7 +535,7 @@ def move_stack(state: State, source: int, target: int) -> None:
 
 @rule
 def turn(state: State) -> None:
-    """RB-11 and RB-14."""
+    """Turn a hand card (RB-11), or first the waste over (RB-14)."""
     seat = int(state.seat)
     if state.hand_sizes[seat] == 0:
         size = int(state.waste_sizes[seat])
@@ -549,12 +552,12 @@ def turn(state: State) -> None:
         state.coming[seat, card] = state.coming[seat, NUM_CARDS + card]
         state.coming[seat, NUM_CARDS + card] = 0
     for i in range(NUM_BOTH):
-        state.coming[seat, i] += state.coming[seat, i] != 0  # all others come one place sooner
+        state.coming[seat, i] += state.coming[seat, i] != 0  # the other known cards come one place sooner
 
 
 @rule
 def discard(state: State) -> None:
-    """RB-13."""
+    """Put the turned card on the waste (RB-13)."""
     seat = int(state.seat)
     put_on_waste(state, seat, take_card(state, HAND))
     end_turn(state)
@@ -583,13 +586,13 @@ def end_turn(state: State) -> None:
 
 @rule
 def penalty_points(state: State, player: int) -> int:
-    """RB-21."""
+    """Return a player's penalty points (RB-21)."""
     return 2 * int(state.reserve_sizes[player]) + int(state.hand_sizes[player]) + int(state.waste_sizes[player])
 
 
 @rule
 def penalty_margin(state: State) -> int:
-    """How many penalty points player 1 has more than player 0."""
+    """Return the penalty points of player 1 less those of player 0."""
     return penalty_points(state, 1) - penalty_points(state, 0)
 
 
@@ -601,7 +604,10 @@ def pay(state: State, margin: int) -> None:
 
 @rule
 def end_game(state: State, how: int) -> None:
-    """RB-21 and RB-22. A winner has no penalty points, so every game is scored by their difference."""
+    """Score a game and end it (RB-21, RB-22).
+
+    A winner has no penalty points, so every game is scored by the difference of penalty points.
+    """
     margin = penalty_margin(state)
     bonus = 0
     if how == WON:
@@ -618,7 +624,7 @@ def end_game(state: State, how: int) -> None:
     if state.reward == POINTS:
         pay(state, margin)
     elif state.reward == PENALTY:
-        pay(state, bonus)  # the rest was paid move by move
+        pay(state, bonus)  # the difference of penalty points was paid move by move
     elif state.over:
         lead = int(state.scores[0]) - int(state.scores[1])
         pay(state, 1 if lead > 0 else -1 if lead < 0 else 0)
@@ -629,7 +635,7 @@ def end_game(state: State, how: int) -> None:
 
 @rule
 def set_place(obs: Obs, start: int, card: int, value: int) -> None:
-    """Note a card's place; a second copy goes into the second 52 entries."""
+    """Write a card's place; a second copy goes to the second 52 entries."""
     if obs[start + card]:
         card += NUM_CARDS
     obs[start + card] = value
@@ -658,7 +664,7 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def observe_player(state: State, player: int, k: int, obs: Obs) -> None:
-    """The piles and counts of a player; `k` is 0 for the observer's own, 1 for the opponent's."""
+    """Write the piles and counts of a player; `k` is 0 for the observer, 1 for the opponent."""
     reserve_size = int(state.reserve_sizes[player])
     hand_size = int(state.hand_sizes[player])
     waste_size = int(state.waste_sizes[player])
@@ -707,24 +713,24 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
             obs[start + int(state.hands[player, first + i])] = 35 - i
 
 
-# What nobody knows
+# What no seat knows
 
 
 @rule
 def num_face_down(state: State, player: int) -> int:
-    """How many cards of a reserve were never seen: those below the lowest that has been its top."""
+    """Return how many cards of a reserve were never seen: those below its smallest size so far."""
     return max(int(state.lowest_reserves[player]) - 1, 0)
 
 
 @rule
 def first_hidden(state: State, player: int) -> int:
-    """Index of the first hidden card in a hand."""
+    """Return the index of the first hidden card in a hand."""
     return int(state.hand_next[player]) + num_turned(state, player)
 
 
 @rule
 def num_hidden(state: State, player: int) -> int:
-    """How many cards of a hand are hidden: those of the first pass, but for a turned one."""
+    """Return how many cards of a hand are hidden: those of the first pass, except a turned one."""
     if not state.first_pass[player]:
         return 0
     return int(state.hand_sizes[player]) - num_turned(state, player)
@@ -732,12 +738,12 @@ def num_hidden(state: State, player: int) -> int:
 
 @rule
 def determinize(state: State, seat: int, stream: Stream) -> None:
-    """Each pack's unseen cards anew on the places where they can lie; both seats know the same (RB-23)."""
+    """Shuffle each pack's unseen cards over their possible places; both seats know the same cards (RB-23)."""
     for owner in range(2):
         pack = state.packs[owner]
         face_down = num_face_down(state, owner)
         first = first_hidden(state, owner)
-        shift = FIRST_HAND_CARD + first - face_down  # from the number of a hidden hand card to its place in the pack
+        shift = FIRST_HAND_CARD + first - face_down  # from the index of a hidden hand card to its place in the pack
         num_cards = face_down + num_hidden(state, owner)
         cards = state.unseen[owner]
         for i in range(num_cards):
@@ -758,7 +764,7 @@ def determinize(state: State, seat: int, stream: Stream) -> None:
 
 @rule
 def reveals(state: State, action: int) -> bool:
-    """Turning a card of the first pass, and uncovering a card of the own reserve that was never its top."""
+    """Return whether the action turns a card of the first pass or uncovers a reserve card that was never the top."""
     seat = int(state.seat)
     if action == ACTION.advance:
         return state.turned == NO_CARD and state.first_pass[seat] and state.hand_sizes[seat] > 0
@@ -776,6 +782,6 @@ def score_margin(state: State, seat: int) -> int:
 def update_stats(state: State, seat: int, counts: Stats) -> None:
     counts[COUNT.games] += 1
     counts[COUNT.turns] += state.turns[seat]
-    counts[COUNT.won + int(state.game_end) - WON] += 1  # the counts stand in the order of the ends
+    counts[COUNT.won + int(state.game_end) - WON] += 1  # the counts are in the order of the ends
     counts[COUNT.reserve_left] += state.reserve_sizes[seat]
     counts[COUNT.cards_left] += penalty_points(state, seat) - int(state.reserve_sizes[seat])

@@ -1,4 +1,4 @@
-"""Russian Bank between states and people: notation, custom deals, JSON views, the terminal's picture."""
+"""Russian Bank for people: notation, custom deals, JSON views, text pictures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SEAT_NAMES = ("you", "opponent")
 HOUSES = {house: f"H{house + 1}" for house in range(8)}
 SOURCES = HOUSES | {rules.RESERVE: "R", rules.HAND: "D", -1: ""}
 TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHER_WASTE: "OW", -1: ""}
-MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" where it is an advance
+MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" for an advance
 ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ACTION.advance}
 REASONS = ("", "win", "stalemate", "no_progress")
 RATES = (
@@ -52,29 +52,32 @@ RATES = (
 
 
 def card_texts(cards: Cards) -> list[str]:
-    """A set of cards as texts, in the order of their codes."""
+    """Return a set of cards as texts, in the order of their codes."""
     return [CARDS[code] for code in range(NUM_CARDS) if int(cards) >> code & 1]
 
 
 def card_set(cards: list[str]) -> int:
-    """The set of some card texts."""
+    """Return the set of cards for card texts."""
     return sum(1 << CODES[card] for card in set(cards))
 
 
 def advance_text(state: State) -> str:
-    """Which of `turn`, `discard` and `end` the advance is now: never two of them."""
+    """Return what the advance means now: `turn`, `discard` or `end`."""
     if state.turned != NO_CARD:
         return "discard"
     return "turn" if int(state.hand_sizes[state.seat]) + int(state.waste_sizes[state.seat]) > 0 else "end"
 
 
 def move_text(state: State, action: int) -> str:
-    """An action in the notation of RULES.md: `R-F`, `D-H3`, `H2-OW`, `turn`, `discard`, `end`."""
+    """Return an action in the notation of RULES.md: `R-F`, `D-H3`, `H2-OW`, `turn`, `discard`, `end`."""
     return advance_text(state) if action == ACTION.advance else MOVES[action]
 
 
 def parse_move(state: State, text: str) -> int:
-    """The action of a text, legal or not. Raises ValueError if it is no move, or an advance of another kind."""
+    """Return the action for a text, legal or not.
+
+    Raises ValueError if it is not a move, or another kind of advance than the current one.
+    """
     if not isinstance(text, str):
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in ACTIONS:
@@ -82,14 +85,14 @@ def parse_move(state: State, text: str) -> int:
     if text in ("turn", "discard", "end"):
         if text == advance_text(state):
             return ACTION.advance
-        raise ValueError(f"{text!r} does not come now: it would be {advance_text(state)}")
-    raise ValueError(f"{text!r} is no move of Russian Bank; expected R-F, D-H3, H2-H5, H4-OW, turn, discard, end, …")
+        raise ValueError(f"{text!r} is not possible now; expected {advance_text(state)}")
+    raise ValueError(f"{text!r} is not a move of Russian Bank; expected R-F, D-H3, H2-H5, H4-OW, turn, discard, end, …")
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
-    """The packs of `{"packs": [[52 cards], [52 cards]], "starts": 0, "later": [{…}, …]}`; only `packs` is required.
+    """Return the packs of `{"packs": [[52 cards], [52 cards]], "starts": 0, "later": [{…}, …]}`.
 
-    `later` gives the next games of a match in the same form.
+    Only `packs` is required. `later` has the next games of a match in the same form.
     """
     given = _game_keys(deal, "deal", "starts", "later")
     later = given.get("later", [])
@@ -119,12 +122,12 @@ def _parse_game(deal: dict[str, Any], where: str) -> Pack:
 
 
 def dealt_pack(state: State) -> Pack:
-    """The packs and the starter of the deal on the table, for `set_deal`."""
+    """Return the packs and the starter of the deal on the table, for `set_deal`."""
     return np.array([*state.packs[0], *state.packs[1], state.starts], np.int8)
 
 
 def deal_text(packs: list[Pack]) -> dict[str, Any]:
-    """Packs as a custom deal: the reverse of `parse_deal`."""
+    """Return packs as a custom deal: the inverse of `parse_deal`."""
     games: list[dict[str, Any]] = []
     for pack in packs:
         cards = [CARDS[card] for card in pack[:NUM_BOTH]]
@@ -134,14 +137,14 @@ def deal_text(packs: list[Pack]) -> dict[str, Any]:
 
 
 def options_of(state: State) -> Options:
-    """The options that the state was made with."""
+    """Return the options that the state was made with."""
     start: Any = rules.STARTS[state.start]
     reward: Any = rules.REWARDS[state.reward]
     return Options(start=start, match=bool(state.match), reward=reward)
 
 
 def outcome(state: State) -> tuple[str, list[int]]:
-    """The reason of the end ("" while it runs) and each player's points so far."""
+    """Return the reason of the end ("" while it runs) and each player's points so far."""
     reason = "" if not state.over else "match" if state.match else REASONS[state.game_end]
     return reason, [int(score) for score in state.scores]
 
@@ -219,7 +222,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 
 def view(state: State, seat: int) -> dict[str, Any]:
-    """All that a seat sees, ready for JSON; `SCHEMA` describes it."""
+    """Return everything that a seat may know, ready for JSON; `SCHEMA` describes it."""
     heights = [int(height) for height in state.foundations]
     return {
         "version": VERSION,
@@ -264,13 +267,13 @@ def _player_view(state: State, player: int) -> dict[str, Any]:
 
 
 def _dealt(state: State, player: int) -> list[str | None]:
-    """A pack as dealt, as far as it was seen."""
+    """Return a pack as dealt, as far as its cards were seen."""
     unseen = int(state.unseen[player])
     return [None if unseen >> int(card) & 1 else CARDS[card] for card in state.packs[player]]
 
 
 def from_view(given: dict[str, Any]) -> State:
-    """A State with that view; face-down cards lie in any order.
+    """Return a State with this view; face-down cards are in any order.
 
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
@@ -278,7 +281,7 @@ def from_view(given: dict[str, Any]) -> State:
     seen = read(View, given)
     mover = seen.to_move if "to_move" in seen.model_fields_set else seen.seat
     if mover is None:
-        raise ValueError("view: to_move: the game is over; a view to build on shows a decision")
+        raise ValueError("view: to_move: the game is over; expected a view of a decision")
     seen.to_move = mover
     _fill_in(seen)
     _check_counts(seen, mover)
@@ -298,7 +301,7 @@ def from_view(given: dict[str, Any]) -> State:
 
 
 def _fill_in(seen: View) -> None:
-    """What was left out of the players: which cards are unseen, and the lowest reserves."""
+    """Fill in omitted fields of the players: unseen cards and the lowest reserves."""
     for player in seen.players:
         if player.reserve.lowest is None:
             player.reserve.lowest = player.reserve.face_down + (len(player.reserve.cards) > 0)
@@ -313,7 +316,7 @@ def _fill_in(seen: View) -> None:
         raise ValueError(
             f"view: players: {hidden} cards lie face down, but the others that are shown leave {face_down}"
         )
-    if first.unseen is None and second.unseen is None:  # who has one copy of a card can't have the other
+    if first.unseen is None and second.unseen is None:  # each player has one copy of every card
         single = [card for card in CARDS if left[card] == 1]
         both = [card for card in CARDS if left[card] == 2]
         share = max(_num_unseen(seen, 0) - len(both), 0)
@@ -324,14 +327,14 @@ def _fill_in(seen: View) -> None:
 
 
 def _num_unseen(seen: View, number: int) -> int:
-    """How many cards of a player lie face down and were never seen."""
+    """Return how many cards of a player are face down and were never seen."""
     player = seen.players[number]
     turned = number == seen.to_move and seen.turned is not None
     return player.reserve.face_down + (player.hand.size - turned if player.hand.cards is None else 0)
 
 
 def _shown_cards(seen: View) -> list[str]:
-    """All cards that lie open, or did once."""
+    """Return all cards that are or were face up."""
     cards = [card for house in seen.houses for card in house]
     for suit, heights in seen.foundations.model_dump().items():
         cards += [rank + suit for height in heights for rank in ACE_LOW[:height]]
@@ -343,7 +346,7 @@ def _shown_cards(seen: View) -> list[str]:
 
 
 def _put_houses(state: State, seen: View) -> None:
-    """Houses and foundations, and what the state keeps at hand about them."""
+    """Set houses and foundations, and the fields derived from them."""
     for house, cards in enumerate(seen.houses):
         state.houses[house] = card_set(cards)
         state.tops[house] = CODES[cards[-1]] if cards else NO_CARD
@@ -380,7 +383,7 @@ def _put_player(state: State, number: int, player: Player) -> None:
 
 
 def _put_pack(state: State, number: int, player: Player, dealt: list[str | None] | None) -> None:
-    """The seen cards of a pack where they were dealt, or in any order; `determinize` puts in the others."""
+    """Place the seen cards of a pack where they were dealt, or in any order; `determinize` fills in the others."""
     unseen = player.unseen or []
     hidden = len(unseen) - player.reserve.face_down
     places = range(player.reserve.face_down, NUM_CARDS - hidden)
@@ -438,7 +441,7 @@ def _check_player(where: str, player: Player, turned: str | None, hidden: int) -
 
 
 def _check_cards(seen: View) -> None:
-    """Every card twice, houses in runs, loads on their neighbours."""
+    """Raise ValueError unless every card occurs twice, houses are runs, and loads fit."""
     cards = Counter(_shown_cards(seen))
     for number, player in enumerate(seen.players):
         for below, card in pairwise(player.reserve.cards):
@@ -460,7 +463,7 @@ def _check_cards(seen: View) -> None:
 
 
 def _places(seen: View, card: str) -> str:
-    """Where in a view a card is, or, if nowhere, where the face-down ones are."""
+    """Return the places of a card in a view, or those of the face-down cards if it has none."""
     places = [f"houses.{house}" for house, run in enumerate(seen.houses) if card in run]
     for number, player in enumerate(seen.players):
         piles = {
@@ -478,7 +481,7 @@ def _places(seen: View, card: str) -> str:
 
 
 def picture(given: dict[str, Any]) -> str:
-    """A view as text of at most 80 columns."""
+    """Return a view as text of at most 80 columns."""
     seat = given["seat"]
     lines = [f"Russian Bank   {_status(given)}"]
     for number, name in ((1 - seat, SEAT_NAMES[1]), (seat, SEAT_NAMES[0])):
@@ -515,7 +518,7 @@ def picture(given: dict[str, Any]) -> str:
 
 
 def _status(given: dict[str, Any]) -> str:
-    """Game, score and counters in a line."""
+    """Return game, score and counters in one line."""
     seat = given["seat"]
     parts = []
     if given["options"].get("match"):
@@ -529,6 +532,6 @@ def _status(given: dict[str, Any]) -> str:
 
 
 def _card_lines(label: str, cards: list[str]) -> list[str]:
-    """Cards in their order, wrapped."""
+    """Return cards in their order, wrapped into lines."""
     lines = wrap(" ".join(cards), 68)
     return [f"{label if i == 0 else '':>10}  {line}" for i, line in enumerate(lines)]

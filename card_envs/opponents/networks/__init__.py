@@ -1,1 +1,1 @@
-"""Trained networks: what they read, how they run without torch, and the folders that hold them."""
+"""Trained networks: their inputs, inference without torch, and the folders that store them."""

@@ -1,7 +1,7 @@
-"""Networks that score actions, or macro-actions, by their afterstates, in compiled code: microseconds each.
+"""Compiled inference for networks that score actions or macro-actions by their afterstates: microseconds each.
 
-The first layer's sum over the position is the same for all its actions; each adds what it changes. Zeros are skipped,
-in the first layer and in the second.
+The first layer is linear, so its sum over the position is computed once and shared by all actions; each action adds
+only the entries that it changes. Zeros are skipped in the first and the second layer.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class AfterstateNetwork(NamedTuple):
     """The weights of a network with two hidden layers.
 
     Attributes:
-        seen: [D + A, H1] of the observation and the mask, scaled.
-        moves: [M, H1] of what a move changes.
+        seen: [D + A, H1] for the scaled observation and mask.
+        moves: [M, H1] for the entries of `move_fields`.
         first: [H1] biases.
         second: [H1, H2].
         second_bias: [H2].
         last: [H2].
-        ends: [2] its bias, and what is added to the score of `greedy`'s choice.
+        ends: [2] bias of the output, and a bonus for the action that `greedy` would play.
     """
 
     seen: Floats
@@ -66,15 +66,15 @@ class AfterstateNetwork(NamedTuple):
 
 
 class AfterstateScratch(NamedTuple):
-    """What one thread works with.
+    """The workspace of one thread.
 
     Attributes:
-        scale: [M] of what a move changes.
-        moves: to find out with what moves change.
-        rows: room for the moves of one decision.
-        base: [H1] what the position gives to the first layer.
+        scale: [M] of the entries of `move_fields`.
+        moves: workspace of `afterstates`.
+        rows: the rows of one decision.
+        base: [H1] the position's share of the first layer.
         one: [H1]; two: [H2] the layers.
-        active: [H1] which units of the first layer are.
+        active: [H1] indices of the active units of the first layer.
     """
 
     scale: Floats
@@ -89,9 +89,9 @@ class AfterstateScratch(NamedTuple):
 def move_scores(
     game: Game, states: NDArray[Any], network: AfterstateNetwork, scores: Floats, lookahead: bool = False
 ) -> None:
-    """Score the moves [B, A] that `afterstates` shows of checked states; the other entries stay as they are.
+    """Write scores of the moves [B, A] in `afterstates` of checked states; other entries are left as they are.
 
-    Raises ValueError where the network does not fit the game.
+    Raises ValueError if the network does not fit the game.
     """
     scratch = checked_scratch(game, network)
     specialize(score_tables, game, PLAYER)(
@@ -100,7 +100,7 @@ def move_scores(
 
 
 def checked_scratch(game: Game, network: AfterstateNetwork) -> AfterstateScratch:
-    """Return scratch of one thread for a network. Raises ValueError where that does not fit the game."""
+    """Return the workspace of one thread for a network. Raises ValueError if it does not fit the game."""
     rules, scale = game.rules, move_scale(game.rules)
     inner, outer = np.shape(network.second) if np.ndim(network.second) == 2 else (1, 1)
     seen, moves = rules.OBS_SIZE + rules.NUM_ACTIONS, len(scale)
@@ -122,7 +122,7 @@ def score_tables(
     scratch: AfterstateScratch,
     scores: Floats,
 ) -> None:
-    """Score the moves at some tables."""
+    """Score the moves at the tables first <= i < last."""
     for i in range(first, last):
         score_moves(states[i], bot_move(states[i]), network, mode, scratch, scores[i])
 
@@ -130,7 +130,7 @@ def score_tables(
 def score_moves(
     state: State, baseline: int, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch, scores: Floats
 ) -> None:  # fmt: skip
-    """Score the moves at a table; `baseline` is that of `greedy`."""
+    """Score the moves at a table; `baseline` is the action of `greedy`."""
     rows = scratch.rows
     number = write_decision(state, baseline, mode, scratch.scale, scratch.moves, 0, rows)
     sum_position(network, scratch)
@@ -140,7 +140,7 @@ def score_moves(
 
 
 def best_move(state: State, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch) -> int:
-    """Return the legal move with the highest score, of equal ones the first."""
+    """Return the legal action with the highest score; of equal ones, the first."""
     baseline = bot_move(state)
     rows = scratch.rows
     number = write_decision(state, baseline, mode, scratch.scale, scratch.moves, 0, rows)
@@ -158,20 +158,20 @@ def score_macros(
     state: State, macros: Macros, number: int, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch,
     reached: UInt64s, live: Int8s, scores: Floats,
 ) -> None:  # fmt: skip
-    """Score the first `number` macro-actions of a table, the first of which is the baseline.
+    """Score the first `number` macro-actions of a table; the first is the baseline.
 
-    Of those with the same afterstate the first alone stays live.
+    Macro-actions with the same afterstate are merged: only the first stays live.
 
     Args:
-        state: stays as it is.
+        state: not modified.
         macros: [C, L].
-        number: of them.
-        network: of moves with lookahead.
-        mode: how far moves are followed.
+        number: of macro-actions.
+        network: one with lookahead.
+        mode: how far actions are followed.
         scratch: of this thread.
         reached: [C] scratch.
-        live: [C] gets 0 for those that are merged with another.
-        scores: [C] is written where live.
+        live: [C] set to 0 for those merged into another.
+        scores: [C] written where live.
     """
     moves, entry, value = scratch.moves, scratch.rows.entry, scratch.rows.value
     num_actions = moves.legal_now.shape[0]
@@ -195,7 +195,7 @@ def score_macros(
 
 
 def sum_position(network: AfterstateNetwork, scratch: AfterstateScratch) -> None:
-    """Sum what the position at hand gives to the first layer."""
+    """Compute the position's share of the first layer."""
     base, moves = scratch.base, scratch.moves
     copy_all(network.first, base)
     add_row(moves.before, network.seen, base)
@@ -208,7 +208,7 @@ def sum_position(network: AfterstateNetwork, scratch: AfterstateScratch) -> None
 
 
 def score(network: AfterstateNetwork, start: int, end: int, is_baseline: bool, scratch: AfterstateScratch) -> Any:
-    """Return the score of a move with these entries, added to what the position gives."""
+    """Return the score of a move: its entries [start, end) are added to the position's share."""
     one, two, active = scratch.one, scratch.two, scratch.active
     copy_all(scratch.base, one)
     add_rows(network.moves, scratch.rows.entry, scratch.rows.value, start, end, one)

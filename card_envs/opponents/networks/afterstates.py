@@ -1,15 +1,19 @@
-"""What each legal move would change: the input of networks that score moves one by one.
+"""Afterstates of all legal actions: the input of networks that score actions one by one.
 
-A move is shown by the entries of the mover's observation that it changes, by which moves are legal after it, and by
-what `greedy` would play. It is played in a world whose hidden cards are drawn anew, from a stream that is fixed by what
-the seat sees: nothing leaks, and the same sight gives the same input. Where a move shows a hidden card, it is played
-in several worlds, and entries on which they differ are left as they were: no drawn card passes for a fact.
+An action is represented by the entries of the mover's observation that it changes, the actions that are legal
+afterwards, and whether `greedy` would play it. It is played in a determinization from a random stream that is a
+function of the seat's observation. So nothing leaks, and equal observations give equal inputs. An action that reveals a
+hidden card is played in several worlds; entries on which they differ are left unchanged, so that a random card is never
+presented as a fact.
 
-With lookahead, a move is shown by where the scripted player, `greedy`, would lead from it: by the seat's own moves, and
-by those of others in games in which all see the same cards (elsewhere their moves would give their cards away). Moves
-with the same afterstate are merged: the baseline action, or else the first, stands for all, and its name is no input.
-In games of many moves a turn most orders come to the same. Then `greedy` plays on for all in some drawn worlds until a
-few hidden cards have shown there, and the means of the observations are the input. Macro-actions are shown likewise.
+With lookahead, an action is represented by the position to which `greedy` would continue from it: with the seat's own
+actions and, in games in which all seats see the same cards, those of the others (elsewhere their actions would reveal
+their cards). Actions with the same afterstate are merged: the baseline action, or else the first, represents them all,
+and the action id is not an input.
+
+In games with many actions per turn, most orders of the same actions lead to the same position. There, `greedy` then
+continues for all seats in a few determinizations until a few hidden cards have been revealed; the input is the mean of
+the observations. Macro-actions are represented likewise.
 """
 
 from __future__ import annotations
@@ -42,24 +46,24 @@ from card_envs.game import (
 from card_envs.opponents.macros import NO_ACTION, Macro, sight
 from card_envs.opponents.networks.sparse import BYTE, SparseRows
 
-PLAYER = "greedy"  # whose choice is shown
-NUM_WORLDS = 6  # for moves that show a hidden card
-NUM_AHEAD, CHANCE_AHEAD = 6, 6  # drawn worlds that moves with lookahead lead to, and hidden cards that show there
-MAX_FOLLOWED, MAX_AHEAD = 64, 512  # moves of `greedy` before the worlds are drawn, and in them
-NOT_FOLLOWED, FOLLOW_OWN, FOLLOW_ALL = range(3)  # how far moves are followed
-KEPT, GOES_ON, ENDS_DEAL = 1, 2, 4  # what is known of a move with lookahead
+PLAYER = "greedy"  # its action is the baseline
+NUM_WORLDS = 6  # for actions that reveal a hidden card
+NUM_AHEAD, CHANCE_AHEAD = 6, 6  # lookahead: worlds, and hidden cards revealed in each
+MAX_FOLLOWED, MAX_AHEAD = 64, 512  # most actions of `greedy` before the worlds are drawn, and in them
+NOT_FOLLOWED, FOLLOW_OWN, FOLLOW_ALL = range(3)  # modes: how far actions are followed
+KEPT, GOES_ON, ENDS_DEAL = 1, 2, 4  # flags of an action with lookahead
 NO_SIGHT = np.uint64(0)
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `baseline`: the last entries
-PART = 256  # decisions at once: buffers stay in the processor's cache
+PART = 256  # decisions at a time, so that buffers stay in the CPU cache
 
 
 class Afterstates(NamedTuple):
-    """The legal moves of n decisions, those of a decision in the order of their actions; with lookahead, merged.
+    """The legal actions of n decisions, in the order of their ids within a decision; with lookahead, merged.
 
     Attributes:
-        first: [n + 1]; decision i has the moves first[i] to first[i + 1].
-        action: [R] of each move.
-        rows: [R] what each changes: sparse rows of `move_fields`.
+        first: [n + 1]; decision i has the rows first[i] to first[i + 1].
+        action: [R] of each row.
+        rows: [R] changes of each action: sparse rows of `move_fields`.
     """
 
     first: Int64s
@@ -67,18 +71,18 @@ class Afterstates(NamedTuple):
     rows: SparseRows
 
     def decision(self) -> Int64s:
-        """[R] which decision each move belongs to."""
+        """Return [R], the decision that each row belongs to."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def shown(self, num_actions: int) -> Int8s:
-        """[n, num_actions] 1 for each of the moves."""
+        """Return [n, num_actions] int8, 1 for each action with a row."""
         shown = np.zeros((len(self.first) - 1, num_actions), np.int8)
         shown[self.decision(), self.action] = 1
         return shown
 
 
 def move_fields(rules: Rules) -> tuple[Field, ...]:
-    """The entries that show a move: changes of the observation's entries, then what is not in it."""
+    """Return the entries that represent an action: changes of the observation's entries, then further ones."""
     num_actions = rules.NUM_ACTIONS
     return (
         *rules.OBS_FIELDS,
@@ -91,23 +95,23 @@ def move_fields(rules: Rules) -> tuple[Field, ...]:
 
 
 def move_scale(rules: Rules) -> Floats:
-    """What the entries are multiplied with: as those of the observation are, within [-2, 2] then."""
+    """Return the factors of the entries: as those of the observation, so that changes are within [-2, 2]."""
     low, high = bounds(move_fields(rules))
     return (1 / np.maximum(np.abs(low.astype(np.float32)), high)).astype(np.float32)
 
 
 class Scratch(NamedTuple):
-    """What the loop works with; observations are padded to a multiple of 8.
+    """The workspace of the loops; observations are padded to a multiple of 8.
 
     Attributes:
-        worlds: [2 + NUM_AHEAD] a world, what a move makes of it, and the worlds of the lookahead.
+        worlds: [2 + NUM_AHEAD] a world, its state after an action, and the worlds of the lookahead.
         before, after, agreed: [D] observations.
         legal_now, legal_after, legal_there: [A].
-        single: [1] a move as a macro-action.
+        single: [1] an action as a macro-action.
         key: [1] the stream of the worlds.
         sums: [D] of observations.
-        reached: [A] hashes of the observations that moves led to.
-        kept: [A] KEPT, with GOES_ON or ENDS_DEAL where that follows; 0: merged with another move.
+        reached: [A] hashes of the observations after each action.
+        kept: [A] KEPT, plus GOES_ON or ENDS_DEAL if true; 0: merged into another action.
     """
 
     worlds: NDArray[Any]
@@ -125,12 +129,12 @@ class Scratch(NamedTuple):
 
 
 class MoveRows(NamedTuple):
-    """What moves change, as it is written.
+    """Output buffers: the changes of each action.
 
     Attributes:
-        actions: [R] of each move.
+        actions: [R] of each row.
         starts: [R + 1], from 0; row r has the entries starts[r] to starts[r + 1].
-        entry, value: of the rows, one after the other.
+        entry, value: of all rows, concatenated.
     """
 
     actions: Int64s
@@ -140,7 +144,7 @@ class MoveRows(NamedTuple):
 
 
 def new_scratch(game: Game) -> Scratch:
-    """Return scratch for one thread."""
+    """Return the workspace of one thread."""
     rules = game.rules
     before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
     legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
@@ -152,13 +156,13 @@ def new_scratch(game: Game) -> Scratch:
 
 
 def new_rows(moves: int, entries: int) -> MoveRows:
-    """Return room for `moves` rows of at most `entries`; memory that is never touched costs nothing."""
+    """Return buffers for `moves` rows of up to `entries` entries; untouched memory costs nothing."""
     entry, value = np.empty(moves * entries, np.int32), np.empty(moves * entries, np.float32)
     return MoveRows(np.zeros(moves, np.int64), np.zeros(moves + 1, np.int64), entry, value)
 
 
 def count_moves(first: int, last: int, states: NDArray[Any], tables: Int64s, mask: Int8s) -> int:
-    """Count the legal moves at some tables; `mask` [A] is scratch."""
+    """Return the number of legal actions at some tables; `mask` [A] is scratch."""
     moves = 0
     for k in range(first, last):
         moves += legal(states[tables[k]], mask)
@@ -169,18 +173,18 @@ def write_moves(
     first: int, last: int, states: NDArray[Any], tables: Int64s, baseline: Int64s, mode: int, scale: Floats,
     scratch: Scratch, firsts: Int64s, rows: MoveRows,
 ) -> None:  # fmt: skip
-    """Write what the legal moves at some tables change; decision 0 is at the table tables[first].
+    """Write the changes of the legal actions at some tables; decision 0 is at the table tables[first].
 
     Args:
-        first, last: which of `tables`.
-        states: [B]; they stay as they are.
+        first, last: range of `tables`.
+        states: [B]; not modified.
         tables: numbers of states.
-        baseline: [B] the moves of `greedy`.
-        mode: how far moves are followed.
+        baseline: [B] the actions of `greedy`.
+        mode: how far actions are followed.
         scale: of the entries.
-        scratch: to work with.
-        firsts: [last - first + 1] is written.
-        rows: is written, and large enough.
+        scratch: workspace.
+        firsts: [last - first + 1] written.
+        rows: written, and large enough.
     """
     moves = 0
     for k in range(first, last):
@@ -193,9 +197,9 @@ def write_moves(
 def write_decision(
     state: State, baseline: int, mode: int, scale: Floats, scratch: Scratch, moves: int, rows: MoveRows
 ) -> int:
-    """Append what the legal moves of a decision change to `moves` rows; return how many there are then.
+    """Append the changes of the legal actions of a decision to `moves` rows; return the number of rows then.
 
-    Afterwards `scratch.before` has the observation, and `scratch.legal_now` the legal moves.
+    Afterwards `scratch.before` holds the observation and `scratch.legal_now` the legal actions.
     """
     legal_now, legal_after = scratch.legal_now, scratch.legal_after
     actions, starts, entry, value = rows
@@ -203,7 +207,7 @@ def write_decision(
     size = obs_size(scale, scratch)
     load_decision(state, size, scratch)
     found = starts[moves]
-    number = 0  # of afterstates; a single one needs no lookahead
+    number = 0  # number of afterstates; a single one needs no lookahead
     if mode > NOT_FOLLOWED:
         number = merge_moves(state, baseline, mode, size, scratch)
     if number > 1:
@@ -241,7 +245,7 @@ def obs_size(scale: Floats, scratch: Scratch) -> int:
 
 
 def load_decision(state: State, size: int, scratch: Scratch) -> None:
-    """Write the observation and the legal moves into `scratch`, and the random stream that follows from them."""
+    """Write the observation, the legal actions and the random stream derived from them into `scratch`."""
     observe(state, state.seat, scratch.before[:size])
     legal(state, scratch.legal_now)
     scratch.key[0] = sight(scratch.before)
@@ -259,7 +263,7 @@ def write_outcome(
     state: State, macro: Macro, ends_deal: bool, mode: int, scale: Floats, scratch: Scratch,
     entry: NDArray[np.int32], value: Floats, found: int,
 ) -> int:  # fmt: skip
-    """Append what a macro-action leads to; return how many entries there are then."""
+    """Append the changes by a macro-action; return the number of entries then."""
     size = obs_size(scale, scratch)
     if ends_deal:
         follow_macro(state, macro, mode, size, scratch)
@@ -269,9 +273,9 @@ def write_outcome(
 
 
 def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Scratch) -> tuple[bool, bool]:
-    """Play a move in `num_worlds` worlds, or in the state itself; `scratch.agreed` gets what they agree on.
+    """Play an action in `num_worlds` worlds, or in the state itself; write what they agree on into `scratch.agreed`.
 
-    Return whether the seat is to move again in all of them, and whether the deal ends in all.
+    Returns whether the seat is to move again in all of them, and whether the deal ends in all.
     """
     worlds, before, after, agreed, _, legal_after, legal_there, _, key, _, _, _ = scratch
     seat = state.seat
@@ -298,10 +302,10 @@ def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Sc
 
 
 def merge_moves(state: State, baseline: int, mode: int, size: int, scratch: Scratch) -> int:
-    """Mark in `scratch.kept` one move for each afterstate; return how many these are."""
+    """Mark one action for each afterstate in `scratch.kept`; return how many there are."""
     kept, reached = scratch.kept, scratch.reached
     number = 0
-    for turn in range(kept.shape[0] + 1):  # the baseline before all others
+    for turn in range(kept.shape[0] + 1):  # the baseline first, so that it represents its afterstate
         action = turn - 1 if turn else baseline
         if turn and action == baseline:
             continue
@@ -318,9 +322,9 @@ def merge_moves(state: State, baseline: int, mode: int, size: int, scratch: Scra
 
 
 def follow_macro(state: State, macro: Macro, mode: int, size: int, scratch: Scratch) -> tuple[np.uint64, int]:
-    """Play a macro-action and follow it in scratch.worlds[1]; return a hash of the afterstate and how it goes on.
+    """Play a macro-action and follow it in scratch.worlds[1]; return the afterstate's hash and GOES_ON, ENDS_DEAL or 0.
 
-    That is GOES_ON, ENDS_DEAL or 0. An action that shows a card is like no other: its hash is NO_SIGHT.
+    An action that reveals a card is never merged: its hash is NO_SIGHT.
     """
     seat = state.seat
     scratch.worlds[1] = state
@@ -334,7 +338,7 @@ def follow_macro(state: State, macro: Macro, mode: int, size: int, scratch: Scra
 
 
 def is_first_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
-    """Enter a hash after `number` others; return whether it is new."""
+    """Add a hash to `number` others; return whether it is new."""
     reached[number] = there
     alike = 0
     if there != NO_SIGHT:
@@ -344,7 +348,7 @@ def is_first_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
 
 
 def play_to_last(state: State, macro: Macro) -> int:
-    """Play a macro-action up to its last action, and return that one."""
+    """Play a macro-action except its last action, and return that one."""
     step = 0
     while step + 1 < macro.shape[0] and macro[step + 1] != NO_ACTION:
         play(state, macro[step])
@@ -353,7 +357,7 @@ def play_to_last(state: State, macro: Macro) -> int:
 
 
 def sum_ahead(macro: Macro, seat: int, mode: int, size: int, scratch: Scratch) -> None:
-    """Sum up in `scratch.sums` what a seat sees some hidden cards after a macro-action, over the worlds."""
+    """Sum a seat's observations a few revealed cards after a macro-action over the worlds, in `scratch.sums`."""
     worlds, after, sums = scratch.worlds, scratch.after, scratch.sums
     for j in range(sums.shape[0]):
         sums[j] = 0
@@ -367,8 +371,11 @@ def sum_ahead(macro: Macro, seat: int, mode: int, size: int, scratch: Scratch) -
 
 
 def play_ahead(state: State, action: int, seat: int, mode: int, cards: int, most: int) -> int:
-    """Play a move, and `greedy` on for all seats until one more hidden card than `cards` would show, as by every move
-    of others whose cards a seat does not see; at most `most` moves. Return how many they were."""
+    """Play an action, then `greedy` for all seats, until more than `cards` hidden cards were revealed.
+
+    Every action of a seat whose cards the given seat does not see counts as one. At most `most` actions are played.
+    Returns their number.
+    """
     shown = 0
     for made in range(most):
         shown += reveals(state, action) or (state.seat != seat and mode == FOLLOW_OWN)
@@ -382,20 +389,20 @@ def play_ahead(state: State, action: int, seat: int, mode: int, cards: int, most
 
 
 def copy_all(source: NDArray[Any], target: NDArray[Any]) -> None:
-    """Into an array of the same size: helpers of loops can't assign to slices."""
+    """Copy to an array of the same size: helpers of loops can't assign to slices."""
     for j in range(target.shape[0]):
         target[j] = source[j]
 
 
 def agree(agreed: Int8s, after: Int8s, before: Int8s) -> None:
-    """Leave as it was what differs between worlds."""
+    """Reset the entries that differ between worlds to their value before."""
     for j in range(agreed.shape[0]):
         if after[j] != agreed[j]:
             agreed[j] = before[j]
 
 
 def keep_legal(state: Any, legal_after: Int8s, mask: Int8s) -> None:
-    """Keep of the moves those that are legal in this state, too; `mask` is scratch."""
+    """Keep only the actions that are legal in this state, too; `mask` is scratch."""
     legal(state, mask)
     for a in range(legal_after.shape[0]):
         legal_after[a] &= mask[a]
@@ -404,7 +411,7 @@ def keep_legal(state: Any, legal_after: Int8s, mask: Int8s) -> None:
 def write_changes(
     before: Int8s, after: Int8s, scale: Floats, entry: NDArray[np.int32], value: Floats, found: int
 ) -> int:
-    """Append the entries that differ, eight bytes at a time; returns how many there are then."""
+    """Append the entries that differ, comparing eight bytes at a time; return the number of entries then."""
     old, new = before.view(np.uint64), after.view(np.uint64)
     for w in range(old.shape[0]):
         word = old[w] ^ new[w]
@@ -421,7 +428,7 @@ def write_changes(
 def write_means(
     before: Int8s, sums: NDArray[np.int16], scale: Floats, entry: NDArray[np.int32], value: Floats, found: int
 ) -> int:
-    """Append the entries whose mean over the worlds ahead differs; returns how many there are then."""
+    """Append the entries whose mean over the worlds differs; return the number of entries then."""
     for j in range(before.shape[0]):
         change = sums[j] - NUM_AHEAD * before[j]
         if change:
@@ -432,7 +439,7 @@ def write_means(
 
 
 def write_entry(number: int, entry: NDArray[np.int32], value: Floats, found: int) -> int:
-    """Append one entry that is set."""
+    """Append an entry with value 1."""
     entry[found] = number
     value[found] = np.float32(1)
     return found + 1
@@ -441,7 +448,7 @@ def write_entry(number: int, entry: NDArray[np.int32], value: Floats, found: int
 def write_flags(
     goes_on: bool, ends_deal: bool, is_baseline: bool, flags: int, entry: NDArray[np.int32], value: Floats, found: int
 ) -> int:
-    """Append those of the last entries, from `flags` on, that are set."""
+    """Append the flags that are set; `flags` is the entry of the first."""
     if goes_on:
         found = write_entry(flags, entry, value, found)
     if ends_deal:
@@ -454,14 +461,14 @@ def write_flags(
 def afterstates(
     game: Game, states: NDArray[Any], tables: Int64s, baseline: Int64s | None = None, lookahead: bool = False
 ) -> Afterstates:
-    """What the legal moves at some tables change.
+    """Return the changes by the legal actions at some tables.
 
     Args:
-        game: what is played.
+        game: the game.
         states: [B] checked states with a decision due.
-        tables: [n] which of them.
-        own: [B] what `greedy` plays there, where that is known.
-        lookahead: show moves by where `greedy` would lead from them.
+        tables: [n] numbers of states.
+        baseline: [B] actions of `greedy`, if known.
+        lookahead: represent actions by the position to which `greedy` would continue.
     """
     rules, mode = game.rules, follow_mode(game, lookahead)
     if baseline is None:
@@ -483,14 +490,14 @@ def afterstates(
 
 
 def follow_mode(game: Game, lookahead: bool) -> int:
-    """How far the moves of a game are followed."""
+    """Return how far actions are followed in a game."""
     if not lookahead:
         return NOT_FOLLOWED
     return FOLLOW_ALL if game.all_see_alike else FOLLOW_OWN
 
 
 def joined(parts: list[Afterstates]) -> Afterstates:
-    """The decisions of all parts, one after the other."""
+    """Return the decisions of all parts, concatenated."""
     if not parts:
         none = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
         return Afterstates(np.zeros(1, np.int64), np.zeros(0, np.int64), none)

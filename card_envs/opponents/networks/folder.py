@@ -1,4 +1,4 @@
-"""Networks on disk: a folder with `weights.safetensors` and a JSON card, checked before anything is used."""
+"""Networks on disk: a folder with `weights.safetensors` and a JSON card, validated before use."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ WEIGHTS_FILE = "weights.safetensors"
 MODEL_FILE = "model.onnx"
 MAX_BYTES = {CARD_FILE: 1 << 20, WEIGHTS_FILE: 64 << 20, MODEL_FILE: 64 << 20}
 KINDS: dict[Architecture, type[TrainedPolicy]] = {**ARCHITECTURES, NTuplePolicy.architecture: NTuplePolicy}
-GOLDEN = "golden."  # rows stored to be replayed on loading: inputs and logits
+GOLDEN = "golden."  # prefix of the golden rows: inputs and logits, replayed on loading
 LOGITS = "logits"
 NUM_GOLDEN_ROWS, MAX_GOLDEN_ROWS = 32, 4096
 GOLDEN_TOLERANCE = 1e-3
-READINGS = 10  # of a folder that is replaced again and again meanwhile
+READINGS = 10  # attempts to read a folder that is being replaced
 
 
 class Card(BaseModel):
-    """What is known of a trained network."""
+    """The metadata of a trained network."""
 
     model_config = ConfigDict(extra="forbid")
 
     format: Literal[1] = 1
     game: str
     version: int  # of the game's rules
-    layout: str  # digest of the layout of what it reads, and of the actions
+    layout: str  # digest of the layout of its inputs and of the actions
     kind: Literal["policy"] = "policy"
     architecture: Architecture = "mlp-relu"
     hidden: list[int] = Field(max_length=16)  # empty for an n-tuple network and for an ONNX model
-    sampled: bool = True  # whether it was made to draw its moves; else it plays the likeliest
-    max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=MOST_POSITIONS)  # that an n-tuple network values
+    sampled: bool = True  # whether it samples its actions; otherwise it plays the likeliest one
+    max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=MOST_POSITIONS)  # per decision
     weights_sha256: str = ""
     model_sha256: str = ""
     training: dict[str, Any] = {}
@@ -73,12 +73,12 @@ class Card(BaseModel):
 def save_network(
     folder: Path, policy: TrainedPolicy, golden: Decisions, *, training: dict[str, Any], strength: list[dict[str, Any]]
 ) -> None:
-    """Write an opponent's folder in one step: it is there whole, or not at all.
+    """Write an opponent's folder atomically.
 
     Args:
-        folder: its place; an older opponent there is replaced.
+        folder: its path; an older opponent there is replaced.
         policy: the opponent; its weights are stored as float16.
-        golden: decisions whose logits are stored to be replayed on loading.
+        golden: decisions whose logits are stored and replayed on loading.
         training: how it was trained, for people.
         strength: measured results, for people.
     """
@@ -95,21 +95,21 @@ def save_network(
 
 
 def save_model(folder: Path, game: Game, model: bytes) -> None:
-    """Write the folder of an opponent that plays by an ONNX model, in one step.
+    """Write the folder of an opponent that plays by an ONNX model, atomically.
 
     Args:
-        folder: its place; an older opponent there is replaced.
-        game: what it plays.
-        model: the file's content: see `card_envs.opponents.networks.onnx`.
+        folder: its path; an older opponent there is replaced.
+        game: the game.
+        model: content of the ONNX file: see `card_envs.opponents.networks.onnx`.
 
     Raises:
-        ValueError: it is no model, or does not fit the game.
+        ValueError: not a model, or it does not fit the game.
     """
     save_network(folder, OnnxPolicy(game, model), golden_decisions(game), training={}, strength=[])
 
 
 def golden_decisions(game: Game, options: dict[str, Any] | None = None) -> Decisions:
-    """Decisions at different stages of deals, for whoever has none to store."""
+    """Return decisions at different stages of deals, to store as golden rows."""
     env = BatchEnv(game, NUM_GOLDEN_ROWS, options=options)
     for table in range(NUM_GOLDEN_ROWS):
         specialize_bot(bot_playout, game, "greedy")(table, table + 1, env.states, 3 * table)
@@ -117,7 +117,7 @@ def golden_decisions(game: Game, options: dict[str, Any] | None = None) -> Decis
 
 
 def check_place(folder: Path) -> None:
-    """Make sure that a network can be saved there: better before training than after. Raises ValueError."""
+    """Check before training that a network can be saved there later. Raises ValueError."""
     check_replaceable(folder, own_files)
     check_output_folder(folder.parent)
 
@@ -137,7 +137,7 @@ def _save(
     about: dict[str, Any],
     model: bytes = b"",
 ) -> None:
-    """Write a folder; `about` is what else the card says."""
+    """Write a folder; `about` has further fields of the card."""
     number = len(golden[LOGITS])
     if not 0 < number <= MAX_GOLDEN_ROWS:
         raise ValueError(f"{folder}: not saved: {number} golden rows; expected 1 to {MAX_GOLDEN_ROWS}")
@@ -157,7 +157,7 @@ def _save(
 
 
 def own_files(folder: Path) -> tuple[str, ...]:
-    """Return the names of the files that a saved network consists of; none where the folder is no network's."""
+    """Return the names of the files of a saved network; none if the folder is not one."""
     try:
         card = load_card(folder)
     except (OSError, ValueError):
@@ -166,7 +166,7 @@ def own_files(folder: Path) -> tuple[str, ...]:
 
 
 def load_card(folder: Path) -> Card:
-    """The card of an opponent's folder. Raises ValueError if it has none or it is broken."""
+    """Return the card of an opponent's folder. Raises ValueError if it is missing or invalid."""
     return _card(folder, _read(folder / CARD_FILE))
 
 
@@ -187,7 +187,7 @@ def _read(path: Path) -> bytes:
 
 
 def _read_both(folder: Path) -> tuple[bytes, bytes]:
-    """Card and weights that belong together, also while training replaces the folder."""
+    """Read card and weights that match each other, even while training replaces the folder."""
     card = _read(folder / CARD_FILE)
     for _ in range(READINGS):
         weights, before, card = _read(folder / WEIGHTS_FILE), card, _read(folder / CARD_FILE)
@@ -198,11 +198,11 @@ def _read_both(folder: Path) -> tuple[bytes, bytes]:
 
 @STEADY
 def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -> TrainedPolicy:
-    """The network of an opponent's folder, after every check.
+    """Load and validate the network of an opponent's folder.
 
     Raises:
-        ValueError: a missing, truncated, tampered or oversized file; another game, rules version or layout; golden
-            rows that come out differently.
+        ValueError: a missing, truncated, modified or oversized file; another game, rules version or layout; or golden
+            rows whose logits differ.
     """
     card, game, tensors, golden = _load(folder, game)
     logits = golden.pop(LOGITS)
@@ -226,7 +226,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
 
 
 def _load(folder: Path, game: Game | None) -> tuple[Card, Game, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-    """The card, game, weights and golden rows of a folder, each of the right shape."""
+    """Return the card, game, weights and golden rows of a folder; shapes are checked."""
     read, weights = _read_both(folder)
     card = _card(folder, read)
     if game is not None and card.game != game.name:
@@ -258,7 +258,7 @@ def _load(folder: Path, game: Game | None) -> tuple[Card, Game, dict[str, NDArra
 
 
 def _check_rows(results: NDArray[Any], inputs: NDArray[Any], width: int) -> None:
-    """Raises ValueError where these are not the results of so many golden rows."""
+    """Raise ValueError if these are not the results of the golden rows."""
     shape = len(inputs), width
     if results.shape != shape or results.dtype.kind != "f":
         raise ValueError(f"golden.{LOGITS}: expected floats of shape {shape}, got {results.dtype} of {results.shape}")
@@ -271,7 +271,7 @@ def _compare(folder: Path, replayed: NDArray[np.float32], stored: NDArray[np.flo
 
 def _check_digest(path: Path, data: bytes, digest: str) -> None:
     if hashlib.sha256(data).hexdigest() != digest:
-        raise ValueError(f"{path}: truncated or altered: its SHA-256 is not the card's")
+        raise ValueError(f"{path}: checksum mismatch: truncated or modified")
 
 
 def _tensors(path: Path, data: bytes, card: Card) -> dict[str, NDArray[Any]]:
@@ -279,7 +279,7 @@ def _tensors(path: Path, data: bytes, card: Card) -> dict[str, NDArray[Any]]:
     try:
         tensors: dict[str, NDArray[Any]] = load(data)
     except (SafetensorError, ValueError) as error:
-        raise ValueError(f"{path}: no safetensors file: {error}") from None
-    except (KeyError, TypeError) as error:  # safetensors' own words for a type that NumPy has not
+        raise ValueError(f"{path}: not a safetensors file: {error}") from None
+    except (KeyError, TypeError) as error:  # raised by safetensors for dtypes that NumPy lacks
         raise ValueError(f"{path}: a tensor of type {error}; expected float16 or float32") from None
     return tensors

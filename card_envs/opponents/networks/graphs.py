@@ -1,7 +1,8 @@
-"""ONNX graphs from strangers, checked before anything runs: what they are made of, and what running them costs.
+"""Validation of untrusted ONNX graphs before anything runs: their operators, and the cost of running them.
 
-Only operators whose work follows from the sizes of what they read and give are taken. The size of every value is
-inferred for the number of rows at hand, node by node, and each node's share is added up before the next is looked at.
+Only operators whose work follows from the sizes of their inputs and outputs are accepted. The size of every value is
+inferred for a given number of rows, node by node, and the cost of each node is added to the total before the next one
+is examined.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from card_envs.files import read_file, short_repr
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
-MOST_PARTS = 1 << 18  # of the file: fields of all its messages
+MOST_PARTS = 1 << 18  # fields of all protobuf messages of the file
 MOST_NODES = 4096
-MOST_BYTES = 1 << 30  # of all values of one run together
-MOST_WORK = 1 << 35  # multiply-adds of one run: some seconds on one core
-AN_ELEMENT = 16  # multiply-adds that take as long as an entry read or written
-SLOW = 16  # times as long as in float32 takes a multiply-add of another type
-SMALL = 1024  # entries of a constant that sizes may depend on
+MOST_BYTES = 1 << 30  # total size of the values of one run
+MOST_WORK = 1 << 35  # multiply-adds of one run: a few seconds on one core
+AN_ELEMENT = 16  # multiply-adds per entry read or written, by time
+SLOW = 16  # cost of a multiply-add in other types than float32, relative to float32
+SMALL = 1024  # most entries of a constant on which sizes may depend
 STANDARD = ("", "ai.onnx")
-ENDLESS = {"Loop", "Scan"}  # operators that may run for ever
+ENDLESS = {"Loop", "Scan"}  # operators that may not terminate
 PLAIN = frozenset(
     """Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh BatchNormalization BitShift BitwiseAnd BitwiseNot
     BitwiseOr BitwiseXor Cast CastLike Ceil Celu Clip Concat Constant ConstantOfShape Cos Cosh CumSum DepthToSpace
@@ -39,23 +40,23 @@ PLAIN = frozenset(
     Relu Reshape RMSNormalization Round ScatterElements ScatterND Selu Shape Shrink Sigmoid Sign Sin Sinh Size Slice
     Softmax Softplus Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tan Tanh ThresholdedRelu Tile TopK Transpose
     Trilu Unsqueeze Where Xor""".split()  # noqa: SIM905 (a hundred quoted words are no better to read)
-)  # as much work as they read and give entries
+)  # work proportional to the entries that they read and write
 Sizes = list[int]
 
 
-# What a file is made of
+# Structure of a file
 
 
 def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> ModelProto:
-    """A model with nothing left in it but what runs: standard operators, and weights of its own.
+    """Return a model reduced to what runs: standard operators, and weights inside the model.
 
     Args:
-        model: the file's content.
-        folder: where weights may be that the model keeps in other files; None: nowhere.
-        limit: of the bytes of those files together.
+        model: content of the file.
+        folder: where external weights may be; None: they are refused.
+        limit: of the total size of external weights, in bytes.
 
     Raises:
-        ValueError: it is no model, or is made of something else.
+        ValueError: not a model, or it has other parts.
         OSError: weights can't be read.
     """
     import onnx
@@ -63,7 +64,7 @@ def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> Mode
     _check_parts(model, onnx.ModelProto.DESCRIPTOR)
     try:
         found = onnx.load_model_from_string(model)
-    except Exception as error:  # protobuf's own
+    except Exception as error:  # protobuf's exceptions have no common class
         raise ValueError(f"no ONNX model: {short_repr(str(error))}") from None
     if len(found.graph.node) > MOST_NODES:
         raise ValueError(f"ONNX model: {len(found.graph.node):,} nodes: expected at most {MOST_NODES:,}")
@@ -73,7 +74,7 @@ def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> Mode
     made = onnx.ModelProto(ir_version=found.ir_version, graph=found.graph)
     made.opset_import.add(domain="", version=versions[0])
     for field in ("value_info", "quantization_annotation", "doc_string", "metadata_props"):
-        made.graph.ClearField(field)  # what is said of values counts for nothing
+        made.graph.ClearField(field)  # annotations are untrusted: sizes are inferred instead
     folded, read = 0, dict[str, bytes]()
     for message in messages(made):
         if isinstance(message, onnx.TensorProto):
@@ -92,7 +93,7 @@ def read_model(model: bytes, folder: Path | None = None, limit: int = 0) -> Mode
 
 
 def messages(message: Any) -> Iterator[Any]:
-    """A message of protobuf, and all within it."""
+    """Yield a protobuf message and all messages within it."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:
@@ -101,7 +102,7 @@ def messages(message: Any) -> Iterator[Any]:
 
 
 def _check_parts(data: bytes, descriptor: Any) -> None:
-    """Raise ValueError for a file of too many parts: reading them would fill memory, however small they are."""
+    """Raise ValueError for a file with too many fields: parsing them would fill memory, however small they are."""
     left, waiting = MOST_PARTS, [(0, len(data), descriptor)]
     while waiting:
         at, end, kind = waiting.pop()
@@ -118,7 +119,7 @@ def _check_parts(data: bytes, descriptor: Any) -> None:
             elif wire in (1, 5):
                 size = {1: 8, 5: 4}[wire]
             else:
-                return  # no such field: the parser says so
+                return  # unknown field: the parser reports it
             field = kind.fields_by_number.get(tag >> 3)
             if wire == 2 and field is not None and field.message_type is not None:
                 waiting.append((at, min(at + size, end), field.message_type))
@@ -126,7 +127,7 @@ def _check_parts(data: bytes, descriptor: Any) -> None:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number as protobuf writes it, and where it ends."""
+    """Return a protobuf varint and the position after it."""
     number = shift = 0
     while at < len(data) and shift < 70:
         number |= (data[at] & 127) << shift
@@ -138,7 +139,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fold(tensor: TensorProto, folder: Path | None, limit: int, read: dict[str, bytes]) -> int:
-    """Take a tensor's weights from another file into the model; returns how many bytes those are.
+    """Read a tensor's external weights into the model; return their size in bytes.
 
     Raises ValueError where there is no folder that they may be in, or they are no plain file there.
     """
@@ -172,31 +173,31 @@ def _check_node(node: NodeProto) -> None:
     if node.domain not in STANDARD:
         raise ValueError("ONNX model: expected operators of the standard alone")
     if kind in ENDLESS:
-        raise ValueError(f"ONNX model: operator {kind:.80} is refused: it may run for ever")
+        raise ValueError(f"ONNX model: operator {kind:.80} is refused: it may not terminate")
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
-        raise ValueError(f"ONNX model: operator {kind:.80} is refused: it has a graph of its own")
+        raise ValueError(f"ONNX model: operator {kind:.80} is refused: it contains a graph")
     if kind not in PLAIN and kind not in PRODUCTS:
-        raise ValueError(f"ONNX model: operator {kind:.80} is refused: what it costs can't be told beforehand")
+        raise ValueError(f"ONNX model: operator {kind:.80} is refused: its cost can't be determined in advance")
 
 
-# What a graph costs
+# Cost of a graph
 
 
 def check_cost(model: ModelProto, inputs: Mapping[str, Sizes]) -> dict[str, Sizes]:
-    """The sizes of a checked model's outputs, for inputs of these sizes.
+    """Return the sizes of a checked model's outputs for inputs of these sizes.
 
     Raises:
-        ValueError: a run would take too much memory or time, or how much can't be told.
+        ValueError: a run would take too much memory or time, or its cost can't be determined.
     """
     import onnx
 
     graph, version = model.graph, model.opset_import[0].version
     types: dict[str, TypeProto] = {}
-    known: dict[str, TensorProto] = {}  # small constants
+    known: dict[str, TensorProto] = {}  # values of small constants
     size, work = 0, 0
     for tensor in graph.initializer:
         if min(tensor.dims, default=0) < 0:
-            raise ValueError(f"ONNX model: {tensor.name!r:.80}: sizes below 0")
+            raise ValueError(f"ONNX model: {tensor.name!r:.80}: negative sizes")
         types[tensor.name] = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
         if math.prod(tensor.dims) <= SMALL:
             known[tensor.name] = tensor
@@ -226,7 +227,7 @@ def check_cost(model: ModelProto, inputs: Mapping[str, Sizes]) -> dict[str, Size
 def _infer(
     node: NodeProto, version: int, types: Mapping[str, TypeProto], known: Mapping[str, TensorProto]
 ) -> dict[str, TypeProto]:
-    """The types of what a node gives, with all sizes. Raises ValueError where one can't be told."""
+    """Return the types of a node's outputs, with all sizes. Raises ValueError if one can't be determined."""
     import onnx
 
     try:
@@ -241,16 +242,16 @@ def _infer(
         kind = found[name].tensor_type if name in found else None
         fixed = kind is not None and kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim)
         if not fixed or kind is None or kind.elem_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
-            raise ValueError(f"ONNX model: {_named(node)}: the size of {name!r:.80} can't be told from the model")
+            raise ValueError(f"ONNX model: {_named(node)}: the size of {name!r:.80} can't be determined from the model")
         if any(dim.dim_value < 0 for dim in kind.shape.dim):
-            raise ValueError(f"ONNX model: {_named(node)}: the size of {name!r:.80} is below 0")
+            raise ValueError(f"ONNX model: {_named(node)}: the size of {name!r:.80} is negative")
     return {name: found[name] for name in node.output if name}
 
 
 def _evaluated(
     node: NodeProto, version: int, types: Mapping[str, TypeProto], known: Mapping[str, TensorProto]
 ) -> dict[str, TensorProto]:
-    """Compute what a node of constants gives, if it is small: sizes may depend on it."""
+    """Compute the outputs of a node with constant inputs, if they are small: sizes may depend on them."""
     import onnx
     from onnx.reference import ReferenceEvaluator
 
@@ -270,7 +271,7 @@ def _evaluated(
         with np.errstate(all="ignore"):
             found = ReferenceEvaluator(model).run(None, fed)
         return {name: onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in zip(names, found)}
-    except Exception:  # what it can't evaluate is not known: what depends on it is refused
+    except Exception:  # unknown then: sizes that depend on it are refused
         return {}
 
 
@@ -297,11 +298,14 @@ def _numbers(node: NodeProto, name: str) -> list[int]:
     return [number for attribute in node.attribute if attribute.name == name for number in attribute.ints]
 
 
-# Operators that multiply: their multiply-adds, and the entries that they need besides what they give
+# Operators that multiply: their multiply-adds, and the entries that they need besides their outputs
 
 
 def _matrix_product(node: NodeProto, given: list[TypeProto], made: list[TypeProto]) -> tuple[int, int]:
-    """Each entry given is a sum over what the operands share, which is in the first one's last axis, or next to it."""
+    """Return the cost of a matrix product: each output entry is a sum over the inner axis.
+
+    That is the last or, transposed, the second last axis of the first operand.
+    """
     shared = max(_sizes(given[0])[-2:], default=1) if node.op_type == "Gemm" else (_sizes(given[0]) or [1])[-1]
     return _count(made[0]) * shared, 0
 
@@ -320,7 +324,7 @@ def _pool(node: NodeProto, given: list[TypeProto], made: list[TypeProto]) -> tup
 
 
 def _recurrent(node: NodeProto, given: list[TypeProto], made: list[TypeProto]) -> tuple[int, int]:
-    """Each row at each step goes through all weights."""
+    """Return the cost of a recurrent layer: every row at every step uses all weights."""
     steps, rows = _sizes(given[0])[:2]
     weights = _sizes(given[1])
     return steps * rows * (_count(given[1]) + _count(given[2])), 2 * steps * rows * math.prod(weights[:2])

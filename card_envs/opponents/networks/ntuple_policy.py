@@ -1,4 +1,4 @@
-"""The policy of an n-tuple network: it plays to the reachable position that is worth most, a macro-action at a time."""
+"""The policy of an n-tuple network: it plays a macro-action to the reachable position with the highest value."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from card_envs.opponents.networks.sparse import SparseRows
 from card_envs.opponents.plan_cache import PlanCache
 from card_envs.opponents.policy import Decisions
 
-MAX_POSITIONS, MOST_POSITIONS = 2048, 1 << 16  # that a policy values, unless it says otherwise, and can
+MAX_POSITIONS, MOST_POSITIONS = 2048, 1 << 16  # evaluated per decision: by default, and at most
 
 
 class NTuplePolicy(TrainedPolicy):
-    """Plays to the position, of all that can be reached before a chance event, that is worth most.
+    """Plays to the position with the highest value among those reachable before a chance event.
 
     Attributes:
-        table: [NUM_WEIGHTS] its weights in float32.
-        max_positions: that it values at most.
-        plans: what it goes on with.
+        table: [NUM_WEIGHTS] float32 weights.
+        max_positions: most positions evaluated per decision.
+        plans: macro-actions under way.
     """
 
     architecture: ClassVar[Architecture] = "n-tuple"
@@ -75,10 +75,10 @@ class NTuplePolicy(TrainedPolicy):
         return macros[:, 0].astype(np.int64)
 
     def best_macros(self, states: NDArray[Any], most: int) -> tuple[Macros, Int64s]:
-        """Return macro-actions to the positions that are worth most at checked states, the best first.
+        """Return macro-actions to the positions with the highest values at checked states, best first.
 
         Returns:
-            macros [n, most, MAX_LENGTH], and [n] how many there are.
+            macros [n, most, MAX_LENGTH], and their numbers [n].
         """
         macros, numbers = np.empty((len(states), most, MAX_LENGTH), np.int16), np.zeros(len(states), np.int64)
         (scratch, values), order = self._scratch(), np.zeros(most, np.int64)
@@ -88,11 +88,11 @@ class NTuplePolicy(TrainedPolicy):
         return macros, numbers
 
     def _scratch(self) -> tuple[Any, NDArray[np.float64]]:
-        """Return scratch, and room for values."""
+        """Return the planner's workspace, and a buffer for values."""
         return planning_scratch(self.game, self.max_positions), np.zeros(self.max_positions)
 
     def afterstates(self, decisions: Decisions) -> Afterstates:
-        """By move, of the best position that it leads to, what counts there."""
+        """Return for each action the active features of the best position that it leads to."""
         game, states = self.game, decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
         (scratch, values), macro = self._scratch(), np.zeros(MAX_LENGTH, np.int16)
         best, entry, value = np.zeros(game.rules.NUM_ACTIONS, np.int64), np.zeros_like(scratch.features), np.zeros(1)

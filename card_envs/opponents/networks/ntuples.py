@@ -1,9 +1,9 @@
-"""N-tuple networks: what a position is worth, from tables of weights, in compiled code.
+"""N-tuple networks: linear value functions over many binary features, in compiled code.
 
-The value of a position is a sum of weights, a few hundred of them, each for something that holds there (Lucas 2008; as
-a player of 2048: Szubert & Jaśkowski 2014). A game with a `planner.py` says which weights count. Values are those of
-positions just before a chance event, so that all actions up to it are one decision: every position that can be reached
-is valued, and the path to the best one is played.
+The value of a position is the sum of the weights of its active features, a few hundred of them (Lucas 2008; for 2048:
+Szubert & Jaśkowski 2014). A game with a `planner.py` defines the features. Values are those of positions just before a
+chance event, so all actions up to it form one decision: every reachable position is evaluated, and the path to the best
+one is played.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ Float64s = NDArray[np.float64]
 
 
 class NoScratch(NamedTuple):
-    """Stands for a planner's scratch in games that have no planner."""
+    """Stands for a planner's workspace in games without a planner."""
 
     features: Int64s
 
 
 def planner_of(game: Game) -> Planner:
-    """Return the game's planner. Raises ValueError where there is none."""
+    """Return the game's planner. Raises ValueError if it has none."""
     if game.planner is None:
         raise ValueError(f"{game.name}: there is no planner for this game")
     return game.planner
 
 
 def planning_scratch(game: Game, most: int) -> Any:
-    """Return scratch of one thread for `most` positions."""
+    """Return the planner's workspace of one thread for `most` positions."""
     return NoScratch(np.zeros(1, np.int64)) if game.planner is None else game.planner.new_scratch(most)
 
 
 def value_at(k: int, weights: Floats, scratch: Any) -> float:
-    """Return what position k is worth, if that is known: before a chance event, or where none will come."""
+    """Return the value of position k if a chance event is next or none is left, else UNKNOWN."""
     return worth_at(k, weights, scratch) if is_terminal(scratch, k) or is_chance_next(scratch, k) else UNKNOWN
 
 
 def worth_at(k: int, weights: Floats, scratch: Any) -> float:
-    """Return what position k is worth, or would be if a chance event were next."""
+    """Return the value of position k, or the one that it would have if a chance event were next."""
     return final_margin(scratch, k) if is_terminal(scratch, k) else sum_at(k, weights, scratch)
 
 
 def sum_at(k: int, weights: Floats, scratch: Any) -> float:
-    """Return the sum of the weights that count for position k."""
+    """Return the sum of the weights of the active features of position k."""
     value = 0.0
     for j in range(active_features(scratch, k)):
         value += weights[scratch.features[j]]
@@ -73,7 +73,7 @@ def sum_at(k: int, weights: Floats, scratch: Any) -> float:
 
 
 def value_all(state: State, weights: Floats, scratch: Any, values: Float64s, macro: Macro) -> int:
-    """Write the value [M] of each position that can be reached; return how many there are. `macro` is scratch."""
+    """Write the value [M] of each reachable position; return their number. `macro` is scratch."""
     load(state, state.seat, scratch)
     known = expand(scratch, values.shape[0], MAX_LENGTH - 1)
     for k in range(known):
@@ -86,7 +86,7 @@ def value_all(state: State, weights: Floats, scratch: Any, values: Float64s, mac
 
 
 def best_index(values: Float64s, number: int) -> int:
-    """Return where the greatest of the first `number` values is."""
+    """Return the index of the greatest of the first `number` values."""
     best = 0
     for k in range(number):
         if values[k] > values[best]:
@@ -95,7 +95,7 @@ def best_index(values: Float64s, number: int) -> int:
 
 
 def path_or_baseline(k: int, state: State, scratch: Any, macro: Macro) -> int:
-    """Write the path to position k, or the scripted player's move where it is empty; return its length."""
+    """Write the path to position k, or the action of `greedy` if the path is empty; return its length."""
     number = path_to(scratch, k, macro)
     if number == 0:
         macro[0] = bot_move(state)
@@ -106,20 +106,20 @@ def path_or_baseline(k: int, state: State, scratch: Any, macro: Macro) -> int:
 def write_best_macros(
     state: State, weights: Floats, most: int, scratch: Any, values: Float64s, order: Int64s, macros: Macros
 ) -> int:
-    """Write the macro-actions to the `most` positions that are worth most, the best first; return how many there are.
+    """Write the macro-actions to the `most` positions with the highest values, best first; return their number.
 
     Args:
-        state: stays as it is.
+        state: not modified.
         weights: [W] of the network.
-        most: positions, at most as many as `order` has room for.
+        most: number of positions, at most the length of `order`.
         scratch: of this thread.
         values: [M] scratch.
         order: [C] scratch.
-        macros: [C, MAX_LENGTH] is written.
+        macros: [C, MAX_LENGTH] written.
     """
     known = value_all(state, weights, scratch, values, macros[0])
     number = 0
-    for k in range(known):  # insertion into the best so far; equal ones keep their order
+    for k in range(known):  # insertion sort into the best so far; stable
         if values[k] == UNKNOWN or (number == most and values[k] <= values[order[number - 1]]):
             continue
         place = number if number < most else number - 1
@@ -139,7 +139,7 @@ def find_best_macros(
     first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: Float64s, order: Int64s,
     macros: Macros, numbers: Int64s,
 ) -> None:  # fmt: skip
-    """Write the best macro-actions [B, C, MAX_LENGTH] of the tables first <= i < last, and how many there are [B]."""
+    """Write the best macro-actions [B, C, MAX_LENGTH] at the tables first <= i < last, and their numbers [B]."""
     for i in range(first, last):
         numbers[i] = write_best_macros(states[i], weights, macros.shape[1], scratch, values, order, macros[i])
 
@@ -148,7 +148,7 @@ def write_best(
     first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: Float64s, macro: Macro,
     best: Int64s,
 ) -> None:  # fmt: skip
-    """Write the best position that each move [A] leads to, or -1, at one table; `macro` [MAX_LENGTH] is scratch."""
+    """Write the best position that each action [A] leads to, or -1, at one table; `macro` [MAX_LENGTH] is scratch."""
     for i in range(first, last):
         best[:] = -1
         for k in range(value_all(states[i], weights, scratch, values, macro)):
@@ -159,7 +159,7 @@ def write_best(
 
 
 def write_features(k: int, scratch: Any, entry: Int64s, value: Float64s) -> int:
-    """Write which weights count for position k into `entry`, each times `value` [1]; return how many do."""
+    """Write the active features of position k into `entry` and 1 into `value` for each; return their number."""
     if is_terminal(scratch, k):
         entry[0], value[0] = 0, final_margin(scratch, k)
         return 1

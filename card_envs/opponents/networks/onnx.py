@@ -1,14 +1,14 @@
-"""Networks as ONNX models: out to other programs and languages, and in from other libraries (extra `onnx`).
+"""Networks as ONNX models: export for other languages, and import from other libraries (extra `onnx`).
 
-A model reads named inputs and gives `probabilities` [n, A] float32:
+A model reads named inputs and returns `probabilities` [n, A] float32:
 
-- `observation` [n, D] float32: what the seat to move may know, as the environments give it, unscaled;
+- `observation` [n, D] float32: of the seat to move, as the environments return it, unscaled;
 - `action_mask` [n, A] float32: 1 where legal;
-- for models that score moves by what they change, the R legal moves of all n decisions: `moves` [R, M] float32, the
-  entries of `move_fields`, unscaled; `decision` [R] and `action` [R] int64: which decision and action each belongs to;
-  for those that read where moves settle, `lookahead_moves` [R, M] instead, of the moves that are told apart.
+- for models that score actions by their afterstates, the R legal actions of all n decisions: `moves` [R, M] float32,
+  the entries of `move_fields`, unscaled; `decision` [R] and `action` [R] int64: the decision and action of each row.
+  Models with lookahead read `lookahead_moves` [R, M] instead, one row for each afterstate.
 
-A model from elsewhere may give `logits` [n, A] instead; illegal actions are then masked here.
+An imported model may return `logits` [n, A] instead; illegal actions are then masked here.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from card_envs.opponents.policy import Decisions
 if TYPE_CHECKING:
     import torch
 
-OPSET, IR_VERSION = 18, 9  # what programs of the last years read
+OPSET, IR_VERSION = 18, 9  # supported by the programs of recent years
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
 FLOATS, WHOLE = "tensor(float)", "tensor(int64)"
-MOST_ROWS = 64  # decisions that a model is given at once: what it costs is bounded for these
+MOST_ROWS = 64  # decisions per run of a model; the cost of a run is bounded for this number
 MOVES = ("moves", "lookahead_moves")
 LOOKAHEAD = 1
 
 
 class OnnxPolicy(TrainedPolicy):
-    """Plays by an ONNX model. Nothing in a model is executed but the operators of the standard."""
+    """Plays by an ONNX model. Only the standard's operators are executed."""
 
     architecture: ClassVar[Architecture] = "onnx"
 
@@ -64,12 +64,12 @@ class OnnxPolicy(TrainedPolicy):
         """Take a model.
 
         Args:
-            game: what it plays.
-            model: the file's content.
-            sampled: draw moves from the probabilities; False: play the likeliest.
+            game: the game.
+            model: content of the file.
+            sampled: draw actions from the probabilities; False: play the likeliest.
 
         Raises:
-            ValueError: it is no model, or does not read or give what it should.
+            ValueError: not a model, or unsuitable inputs or outputs.
         """
         super().__init__(game, {}, sampled)
         self._graph = _read(model)
@@ -102,7 +102,7 @@ class OnnxPolicy(TrainedPolicy):
         return afterstates_of(decisions, MOVES[LOOKAHEAD] in self._reads)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
-        """See `TrainedPolicy.logits`. Raises ValueError where the model fails or gives no numbers."""
+        """See `TrainedPolicy.logits`. Raises ValueError if the model fails or returns other than finite numbers."""
         number = len(inputs["mask"])
         if number <= MOST_ROWS:
             return self._logits(inputs)
@@ -117,7 +117,7 @@ class OnnxPolicy(TrainedPolicy):
         self._check_cost(len(mask), len(inputs.get("action", ())))
         try:
             answers = self._session.run([self._gives], {name: fed[name] for name in self._reads})[0]
-        except Exception as error:  # whatever the library raises has no class of its own
+        except Exception as error:  # the library's exceptions have no common class
             raise ValueError(f"ONNX model: {error}") from None
         if answers.shape != mask.shape or not np.isfinite(answers[mask != 0]).all():
             raise ValueError(f"ONNX model: {self._gives}: expected finite numbers of shape {mask.shape}")
@@ -129,7 +129,7 @@ class OnnxPolicy(TrainedPolicy):
         return type(self), (self.game, self.model, self.sampled)
 
     def _check_cost(self, decisions: int, moves: int) -> None:
-        """Raise ValueError where a run of this size costs too much, or does not give a row for each decision."""
+        """Raise ValueError if a run of this size costs too much or does not return a row for each decision."""
         if (decisions, moves) in self._affordable:
             return
         counts = dict.fromkeys(("observation", "action_mask"), decisions)
@@ -146,14 +146,14 @@ class OnnxPolicy(TrainedPolicy):
 
 
 def model_file(path: str | Path, limit: int) -> bytes:
-    """A model from elsewhere as one whole, with the weights that it keeps in files beside it, as torch's exporter does.
+    """Return an ONNX file as one self-contained model; torch's exporter, for one, stores weights beside it.
 
     Args:
         path: of the model.
-        limit: bytes of it and of those files together.
+        limit: of the total size of all files, in bytes.
 
     Raises:
-        ValueError: it is no model, or refers to anything but plain files in its own folder.
+        ValueError: not a model, or it refers to anything but regular files in its own folder.
         OSError: it can't be read.
     """
     path = user_path(path)
@@ -162,7 +162,7 @@ def model_file(path: str | Path, limit: int) -> bytes:
 
 
 def _read(model: bytes, folder: Path | None = None, limit: int = 0) -> Any:
-    """A model, checked. Raises ValueError."""
+    """Return a model, checked. Raises ValueError."""
     try:
         return read_model(model, folder, limit)
     except ImportError:
@@ -170,7 +170,7 @@ def _read(model: bytes, folder: Path | None = None, limit: int = 0) -> Any:
 
 
 def _declared(entry: Any) -> tuple[str, list[int | str]]:
-    """The type and sizes that a model's input or output says it has."""
+    """Return the declared type and sizes of a model's input or output."""
     from onnx import TensorProto
 
     kind = entry.type.tensor_type
@@ -180,7 +180,7 @@ def _declared(entry: Any) -> tuple[str, list[int | str]]:
 
 
 def _session(model: bytes) -> Any:
-    """Return a session that runs a checked model on one thread. Raises ValueError."""
+    """Return a single-threaded session for a checked model. Raises ValueError."""
     try:
         import onnxruntime
     except ImportError:
@@ -188,7 +188,7 @@ def _session(model: bytes) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    options.add_session_config_entry("session.load_model_format", "ONNX")  # it would guess from a few bytes
+    options.add_session_config_entry("session.load_model_format", "ONNX")  # not guessed from the first bytes
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -196,7 +196,7 @@ def _session(model: bytes) -> Any:
 
 
 def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
-    """The inputs that a model may have: types, and sizes where they are fixed."""
+    """Return the inputs that a model may have: types, and the sizes that are fixed."""
     return {
         "observation": (FLOATS, [None, rules.OBS_SIZE]),
         "action_mask": (FLOATS, [None, rules.NUM_ACTIONS]),
@@ -207,7 +207,7 @@ def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
 
 
 def _check_entry(what: str, name: str, kind: str, shape: list[Any], wanted: str, sizes: list[int | None]) -> None:
-    """Raises ValueError where a model's input or output is of another type, or of another fixed size."""
+    """Raise ValueError if a model's input or output has another type or another fixed size."""
     fits = len(shape) == len(sizes) and all(
         not isinstance(got, int) or got == size for got, size in zip(shape, sizes) if size is not None
     )
@@ -218,7 +218,7 @@ def _check_entry(what: str, name: str, kind: str, shape: list[Any], wanted: str,
 
 
 def some_rows(inputs: Inputs, start: int, end: int) -> Inputs:
-    """The inputs of some of the decisions."""
+    """Return the inputs of the decisions [start, end)."""
     rows = {name: inputs[name][start:end] for name in ("obs", "mask")}
     if "first" not in inputs:
         return rows
@@ -230,7 +230,7 @@ def some_rows(inputs: Inputs, start: int, end: int) -> Inputs:
 
 
 def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
-    """The inputs of the moves, by both names, from what `AfterstatePolicy.inputs` gives."""
+    """Return the dense inputs of the actions, under both names, from those of `AfterstatePolicy.inputs`."""
     after = afterstates_in(inputs)
     starts, entry, value = after.rows
     moves = np.zeros((len(after.action), total(move_fields(rules))), np.float32)
@@ -239,15 +239,15 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
     return {**dict.fromkeys(MOVES, moves), "decision": after.decision(), "action": after.action}
 
 
-# The way out
+# Export
 
 
 @STEADY
 def to_onnx(policy: TrainedPolicy) -> bytes:
-    """A trained network as an ONNX model with `probabilities`.
+    """Return a trained network as an ONNX model with the output `probabilities`.
 
     Raises:
-        ValueError: the extra `onnx` is missing, or it is no network of ours.
+        ValueError: the extra `onnx` is missing, or the architecture can't be exported.
     """
     try:
         import onnx
@@ -313,7 +313,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
 
 
 def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
-    """A torch module from observations and masks to logits, as `TorchPolicy` takes it, as an ONNX model.
+    """Return a torch module from observations and masks to logits, as for `TorchPolicy`, as an ONNX model.
 
     Raises:
         ValueError: the extra `onnx` is missing, or torch can't export the module.
@@ -327,7 +327,7 @@ def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
     rows = torch.export.Dim("n")
     was_training = module.training
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it is chatty
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # torch prints progress
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 module.eval(), example, dynamo=True, verbose=False, opset_version=OPSET,
@@ -336,7 +336,7 @@ def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
             )  # fmt: skip
             assert program is not None
             model = program.model_proto.SerializeToString()
-    except Exception as error:  # torch's own words for what it can't translate
+    except Exception as error:  # torch raises many types for modules that it can't translate
         raise ValueError(
             f"{type(module).__name__} can't be written as an ONNX model: {short_repr(str(error))}"
         ) from None
@@ -346,13 +346,13 @@ def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
 
 
 def check_installed() -> None:
-    """Raises ValueError where the extra `onnx` is missing."""
+    """Raise ValueError if the extra `onnx` is missing."""
     if not all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript")):
         raise ValueError(MISSING)
 
 
 class _Graph:
-    """Nodes and constants with names of their own."""
+    """Builds a graph; nodes and constants get unique names."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -360,7 +360,7 @@ class _Graph:
         self._numbers = count()
 
     def node(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add an operator; returns the name of its output."""
+        """Add an operator; return the name of its output."""
         from onnx import helper
 
         output = output or f"{kind.lower()}{next(self._numbers)}"
@@ -368,7 +368,7 @@ class _Graph:
         return output
 
     def constant(self, array: NDArray[Any]) -> str:
-        """Add a constant; returns its name."""
+        """Add a constant; return its name."""
         from onnx import numpy_helper
 
         name = f"constant{next(self._numbers)}"

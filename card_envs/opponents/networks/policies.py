@@ -21,24 +21,27 @@ Weights = Mapping[str, NDArray[np.floating]]
 Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases
 Inputs: TypeAlias = dict[str, NDArray[Any]]
 Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "lookahead", "n-tuple", "onnx"]
-ILLEGAL = np.float32(-1e9)  # as golden rows hold it; what is played does not count on it
+ILLEGAL = np.float32(-1e9)  # part of the golden rows; play does not depend on it
 NEVER = np.float32(-np.inf)
-STEADY = np.errstate(all="ignore")  # tiny shares are zeros, whatever NumPy is set to do about them
+STEADY = np.errstate(all="ignore")  # tiny probabilities underflow to 0, whatever NumPy's error state
 
 
 def input_fields(rules: Rules) -> tuple[Field, ...]:
-    """What a network reads: the observation, then the mask; which moves are legal says a lot about a position."""
+    """Return the fields of a network's input: the observation, then the mask.
+
+    Which actions are legal says a lot about a position.
+    """
     return (*rules.OBS_FIELDS, Field("legal", rules.NUM_ACTIONS, 1))
 
 
 def input_scale(fields: tuple[Field, ...]) -> NDArray[np.float32]:
-    """What the input is multiplied with before the first layer: every entry ends up within [-1, 1]."""
+    """Return the factors that scale every entry of the input to [-1, 1]."""
     low, high = bounds(fields)
     return (1 / np.maximum(np.abs(low.astype(np.float32)), high)).astype(np.float32)
 
 
 def weight_shapes(sizes: list[int]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the tensors of a network with these layer sizes, input and output included."""
+    """Return the names and shapes of the tensors of a network with these layer sizes, input and output included."""
     shapes: dict[str, tuple[int, ...]] = {}
     for i, (inputs, outputs) in enumerate(pairwise(sizes)):
         shapes[f"layer{i}.weight"] = (outputs, inputs)
@@ -47,23 +50,23 @@ def weight_shapes(sizes: list[int]) -> dict[str, tuple[int, ...]]:
 
 
 class LogitsPolicy:
-    """What plays by scores of the actions: a masked softmax.
+    """A policy with a masked softmax over scores of the actions.
 
     Attributes:
-        sampled: whether moves are drawn from the probabilities; else the likeliest is played.
+        sampled: whether actions are drawn from the probabilities; otherwise the likeliest is played.
     """
 
     def __init__(self, sampled: bool = True) -> None:
         self.sampled = sampled
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
-        """[n, A] scores of the actions; what they are where illegal counts for nothing."""
+        """Return [n, A] scores of the actions; those of illegal actions are ignored."""
         raise NotImplementedError
 
     def scores(self, decisions: Decisions) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """[n, A] scores of the actions, below all others where illegal, and [n, 1] the highest.
+        """Return [n, A] scores of the actions, lowest where illegal, and [n, 1] their maxima.
 
-        Raises ValueError where that is no finite number: one score is not, or there is none.
+        Raises ValueError if the maximum is not finite: a score is not, or no action is legal.
         """
         scores = np.where(decisions.mask != 0, self.logits_at(decisions), NEVER)
         highest = scores.max(axis=1, keepdims=True)
@@ -90,11 +93,11 @@ class LogitsPolicy:
 
 
 class TrainedPolicy(LogitsPolicy):
-    """A network that an opponent's folder holds.
+    """A network that is stored in an opponent's folder.
 
     Attributes:
         architecture: its id in the cards of opponents.
-        game: what it plays.
+        game: the game.
         weights: its tensors, by name.
     """
 
@@ -109,38 +112,38 @@ class TrainedPolicy(LogitsPolicy):
 
     @staticmethod
     def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the tensors of such a network with these hidden layers; none if it holds no tensors."""
+        """Return the names and shapes of the tensors of a network with these hidden layers; empty if it has none."""
         return {}
 
     @property
     def reads_moves(self) -> bool:
-        """Whether it reads what moves change, or lead to."""
+        """Whether afterstates are among its inputs."""
         return self.num_entries > 0
 
     @property
     def num_entries(self) -> int:
-        """The different entries that show moves; 0 if it does not read them."""
+        """Return the number of entries that represent an action; 0 if afterstates are not among its inputs."""
         return 0
 
     def inputs(self, decisions: Decisions) -> Inputs:
-        """What it reads of decisions, by name, as golden rows are stored."""
+        """Return its inputs for some decisions, by name, as golden rows store them."""
         if not self.reads_moves:
             return {"obs": decisions.obs, "mask": decisions.mask}
-        decisions = decisions.copy()  # what was written into it must not meet what its moves change
+        decisions = decisions.copy()  # fresh arrays: the changes are relative to the true observations
         after = self.afterstates(decisions)
         moves = {"first": after.first, "action": after.action, **after.rows._asdict()}
         return {"obs": decisions.obs, "mask": decisions.mask, **moves}
 
     def afterstates(self, decisions: Decisions) -> Afterstates:
-        """What the moves change, where it reads that."""
+        """Return the afterstates of some decisions, if they are among its inputs."""
         return afterstates_of(decisions)
 
     def check_inputs(self, inputs: Inputs) -> None:
-        """Raises ValueError where arrays from outside are no such inputs, by name, type, shape or range."""
+        """Raise ValueError if arrays from a file are not valid inputs by name, dtype, shape or range."""
         check_inputs(self.game.rules, inputs, self.num_entries)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
-        """[n, A] scores of the actions, -1e9 where illegal."""
+        """Return [n, A] scores of the actions, -1e9 where illegal."""
         raise NotImplementedError
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
@@ -148,7 +151,7 @@ class TrainedPolicy(LogitsPolicy):
 
 
 class NetworkPolicy(TrainedPolicy):
-    """A multi-layer perceptron with ReLU that reads the observation and scores all actions at once."""
+    """A multi-layer perceptron with ReLU that maps an observation to the scores of all actions."""
 
     architecture = "mlp-relu"
 
@@ -156,9 +159,9 @@ class NetworkPolicy(TrainedPolicy):
         """Take weights named and shaped as in `shapes`, in float16 or float32.
 
         Args:
-            game: what it plays; gives the scale of the input.
+            game: the game; determines the scale of the input.
             weights: `layer{i}.weight` [outputs, inputs] and `layer{i}.bias` [outputs].
-            sampled: draw moves from the probabilities; False: play the likeliest.
+            sampled: draw actions from the probabilities; False: play the likeliest.
         """
         super().__init__(game, weights, sampled)
         self._layers = layers_of(weights)
@@ -177,10 +180,10 @@ class NetworkPolicy(TrainedPolicy):
 
 
 class AfterstatePolicy(TrainedPolicy):
-    """A multi-layer perceptron with ReLU that scores each legal move from the observation and what the move changes.
+    """A multi-layer perceptron with ReLU that scores each legal action from the observation and its changes.
 
     Attributes:
-        mover: the network as compiled code reads it; None where it has not two hidden layers.
+        mover: the compiled network; None unless it has two hidden layers.
     """
 
     architecture: ClassVar[Architecture] = "afterstates"
@@ -190,10 +193,10 @@ class AfterstatePolicy(TrainedPolicy):
         """Take weights named and shaped as in `shapes`, in float16 or float32.
 
         Args:
-            game: what it plays; gives the scale of the input.
-            weights: `layer{i}.weight` and `layer{i}.bias` as of a perceptron with one output, `move.weight` [H, M] of
-                what a move changes, `own` [1] what is added to the score of the scripted player's choice.
-            sampled: draw moves from the probabilities; False: play the likeliest.
+            game: the game; determines the scale of the input.
+            weights: `layer{i}.weight` and `layer{i}.bias` of a perceptron with one output, `move.weight` [H, M] for the
+                changes, `own` [1] a bonus for the action of `greedy`.
+            sampled: draw actions from the probabilities; False: play the likeliest.
         """
         super().__init__(game, weights, sampled)
         (first, self._bias), *self._rest = layers_of(weights)
@@ -205,7 +208,7 @@ class AfterstatePolicy(TrainedPolicy):
         self.network = self._compiled() if len(self._rest) == 2 else None
 
     def _compiled(self) -> AfterstateNetwork:
-        """The network as compiled code reads it."""
+        """Return the network for compiled code."""
         (second, second_bias), (last, last_bias) = self._rest
         ends = np.array([last_bias[0], self._own])
         arrays = self._first * self._scale[:, None], self._moves, self._bias, second, second_bias, last[:, 0], ends
@@ -237,17 +240,17 @@ class AfterstatePolicy(TrainedPolicy):
         x = sum_weights(compress(seen, all_rows, self._scale), all_rows, self._first, self._bias)[decision]
         x += sum_weights(rows, np.arange(len(after.action)), self._moves, self._no_bias)
         scores = through(self._rest, x)[:, 0]
-        is_own = rows.entry[rows.starts[1:] - 1] == len(self._moves) - 1  # that entry comes last
+        is_own = rows.entry[rows.starts[1:] - 1] == len(self._moves) - 1  # the baseline flag is the last entry
         logits = np.full((len(seen), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
         logits[decision, after.action] = scores + self._own * is_own
         return logits
 
 
 class LookaheadPolicy(AfterstatePolicy):
-    """The same from what `greedy` would make of each move in a few drawn worlds.
+    """Like `AfterstatePolicy`, with lookahead: `greedy` continues from each action in a few determinizations.
 
-    Of moves that come to the same before a hidden card shows, it plays the one that stands for all. For games of many
-    moves a turn, whose order seldom matters.
+    Of actions with the same afterstate, it plays the one that represents them. It suits games with many actions per
+    turn whose order seldom matters.
     """
 
     architecture = "lookahead"
@@ -263,7 +266,7 @@ MOVE_INPUTS = {"first": np.int64, "action": np.int64, "starts": np.int64, "entry
 
 
 def check_inputs(rules: Rules, inputs: Inputs, num_entries: int) -> None:
-    """Raises ValueError where golden rows are not what networks read: compiled code would believe them."""
+    """Raise ValueError where golden rows are not what networks read: compiled code would believe them."""
     names = {"obs", "mask"} | (set(MOVE_INPUTS) if num_entries else set())
     if set(inputs) != names:
         raise ValueError(f"golden rows: expected {', '.join(sorted(names))}, got {', '.join(sorted(inputs))}")
@@ -285,24 +288,24 @@ def check_inputs(rules: Rules, inputs: Inputs, num_entries: int) -> None:
 
 
 def afterstates_in(inputs: Inputs) -> Afterstates:
-    """What moves change, as the inputs of a network that reads it hold it."""
+    """Return the afterstates among the inputs of a network."""
     rows = SparseRows(inputs["starts"], inputs["entry"], inputs["value"])
     return Afterstates(inputs["first"], inputs["action"], rows)
 
 
 def afterstates_of(decisions: Decisions, lookahead: bool = False) -> Afterstates:
-    """Return what the legal moves change, in worlds that follow from what each seat sees; see `afterstates`."""
+    """Return the afterstates of the legal actions, in worlds derived from each seat's observation."""
     return afterstates(decisions.game, decisions._trusted_states(), np.arange(len(decisions)), lookahead=lookahead)
 
 
 def check_ends(name: str, ends: NDArray[Any], number: int, last: int) -> None:
-    """Raises ValueError where these don't divide `last` entries into `number` ranges."""
+    """Raise ValueError if these do not divide `last` entries into `number` ranges."""
     if len(ends) != number + 1 or ends[0] != 0 or ends[-1] != last or np.diff(ends).min(initial=0) < 0:
         raise ValueError(f"{name}: expected {number + 1} rising numbers from 0 to {last}")
 
 
 def layers_of(weights: Weights) -> Layers:
-    """Weights [inputs, outputs] and biases of the layers of a perceptron."""
+    """Return the weights [inputs, outputs] and biases of the layers of a perceptron."""
     number = len(hidden_sizes(weights)) + 1
     return [
         (weights[f"layer{i}.weight"].astype(np.float32).T, weights[f"layer{i}.bias"].astype(np.float32))
@@ -311,7 +314,7 @@ def layers_of(weights: Weights) -> Layers:
 
 
 def hidden_sizes(weights: Weights) -> list[int]:
-    """The sizes of the hidden layers of stored weights. Raises ValueError where they are no arrays by name."""
+    """Return the sizes of the hidden layers of stored weights. Raises ValueError unless they are arrays by name."""
     if not isinstance(weights, Mapping) or not all(isinstance(tensor, np.ndarray) for tensor in weights.values()):
         raise ValueError(f"weights: expected arrays by name, got {short_repr(weights)}")
     layers = sum(str(name).endswith(".bias") for name in weights)
@@ -319,7 +322,7 @@ def hidden_sizes(weights: Weights) -> list[int]:
 
 
 def check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]], what: str = "weights") -> None:
-    """Raise ValueError, naming them as `what`, where stored weights have other names, shapes or types."""
+    """Raise ValueError if stored weights have other names, shapes or dtypes; `what` is their name in messages."""
     found = {name: tensor.shape for name, tensor in weights.items()}
     if found != shapes:
         name = min((str(name) for name, _ in set(found.items()) ^ set(shapes.items())))
@@ -329,7 +332,7 @@ def check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]], what: st
 
 
 def through(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The output of these layers for what the first one gave, before its ReLU; that is overwritten."""
+    """Return the output of these layers for the first layer's output before its ReLU, which is overwritten."""
     for weight, bias in layers:
         x = np.maximum(x, 0, out=x) @ weight + bias
     return x

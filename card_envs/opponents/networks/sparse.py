@@ -1,6 +1,7 @@
-"""First layers in compiled code: observations are mostly zeros, so only the weights of the others are added up.
+"""Sparse first layers in compiled code: observations are mostly zeros, so only the other entries are summed.
 
-Of Back Alley's 577 entries some 50 are set: the sum of their weight rows takes a quarter of the dense product's time.
+In Back Alley, about 50 of 577 entries are set; summing their weight rows takes a quarter of the time of the dense
+product.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ BYTE = np.uint64(0xFF)
 
 
 class SparseRows(NamedTuple):
-    """What is not zero in N rows: row i has the entries from starts[i] to starts[i + 1]."""
+    """The entries of N rows that are not zero: row i has the entries from starts[i] to starts[i + 1]."""
 
     starts: Int64s  # [N + 1]
     entry: NDArray[np.int32]  # the column of each
     value: Floats  # scaled
 
     def joined(self, others: list[SparseRows]) -> SparseRows:
-        """These rows and those of others below them."""
+        """Return these rows followed by those of the others."""
         parts = [self, *others]
         ends = np.cumsum([part.starts[-1] for part in parts])
         starts = [self.starts, *(part.starts[1:] + end for part, end in zip(others, ends))]
@@ -38,7 +39,7 @@ class SparseRows(NamedTuple):
 
 
 def add_row(obs: Int8s, weights: Floats, sums: Floats) -> None:
-    """Add the weights of all entries of an observation, each times its value; eight entries at a time are skipped."""
+    """Add the weights of all entries of an observation, each times its value; runs of eight zeros are skipped."""
     words = obs.view(np.uint64)
     for w in range(words.shape[0]):
         word = words[w]
@@ -52,11 +53,11 @@ def add_row(obs: Int8s, weights: Floats, sums: Floats) -> None:
 
 
 def _compress(obs: Any, rows: Any, scale: Any) -> Any:
-    """What is not zero in these rows; eight bytes at a time are skipped where they are."""
+    """Return the nonzero entries of these rows; runs of eight zeros are skipped."""
     size = obs.shape[1]
     whole = size - size % 8
     starts = np.empty(len(rows) + 1, np.int64)
-    entry = np.empty(len(rows) * size, np.int32)  # memory that is never touched costs nothing
+    entry = np.empty(len(rows) * size, np.int32)  # untouched memory costs nothing
     value = np.empty(len(rows) * size, np.float32)
     found = 0
     for i in range(len(rows)):
@@ -82,7 +83,7 @@ def _compress(obs: Any, rows: Any, scale: Any) -> Any:
 
 
 def _sum_weights(starts: Any, entry: Any, value: Any, rows: Any, weight: Any, bias: Any, out: Any) -> None:
-    """out = rows @ weight + bias."""
+    """Compute out = rows @ weight + bias."""
     for i in range(len(out)):
         row = out[i]
         for h in range(len(row)):
@@ -91,11 +92,11 @@ def _sum_weights(starts: Any, entry: Any, value: Any, rows: Any, weight: Any, bi
 
 
 def compress(obs: Int8s, rows: Int64s, scale: Floats) -> SparseRows:
-    """The entries of `obs[rows]` that are not zero, times `scale` [D].
+    """Return the nonzero entries of `obs[rows]`, times `scale` [D].
 
     Args:
         obs: [N, D] int8, contiguous.
-        rows: [n] which of them, in any order.
+        rows: [n] row numbers, in any order.
         scale: [D] float32.
     """
     check_rows(rows, len(obs))
@@ -103,7 +104,7 @@ def compress(obs: Int8s, rows: Int64s, scale: Floats) -> SparseRows:
 
 
 def sum_weights(sparse: SparseRows, rows: Int64s, weight: Floats, bias: Floats) -> Floats:
-    """[n, H] some of the rows, times `weight` [D, H], plus `bias` [H]. The entries must be columns that there are."""
+    """Return rows @ `weight` [D, H] + `bias` [H] for some of the rows, as [n, H]. Entries must be valid columns."""
     check_rows(rows, len(sparse.starts) - 1)
     out = np.empty((len(rows), weight.shape[1]), np.float32)
     specialize(_sum_weights)(*sparse, rows, weight, bias, out)
@@ -111,6 +112,6 @@ def sum_weights(sparse: SparseRows, rows: Int64s, weight: Floats, bias: Floats) 
 
 
 def check_rows(rows: Int64s, number: int) -> None:
-    """Raises IndexError where there are not such rows: compiled loops would read out of bounds in silence."""
+    """Raise IndexError for a row number out of range: compiled loops would silently read out of bounds."""
     if rows.min(initial=0) < 0 or rows.max(initial=-1) >= number:
         raise IndexError(f"rows from {rows.min()} to {rows.max()} of {number}")

@@ -1,4 +1,4 @@
-"""Policies from torch modules, for those who stay in Python."""
+"""Policies from torch modules, for use in the same Python process."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class TorchPolicy(LogitsPolicy):
-    """Plays by a module from observations and masks to logits.
+    """Plays by a module that maps observations and masks to logits.
 
-    The module gets `observation` [n, D] and `action_mask` [n, A] float32, as the environments give them, unscaled, and
-    answers with [n, A] logits; what it says of illegal actions does not count.
+    The module gets `observation` [n, D] and `action_mask` [n, A] float32, as the environments return them, unscaled,
+    and returns logits [n, A]; those of illegal actions are ignored.
     """
 
     def __init__(self, module: torch.nn.Module, sampled: bool = True) -> None:
-        """Take a module; it is used as it is, whatever happens to it later.
+        """Take a module, which is not copied.
 
         Args:
-            module: with its weights; put it into `eval()` where that makes a difference.
-            sampled: draw moves from the probabilities; False: play the likeliest.
+            module: with its weights; put it into `eval()` mode if that makes a difference.
+            sampled: draw actions from the probabilities; False: play the likeliest.
         """
         super().__init__(sampled)
         self.module = module
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
-        """See `LogitsPolicy.logits_at`. Raises ValueError where the module gives something else."""
+        """See `LogitsPolicy.logits_at`. Raises ValueError if the module returns something else."""
         import torch
 
         with torch.no_grad():
@@ -45,7 +45,7 @@ class TorchPolicy(LogitsPolicy):
 
 
 def device_of(module: torch.nn.Module) -> torch.device:
-    """Where a module's weights are."""
+    """Return the device of a module's weights."""
     import torch
 
     return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))

@@ -1,1 +1,1 @@
-"""What `python -m card_envs check` looks at, one module for each kind of fault, cheapest first."""
+"""The checks of `python -m card_envs check`, one module for each kind of fault, cheapest first."""

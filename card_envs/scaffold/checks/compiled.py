@@ -1,6 +1,6 @@
-"""Each rule and bot compiled by itself, so that what Numba says of it has a place.
+"""Each rule and bot compiled by itself, so that Numba's errors can be located.
 
-That all of a game's rules have passed is remembered beside Numba's cache, until one of them changes.
+A mark beside Numba's cache records that all rules of a game have passed, until one of them changes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from card_envs.game import (
 from card_envs.scaffold.checks.declared import PARTS, functions_of, parameters_of
 from card_envs.scaffold.checks.sources import Finding, Sources
 
-ARGUMENTS: dict[str, Any] = {  # types of parameters by their names in the contract, as loops pass them
+ARGUMENTS: dict[str, Any] = {  # types that loops pass, by the parameter's name in the contract
     "pack": types.int8[::1],
     "mask": types.int8[::1],
     "obs": types.int8[::1],
@@ -55,7 +55,7 @@ COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, 
 
 
 def all_rules() -> None:
-    """Never called: what `specialize` calls it changes with any of a game's rules."""
+    """Name all functions; never called. The name that `specialize` gives it changes with any of a game's rules."""
     for _ in (
         deal, set_deal, legal, play, random_move, observe, observe_all, determinize, score_margin, update_stats,
         trivial, greedy, likelihood, refine_world, reveals,
@@ -64,19 +64,19 @@ def all_rules() -> None:
 
 
 def mark_of(game: Game) -> Path:
-    """A file that is there if all rules have passed as they are. `specialize` removes those of earlier rules."""
+    """Return the file that exists if all rules have passed. `specialize` removes those of earlier rules."""
     loop: Any = specialize(all_rules, game)
     return Path(loop.stats.cache_path) / f"check.{loop.__name__}-{numba.__version__}"
 
 
 def check_compiled(game: Game, sources: Sources) -> Iterator[Finding]:
-    """What keeps rules from being compiled, and where they fall from sets into signed or floating numbers."""
+    """Yield what keeps rules from compiling, and where sets become signed or floating-point numbers."""
     if jit.INTERPRETED:
         return
     mark = mark_of(game)
     if mark.exists():
         return
-    found: dict[Finding, None] = {}  # in order, each once: what a helper lacks all its callers lack
+    found: dict[Finding, None] = {}  # ordered and unique: a fault of a helper occurs in all its callers
     for name in ("rules", "bot"):
         for part in PARTS[name]:
             for function, declared in functions_of(part).items():
@@ -103,7 +103,7 @@ def _compile(own: Any, parameters: list[str], game: Game, sources: Sources) -> I
     file = Path(code.co_filename)
     try:
         own.compile(tuple(arguments[name] for name in parameters))
-    except Exception as error:  # Numba lets through whatever its own code runs into
+    except Exception as error:  # Numba does not wrap its internal errors
         yield _translated(error, file, code.co_firstlineno + 1, sources)
         return
     returns = own.py_func.__annotations__.get("return")
@@ -114,8 +114,8 @@ def _compile(own: Any, parameters: list[str], game: Game, sources: Sources) -> I
 
 
 def _translated(error: Exception, file: Path, line: int, sources: Sources) -> Finding:
-    """The innermost place of the game's own that an error of Numba names, and what it says in a line."""
-    if isinstance(error, KeyError):  # a field of a State under another name than `state`: Numba says no more
+    """Return the innermost place in the game's code that a Numba error names, with the error in one line."""
+    if isinstance(error, KeyError):  # an unknown field of a State; Numba gives no place
         for source in sources.files.values():
             for number in source.lines_with(error.args[0]):
                 return sources.place(source.file, number, f"State has no field {error.args[0]!r}")
@@ -144,7 +144,7 @@ def _in_a_line(text: str) -> str:
 
 
 def _mixed(annotation: Any, sources: Sources) -> Iterator[Finding]:
-    """Where a `uint64` meets a signed number: what comes of it is signed or floating, and no set any more."""
+    """Yield places where a uint64 meets a signed number: the result is signed or floating-point, no longer a set."""
     for block in annotation.blocks.values():
         for statement in block.body:
             value = getattr(statement, "value", None)

@@ -1,4 +1,4 @@
-"""What a game's modules declare, against the contract: functions with their parameters, constants, options."""
+"""The declarations of a game's modules against the contract: functions and parameters, constants, options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from card_envs.game import Field, Game, Rate, Stat, state_dtype, total
 from card_envs.options import described
 from card_envs.scaffold.checks.sources import Finding, Source, Sources, did_you_mean
 
-PARTS: dict[str, tuple[type, type]] = {  # of each module: what it offers, and what it may offer besides
+PARTS: dict[str, tuple[type, type]] = {  # of each module: required and optional
     "rules": (contract.Rules, contract.OptionalRules),
     "bot": (contract.Bot, contract.OptionalBot),
     "view": (contract.View, contract.OptionalView),
@@ -25,17 +25,17 @@ VIEW_KEYS = ("version", "game", "options", "seat", "to_move", "legal")
 
 
 def functions_of(part: type) -> dict[str, FunctionType]:
-    """The functions that a part of the contract lists."""
+    """Return the functions of a protocol."""
     return {name: value for name, value in vars(part).items() if isinstance(value, FunctionType) and name[0] != "_"}
 
 
 def parameters_of(function: FunctionType) -> list[str]:
-    """Of a function of the contract, `self` left out."""
+    """Return the parameters of a protocol's function, without `self`."""
     return list(inspect.signature(function).parameters)[1:]
 
 
 def check_declarations(game: Game, sources: Sources) -> Iterator[Finding]:
-    """Faults of the declarations of a game whose modules can be imported."""
+    """Yield faults in the declarations of a game whose modules can be imported."""
     missing = False
     for module, parts in PARTS.items():
         for finding in _check_module(getattr(game, module), sources.files[module], *parts):
@@ -94,7 +94,7 @@ def _summary(function: FunctionType) -> str:
 
 
 def _comment(part: type, name: str) -> str:
-    """What the contract says of a constant."""
+    """Return the contract's comment on a constant."""
     found = re.search(rf"^    {name}: .*?  # (.*)$", inspect.getsource(part), re.MULTILINE)
     return found[1] if found else f"a constant of type {part.__annotations__[name]}"
 
@@ -103,7 +103,7 @@ def _comment(part: type, name: str) -> str:
 
 
 class Demand(NamedTuple):
-    """Something that must hold of what a module calls `name`; `text` says what is there and what would be right."""
+    """A condition on what a module calls `name`; `text` says what was expected and found."""
 
     name: str
     met: bool
@@ -115,14 +115,14 @@ def _is_number(value: object, kind: Any = int) -> bool:
 
 
 def _of_rules(game: Game) -> Iterator[Demand]:
-    """Numbers first: what is said of fields and the State needs them."""
+    """Yield the demands on `rules.py`; numbers first, because fields and State depend on them."""
     rules = game.rules
     numbers = ("NUM_SEATS", "NUM_ACTIONS", "PACK_SIZE", "OBS_SIZE", "FULL_SIZE")
     for name in numbers:
         value = getattr(rules, name)
         yield Demand(name, _is_number(value) and value >= 1, f"{name}: expected a whole number from 1, got {value!r}")
     worst = rules.WORST_SCORE
-    text = f"WORST_SCORE: expected 0 or less, the worst reward that one deal can bring, got {worst!r}"
+    text = f"WORST_SCORE: expected 0 or less, the worst possible reward of one deal, got {worst!r}"
     yield Demand("WORST_SCORE", _is_number(worst, (int, float)) and -np.inf < worst <= 0, text)
     if not all(_is_number(getattr(rules, name)) for name in numbers):
         return
@@ -133,7 +133,7 @@ def _of_rules(game: Game) -> Iterator[Demand]:
     yield Demand("SIDES", fits, f"SIDES: expected a number from 0 for each of {rules.NUM_SEATS} seats, got {sides}")
     counts = game.stats
     fits = all(isinstance(count, Stat) for count in counts) and len({count.name for count in counts}) == len(counts)
-    yield Demand("STATS", fits, f"STATS: expected Counts with different names, got {counts}")
+    yield Demand("STATS", fits, f"STATS: expected Stats with different names, got {counts}")
     alike = game.all_see_alike
     yield Demand("ALL_SEE_ALIKE", isinstance(alike, bool), f"ALL_SEE_ALIKE: expected True or False, got {alike!r}")
     has_update_stats = hasattr(rules, "update_stats")
@@ -165,7 +165,7 @@ def _of_fields(rules: Any) -> Iterator[Demand]:
 
 
 def _of_state(rules: Any) -> Demand:
-    """The engine's own fields come first, as `state_dtype` puts them."""
+    """Return the demand that the engine's fields come first, as `state_dtype` puts them."""
     fields = getattr(rules.STATE, "fields", None) or {}
     shared: Any = state_dtype(rules.NUM_SEATS, []).fields
     wrong = [name for name in shared if name not in fields or fields[name][0] != shared[name][0]]

@@ -1,4 +1,4 @@
-"""What may not stand inside a rule, and names that are not there: read from the source, before Numba sees it."""
+"""Constructs not allowed in rules, and undefined names: found in the source, before Numba sees it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OBJECTS = {"list", "dict", "set", "str", "sorted", "print", "open", "sum", "any"
 
 
 def check_sources(game: Game, sources: Sources) -> Iterator[Finding]:
-    """Faults that the source of rules and bots shows, and unknown fields of a State in views as well."""
+    """Yield faults in the source of rules and bots, and unknown fields of a State in views."""
     fields = getattr(getattr(game.rules, "STATE", None), "names", None) or ()
     for name in TAKE_STATES:
         source, module = sources.files[name], getattr(game, name)
@@ -53,17 +53,17 @@ def check_sources(game: Game, sources: Sources) -> Iterator[Finding]:
 
 
 def is_rule(function: ast.FunctionDef) -> bool:
-    """Whether it has the decorator `@rule`."""
+    """Return whether it has the decorator `@rule`."""
     return any(ast.unparse(decorator).split(".")[-1] == "rule" for decorator in function.decorator_list)
 
 
 def holds_state(argument: ast.arg) -> bool:
-    """Whether a parameter is a State, by its type or else by its name."""
+    """Return whether a parameter is a State, by its type or its name."""
     return ast.unparse(argument.annotation) == "State" if argument.annotation else argument.arg == "state"
 
 
 def _undecorated(game: Game, sources: Sources) -> Iterator[Finding]:
-    """Functions of the contract that would not be compiled."""
+    """Yield functions of the contract without the decorator."""
     from card_envs.scaffold.checks.declared import PARTS, functions_of
 
     for name in COMPILED:
@@ -75,7 +75,7 @@ def _undecorated(game: Game, sources: Sources) -> Iterator[Finding]:
 
 
 class _Reader:
-    """One function: `state` and the other parameters that hold a State, and the names that it looks up."""
+    """A function: the parameters that hold a State, and the names that it looks up."""
 
     def __init__(self, function: ast.FunctionDef, module: ModuleType, fields: Iterable[str], compiled: bool) -> None:
         self.function = function
@@ -88,7 +88,7 @@ class _Reader:
         self.states = {argument.arg for argument in arguments if holds_state(argument)} if fields else set()
 
     def faults(self) -> Iterator[tuple[int, str]]:
-        """Lines and what is wrong there."""
+        """Yield line and text of each fault."""
         body = self.function.body
         documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
         for statement in body[1:] if documented else body:
@@ -104,7 +104,7 @@ class _Reader:
             return
         if type(node) in FORBIDDEN or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             what = FORBIDDEN.get(type(node), "a text")
-            yield f"{what} in a rule: rules neither raise nor allocate, and know numbers, States and arrays alone"
+            yield f"{what} in a rule: rules neither raise nor allocate, and use only numbers, States and arrays"
         if isinstance(node, ast.Name):
             yield from self._of_name(node.id)
         if isinstance(node, ast.Call):
@@ -131,7 +131,7 @@ class _Reader:
             if isinstance(value, FunctionType) and not jit.INTERPRETED:
                 yield f"calls {called.id}, which is not compiled: it lacks the decorator @rule"
             if value is None and called.id in OBJECTS:
-                yield f"`{called.id}` in a rule: rules neither raise nor allocate, and know no Python objects"
+                yield f"`{called.id}` in a rule: rules neither raise nor allocate, and use no Python objects"
         if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
             if self.names.get(called.value.id) is np and called.value.id not in self.local:
                 value = getattr(np, called.attr, None)

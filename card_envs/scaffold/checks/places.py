@@ -1,4 +1,4 @@
-"""What belongs to a game besides its modules: its rules page, its tests and, in a checkout, its other places."""
+"""The other parts of a game: its rules page, its tests and, in a checkout, its other files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TESTS = ("__init__", "referee", "facts", "test_rules")
 
 
 def checkout_of(package: str) -> Path | None:
-    """The repository's folder where this package lies in one, for a game that belongs to it."""
+    """Return the repository's folder if this package is in one and the game belongs to it."""
     root = Path(card_envs.__file__).parents[1]
     inside = package.startswith("card_envs.games.") and all((root / part).is_dir() for part in ("configs", "tests"))
     return root if inside else None
 
 
 def numbered_rules(text: str) -> list[tuple[int, str]]:
-    """The numbers at the start of list items, such as `BA-7`, with their lines."""
+    """Return the numbers at the start of list items, such as `BA-7`, with their lines."""
     found = re.finditer(r"^ *[-*] +\**([A-Z]{2}-\d+)\b", text, re.MULTILINE)
     return [(text.count("\n", 0, match.start()) + 1, match[1]) for match in found]
 
@@ -39,7 +39,7 @@ def numbered_rules(text: str) -> list[tuple[int, str]]:
 
 
 def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
-    """The tables of RULES.md against the declared fields, its numbers, its options."""
+    """Yield faults of RULES.md: layout tables, rule numbers, options."""
     file = rules_page(game)
     page = file.read_text(encoding="utf-8")
     try:
@@ -49,12 +49,12 @@ def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
     else:
         for number, (found, expected) in enumerate(zip(page.splitlines(), right.splitlines()), 1):
             if found != expected:
-                mend = f"python -m card_envs layout {game.name} --write"
-                yield Finding(file, number, f"the fields make this row {expected!r}; mend it by {mend}")
+                command = f"python -m card_envs layout {game.name} --write"
+                yield Finding(file, number, f"expected {expected!r}, from the fields; fix it with {command}")
                 break
     for option in described(game.options):
         if f"`{option}`" not in page:
-            yield Finding(file, 1, f"it does not tell of the option `{option}`")
+            yield Finding(file, 1, f"it does not mention the option `{option}`")
     rules = numbered_rules(page)
     if not rules:
         yield Finding(file, 1, "expected numbered rules, such as `- XY-1 …`")
@@ -69,7 +69,7 @@ def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
 
 
 def check_places(game: Game, sources: Sources) -> Iterator[Finding]:
-    """The registry, the module for PettingZoo, the configuration, the tests."""
+    """Yield missing parts: registry, PettingZoo module, configuration, tests."""
     root = checkout_of(game.package)
     if root is not None:
         registry = root / "card_envs" / "games" / "__init__.py"
@@ -106,13 +106,13 @@ def _check_tests(game: Game, sources: Sources, root: Path | None) -> Iterator[Fi
                         Path(module.__file__ or ""), 1, f"{name} is missing: see card_envs/testing/referee.py"
                     )
         yield from _check_referee(referee, folder / "referee.py")
-    except Exception as error:  # of the tests' own code, whatever it is
+    except Exception as error:  # the tests' code may raise anything
         yield own.blame(error)
     yield from _check_rule_tests(sources, folder / "test_rules.py")
 
 
 def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
-    """What an episode of the referee must have."""
+    """Yield attributes that the referee's episode lacks."""
     if hasattr(module, "Referee"):
         referee = module.Referee({})
         for name in (*Referee.__annotations__, *functions_of(Referee)):
@@ -121,7 +121,7 @@ def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
 
 
 def _check_rule_tests(sources: Sources, file: Path) -> Iterator[Finding]:
-    """Every numbered rule has a test that is named after it."""
+    """Yield numbered rules without a test that is named after them, and vice versa."""
     rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text(encoding="utf-8"))}
     tests = {}
     for name, node in Source(file).functions.items():

@@ -1,4 +1,4 @@
-"""An episode at a table and one in the environment: what rules and views say of each position must fit together."""
+"""Two episodes, at a table and in the environment: rules and views must be consistent at each position."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from card_envs.game import Field, Game, Mask, bounds
 from card_envs.scaffold.checks.declared import VIEW_KEYS
 from card_envs.scaffold.checks.sources import Finding, Sources
 
-MAX_MOVES = 100_000  # no episode may be longer
-LOOK_AT = 40  # decisions from the first on, and then one in so many
+MAX_MOVES = 100_000  # most moves of an episode
+LOOK_AT = 40  # number of decisions checked from the first on; then one in as many
 WIDTH = 80
-SLOW = 30.0  # seconds at most for plain Python
+SLOW = 30.0  # most seconds in plain Python
 NO_VIEWS: tuple[Any, ...] = (None, 3, "x", [1], {}, {"game": 1}, {"seat": -1})
 NO_DEALS: tuple[Any, ...] = (None, 3, "x", [1], {}, {"pack": 1}, {"packs": [[1]]})
 NO_MOVES = ("", "no such move", "\0", "99999")
 
 
 def check_played(game: Game, sources: Sources) -> Iterator[Finding]:
-    """What goes wrong in play with the default options, then with the option `reward="win"`."""
+    """Yield faults in play with the default options, then with the option `reward="win"`."""
     for options in ({}, {"reward": "win"}):
         episode = _Episode(game, sources, options)
         for play in (episode.at_table, episode.in_environment):
             try:
                 play()
-            except Exception as error:  # of the game's own code, whatever it is
+            except Exception as error:  # the game's code may raise anything
                 compiled = isinstance(error, IndexError) and not jit.INTERPRETED
                 episode.found += (_in_plain_python(game, sources) if compiled else []) or [sources.blame(error)]
             if episode.found:
-                places = {fault[:2]: fault for fault in reversed(episode.found)}  # the first at each
+                places = {fault[:2]: fault for fault in reversed(episode.found)}  # the first one at each place
                 yield from reversed(places.values())
                 return
 
 
 def _in_plain_python(game: Game, sources: Sources) -> list[Finding]:
-    """What the check finds without Numba: compiled rules do not say where they left an array."""
+    """Return the faults found without Numba: compiled rules do not report an index out of bounds."""
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "card_envs", "check", game.package]
     try:
@@ -61,7 +61,7 @@ def _in_plain_python(game: Game, sources: Sources) -> list[Finding]:
 
 
 class _Episode:
-    """One episode of random moves at a table, looked at from all sides."""
+    """One episode of random moves at a table, with checks of every function."""
 
     def __init__(self, game: Game, sources: Sources, options: dict[str, Any]) -> None:
         self.game = game
@@ -71,15 +71,15 @@ class _Episode:
         self.table = Table(game, game.rules.new_state(game.validated(options)))
         self.rng = np.random.default_rng(0)
         self.moves = 0
-        self.drew_other_worlds = len(game.rules.FULL_FIELDS) == len(game.rules.OBS_FIELDS)  # there is nothing to draw
+        self.drew_other_worlds = len(game.rules.FULL_FIELDS) == len(game.rules.OBS_FIELDS)  # True if nothing is hidden
 
     def fault(self, module: str, name: str, text: str) -> None:
-        """Note a fault of a function, with the point of the episode."""
+        """Record a fault of a function, with the position in the episode."""
         point = f" (at random move {self.moves + 1})"
         self.found.append(self.sources.files[module].finding(name, f"{name}: {text}{point}"))
 
     def at_table(self) -> None:
-        """Play an episode; the first position with faults ends it."""
+        """Play an episode; stop at the first position with faults."""
         table = self.table
         if not (table.over and table.needs_deal):
             self.fault("rules", "new_state", "expected over and needs_deal to be set")
@@ -95,7 +95,7 @@ class _Episode:
         self._at_end()
 
     def _at_decision(self) -> None:
-        """Look at the table, play a move, deal if that is next."""
+        """Check the position, play a move, and deal if needed."""
         table = self.table
         if table.needs_deal:
             self.fault("rules", "deal", "needs_deal is still set after it")
@@ -237,7 +237,7 @@ class _Episode:
                 self._refusal("parse_deal", view.parse_deal, (state, given), "deal")
 
     def _refusal(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], begins: str) -> None:
-        """The function must raise ValueError with a message that begins so."""
+        """Check that a function raises ValueError with a message that begins like this."""
         expected = f"expected a ValueError that begins with {begins!r} for {arguments[-1]!r:.60}"
         try:
             function(*arguments)
@@ -269,7 +269,7 @@ class _Episode:
             self.fault("rules", "determinize", "it never changed anything that a seat can't see")
 
     def in_environment(self) -> None:
-        """Play another episode in the environment; what it saves must lead to the same outcome."""
+        """Play another episode in the environment and check that its record has the same outcome."""
         env = CardEnv(self.game, illegal_move="raise", **self.options)
         env.reset(seed=1)
         while not env.outcome()["over"]:
@@ -282,6 +282,6 @@ class _Episode:
 
 
 def _field_at(fields: tuple[Field, ...], entry: int) -> str:
-    """The name of the field that an entry belongs to."""
+    """Return the name of the field that an entry belongs to."""
     names = [field.name for field in fields for _ in range(field.size)]
     return f"`{names[entry]}`"

@@ -1,4 +1,4 @@
-"""The source of a game, for the places of faults."""
+"""The sources of a game, to locate faults."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Source:
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
-        """Those of the module itself."""
+        """The functions of the module, by name."""
         return {node.name: node for node in self.tree.body if isinstance(node, ast.FunctionDef)}
 
     def line_of(self, name: str) -> int:
-        """Where a name of the module is defined or assigned; 1 if it is not."""
+        """Return the line at which a name of the module is defined or assigned; 1 if there is none."""
         for node in self.tree.body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 if node.name == name:
@@ -51,28 +51,28 @@ class Source:
         return 1
 
     def function_at(self, line: int) -> str:
-        """The name of the function that a line belongs to; empty if it is in none."""
+        """Return the name of the function at a line; empty if there is none."""
         inside = (name for name, node in self.functions.items() if node.lineno <= line <= (node.end_lineno or 0))
         return next(inside, "")
 
     def lines_with(self, attribute: str) -> list[int]:
-        """Where an attribute of that name is looked up."""
+        """Return the lines that access an attribute of this name."""
         nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.Attribute))
         return [node.lineno for node in nodes if node.attr == attribute]
 
     def finding(self, name: str, text: str) -> Finding:
-        """A fault of what the module calls so."""
+        """Return a fault of a name of the module."""
         return Finding(self.file, self.line_of(name), text)
 
 
 class Sources(NamedTuple):
-    """The folder of a game and its files that can be read, by module."""
+    """The folder of a game and its readable files, by module."""
 
     folder: Path
     files: dict[str, Source]
 
     def blame(self, error: BaseException) -> Finding:
-        """The deepest line of the game's own that an exception passed through."""
+        """Return the deepest line of the game that an exception passed through."""
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if self.owns(frame.filename)]
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if not frames:
@@ -82,18 +82,18 @@ class Sources(NamedTuple):
         return Finding(Path(where.filename), where.lineno or 1, inside + text)
 
     def owns(self, file: str | Path) -> bool:
-        """Whether a file belongs to the game."""
+        """Return whether a file belongs to the game."""
         return Path(file).is_relative_to(self.folder)
 
     def place(self, file: Path, line: int, text: str) -> Finding:
-        """A fault at a line, with the name of the function there."""
+        """Return a fault at a line, with the name of the function there."""
         source = self.files.get(file.stem)
         function = source.function_at(line) if source and source.file == file else ""
         return Finding(file, line, f"{function}: {text}" if function else text)
 
 
 def read_sources(folder: Path) -> Sources | list[Finding]:
-    """The sources of a game's folder; or what is missing there or is no Python."""
+    """Return the sources of a game's folder; or the files that are missing or not Python."""
     files: dict[str, Source] = {}
     faults = []
     for module in MODULES:
@@ -110,6 +110,6 @@ def read_sources(folder: Path) -> Sources | list[Finding]:
 
 
 def did_you_mean(name: str, known: Iterable[Any]) -> str:
-    """A hint to add to a message about an unknown name."""
+    """Return a suggestion for a message about an unknown name."""
     near = difflib.get_close_matches(name, map(str, known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""

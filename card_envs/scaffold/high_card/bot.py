@@ -7,13 +7,13 @@ from card_envs.game import State
 
 @rule
 def trivial(state: State) -> int:
-    """The highest card."""
+    """Return the highest card."""
     return highest(state.hands[int(state.seat)])
 
 
 @rule
 def greedy(state: State) -> int:
-    """The highest card when leading; else the lowest that wins, or the lowest."""
+    """Return the highest card when leading; else the lowest that wins, or the lowest."""
     hand = state.hands[int(state.seat)]
     if state.num_played & 1 == 0:
         return highest(hand)

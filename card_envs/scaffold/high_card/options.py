@@ -1,4 +1,4 @@
-"""The options of High Card, validated and documented here alone."""
+"""The options of High Card, declared, validated and documented only here."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from card_envs.options import option, options
 
 @options
 class Options:
-    """What `env(**options)` takes."""
+    """Options of `env(**options)`."""
 
     reward: Literal["points", "win"] = option(
         "points", '"points": a trick pays its winner 1 and the other -1; "win": 1 or -1 at the end'

@@ -24,7 +24,7 @@ ACTION_FIELDS = (Field("card", 12, 1, meaning="play the card"),)
 STATE = state_dtype(
     NUM_SEATS,
     [
-        ("reward_win", np.bool_),  # option, else points
+        ("reward_win", np.bool_),  # option; else points
         ("scores", np.int8, 2),
         ("hands", np.uint64, 2),
         ("played", np.uint64, 2),  # by seat
@@ -49,7 +49,7 @@ COUNT = offsets(STATS)
 
 
 def new_state(options: Options) -> State:
-    """A State with these `Options` before its first deal."""
+    """Return a State with these `Options` before its first deal."""
     state = np.zeros(1, STATE)[0]
     state.reward_win = options.reward == "win"
     state.over = state.needs_deal = True
@@ -58,7 +58,7 @@ def new_state(options: Options) -> State:
 
 @rule
 def draw(cards: Cards, number: int, key: Key) -> Cards:
-    """A uniform subset of that many cards."""
+    """Return a uniform subset of `number` cards."""
     drawn = EMPTY
     for i in range(number):
         drawn |= bit(nth(cards & ~drawn, below(derive(key, i), count(cards) - i)))

@@ -1,4 +1,4 @@
-"""High Card between states and people: notation, custom deals, JSON views, the picture."""
+"""High Card for people: notation, custom deals, JSON views, text pictures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def move_text(state: State, action: int) -> str:
 
 def parse_move(state: State, text: str) -> int:
     if not isinstance(text, str) or text not in CODES:
-        raise ValueError(f"{text!r} is no move of High Card; expected a card from 1 to 12")
+        raise ValueError(f"{text!r} is not a move of High Card; expected a card from 1 to 12")
     return CODES[text]
 
 
@@ -76,7 +76,7 @@ Seat = Annotated[int, Field(ge=0, le=1)]
 
 
 class View(Strict):
-    """All that a seat sees: the cards played, in order; who played them follows from the rules."""
+    """The view of a seat. `played` does not say who played each card: that follows from the rules."""
 
     version: Version = VERSION
     game: Literal["high_card"] = "high_card"
@@ -116,7 +116,7 @@ def from_view(given: dict[str, Any]) -> State:
 
 
 def _plausible_pack(seen: View) -> Pack:
-    """A pack that deals each seat the cards that it is seen to have had, and fills up with others."""
+    """Return a pack that deals each seat the cards that it is known to have had, filled up with others."""
     hands: list[list[str]] = [[], []]
     seat = 0
     for i, card in enumerate(seen.played):

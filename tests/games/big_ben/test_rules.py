@@ -394,7 +394,7 @@ def test_every_action_has_one_text() -> None:
     assert texts[0] == "T12-F" and texts[1] == "T12-T1" and texts[12] == "T1-F" and texts[13] == "T1-T12"
     assert texts[rules.WASTE] == "W-F" and texts[rules.WASTE + 1] == "W-T12" and texts[rules.DEAL] == "deal"
     for text in ("T3-T3", "t3-F", "T0-F", "T13-F", "W-W", "fill", "", "T3"):
-        with pytest.raises(ValueError, match="no move of Big Ben"):
+        with pytest.raises(ValueError, match="not a move of Big Ben"):
             view.parse_move(state, text)
 
 

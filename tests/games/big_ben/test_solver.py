@@ -336,7 +336,7 @@ def test_the_command_for_one_deal(tmp_path: Path) -> None:
 
 def test_the_command_refuses_wrong_input(tmp_path: Path) -> None:
     file = tmp_path / "deal.json"
-    for text, problem in (("{", "no JSON"), ('{"pack": ["AC"]}', "deal.pack"), ("[]", "expected")):
+    for text, problem in (("{", "not JSON"), ('{"pack": ["AC"]}', "deal.pack"), ("[]", "expected")):
         file.write_text(text)
         code, shown = run("big_ben", "--deal", file)
         assert code != 0 and problem in shown

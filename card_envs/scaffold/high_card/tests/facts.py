@@ -1,4 +1,4 @@
-"""What the shared tests need to know of High Card: options, packs, ways to play, public facts."""
+"""What the shared tests need to know about High Card: options, packs, ways to play, public facts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ STEADY: set[str] = set()
 
 
 def rig(rng: Random, referee: Referee, style: str) -> dict[str, Any]:
-    """Any deal reaches every rule: one in two is a custom deal."""
+    """Return a custom deal half of the time, else an empty one; any deal reaches every rule."""
     return {"pack": rng.sample(PACK, len(PACK))} if rng.random() < 0.5 else {}
 
 
 def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
-    """What a seat should see (HC-6)."""
+    """Return the view that a seat should have (HC-6)."""
     return {
         "game": "high_card",
         "options": {"reward": referee.reward},
@@ -44,11 +44,11 @@ def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
 
 
 def seen(view: dict[str, Any]) -> dict[str, Any]:
-    """A view as it is."""
+    """Return a view as it is."""
     return view
 
 
 def recount(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[tuple[str, str], tuple[int, int]]:
-    """The figures of a finished deal for a seat, as count and what it is divided by."""
+    """Return the rates of a finished deal for a seat, as numerators and denominators."""
     own, others = view["scores"][seat], view["scores"][1 - seat]
     return {("won", "a deal"): (int(own > others), 1), ("tricks", "a deal"): (own, 1)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from card_envs.testing.mutants import REFEREE, TALLIES, WORLDS, Mutant
 
-DRAWN_ANEW = "    state.hands[other] = draw(unseen, count(state.hands[other]), advance(stream))\n"
+REDRAWN = "    state.hands[other] = draw(unseen, count(state.hands[other]), advance(stream))\n"
 
 MUTANTS = [
     Mutant("no shuffle", "below(derive(key, i), count(cards) - i)", "0", WORLDS),
     Mutant(
-        "hidden cards are sorted after the third move", DRAWN_ANEW,
-        DRAWN_ANEW + "    if state.num_played >= 3:\n"
+        "hidden cards are sorted after the third move", REDRAWN,
+        REDRAWN + "    if state.num_played >= 3:\n"
         "        number = count(state.hands[other])\n"
         "        state.hands[other] = EMPTY\n"
         "        for _ in range(number):\n"
@@ -18,9 +18,9 @@ MUTANTS = [
         WORLDS,
     ),
     Mutant("wrong seat redealt", "other = 1 - int(seat)\n    unseen", "other = int(seat)\n    unseen"),
-    Mutant("one card never dealt anew", DRAWN_ANEW, "    unseen &= unseen - ONE\n" + DRAWN_ANEW, WORLDS),
+    Mutant("one card never redealt", REDRAWN, "    unseen &= unseen - ONE\n" + REDRAWN, WORLDS),
     Mutant(
-        "one card stays where it lies", DRAWN_ANEW,
+        "one card stays where it lies", REDRAWN,
         "    pinned = state.hands[other] & bit(11)\n"
         "    unseen &= ~bit(11)\n"
         "    state.hands[other] = pinned | draw(unseen, count(state.hands[other] & ~bit(11)), advance(stream))\n",

@@ -1,4 +1,4 @@
-"""High Card once more, slow and plain, from the rules page only: cards are texts, hands lists."""
+"""High Card from the rules page only, slow and plain: cards are texts, hands are lists."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Referee:
         self.fired: Counter[str] = Counter()
 
     def deal(self, pack: list[str]) -> None:
-        """HC-1: three for seat 0, three for seat 1; the others stay aside."""
+        """Deal three cards to seat 0 and three to seat 1; the others stay aside (HC-1)."""
         assert self.needs_deal and sorted(pack) == sorted(PACK)
         self.hands = [pack[:3], pack[3:6]]
         self.needs_deal = False
         self.fired.update(["HC-1", "HC-2"])
 
     def legal(self) -> list[str]:
-        """HC-3: any card of the hand."""
+        """Return the cards in hand: any may be played (HC-3)."""
         return [] if self.over or self.needs_deal else list(self.hands[self.seat])
 
     def play(self, move: str) -> None:
@@ -62,10 +62,10 @@ class Referee:
 
 
 def deal_from(referee: Referee, dealt: Mapping[str, Any], given: Mapping[str, Any], seat: int) -> None:
-    """Deal what lies on a table: chance decides on nothing but the pack."""
+    """Deal what was dealt at a table: nothing but the pack is random."""
     referee.deal(list(dealt["pack"]))
 
 
 def trivial(referee: Referee) -> str:
-    """The highest card."""
+    """Return the highest card."""
     return max(referee.legal(), key=int)

@@ -9,7 +9,7 @@ from card_envs.scaffold.high_card import GAME
 
 
 def dealt(first: str, second: str, **options: Any) -> Table:
-    """A table at which the seats hold these cards."""
+    """Return a table at which the seats hold these cards."""
     table = Table(GAME, GAME.rules.new_state(GAME.options(**options)))
     hands = [*first.split(), *second.split()]
     rest = [str(card) for card in range(1, 13) if str(card) not in hands]
@@ -18,7 +18,7 @@ def dealt(first: str, second: str, **options: Any) -> Table:
 
 
 def play(table: Table, moves: str) -> Table:
-    """Play cards, each of them legal."""
+    """Play cards, all of them legal."""
     for move in moves.split():
         assert move in GAME.view.view(table.state, table.seat)["legal"]
         table.play(GAME.view.parse_move(table.state, move))
