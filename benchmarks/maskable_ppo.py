@@ -7,6 +7,7 @@ seat of the Gymnasium environment against `trivial`; our trainer plays all seats
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import gymnasium
 import torch
@@ -39,7 +40,7 @@ def their_iterations(gymnasium_id: str) -> Work:
 
 
 def our_iterations(name: str) -> Work:
-    sizes = {"hidden": HIDDEN, "num_envs": 512, "minibatch_size": 2048}
+    sizes: dict[str, Any] = {"hidden": HIDDEN, "num_envs": 512, "minibatch_size": 2048}
     run = Run(Config(game=name, options={"deals": "single"}, minutes=600, **sizes))
 
     def iterate() -> int:

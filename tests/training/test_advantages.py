@@ -184,7 +184,7 @@ def test_what_was_learned_warms_up_ppo(tmp_path: Any) -> None:
     one.iterate()
     (tmp_path / "run").mkdir()
     one.save_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
-    settings = {"game": HIGH_CARD.name, "decisions": 10, "num_envs": 8, "hidden": [32], "kl_coef": 0.1}
+    settings: dict[str, Any] = {"game": HIGH_CARD.name, "decisions": 10, "num_envs": 8, "hidden": [32], "kl_coef": 0.1}
     other = Run(Config(**settings, warm_start=str(tmp_path / "run")))
     actors: list[Actor] = [run.algorithm.actor for run in (one, other)]  # type: ignore[attr-defined]
     reference = other.algorithm.networks["reference"]  # type: ignore[attr-defined]

@@ -175,7 +175,8 @@ def test_a_rollout_goes_on_from_its_memory_here_and_there() -> None:
     arrays, facts = one.memory()
     one.collect(actor(1), None)
     for kind in (TensorRollout, Rollout):
-        other = kind(GAME, config(), OPTIONS, [99], *([CPU] if kind is TensorRollout else []))
+        more: Any = [CPU] if kind is TensorRollout else []
+        other = kind(GAME, config(), OPTIONS, [99], *more)
         other.restore((arrays, facts))
         other.collect(actor(1), None)
         np.testing.assert_array_equal(one.seen[0], other.seen[0])

@@ -37,7 +37,7 @@ SETTINGS: dict[str, Any] = {
     "stages": [{"until": 0.4, "options": {"reward": "win"}}],
     "decisions": 6000,
     "num_envs": 32,
-    "num_steps": 16,
+    "num_steps": 15,
     "hidden": [16],
     "minibatch_size": 128,
     "value_bins": 11,
@@ -45,7 +45,7 @@ SETTINGS: dict[str, Any] = {
     "bc_coef": 1.0,
 }
 COMMAND = [
-    "num_envs=32", "num_steps=16", "hidden=[16]", "minibatch_size=64", "final_pairs=2", "quick_pairs=1", "kl_coef=0.1"
+    "num_envs=32", "num_steps=15", "hidden=[16]", "minibatch_size=64", "final_pairs=2", "quick_pairs=1", "kl_coef=0.1"
 ]  # fmt: skip
 
 

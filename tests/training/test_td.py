@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,8 +26,8 @@ PLANNING = [game for game in games_under_test() if game.planner is not None]
 each_planner = pytest.mark.parametrize("game", PLANNING, ids=lambda game: game.name)
 
 
-def config(game: Game, **more: object) -> Config:
-    settings = {"td_positions": 16, "td_deals": 300, "greedy_share": 1.0, "decisions": 10**9, **more}
+def config(game: Game, **more: Any) -> Config:
+    settings: dict[str, Any] = {"td_positions": 16, "td_deals": 300, "greedy_share": 1.0, "decisions": 10**9, **more}
     return Config(algorithm="td", game=game.name, **settings)
 
 
