@@ -149,7 +149,7 @@ def test_forced_decisions_are_learned_from_on_request() -> None:
     assert (rollout.mask.sum(axis=2, dtype=int) == 1).any()
 
 
-@pytest.mark.parametrize(("who", "share"), [(POOL, "past_share"), (GREEDY, "greedy_share")])
+@pytest.mark.parametrize(("player", "share"), [(POOL, "pool_share"), (GREEDY, "greedy_share")])
 def test_margins(player: int, share: str) -> None:
     settings: dict[str, Any] = {share: 0.5}
     rollout = dealt(num_envs=4, **settings)

@@ -199,8 +199,8 @@ def test_a_run_resumes_exactly_in_tensors_and_goes_on_without(tmp_path: Path) ->
         other = Run(settings, create=kind)
         other.load_checkpoint(path)
         other.iterate()
-        pairs = zip(one.algorithm.memory()[0].values(), other.algorithm.memory()[0].values())
-        assert all(np.array_equal(a, b) for a, b in pairs) == (kind is GpuPPO)
+        mine, theirs = one.algorithm.memory()[0], other.algorithm.memory()[0]
+        assert all(np.array_equal(mine[name], theirs[name]) for name in mine) == (kind is GpuPPO)
         assert other.decisions > 0
     one.save(tmp_path / "opponent")
     assert play_pairs(GAME, load_opponent(tmp_path / "opponent"), load_opponent("greedy", GAME), 2).decisions[0] > 0

@@ -500,6 +500,7 @@ def test_every_update_is_in_tensorboard(tmp_path: Path) -> None:
         more = ["--resume"] if decisions > 3000 else []
         done = CliRunner().invoke(app, [*arguments, f"decisions={decisions}", *more])
         assert done.exit_code == 0, done.output
+        time.sleep(1.1)  # TensorBoard reads its files by the second of their names
     folder = tmp_path / "runs" / "tiny"
     board = EventAccumulator(str(folder / "tensorboard"))
     board.Reload()
