@@ -7,6 +7,7 @@ seat of the Gymnasium environment against `trivial`; our trainer plays all seats
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import gymnasium
 import torch
@@ -16,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from benchmarks.measuring import Row, Work, command, in_turns, timed
 from card_envs import get_game
 from training.config import Config
-from training.trainer import Trainer
+from training.run import Run
 
 HIDDEN = [256, 256]
 ENVIRONMENTS, STEPS = 16, 64  # of MaskablePPO: an iteration is their product
@@ -39,14 +40,13 @@ def their_iterations(gymnasium_id: str) -> Work:
 
 
 def our_iterations(name: str) -> Work:
-    trainer = Trainer(
-        Config(game=name, options={"deals": "single"}, minutes=600, hidden=HIDDEN, epochs=1, tables=512, minibatch=2048)
-    )
+    sizes: dict[str, Any] = {"hidden": HIDDEN, "num_envs": 512, "minibatch_size": 2048}
+    run = Run(Config(game=name, options={"deals": "single"}, minutes=600, **sizes))
 
     def iterate() -> int:
-        before = trainer.decisions
-        trainer.iterate()
-        return trainer.decisions - before
+        before = run.decisions
+        run.iterate()
+        return run.decisions - before
 
     return timed(iterate)
 

@@ -1,10 +1,10 @@
-"""The command line: `python -m card_envs` with games, survey, compare, solve, bench, kernels, play, watch, export, …"""
+"""The command line: `python -m card_envs` with games, survey, compare, solve, train, bench, kernels, play, …"""
 
 from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 
 def without_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -21,7 +21,9 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -607,6 +609,23 @@ def watch(
     else:
         options = parse_options(option)
         watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console, gif)
+
+
+@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def train(context: typer.Context) -> None:
+    """Train a policy in self-play, measure it, and save it as an opponent."""
+    program = training_module("train").app
+    program(context.args, prog_name="python -m card_envs train")
+
+
+def training_module(name: str) -> ModuleType:
+    """Import a module of training: within this package where it is installed, beside it in a checkout."""
+    installed = find_spec("card_envs.training") is not None
+    module = import_module(f"card_envs.training.{name}" if installed else f"training.{name}")
+    root = Path(__file__).parents[0 if installed else 1]
+    if module.__file__ is None or root / "training" not in Path(module.__file__).parents:
+        raise ValueError(f"{module.__file__}: another package is called training, too; expected {root / 'training'}")
+    return module
 
 
 @app.command()

@@ -266,22 +266,22 @@ def checkpoints(game: Game, rng: random.Random) -> Iterator[Attempt]:
     import torch
 
     from training import checkpoint
+    from training.algorithms import Diverged
     from training.config import Config
-    from training.ppo import Diverged
-    from training.trainer import Trainer
+    from training.run import Run
 
     torch.set_num_threads(1)
-    sizes: dict[str, Any] = {"tables": 6, "steps": 4, "hidden": [4], "minibatch": 8, "past_selves": 2}
+    sizes: dict[str, Any] = {"num_envs": 6, "num_steps": 4, "hidden": [4], "minibatch_size": 8, "pool_size": 2}
     config = Config(game=game.name, decisions=20, bf16=False, **sizes)
-    trainer = Trainer(config)
+    trained = Run(config)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.safetensors"
         kept = checkpoint.previous(path)
         while True:
-            if trainer.progress >= 1:
-                trainer = Trainer(config)
-            trainer.iterate()
-            trainer.save_checkpoint(path)
+            if trained.progress >= 1:
+                trained = Run(config)
+            trained.iterate()
+            trained.save_checkpoint(path)
             whole = path.read_bytes()
             arrays, facts = checkpoint.read(path)
             for _ in range(50):
@@ -297,11 +297,11 @@ def checkpoints(game: Game, rng: random.Random) -> Iterator[Attempt]:
                     path.write_bytes(checkpoint.packed(changed, given))
                 kept.unlink(missing_ok=True)
 
-                def attempt(trainer: Trainer = trainer) -> None:
-                    trainer.load_checkpoint(path)
-                    if trainer.progress < 1:
+                def attempt(run: Run = trained) -> None:
+                    run.load_checkpoint(path)
+                    if run.progress < 1:
                         with suppress(Diverged):  # from absurd weights
-                            trainer.iterate()
+                            run.iterate()
 
                 yield attempt
 

@@ -69,6 +69,7 @@ MORE = (
     "layout high_card",
     "check nothing.there",
     "serve --game x",
+    "train --config nothing.there",
 )
 
 
@@ -399,7 +400,7 @@ def test_every_path_of_a_command_may_begin_at_home(monkeypatch: pytest.MonkeyPat
     assert given == [*map(Path, ("/somewhere/1", "/somewhere/2", "/somewhere/3", "/somewhere")), "~"]
 
 
-TRAINING = ("train", "plot", "ablate", "best_response", "speed", "fit_leads", "fit_ntuple", "fit_value")
+TRAINING = ("train", "plot", "ablate", "best_response", "speed")
 
 
 def test_programs_of_training_are_like_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ BLOCKS = [
 ]
 LINES = list(dict.fromkeys(line for language, code in BLOCKS if language == "bash" for line in code.splitlines()))
 # What makes a training run short; everything else runs as it stands.
-SHORT = ["minutes=0.05", "tables=64", "steps=16", "quick_pairs=2", "final_pairs=4"]
+SHORT = ["minutes=0.05", "num_envs=64", "num_steps=16", "quick_pairs=2", "final_pairs=4"]
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import pytest
 
 from tests.release import untried
 from training.config import load_config
+from training.recipes import recipes
 
 ROOT = Path(__file__).parents[1]
 GAME = load_config(ROOT / "configs" / "quickstart.toml").game
@@ -57,12 +58,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_settings_are_installed_and_have_names(installed: Path, tmp_path: Path) -> None:
-    names = sorted(path.stem for path in (ROOT / "configs").glob("*.toml"))
-    say = "import sys; from training.config import load_config; from pathlib import Path; import training; "
-    say += "print(training.__file__, *(load_config(Path(name)).name for name in sys.argv[1:]))"
-    assert run(tmp_path, "-c", say, *names, path=installed).split() == [str(installed / "training/__init__.py"), *names]
-    said = run(tmp_path, "-m", "training.train", "--config", "configs/quickstart.toml", path=installed)
-    assert f"did you mean --config quickstart? there are: {', '.join(names)}" in said
+    assert sorted(path.name for path in installed.iterdir() if path.suffix != ".dist-info") == ["card_envs"]
+    say = "from card_envs.training import recipes, config; print(*recipes.recipes()); print(config.__file__)"
+    names, file = run(tmp_path, "-c", say, path=installed).splitlines()
+    assert names.split() == list(recipes()) and file == str(installed / "card_envs/training/config.py")
+    assert "Usage: python -m card_envs train" in run(tmp_path, "-m", "card_envs", "train", "--help", path=installed)
+    said = run(tmp_path, "-m", "card_envs", "train", "--config", "configs/quickstart.toml", path=installed)
+    assert f"did you mean --config quickstart? there are: {', '.join(names.split())}" in said
 
 
 @pytest.mark.parametrize("module", ["train", "speed"])
@@ -115,8 +117,8 @@ def test_the_oldest_stated_versions_work(tmp_path: Path) -> None:
     compare = ("compare", GAME, "greedy", "ppo", "trivial", "--pairs", "20", "--picture", "p.png")
     assert "20 mirrored pairs" in run(tmp_path, "-m", "card_envs", *compare, python=python)
     assert "compare" in run(tmp_path, "-m", "card_envs", "--help", python=python)
-    words = ("decisions=20_000", "final_pairs=10", "tables=64")
-    assert "load_opponent" in run(tmp_path, "-m", "training.train", "--config", "quickstart", *words, python=python)
+    words = ("decisions=20_000", "final_pairs=10", "num_envs=64")
+    assert "load_opponent" in run(tmp_path, "-m", "card_envs", "train", "--config", "quickstart", *words, python=python)
     assert "mirrored pairs" in run(
         tmp_path, "-m", "card_envs", "compare", GAME, "runs/quickstart/opponent", "greedy", "--pairs", "10",
         python=python,

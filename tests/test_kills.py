@@ -60,7 +60,7 @@ def test_kills_while_saving(tmp_path: Path) -> None:
     table.reset(seed=1)
     play_randomly(table, 1)
     opponent, saved, record = tmp_path / "opponent", tmp_path / "checkpoint.safetensors", tmp_path / "game.json"
-    facts = {"decisions": 1, "seconds": 1.0, "stage": 0, "past_selves": 0, "ranks": [{}], "settings": {}}
+    facts = {"decisions": 1, "seconds": 1.0, "settings": {}, "num_envs": 1, "algorithm": {}, "ranks": [{}]}
 
     def save() -> None:
         for one in weights:

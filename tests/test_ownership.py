@@ -32,7 +32,8 @@ def save_opponent(folder: Path) -> None:
 def train(folder: Path) -> None:
     from training.train import app
 
-    sizes = ["hidden=[8]", "tables=32", "steps=8", "minibatch=64", "decisions=600", "final_pairs=2", "quick_pairs=1"]
+    sizes = ["hidden=[8]", "num_envs=32", "num_steps=8", "minibatch_size=64", "decisions=600"]
+    sizes += ["final_pairs=2", "quick_pairs=1"]
     where = [f"runs={folder.parent}", f"name={folder.name}"]
     done = CliRunner().invoke(app, ["--config", GAME.name, *where, *sizes])
     if done.exit_code:

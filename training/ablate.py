@@ -1,6 +1,6 @@
-"""Which parts of a recipe earn their place: each is switched alone, with the same budget and seeds.
+"""Ablations of a recipe: each part is changed alone, with the same budget and seeds.
 
-`python -m training.ablate --config configs/ppo/back_alley.toml --variants configs/ablation/back_alley.json minutes=2`
+`python -m training.ablate --config configs/back_alley/ppo.toml --variants configs/ablation/back_alley.json minutes=2`
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from rich.table import Table as Sheet
 
 from card_envs import files
 from card_envs.compare.spread import spread
-from training.command import command, console, say
-from training.config import Config, load_config
+
+from .command import command, console, say
+from .config import Config, load_config
 
 
 def main(
@@ -23,7 +24,7 @@ def main(
     variants: Annotated[Path, typer.Option(help="JSON: the name of each variant, and the settings that it changes")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
     seeds: Annotated[int, typer.Option(min=2, help="runs of each variant")] = 2,
-    processes: Annotated[int, typer.Option(min=1, help="runs at once, each on one core")] = 2,
+    processes: Annotated[int, typer.Option(min=1, help="runs at the same time, each on one core")] = 2,
     out: Annotated[Path | None, typer.Option(help="write the figures to this JSON file")] = None,
 ) -> None:
     """Train short runs of every variant and print how they compare. The budget is the config's: set `minutes=...`."""
@@ -33,12 +34,10 @@ def main(
         raise ValueError(f"{variants}: expected the settings that each variant changes, by its name")
     files.check_output(out)
     jobs = [(name, seed) for seed in range(seeds) for name in chosen]
-    settings = [{**base.model_dump(), **chosen[name], "seed": base.seed + seed} for name, seed in jobs]
-    for one in settings:
-        Config(**one)  # a wrong one is said before the first run
+    settings = [base.changed(**{**chosen[name], "seed": base.seed + seed}) for name, seed in jobs]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
     try:
-        for number, result in spread(run, list(enumerate(settings)), processes):
+        for number, result in spread(train, list(enumerate(settings)), processes):
             name, seed = jobs[number]
             results[name].append(result)
             if out is not None:
@@ -50,19 +49,21 @@ def main(
     show(base, results)
 
 
-def run(numbered: tuple[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
-    """Train one run and measure it against `greedy` on the deals that are kept for that; returns its number, too."""
+def train(numbered: tuple[int, Config]) -> tuple[int, dict[str, Any]]:
+    """Train one run and measure it against `greedy` on the deals of the last measurement; return its number, too."""
     number, settings = numbered
     from card_envs.opponents import load_opponent
-    from training.trainer import Trainer
 
-    trainer = Trainer(Config(**settings))
-    entropy = 0.0
-    while trainer.progress < 1:
-        entropy = trainer.iterate()["entropy"]
-    result = trainer.strength(load_opponent("greedy", trainer.game), trainer.config.final_pairs)
+    from .run import Run
+
+    run = Run(settings)
+    entropy = float("nan")
+    while run.progress < 1:
+        entropy = run.iterate().get("entropy", entropy)
+    run.finish()
+    result = run.strength(load_opponent("greedy", run.game), run.config.final_pairs)
     return number, {
-        "decisions": trainer.decisions,
+        "decisions": run.decisions,
         "win_share": round(result.win_share.mean, 4),
         "margin_per_episode": round(result.margin_per_episode.mean, 3),
         "entropy": round(entropy, 3),
@@ -70,7 +71,7 @@ def run(numbered: tuple[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
 
 
 def show(base: Config, results: dict[str, list[dict[str, Any]]]) -> None:
-    """The table: means over the seeds, with their spread."""
+    """Print the table: means over the seeds, with their spread."""
     sheet = Sheet(title=f"{base.game}: against greedy, {base.final_pairs} mirrored pairs; mean (spread over seeds)")
     for column in ("", "win share", "margin an episode", "million decisions", "entropy"):
         sheet.add_column(column, justify="right" if column else "left")

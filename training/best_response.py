@@ -1,4 +1,4 @@
-"""`python -m training.best_response --against OPPONENT --config configs/back_alley.toml --decisions 50M`
+"""`python -m training.best_response --against OPPONENT --config configs/back_alley/ppo.toml --decisions 50M`
 
 Trains a policy against a frozen one. What it wins is a lower bound on the frozen policy's exploitability
 (Timbers et al. 2020): a better learner would find more, a failed one proves nothing.
@@ -15,14 +15,15 @@ import typer
 from card_envs import files
 from card_envs.compare.waiting import waiting
 from card_envs.opponents.networks.folder import check_place
-from training.command import command, console
-from training.config import Config, load_config
+
+from .command import command, console
+from .config import Config, load_config
 
 UNITS = {"": 1, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 
 def number(text: str) -> int:
-    """A whole number such as 5000, 50k, 50M. Raises ValueError for anything else."""
+    """Return the integer of 5000, 50k, 50M. Raises ValueError for anything else."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([kMB]?)", text)
     if not found or float(found[1]) == 0:
         raise ValueError(f"decisions {text!r}: expected a number such as 5000, 500k or 50M")
@@ -31,7 +32,7 @@ def number(text: str) -> int:
 
 def main(
     against: Annotated[str, typer.Option(help="the frozen policy: `greedy`, or a trained opponent (name or folder)")],
-    config: Annotated[Path, typer.Option(help="the recipe; its game is the opponent's")],
+    config: Annotated[Path, typer.Option(help="a recipe for PPO; its game is the opponent's")],
     decisions: Annotated[str, typer.Option(help="to learn from, such as 500k or 50M")] = "50M",
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="settings, last")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="save the response as an opponent to this folder")] = None,
@@ -62,40 +63,43 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     """Train against the opponent, from its own weights where it has such layers, and measure on mirrored deals.
 
     Raises:
-        ValueError: the opponent is neither `greedy` nor a trained network.
+        ValueError: the opponent is neither `greedy` nor a trained network, or the recipe not for PPO.
     """
     from card_envs.games import get_game
     from card_envs.opponents import load_opponent
     from card_envs.opponents.networks.policies import TrainedPolicy
-    from training.network import new_actor
-    from training.trainer import FINAL_SEED, Trainer
+
+    from .networks import new_actor
+    from .run import FINAL_SEED, Run
 
     game = get_game(config.game)
     rival = load_opponent(against, game)
     if game.is_solitaire:
         raise ValueError(f"{game.name}: there is nobody to exploit")
-    shares: dict[str, Any] = {"greedy_share": 0.0, "past_selves": 0, "rivals": []}
+    if config.algorithm != "ppo":
+        raise ValueError(f"algorithm = {config.algorithm!r}: only ppo learns from play against an opponent")
+    shares: dict[str, Any] = {"greedy_share": 0.0, "pool_size": 0, "pool_opponents": []}
     if isinstance(rival.policy, TrainedPolicy):
-        shares |= {"past_share": 1.0, "rivals": [against], "rivals_share": 1.0}
+        shares |= {"pool_share": 1.0, "pool_opponents": [against], "pool_opponents_share": 1.0}
         own = new_actor(game, config)
         if {name: weight.shape for name, weight in own.weights().items()} == {
             name: weight.shape for name, weight in rival.policy.weights.items()
         }:
-            shares |= {"warm_start": against, "imitation": 0.0, "leads_until": 0.0}
+            shares |= {"warm_start": against, "bc_coef": 0.0}
     elif rival.name == "greedy":
-        shares |= {"past_share": 0.0, "greedy_share": 1.0}
+        shares |= {"pool_share": 0.0, "greedy_share": 1.0}
     else:
         raise ValueError(f"against {against!r}: expected greedy or a trained opponent")
-    trainer = Trainer(Config(**{**config.model_dump(), "minutes": None, **shares}))
+    run = Run(config.changed(minutes=None, **shares))
     with waiting(console) as progress:
         task = progress.add_task(f"against {against}", total=1.0)
-        while trainer.progress < 1:
-            trainer.iterate()
-            progress.update(task, completed=trainer.progress)
-    result = trainer.strength(rival, config.final_pairs)
-    figures = {"against": against, "decisions_learned": trainer.decisions, "seed": FINAL_SEED, **result.as_dict()}
+        while run.progress < 1:
+            run.iterate()
+            progress.update(task, completed=run.progress)
+    result = run.strength(rival, config.final_pairs)
+    figures = {"against": against, "decisions_learned": run.decisions, "seed": FINAL_SEED, **result.as_dict()}
     if out is not None:
-        trainer.save(out, [figures])
+        run.save(out, [figures])
     return figures
 
 

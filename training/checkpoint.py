@@ -1,7 +1,7 @@
-"""Checkpoints: everything that a run goes on from, in one file that is there whole or not at all.
+"""Checkpoints: everything that a run resumes from, in one file that is written completely or not at all.
 
 Plain arrays and JSON in safetensors' format; nothing in it is executed when it is read. A digest over every byte is
-part of it, so that a file that was altered, cut or worn is refused. The checkpoint before the last one is kept.
+part of it, so that a modified or truncated file is refused. The checkpoint before the last one is kept.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ from safetensors.numpy import load, save
 from card_envs.files import in_words, read_file, replace_file
 
 Arrays = dict[str, NDArray[Any]]
+Memory = tuple[Arrays, dict[str, Any]]  # what something resumes from: arrays, and facts for JSON
 FACTS, DIGEST = "facts", "sha256"
 UNSEALED = b"0" * 64
 SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 MAX_BYTES = 1 << 36
 MAX_COUNT = 1 << 62
+EARLIER = (
+    "a checkpoint of an earlier version: finish that run with the version that began it, or begin a new one from its "
+    "opponent (warm_start)"
+)
 
 
 class Facts(BaseModel):
@@ -35,26 +40,24 @@ class Facts(BaseModel):
 
     Attributes:
         decisions, seconds: learned from and spent so far.
-        stage: that the run is in.
-        past_selves: how many there are.
-        ranks: what each process remembers of its random streams.
         settings: of the run as they were given, as far as they may not change.
-        tables: of each process; 0, in files of earlier versions: those of the settings.
+        num_envs: of each process; 0 for an algorithm without them.
+        algorithm: what the algorithm remembers beside arrays.
+        ranks: the same for each process.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     decisions: int = Field(ge=0, le=MAX_COUNT)
     seconds: float = Field(ge=0, le=MAX_COUNT)
-    stage: int = Field(ge=0)
-    past_selves: int = Field(ge=0, le=1000)
-    ranks: list[dict[str, Any]] = Field(min_length=1)
     settings: dict[str, Any]
-    tables: int = Field(default=0, ge=0, le=MAX_COUNT)
+    num_envs: int = Field(ge=0, le=MAX_COUNT)
+    algorithm: dict[str, Any]
+    ranks: list[dict[str, Any]] = Field(min_length=1)
 
 
 def previous(path: Path) -> Path:
-    """Where the checkpoint before the one at `path` is kept."""
+    """Return the place of the checkpoint before the one at `path`."""
     return path.with_stem(f"{path.stem}.previous")
 
 
@@ -68,7 +71,7 @@ def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
 
 
 def packed(arrays: Arrays, facts: dict[str, Any]) -> bytes:
-    """The file's content: in place of its digest it is taken over zeros."""
+    """Return the file's content; its digest is taken with zeros in the digest's place."""
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     data = save(contiguous, {FACTS: json.dumps(facts), DIGEST: UNSEALED.decode()})
     start = data.index(b'"sha256":"' + UNSEALED) + len(b'"sha256":"')
@@ -77,7 +80,7 @@ def packed(arrays: Arrays, facts: dict[str, Any]) -> bytes:
 
 
 def _is_sealed(data: bytes) -> bool:
-    """Whether the digest is there, and right."""
+    """Return whether the digest is there, and right."""
     seals = list(SEAL.finditer(_header(data)))
     if len(seals) != 1:
         return False
@@ -88,12 +91,12 @@ def _is_sealed(data: bytes) -> bool:
 
 
 def _header(data: bytes) -> bytes:
-    """The JSON that a file in safetensors' format begins with."""
+    """Return the JSON that a file in safetensors' format begins with."""
     return data[8 : 8 + int.from_bytes(data[:8], "little")]
 
 
 def _metadata(data: bytes) -> dict[str, str]:
-    """The texts in the header; empty where there is none."""
+    """Return the texts in the header; empty where there is none."""
     try:
         metadata: dict[str, str] = json.loads(_header(data))["__metadata__"]
         return dict(metadata)
@@ -101,11 +104,11 @@ def _metadata(data: bytes) -> dict[str, str]:
         return {}
 
 
-def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
-    """The arrays and facts of a checkpoint.
+def read(path: Path) -> Memory:
+    """Return the arrays and facts of a checkpoint.
 
     Raises:
-        ValueError: there is none, or it is not as it was written; names the one before, where that is good.
+        ValueError: there is none, or it was modified; names the one before, where that is good.
     """
     try:
         return _read(path)
@@ -117,26 +120,25 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
 
 
 def way_out(path: Path) -> str:
-    """What to do about a broken checkpoint, for the end of a message."""
+    """Return what to do about a broken checkpoint, for the end of a message."""
     kept = previous(path)
     try:
         decisions = _read(kept)[1]["decisions"]
     except (OSError, ValueError):
         return "there is no good one before it: start again without --resume"
-    return f"the one before it is good, after {decisions:,} decisions: `mv {kept} {path}`, then --resume goes on there"
+    return f"the one before it is good, after {decisions:,} decisions: `mv {kept} {path}`, then --resume goes on"
 
 
-def _read(path: Path) -> tuple[Arrays, dict[str, Any]]:
+def _read(path: Path) -> Memory:
     data = read_file(path, MAX_BYTES)
     metadata = _metadata(data)
     if set(metadata) == {FACTS}:
-        raise ValueError(
-            f"{path}: a checkpoint of an earlier version, without a checksum: finish that run with the version that "
-            "began it, or begin a new one from its opponent (warm_start)"
-        )
+        raise ValueError(f"{path}: {EARLIER}")
     if not _is_sealed(data):
-        raise ValueError(f"{path}: no whole checkpoint of a run: truncated or altered, for its checksum is not right")
+        raise ValueError(f"{path}: not a checkpoint: checksum mismatch: truncated or modified")
     try:
+        if '"past_selves"' in metadata[FACTS]:
+            raise ValueError(EARLIER)
         facts = Facts.model_validate_json(metadata[FACTS])
         return load(data), facts.model_dump()
     except ValidationError as error:
@@ -144,24 +146,24 @@ def _read(path: Path) -> tuple[Arrays, dict[str, Any]]:
         problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         problem = str(error)
-    raise ValueError(f"{path}: no checkpoint of a run: {problem}")
+    raise ValueError(f"{path}: not a checkpoint of a run: {problem}")
 
 
-# What arrays must be like
+# Checks of arrays
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays with a prefix to their names."""
+    """Return the arrays with a prefix to their names."""
     return {f"{prefix}/{name}": array for name, array in arrays.items()}
 
 
 def below(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays whose names have that prefix, without it."""
+    """Return the arrays whose names have that prefix, without it."""
     return {name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")}
 
 
 def checked(arrays: Arrays, like: Mapping[str, NDArray[Any]], what: str) -> Arrays:
-    """Arrays with the names, shapes and types of others. Raises ValueError where they differ or are not finite."""
+    """Return the arrays. Raises ValueError where they are not like others, or not finite."""
     if set(arrays) != set(like):
         raise ValueError(
             f"{what}: expected arrays {', '.join(sorted(like))}; got {', '.join(sorted(arrays)) or 'none'}"
@@ -186,7 +188,7 @@ def into_stream(rng: np.random.Generator, facts: dict[str, Any], name: str) -> N
 
 
 def of_module(module: torch.nn.Module) -> Arrays:
-    """A module's weights."""
+    """Return a module's weights."""
     return {name: tensor.detach().cpu().numpy() for name, tensor in module.state_dict().items()}
 
 
@@ -196,18 +198,18 @@ def into_module(module: torch.nn.Module, arrays: Arrays, what: str) -> None:
 
 
 def tensors(arrays: Arrays) -> dict[str, torch.Tensor]:
-    """Arrays as tensors of their own memory."""
+    """Return copies as tensors."""
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
 
 
 def of_optimizer(optimizer: torch.optim.Optimizer) -> Arrays:
-    """What an optimiser remembers of each parameter, by the parameter's number."""
+    """Return an optimizer's state of each parameter, by the parameter's number."""
     states: dict[int, dict[str, torch.Tensor]] = optimizer.state_dict()["state"]
     return {f"{i}/{name}": tensor.cpu().numpy() for i, state in states.items() for name, tensor in state.items()}
 
 
 def into_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
-    """Set what Adam remembers: means and squares of the gradients of parameters that had any. Raises ValueError."""
+    """Set Adam's means and squares of the gradients, of parameters that had any. Raises ValueError."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     like: Arrays = {}
     for i, parameter in enumerate(parameters):

@@ -1,4 +1,4 @@
-"""What the commands of this package share: wrong input ends in one line, not in a traceback."""
+"""Shared by the commands of this package: wrong input ends in one line, not in a traceback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MISSING = {name: f"training needs {name}: pip install 'card_envs[train]'" for na
 
 
 def command(function: Callable[..., Any]) -> Program:
-    """A function as a program; a whole number that it returns is the exit code."""
+    """Return a function as a program; an integer that it returns is the exit code."""
 
     @wraps(function)
     def guarded(*arguments: Any, **named: Any) -> None:

@@ -1,4 +1,7 @@
-"""All settings of a training run: flat, documented, validated. An unknown key is an error."""
+"""All settings of a training run: flat, documented, validated. An unknown key is an error.
+
+A setting that only some algorithms read says so, and giving it to another one is an error, too.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,24 @@ import difflib
 import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from card_envs.files import read_utf8, reason, short_repr, user_path
 from card_envs.games import get_game
-from training.recipes import recipe
+
+from .recipes import recipe
 
 MAX_BYTES = 1 << 20  # of a file of settings
 MAX_DOTS = 200  # between two =
 Width = Annotated[int, Field(ge=1, le=4096)]
+NETWORKS = ("ppo", "advantages")  # the algorithms that train networks in self-play
+
+
+def setting(default: Any, description: str, only: tuple[str, ...] = (), **limits: Any) -> Any:
+    """Return a field with its description and, in `only`, the algorithms that read it; empty: all do."""
+    return Field(default=default, description=description, json_schema_extra={"only": list(only)}, **limits)
 
 
 class Stage(BaseModel):
@@ -33,141 +43,158 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    # The run
+
+    algorithm: Literal["ppo", "advantages", "td"] = setting(
+        "ppo",
+        "how to learn: ppo, proximal policy optimization; advantages, what every legal move gains over greedy's; td, "
+        "n-tuple networks by temporal differences (games with a planner.py)",
+    )
     game: str = Field(description="what is played: a name from `python -m card_envs games`")
-    options: dict[str, Any] = Field(default={}, description='of the game while training, such as {deals = "single"}')
-    stages: list[Stage] = Field(
-        default=[], description="what comes first: other options, such as small hands or a denser reward, for a while"
+    options: dict[str, Any] = setting({}, 'of the game while training, such as {deals = "single"}')
+    name: str = setting("run", "of the run's folder (default: the config file's)", pattern=r"^\w[\w.-]*$")
+    runs: Annotated[Path, AfterValidator(user_path)] = setting(Path("runs"), "the folder that holds the runs' folders")
+    seed: int = setting(0, "of deals, weights and draws", ge=0, lt=1 << 63)
+    minutes: float | None = setting(None, "time to train; with `decisions`: whichever comes first", gt=0)
+    decisions: int | None = setting(None, "decisions to learn from in all", ge=1)
+    save_minutes: float = setting(1, "time between checkpoints, which a killed run resumes from", gt=0)
+    strength_minutes: float = setting(2, "time between quick measurements of strength", gt=0)
+    quick_pairs: int = setting(50, "mirrored pairs of a quick measurement against each anchor", ge=1)
+    final_pairs: int = setting(500, "mirrored pairs of the last measurement", ge=1)
+    sampled: bool = setting(
+        True, "the opponent draws its moves; false: it plays the likeliest (training always draws)", NETWORKS
     )
-    name: str = Field(
-        default="run", pattern=r"^\w[\w.-]*$", description="of the run's folder (default: the config file's)"
-    )
-    runs: Annotated[Path, AfterValidator(user_path)] = Field(
-        default=Path("runs"), description="the folder that holds the folders of runs"
-    )
-    seed: int = Field(default=0, ge=0, lt=1 << 63, description="of deals, weights and draws")
-
-    minutes: float | None = Field(
-        default=None, gt=0, description="time to train; with `decisions`: whichever comes first"
-    )
-    decisions: int | None = Field(default=None, ge=1, description="decisions to learn from in all")
-    save_minutes: float = Field(
-        default=1, gt=0, description="time between checkpoints, which a killed run goes on from"
-    )
-    strength_minutes: float = Field(default=2, gt=0, description="time between quick measurements of strength")
-    quick_pairs: int = Field(default=50, ge=1, description="mirrored pairs of a quick measurement against each anchor")
-    final_pairs: int = Field(default=500, ge=1, description="mirrored pairs of the last one")
-    sampled: bool = Field(
-        default=True, description="the opponent draws its moves; false: it plays the likeliest (training always draws)"
-    )
-    device: str = Field(
-        default="cpu",
+    device: str = setting(
+        "cpu",
+        "where envs are played and networks learn: cpu, cuda (of torchrun's processes: one GPU each) or cuda:1; "
+        "GPUs are experimental",
+        ("ppo",),
         pattern=r"^(cpu|cuda(:\d+)?)$",
-        description="where tables are played and networks learn: cpu, cuda (of torchrun's processes: one GPU each) or "
-        "cuda:1",
     )
-    threads: int = Field(default=1, ge=1, le=256, description="torch's threads in each process; more seldom pay")
-    bf16: bool | None = Field(
-        default=None, description="16-bit arithmetic in the inner layers (default: where the processor or GPU has it)"
+    threads: int = setting(1, "torch's threads in each process; more seldom pay", NETWORKS, ge=1, le=256)
+    bf16: bool | None = setting(
+        None, "16-bit arithmetic in the inner layers (default: where the processor or GPU has it)", NETWORKS
     )
 
-    network: str = Field(
-        default="flat",
+    # The networks
+
+    network: str = setting(
+        "flat",
+        "the actor: a perceptron from observation to all moves (flat), one that scores each legal move by what it "
+        "would change (afterstates), the same by what `greedy` would make of it in a few drawn worlds (lookahead: "
+        "games of many moves a turn), or module:Class, a torch module of your own",
+        NETWORKS,
         pattern=r"^(flat|afterstates|lookahead|[\w.]+:\w+)$",
-        description="what the actor is: a perceptron from observation to all moves (flat), one that scores each legal "
-        "move by what it would change (afterstates), the same by what `greedy` would make of it in a few drawn worlds "
-        "(settled: games of many moves a turn), or module:Class, a torch module of your own",
     )
-    hint: float = Field(
-        default=0.0,
+    baseline_bonus: float = setting(
+        0.0,
+        "initial bonus of the baseline action, greedy's (afterstates and lookahead); 0: the network is not shown it",
+        NETWORKS,
         ge=0,
         le=100,
-        description="initial bonus of `greedy`'s move (afterstates and lookahead only); 0: nothing is added",
     )
-    hidden: list[Width] = Field(
-        default=[256, 256], min_length=1, max_length=16, description="widths of the actor's layers"
+    hidden: list[Width] = setting([256, 256], "widths of the actor's layers", NETWORKS, min_length=1, max_length=16)
+    critic_hidden: list[Width] | None = setting(
+        None, "widths of the critic's layers (default: the actor's)", ("ppo",), min_length=1, max_length=16
     )
-    critic_hidden: list[Width] | None = Field(
-        default=None, min_length=1, max_length=16, description="widths of the critic's layers (default: the actor's)"
+    warm_start: str = setting(
+        "",
+        "initial networks: a run's folder (networks and Adam's state, from its checkpoint) or a trained opponent, by "
+        "name or folder (the actor alone)",
+        NETWORKS,
     )
-    warm_start: str = Field(
-        default="",
-        description="what the networks begin with: a run's folder (actor, critic and Adam's memory, from its "
-        "checkpoint) or a trained opponent, by name or folder (the actor alone)",
-    )
-    critic_first: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="share of the run at its beginning in which the critic learns alone (after a warm start)",
-    )
-    tables: int = Field(default=2048, ge=1, le=1 << 20, description="B: tables that each process plays at once")
-    steps: int = Field(default=64, ge=2, le=1 << 16, description="T: decisions at each table between updates")
-    skip_forced: bool = Field(
-        default=True, description="decisions with one legal action are played unasked, not learned"
-    )
-    past_share: float = Field(default=0.2, ge=0, le=1, description="share of tables with a past self on one side")
-    past_selves: int = Field(default=30, ge=0, le=1000, description="past selves that are kept, evenly over the run")
-    rivals: list[str] = Field(
-        default=[], description="trained opponents, by name or folder, who sit at the tables of past selves, too"
-    )
-    rivals_share: float = Field(
-        default=0.5, ge=0, le=1, description="how often one of them sits there where there are past selves as well"
-    )
-    greedy_share: float = Field(default=0.1, ge=0, le=1, description="share of tables with `greedy` on one side")
 
-    lr: float = Field(
-        default=1e-3, gt=0, le=1, description="Adam's learning rate at the beginning; it falls to a tenth"
+    # Self-play
+
+    num_envs: int = setting(2048, "B: tables that each process plays at once", NETWORKS, ge=1, le=1 << 20)
+    num_steps: int = setting(64, "T: decisions at each table between updates", NETWORKS, ge=2, le=1 << 16)
+    stages: list[Stage] = setting(
+        [], "what comes first: other options, such as small hands or a denser reward, for a while", NETWORKS
     )
-    epochs: int = Field(default=1, ge=1, le=100, description="how often a batch is gone through")
-    minibatch: int = Field(default=4096, ge=1, description="decisions in a gradient step of each process")
-    clip: float = Field(default=0.2, gt=0, lt=1, description="PPO's limit for the change of a probability ratio")
-    entropy: float = Field(default=0.05, ge=0, description="weight of the entropy at the beginning")
-    entropy_end: float = Field(default=0.01, ge=0, description="its weight at the end")
-    entropy_by_width: bool = Field(
-        default=True,
-        description="entropy as a share of the largest possible, so that wide and narrow choices weigh the same",
+    skip_forced: bool = setting(
+        True, "decisions with one legal action are played unasked and not learned from", ("ppo",)
     )
-    kl: float = Field(default=0.0, ge=0, description="weight of the divergence from a slow copy of the policy")
-    kl_follow: float = Field(default=0.05, gt=0, le=1, description="how far the slow copy follows at each update")
-    imitation: float = Field(
-        default=0.0, ge=0, description="weight of behaviour cloning (of `greedy`) at the start; it falls to 0"
+    greedy_share: float = setting(0.1, "share of tables (td: of deals) with `greedy` on the other side", ge=0, le=1)
+    pool_share: float = setting(
+        0.2, "share of tables with a policy of the opponent pool on one side", NETWORKS, ge=0, le=1
     )
-    imitation_until: float = Field(default=0.2, gt=0, le=1, description="share of the run at which it has fallen to 0")
-    leads_until: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="share of the run at its beginning in which the actor learns from what every legal move would have "
-        "gained, had `greedy` played the deal to its end; then from its own games alone (PPO)",
+    pool_size: int = setting(30, "snapshots that the pool keeps, evenly over the run", NETWORKS, ge=0, le=1000)
+    pool_opponents: list[str] = setting([], "trained opponents in the pool, by name or folder", NETWORKS)
+    pool_opponents_share: float = setting(
+        0.5, "how often one of them is drawn where there are snapshots as well", NETWORKS, ge=0, le=1
     )
-    leads_worlds: int = Field(
-        default=1,
+
+    # Gradient steps
+
+    learning_rate: float = setting(1e-3, "Adam's, at the beginning; it falls to a tenth", NETWORKS, gt=0, le=1)
+    update_epochs: int = setting(1, "passes over a batch", NETWORKS, ge=1, le=100)
+    minibatch_size: int = setting(4096, "decisions in a gradient step of each process", NETWORKS, ge=1)
+    max_grad_norm: float = setting(0.5, "limit of a gradient's norm, for each network", NETWORKS, gt=0)
+
+    # PPO
+
+    clip_coef: float = setting(0.2, "limit for the change of a probability ratio", ("ppo",), gt=0, lt=1)
+    gae_lambda: float = setting(0.95, "decay of later errors in the advantages", ("ppo",), ge=0, le=1)
+    ent_coef: float = setting(0.05, "weight of the entropy at the beginning", ("ppo",), ge=0)
+    ent_coef_end: float = setting(0.01, "its weight at the end", ("ppo",), ge=0)
+    entropy_by_width: bool = setting(
+        True,
+        "entropy as a share of the largest possible, so that decisions with few and many legal moves weigh the same",
+        ("ppo",),
+    )
+    kl_coef: float = setting(0.0, "weight of the divergence from the EMA reference policy", ("ppo",), ge=0)
+    ema_rate: float = setting(0.05, "how far the EMA reference policy follows at each update", ("ppo",), gt=0, le=1)
+    bc_coef: float = setting(0.0, "weight of behaviour cloning of `greedy` at the start; falls to 0", ("ppo",), ge=0)
+    bc_until: float = setting(0.2, "share of the run at which it has fallen to 0", ("ppo",), gt=0, le=1)
+    bc_fields: list[str] = setting(
+        [], "clone only moves of these ranges of actions, such as bids (default: all)", ("ppo",)
+    )
+    critic_first: float = setting(
+        0.0, "share of the run at its beginning in which the critic learns alone (after a warm start)", ("ppo",),
+        ge=0, lt=1,
+    )  # fmt: skip
+    reward_scale: float = setting(0.02, "factor of rewards; usual returns: about 1", ("ppo",), gt=0)
+    value_bins: int = setting(
+        0, "number of bins of a distributional critic; 0: it predicts the mean", ("ppo",), ge=0, le=1001
+    )
+    value_range: float = setting(12, "largest scaled return that the bins cover", ("ppo",), gt=0)
+    huber_delta: float = setting(2.0, "error of a value beyond which its loss is linear (no bins)", ("ppo",), gt=0)
+
+    # Advantages
+
+    advantage_worlds: int = setting(
+        1,
+        "worlds in which each move is tried: the deal as it was played and drawn ones, which mislead where play tells "
+        "of hidden cards",
+        ("advantages",),
         ge=1,
         le=1000,
-        description="worlds in which each move is then tried: the deal as it was played and drawn ones, which mislead "
-        "where play tells of hidden cards",
     )
-    imitation_fields: list[str] = Field(
-        default=[], description="copy only moves of these ranges of actions, such as bids (default: all)"
+    advantage_stride: int = setting(
+        1,
+        "label one of so many decisions, at random: more different positions for the same time where labels are dear",
+        ("advantages",),
+        ge=1,
+        le=1000,
     )
-    gae_lambda: float = Field(default=0.95, ge=0, le=1, description="decay of later errors in the advantages")
-    reward_scale: float = Field(
-        default=0.02, gt=0, description="what rewards are multiplied with; usual returns: about 1"
+    margins: list[float] = setting(
+        [],
+        "extra bonuses of the baseline action to try at the end, in standard deviations of the best rival's advantage; "
+        "the best one is kept (afterstates and lookahead)",
+        ("advantages",),
+        max_length=16,
     )
-    value_bins: int = Field(
-        default=0, ge=0, le=1001, description="number of bins of a distributional critic; 0: it predicts the mean"
-    )
-    value_range: float = Field(default=12, gt=0, description="largest scaled return that the bins tell apart")
-    huber_delta: float = Field(
-        default=2.0, gt=0, description="error of a value beyond which its loss is linear (no bins)"
-    )
-    max_grad_norm: float = Field(
-        default=0.5, gt=0, description="limit of a gradient's norm, for actor and critic apart"
-    )
+    margin_pairs: int = setting(1000, "mirrored pairs against `greedy` for each of these", ("advantages",), ge=1)
+
+    # Temporal differences
+
+    td_lambda: float = setting(0.5, "0: learn from the next position, 1: from the deal's end", ("td",), ge=0, le=1)
+    td_positions: int = setting(64, "positions examined between two looks at hidden cards", ("td",), ge=1, le=1 << 16)
+    td_deals: int = setting(1000, "deals between two entries of the log", ("td",), ge=1, le=1 << 20)
 
     @property
     def reads_moves(self) -> bool:
-        """Whether the actor reads what moves change."""
+        """Return whether the actor reads what moves change."""
         return self.network in ("afterstates", "lookahead")
 
     @field_validator("game")
@@ -177,40 +204,73 @@ class Config(BaseModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Config:
+        for name in sorted(self.model_fields_set):
+            if not self.reads(name):
+                readers = " and ".join(_only(name))
+                raise ValueError(f"{name}: algorithm = {self.algorithm!r} does not read it, only {readers}")
         if self.minutes is None and self.decisions is None:
             raise ValueError("say when to stop: minutes or decisions, or both")
-        if self.value_bins == 1:
-            raise ValueError("value_bins = 1: expected 0 for a number, or several")
-        if self.past_share + self.greedy_share > 1:
-            raise ValueError("past_share and greedy_share: expected at most 1 together")
-        if self.hint and not self.reads_moves:
-            raise ValueError(f"hint = {self.hint}: only network = 'afterstates' and 'lookahead' read it")
-        if self.reads_moves and self.device != "cpu":
-            raise ValueError(f"network = {self.network!r}: learned on the CPU only (device = 'cpu')")
-        if self.leads_until and self.device != "cpu":
-            raise ValueError(f"leads_until = {self.leads_until}: moves are tried on the CPU alone: device = 'cpu'")
+        game = get_game(self.game)
+        if self.algorithm == "td":
+            if game.planner is None:
+                raise ValueError(f"algorithm = 'td': there is no planner for this game ({self.game})")
+        else:
+            self._check_networks()
+            self._check_pool()
         untils = [stage.until for stage in self.stages]
         if untils != sorted(set(untils)):
             raise ValueError(f"stages: expected rising ends, got {untils}")
-        game = get_game(self.game)
-        if self.rivals and (game.is_solitaire or not (self.past_share and self.rivals_share)):
-            raise ValueError(
-                "rivals would sit at no table: expected a game for several, past_share and rivals_share above 0"
-            )
         for number in range(len(self.stages) + 1):
             game.validated(self.options_of_stage(number))
         fields = [field.name for field in game.rules.ACTION_FIELDS]
-        if not set(self.imitation_fields) <= set(fields):
-            raise ValueError(f"imitation_fields = {self.imitation_fields}: {self.game} has {', '.join(fields)}")
+        if not set(self.bc_fields) <= set(fields):
+            raise ValueError(f"bc_fields = {self.bc_fields}: {self.game} has {', '.join(fields)}")
         return self
 
+    def _check_networks(self) -> None:
+        if self.value_bins == 1:
+            raise ValueError("value_bins = 1: expected 0 for a number, or several")
+        for name, given in (("baseline_bonus", self.baseline_bonus), ("margins", self.margins)):
+            if given and not self.reads_moves:
+                raise ValueError(f"{name} = {given}: only network = 'afterstates' and 'lookahead' read it")
+        if self.reads_moves and self.device != "cpu":
+            raise ValueError(f"network = {self.network!r}: learned on the CPU only (device = 'cpu')")
+
+    def _check_pool(self) -> None:
+        if self.pool_share + self.greedy_share > 1:
+            raise ValueError("pool_share and greedy_share: expected at most 1 together")
+        drawn = self.pool_share and self.pool_opponents_share and not get_game(self.game).is_solitaire
+        if self.pool_opponents and not drawn:
+            raise ValueError(
+                "pool_opponents would play at no table: expected a game for several, pool_share and "
+                "pool_opponents_share above 0"
+            )
+
+    def reads(self, name: str) -> bool:
+        """Return whether the run's algorithm reads that setting."""
+        return self.algorithm in (_only(name) or [self.algorithm])
+
+    def as_dict(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
+        """Return all settings that the algorithm reads."""
+        return {name: value for name, value in self.model_dump(mode=mode).items() if self.reads(name)}
+
+    def changed(self, **settings: Any) -> Config:
+        """Return validated settings that differ in these."""
+        return Config(**{**self.as_dict(), **settings})
+
     def stage(self, progress: float) -> int:
-        """The number of the stage at that share of the run; `len(stages)` after them all."""
+        """Return the number of the stage at that share of the run; `len(stages)` after them all."""
         return sum(progress >= stage.until for stage in self.stages)
 
     def options_of_stage(self, number: int) -> dict[str, Any]:
-        """The game's options in a stage."""
+        """Return the game's options in a stage."""
         return {**self.options, **self.stages[number].options} if number < len(self.stages) else dict(self.options)
+
+
+def _only(name: str) -> list[str]:
+    """Return the algorithms that a setting is for; empty: all."""
+    extra = Config.model_fields[name].json_schema_extra
+    return list(extra.get("only", [])) if isinstance(extra, dict) else []  # type: ignore[arg-type]
 
 
 def load_config(path: Path, overrides: list[str] | None = None) -> Config:
@@ -252,10 +312,11 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
 
 
 def as_toml(config: Config) -> str:
-    """All settings with their descriptions, for `load_config`."""
+    """Return all settings that the algorithm reads, with their descriptions, for `load_config`."""
     lines = []
-    for key, value in config.model_dump(mode="json", exclude_none=True).items():
-        lines += [f"# {Config.model_fields[key].description}", f"{key} = {_toml(value)}", ""]
+    for key, value in config.as_dict("json").items():
+        if value is not None:
+            lines += [f"# {Config.model_fields[key].description}", f"{key} = {_toml(value)}", ""]
     return "\n".join(lines)
 
 
@@ -264,11 +325,11 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)  # TOML writes texts, numbers and truth as JSON does
+    return json.dumps(value, ensure_ascii=False)  # TOML writes texts, numbers and booleans as JSON does
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """TOML as a dict, unless it is one that the parser would need gigabytes for: keys.of.hundreds.of.parts."""
+    """Parse TOML, unless the parser would need gigabytes for it: keys.of.hundreds.of.parts."""
     if any(part.count(".") > MAX_DOTS for line in text.splitlines() for part in line.split("=")):
         raise RecursionError
     return tomllib.loads(text)

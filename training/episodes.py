@@ -16,13 +16,14 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import specialize
 from card_envs.engine.legality import words
 from card_envs.game import Int64s, UInt64s
-from training.checkpoint import Arrays
+
+from .checkpoint import Arrays
 
 START_LENGTH = 64
 
 
 class Episodes:
-    """What was decided at each table of a batch since its episode began."""
+    """The moves at each table of a batch since its episode began."""
 
     def __init__(self, env: BatchEnv, keys: UInt64s) -> None:
         """Follow a batch whose first episodes have just been dealt.
@@ -51,7 +52,7 @@ class Episodes:
             self._keys[done] = self.env.states["rng"][done]
 
     def memory(self) -> Arrays:
-        """Copies: `dealt_from` [B], `lengths` [B], and the `moves` of one table after the other."""
+        """Return copies: `dealt_from` [B], `lengths` [B], and the `moves` of one table after the other."""
         rows = [self._moves[:length, table] for table, length in enumerate(self._lengths)]
         return {
             "dealt_from": self._dealt_from.copy(),
@@ -59,11 +60,11 @@ class Episodes:
             "moves": np.concatenate(rows),
         }
 
-    def remember(self, arrays: Arrays) -> None:
-        """Set the tables to where these episodes led, and go on from there.
+    def restore(self, arrays: Arrays) -> None:
+        """Set the tables to the positions that these episodes led to.
 
         Args:
-            arrays: as `memory` gave them for a batch of as many tables under the same options.
+            arrays: from the `memory` of a batch of as many tables under the same options.
 
         Raises:
             ValueError: they are no such arrays, or not all moves are legal.
@@ -88,7 +89,7 @@ class Episodes:
         env.observe()
 
     def _play_again(self, dealt_from: UInt64s, lengths: Int64s, starts: Int64s, moves: NDArray[Any]) -> None:
-        """Put into the batch what its rules make of the moves, the longest episodes at the first tables."""
+        """Play the moves by the rules, the longest episodes first, and put the positions into the batch."""
         env, num_tables = self.env, self.env.num_tables
         order = np.argsort(-lengths, kind="stable")
         lengths, starts = lengths[order], starts[order]

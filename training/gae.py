@@ -34,7 +34,7 @@ def _backward(
                 paid[i, s] = 0
 
 
-def advantages(
+def gae_advantages(
     seat: NDArray[np.int8],
     learned: NDArray[np.bool_],
     rewards: NDArray[np.float32],
@@ -43,18 +43,18 @@ def advantages(
     last_values: NDArray[np.float32],
     decay: float,
 ) -> NDArray[np.float32]:
-    """[T, B] advantages, zero where nothing is learned; the returns are `values` plus these.
+    """Return [T, B] advantages, zero where nothing is learned; the returns are `values` plus these.
 
-    What a seat is paid between two of its decisions belongs to the earlier one, whoever moved. Decisions that are not
-    learned (forced, or a past self's) are passed over: what follows them belongs to the seat's decision before.
+    What a seat is paid between two of its decisions belongs to the earlier one. Decisions that are not
+    learned (forced, or of an opponent) are passed over: what follows them belongs to the seat's decision before.
 
     Args:
-        seat: [T, B] who decided.
-        learned: [T, B] whether that decision is learned from.
+        seat: [T, B] the mover.
+        learned: [T, B] true where a decision is learned from.
         rewards: [T, B, S] paid to each seat after it and before the next.
-        done: [T, B] whether the episode ended then.
-        values: [T, B] what the critic expected at that decision; read where `learned`.
-        last_values: [B, S] what the critic expects for each seat from the state after the last step.
+        done: [T, B] true where the episode ended.
+        values: [T, B] the critic's values of these decisions; read where `learned`.
+        last_values: [B, S] its values for each seat of the state after the last step.
         decay: lambda.
     """
     out = np.zeros(seat.shape, np.float32)

@@ -1,7 +1,7 @@
-"""One run in several processes on this machine, one a core, that learns just as one process would, only faster.
+"""One run in several processes on this machine, one per core, which learns as one process would.
 
-The tables and each minibatch are divided among them, so that an update sees as many decisions as before. Torch's own
-launcher starts them. (Playing is a tenth of the time of learning, so playing ahead on another core would gain less.)
+Tables and minibatches are divided among them, so that an update sees as many decisions as before. Torch's own launcher
+starts them.
 """
 
 from __future__ import annotations
@@ -11,47 +11,50 @@ import os
 import sys
 from typing import NoReturn
 
-from training.config import Config
+from .config import Config
 
-MIN_TABLES = 128  # of a process: smaller batches cost more a decision than a process gains
+MIN_ENVS = 128  # of a process: smaller batches cost more a decision than a process gains
 LOST = 3  # exit code: as of a run that failed
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processes_for(config: Config, wanted: int) -> int:
-    """How many processes share a run.
+    """Return the number of processes that share a run.
 
     Args:
         config: of the run as a whole.
-        wanted: so many; 0: one for each core, as far as its tables and minibatches can be divided.
+        wanted: their number; 0: one for each core, as far as tables and minibatches can be divided.
 
     Raises:
-        ValueError: they can't be divided among so many.
+        ValueError: the run can't be divided among so many.
     """
     if wanted == 0:
-        most = max(1, min(cores(), config.tables // MIN_TABLES))
+        most = max(1, min(cores(), config.num_envs // MIN_ENVS))
         return next(number for number in range(most, 0, -1) if _fits(config, number))
     if wanted < 0 or not _fits(config, wanted):
-        sizes = f"tables = {config.tables} and minibatch = {config.minibatch}"
-        raise ValueError(f"--processes: expected a number that divides {sizes}, or 0 for all cores; got {wanted}")
+        sizes = f"num_envs = {config.num_envs} and minibatch_size = {config.minibatch_size}"
+        expected = "1" if config.algorithm == "td" else f"a number that divides {sizes}, or 0 for all cores"
+        raise ValueError(f"--processes: expected {expected}; got {wanted}")
     return wanted
 
 
 def _fits(config: Config, number: int) -> bool:
-    return config.tables % number == 0 and config.minibatch % number == 0
+    divided = config.num_envs % number == 0 and config.minibatch_size % number == 0
+    return number == 1 or (divided and config.algorithm != "td")
 
 
 def share(config: Config, number: int) -> Config:
     """Return the settings of each of `number` processes that share a run: its part of the tables and minibatches."""
-    return config.model_copy(update={"tables": config.tables // number, "minibatch": config.minibatch // number})
+    sizes = {"num_envs": config.num_envs // number, "minibatch_size": config.minibatch_size // number}
+    return config.changed(**sizes) if number > 1 else config
 
 
 def launch(arguments: list[str], number: int) -> int:
-    """Run `training.train` with these arguments in so many processes; returns the exit code, or ends with it after a
+    """Run the command `train` with these arguments in `number` processes; return the exit code, or end with it after a
     signal."""
     from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -71,9 +74,9 @@ def launch(arguments: list[str], number: int) -> int:
         logs_specs=DefaultLogsSpecs(log_dir=os.devnull),  # otherwise it leaves a folder in /tmp
     )
     try:
-        elastic_launch(config, sys.executable)("-m", "training.train", *arguments)
+        elastic_launch(config, sys.executable)("-m", f"{__package__}.train", *arguments)
     except SignalException as signal:
-        leave(128 + int(signal.sigval))  # here, where the signal still holds torch's agent: once let go of, the agent's
+        leave(128 + int(signal.sigval))  # here, where the signal still holds torch's agent: once released, the agent's
         # timer may end itself in its own thread, which prints a traceback
     except ChildFailedError as error:
         return next((failure.exitcode for failure in error.failures.values() if failure.exitcode > 0), LOST)
@@ -81,9 +84,9 @@ def launch(arguments: list[str], number: int) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End one of several processes, or the one that started them, without tearing its interpreter down.
+    """End one of several processes, or the one that started them, without shutting its interpreter down.
 
-    Threads of torch.distributed can outlive their group and abort a process that is being torn down
+    Threads of torch.distributed can outlive their group and abort a process that is being shut down
     (github.com/pytorch/pytorch/issues/190489).
     """
     sys.stdout.flush()

@@ -1,9 +1,9 @@
-"""Who else sits at the tables: past selves (fictitious self-play: Heinrich, Lanctot & Silver 2015), trained rivals."""
+"""The opponent pool: snapshots of the learner (fictitious self-play: Heinrich, Lanctot & Silver 2015) and opponents."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -11,68 +11,64 @@ import torch
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.policies import TrainedPolicy
-from training.network import Actor, stored_actor
+
+from .config import Config
+from .networks import Actor, stored_actor
 
 
-class League:
-    """Snapshots of the network, evenly spaced over the run, and rivals that stay as they are."""
+class Pool:
+    """Snapshots of the learner, evenly spaced over the run, and trained opponents that do not change."""
 
-    def __init__(
-        self, network: Actor, size: int, seed: list[int], rivals: Sequence[Actor] = (), rivals_share: float = 0.0
-    ) -> None:
-        """A pool without snapshots.
+    def __init__(self, actor: Actor, config: Config, seed: list[int], opponents: list[Actor]) -> None:
+        """Create a pool without snapshots.
 
         Args:
-            network: whose past is kept; it is not changed.
-            size: how many snapshots a whole run leaves; 0: none, ever.
+            actor: the learner; it is copied.
+            config: size and shares.
             seed: of the draws.
-            rivals: who sits there, too.
-            rivals_share: how often one of them is drawn where there are snapshots as well.
+            opponents: in the pool from the beginning.
         """
-        self.size = size
+        self.config = config
         self.snapshots: list[Mapping[str, torch.Tensor]] = []
-        self.rivals = list(rivals)
-        self.rivals_share = rivals_share
+        self.opponents = opponents
         self.rng = np.random.default_rng(seed)
-        self._past = copy.deepcopy(network)
+        self._snapshot = copy.deepcopy(actor)
 
-    def to(self, device: torch.device) -> None:
-        """Play on this device."""
-        for network in (self._past, *self.rivals):
-            network.to(device)
+    @property
+    def networks(self) -> list[Actor]:
+        """Return all networks that it can draw."""
+        return [self._snapshot, *self.opponents]
 
-    def offer(self, network: Actor, progress: float) -> None:
+    def offer(self, actor: Actor, progress: float) -> None:
         """Keep a snapshot if one is due; `progress` is the share of the run that is done."""
-        if len(self.snapshots) < min(self.size, int(progress * (self.size + 1))):
-            self.snapshots.append({name: tensor.clone() for name, tensor in network.state_dict().items()})
+        size = self.config.pool_size
+        if len(self.snapshots) < min(size, int(progress * (size + 1))):
+            self.snapshots.append({name: tensor.clone() for name, tensor in actor.state_dict().items()})
 
     def draw(self) -> Actor | None:
-        """A rival or a past self, each drawn uniformly, valid until the next draw; None while there is none."""
-        if self.rivals and (not self.snapshots or self.rng.random() < self.rivals_share):
-            return self.rivals[self.rng.integers(len(self.rivals))]
+        """Return an opponent or a snapshot, valid until the next draw; None while there is none."""
+        if self.opponents and (not self.snapshots or self.rng.random() < self.config.pool_opponents_share):
+            return self.opponents[self.rng.integers(len(self.opponents))]
         if not self.snapshots:
             return None
-        self._past.load_state_dict(self.snapshots[self.rng.integers(len(self.snapshots))])
-        return self._past
+        self._snapshot.load_state_dict(self.snapshots[self.rng.integers(len(self.snapshots))])
+        return self._snapshot
 
 
-def rivals_of(game: Game, names: Sequence[str], network: Actor, in_tensors: bool) -> list[Actor]:
-    """The networks of trained opponents, for tables that this network learns at, as on a GPU or not.
-
-    Raises ValueError, with the name, where one is no network that can sit there.
-    """
-    rivals: list[Actor] = []
-    for name in names:
+def pool_opponents(game: Game, config: Config, actor: Actor) -> list[Actor]:
+    """Load `pool_opponents`. Raises ValueError, with the name, for one that can't play at the learner's tables."""
+    opponents: list[Actor] = []
+    for name in config.pool_opponents:
         try:
             policy = load_opponent(name, game).policy
             if not isinstance(policy, TrainedPolicy):
                 raise ValueError("expected a trained opponent")
-            rival = stored_actor(policy)
-            if rival.reads_moves and in_tensors:
-                raise ValueError("its network sees what moves do, which needs device = 'cpu'")
-            if rival.reads_moves and network.reads_moves and rival.lookahead != network.lookahead:
-                raise ValueError("of its network and this one, one reads where moves settle, the other moves alone")
+            opponent = stored_actor(policy)
+            if opponent.reads_moves and config.device != "cpu":
+                raise ValueError("its network reads what moves change, which needs device = 'cpu'")
+            if opponent.reads_moves and actor.reads_moves and opponent.lookahead != actor.lookahead:
+                raise ValueError("it and the learner are networks of the kinds afterstates and lookahead")
         except ValueError as error:
-            raise ValueError(f"rivals: {name!r}: {error}") from None
-        rivals.append(rival)
-    return rivals
+            raise ValueError(f"pool_opponents: {name!r}: {error}") from None
+        opponents.append(opponent)
+    return opponents

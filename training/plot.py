@@ -1,4 +1,4 @@
-"""`python -m training.plot runs/a runs/b --out curves.png`: how runs went, as a picture."""
+"""`python -m training.plot runs/a runs/b --out curves.png`: learning curves as a picture."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import typer
 
 from card_envs.compare.report import check_picture, save_picture
 from card_envs.files import in_words
-from training.command import command, say
-from training.run_folder import LOG, read_log
 
-# What is drawn: title, the figures of the log (with their names in the legend), and the label of the axis.
+from .command import command, say
+from .run_folder import LOG, read_log
+
+# The panels: title, the figures of the log (with their names in the legend), and the label of the axis.
 PANELS: list[tuple[str, dict[str, str], str]] = [
     ("Strength", {"win_share_trivial": "against trivial", "win_share_greedy": "against greedy"}, "win share"),
     ("Margin", {"margin_trivial": "against trivial", "margin_greedy": "against greedy"}, "points an episode"),
     ("Entropy", {"entropy": ""}, "share of the largest possible"),
     ("Error of the critic", {"value_error": ""}, "points, root mean square"),
 ]
-SMOOTHING = 0.02  # share of a run over which what every update reports is averaged
+SMOOTHING = 0.02  # share of a run over which figures of every update are averaged
 
 
 def main(

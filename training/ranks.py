@@ -15,31 +15,28 @@ from torch import distributed
 PATIENCE = timedelta(minutes=10)  # for a rank that measures strength while the others wait
 
 
-CPU = torch.device("cpu")
-
-
 class RankLost(RuntimeError):
     """Another process of this run has died; what was learned since the last checkpoint is lost."""
 
 
 class Ranks:
-    """This process among those of a run; without torchrun it is alone and nothing is sent.
+    """This process among those of a run; without torchrun it is the only one and nothing is sent.
 
     Attributes:
         rank: the number of this process; 0 writes files and prints.
         count: how many there are.
     """
 
-    def __init__(self, device: torch.device = CPU) -> None:
-        """Find the others.
+    def __init__(self, device: str = "cpu") -> None:
+        """Find the other processes.
 
         Args:
-            device: where the gradients are; figures and checkpoints are exchanged on the CPU.
+            device: of the gradients; figures and checkpoints are exchanged on the CPU.
         """
         self.rank = int(os.environ.get("RANK", "0"))
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         if self.count > 1 and not distributed.is_initialized():
-            backend = "gloo" if device == CPU else "cpu:gloo,cuda:nccl"
+            backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
             distributed.init_process_group(backend, timeout=PATIENCE)
 
     @property
@@ -47,7 +44,7 @@ class Ranks:
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Put the mean over all ranks in place of each gradient."""
+        """Replace each gradient by its mean over all ranks."""
         if self.count == 1:
             return
         gradients = [p.grad for p in parameters if p.grad is not None]
@@ -58,21 +55,21 @@ class Ranks:
             gradient.copy_(mean.view_as(gradient))
 
     def sum(self, *values: float) -> NDArray[np.float64]:
-        """The sums over all ranks."""
+        """Return the sums over all ranks."""
         numbers = torch.tensor(values, dtype=torch.float64)
         if self.count > 1:
             self._call(distributed.all_reduce, numbers)
         return numbers.numpy()
 
     def from_first(self, value: float) -> float:
-        """Rank 0's value."""
+        """Return rank 0's value."""
         number = torch.tensor(value, dtype=torch.float64)
         if self.count > 1:
             self._call(distributed.broadcast, number, src=0)
         return float(number)
 
     def gather(self, thing: Any) -> list[Any]:
-        """Every rank's thing, by rank, on rank 0; elsewhere an empty list. The processes trust each other."""
+        """Return every rank's thing on rank 0, elsewhere an empty list. The processes trust each other."""
         if self.count == 1:
             return [thing]
         things: list[Any] | None = [None] * self.count if self.is_first else None

@@ -1,4 +1,4 @@
-"""A run's folder: settings, log, checkpoint, opponent; who writes into it, and whether there is room."""
+"""A run's folder: settings, log, checkpoint, opponent; its lock, and room on the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, TextIO
 
 from card_envs import files
 from card_envs.files import check_output_folder, clear_leftovers, move_aside, replace_file
-from training.config import Config, as_toml
+
+from .config import Config, as_toml
 
 SETTINGS, LOG, CHECKPOINT, OPPONENT, BAD_BATCH = (
     "config.resolved.toml",
@@ -24,10 +25,10 @@ SETTINGS, LOG, CHECKPOINT, OPPONENT, BAD_BATCH = (
 
 
 def check_writable(runs: Path, needed: int) -> None:
-    """Make sure before training that the folder can be written and the disk has room.
+    """Check before training that the folder can be written and the disk has room.
 
     Raises:
-        ValueError: saying which folder, and what is missing.
+        ValueError: naming the folder, and what is missing.
     """
     check_output_folder(runs)
     free = shutil.disk_usage(runs).free
@@ -37,13 +38,13 @@ def check_writable(runs: Path, needed: int) -> None:
 
 @contextmanager
 def locked(runs: Path, name: str) -> Iterator[None]:
-    """Be the only process that writes into the run of that name, and leave nothing half-written of earlier ones.
+    """Lock the run of that name for this process, and remove what earlier ones left half-written.
 
     The lock is a file beside the folder, for the folder itself may be moved; the system takes it back from a process
     that dies.
 
     Raises:
-        ValueError: another process has it; says which.
+        ValueError: another process has it; names it.
     """
     with contextlib.ExitStack() as held:
         try:
@@ -61,7 +62,7 @@ def prepare(config: Config) -> tuple[Path, Path | None]:
     """Make the run's folder and write the settings into it; returns it, and where an earlier one was moved to.
 
     Raises:
-        ValueError: something else has the name; it stays.
+        ValueError: something else has the name; it is left as it is.
     """
     folder = config.runs / config.name
     aside = None
@@ -75,12 +76,12 @@ def prepare(config: Config) -> tuple[Path, Path | None]:
 
 
 def write_settings(config: Config, folder: Path) -> None:
-    """Write the settings as they are resolved, each with its description."""
+    """Write the resolved settings, each with its description."""
     replace_file(folder / SETTINGS, as_toml(config))
 
 
 def open_log(folder: Path, decisions: int) -> TextIO:
-    """The log, to go on after that many decisions: entries of a lost stretch after the checkpoint are dropped."""
+    """Open the log to go on after that many decisions; entries after the checkpoint are dropped."""
     path = folder / LOG
     kept = []
     if decisions:
@@ -91,7 +92,7 @@ def open_log(folder: Path, decisions: int) -> TextIO:
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The entries of a run's log; what a killed run or a full disk left half-written is passed over."""
+    """Return the entries of a run's log; lines that a killed run or a full disk left incomplete are skipped."""
     entries = []
     for line in (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines():
         with contextlib.suppress(ValueError, RecursionError):

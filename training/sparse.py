@@ -12,7 +12,7 @@ from card_envs.engine.sums import add_rows
 from card_envs.game import Int64s
 from card_envs.opponents.networks.sparse import SparseRows, sum_weights
 
-AT_ONCE = 512  # rows, whose gradients stay in the processor's cache while they are read again and again
+AT_ONCE = 512  # rows whose gradients stay in the processor's cache
 
 
 def _gather_gradient(starts: Any, entry: Any, value: Any, rows: Any, gradient: Any, out: Any) -> None:

@@ -1,4 +1,4 @@
-"""`python -m training.speed --config configs/ppo/back_alley.toml`: decisions a second, and what each part costs."""
+"""`python -m training.speed --config configs/back_alley/ppo.toml`: decisions a second, and the share of each part."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
-from training.command import command, console
-from training.config import Config, load_config
+from .command import command, console
+from .config import Config, load_config
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "as configured": {},
     "2x128": {"hidden": [128, 128]},
     "2x256": {"hidden": [256, 256]},
-    "2x256, one epoch": {"hidden": [256, 256], "epochs": 1},
-    "2x256, one epoch, slow copy": {"hidden": [256, 256], "epochs": 1, "kl": 0.05},
-    "2x256, one epoch, 51 value bins": {"hidden": [256, 256], "epochs": 1, "value_bins": 51},
-    "2x256, one epoch, small critic": {"hidden": [256, 256], "epochs": 1, "critic_hidden": [64]},
-    "2x256, one epoch, 32 bits": {"hidden": [256, 256], "epochs": 1, "bf16": False},
-    "2x256, one epoch, 16 bits": {"hidden": [256, 256], "epochs": 1, "bf16": True},
+    "2x256, one epoch": {"hidden": [256, 256], "update_epochs": 1},
+    "2x256, one epoch, EMA reference": {"hidden": [256, 256], "update_epochs": 1, "kl_coef": 0.05},
+    "2x256, one epoch, 51 value bins": {"hidden": [256, 256], "update_epochs": 1, "value_bins": 51},
+    "2x256, one epoch, small critic": {"hidden": [256, 256], "update_epochs": 1, "critic_hidden": [64]},
+    "2x256, one epoch, 32 bits": {"hidden": [256, 256], "update_epochs": 1, "bf16": False},
+    "2x256, one epoch, 16 bits": {"hidden": [256, 256], "update_epochs": 1, "bf16": True},
 }
 ITERATIONS = 3
 
 
-def rate(settings: dict[str, Any], announce: bool = False) -> tuple[float, dict[str, float]]:
-    """Learned decisions a second over a few updates, and the seconds of each part of one."""
-    from training.trainer import Trainer
+def rate(config: Config, announce: bool = False) -> tuple[float, dict[str, float]]:
+    """Return learned decisions a second over a few updates, and the seconds of each part of one."""
+    from .run import Run
 
-    trainer = Trainer(Config(**settings))
-    trainer.iterate()  # compiles
-    before, start = trainer.decisions, time.perf_counter()
+    run = Run(config)
+    run.iterate()  # compiles
+    before, start = run.decisions, time.perf_counter()
     parts: dict[str, float] = {}
     for _ in range(ITERATIONS):
-        entry = trainer.iterate()
+        entry = run.iterate()
         parts = {name: entry[name] for name in entry if name.startswith("seconds_")}
-    found = (trainer.decisions - before) / (time.perf_counter() - start)
-    if announce and trainer.ranks.is_first:
+    found = (run.decisions - before) / (time.perf_counter() - start)
+    if announce and run.ranks.is_first:
         print(f"together {found:.0f}", flush=True)
-    trainer.ranks.close()
+    run.ranks.close()
     return found, parts
 
 
 def matrix_speed() -> float:
-    """What the processor does at its best in one thread: a product of large matrices, in GFLOP/s."""
+    """Return the processor's best speed in one thread: a product of large matrices, in GFLOP/s."""
     import torch
 
     torch.set_num_threads(1)
@@ -69,31 +69,34 @@ def main(
     device: Annotated[str | None, typer.Option(help="the same as device=...: cpu, cuda, cuda:1")] = None,
     together: Annotated[bool, typer.Option("--together", hidden=True)] = False,
 ) -> None:
-    """Measure training: one process with parts switched, two that train one policy, two that don't know each other."""
+    """Measure training: one process with parts changed, two that train one policy, two independent ones."""
     base = load_config(config, [*(overrides or []), *([f'device="{device}"'] if device else [])])
     if together:
-        rate(base.model_dump(), announce=True)
+        rate(base, announce=True)
         return
     sheet = Sheet(title=f"{base.game}: learned decisions a second; matrices at {matrix_speed():.0f} GFLOP/s")
-    for column in ("one process", "decisions/s", "playing", "values", "learning"):
+    for column in ("one process", "decisions/s", "playing", "valuing", "updating"):
         sheet.add_column(column, justify="left" if column == "one process" else "right")
     for name, change in VARIANTS.items():
-        found, parts = rate({**base.model_dump(), **change})
+        if not all(map(base.reads, change)):
+            continue
+        found, parts = rate(base.changed(**change))
         whole = sum(parts.values())
-        sheet.add_row(name, f"{found:,.0f}", *(f"{seconds / whole:.0%}" for seconds in parts.values()))
+        shares = (parts.get(f"seconds_{part}", 0.0) / whole for part in ("playing", "valuing", "updating"))
+        sheet.add_row(name, f"{found:,.0f}", *(f"{share:.0%}" for share in shares))
     console.print(sheet)
     if base.device != "cpu":
         return
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        apart = [found for found, _ in pool.map(rate, [base.model_dump()] * 2)]
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "-m", "training.speed"]
+        independent = sum(found for found, _ in pool.map(rate, [base] * 2))
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "-m", f"{__package__}.speed"]
     command += ["--config", str(config), *(overrides or []), "--together"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     joined = float(re.findall(r"together (\d+)", output)[0])
-    alone, _ = rate(base.model_dump())
+    alone, _ = rate(base)
     console.print(
         f"two processes, one policy: {joined:,.0f}/s, {joined / alone:.2f} times one ({alone:,.0f}/s), "
-        f"{joined / sum(apart):.2f} of two that don't know each other ({sum(apart):,.0f}/s)",
+        f"{joined / independent:.2f} of two independent ones ({independent:,.0f}/s)",
         highlight=False,
     )
 

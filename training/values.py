@@ -1,7 +1,7 @@
-"""What a critic's outputs mean: a number, or a distribution over returns.
+"""Outputs of a critic as values: a number, or a distribution over returns.
 
-A distribution (Bellemare, Dabney & Munos 2017) bears rare huge scores: a far outlier moves one bin's probability, not
-every weight. Targets are spread over the two nearest bins so that the mean is kept (Imani & White 2018).
+A distribution (Bellemare, Dabney & Munos 2017) is robust against rare huge scores: an outlier moves one bin's
+probability, not every weight. Targets are spread over the two nearest bins, which keeps the mean (Imani & White 2018).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ class Values:
     """Translates between outputs of a critic and scaled returns."""
 
     def __init__(self, num_bins: int, limit: float, huber_delta: float, device: torch.device | None = None) -> None:
-        """Bins lie close around 0 and wide apart outside, as log(1 + |return|) does.
+        """Place the bins: close around 0 and sparse outside, as log(1 + |return|) does.
 
         Args:
-            num_bins: how many, or 0: the critic's one output is the value itself.
+            num_bins: their number, or 0: the critic's one output is the value itself.
             limit: the outermost bins; returns beyond them count as these.
             huber_delta: without bins, the error beyond which the loss is linear.
-            device: where outputs will be (default: the CPU).
+            device: of the outputs (default: the CPU).
         """
         self.huber_delta = huber_delta
         ends = np.log1p(limit)
@@ -29,13 +29,13 @@ class Values:
         self.centres = torch.from_numpy((np.sign(steps) * np.expm1(np.abs(steps))).astype(np.float32)).to(device)
 
     def decode(self, outputs: torch.Tensor) -> torch.Tensor:
-        """[n] values of outputs [n, one or a bin each]."""
+        """Return [n] values of outputs [n, one or a bin each]."""
         if not len(self.centres):
             return outputs[:, 0]
         return outputs.softmax(dim=1) @ self.centres
 
     def loss(self, outputs: torch.Tensor, returns: torch.Tensor) -> torch.Tensor:
-        """The mean error of outputs [n, one or a bin each] for returns [n]."""
+        """Return the mean error of outputs [n, one or a bin each] for returns [n]."""
         if not len(self.centres):
             return functional.huber_loss(outputs[:, 0], returns, delta=self.huber_delta)
         centres = self.centres

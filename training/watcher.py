@@ -12,30 +12,33 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from torch.utils.tensorboard import SummaryWriter
 
-from training.config import Config
-from training.run_folder import open_log
+from .config import Config
+from .run_folder import open_log
 
-# Where TensorBoard shows a figure of the log: the first prefix that fits its name. Names stay as they are.
+# The group in which TensorBoard shows a figure of the log: that of the first prefix that fits its name.
 GROUPS = {
     "win_share": "strength",
     "margin": "strength",
     "entropy_": "entropy by range of actions",
     "entropy": "policy",
-    "kl": "policy",
-    "clipped": "policy",
-    "imitation": "policy",
+    "approx_kl": "policy",
+    "ema_kl": "policy",
+    "clip_fraction": "policy",
+    "bc_loss": "policy",
+    "advantage_loss": "policy",
     "value": "value",
     "return": "value",
     "decisions_per": "speed",
     "seconds_": "speed",
 }
+TOLD = ("entropy", "value_error", "advantage_loss", "deals")  # what the terminal shows, where there is such a figure
 
 
 class Watcher:
-    """Shows and keeps what every update reports. Use as a context manager."""
+    """Logs and displays the figures of every iteration. Use as a context manager."""
 
     def __init__(self, config: Config, folder: Path, decisions: int, console: Console) -> None:
-        """Go on with a run's log after that many decisions."""
+        """Open a run's log to go on after that many decisions."""
         self._log = open_log(folder, decisions)
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions + 1 if decisions else None)
         columns = ("{task.fields[rate]}", "{task.fields[left]}", "{task.fields[figures]}")
@@ -68,13 +71,14 @@ class Watcher:
             self._log.close()
 
     def show(self, entry: dict[str, Any], progress: float) -> None:
-        """One update's figures."""
+        """Log and display one iteration's figures."""
         self._log.write(json.dumps({name: _short(figure) for name, figure in entry.items()}) + "\n")
         self._log.flush()
         for name, figure in entry.items():
             group = next((group for prefix, group in GROUPS.items() if name.startswith(prefix)), None)
             if group is not None and figure == figure:
                 self._board.add_scalar(f"{group}/{name}", figure, entry["decisions"])
+        told = [f"{name.replace('_', ' ')} {entry[name]:.3g}" for name in TOLD if name in entry]
         seconds = entry["seconds"]
         left = seconds * (1 / max(progress, 1e-9) - 1)
         self._progress.update(
@@ -82,7 +86,7 @@ class Watcher:
             completed=progress,
             rate=f"{entry['decisions'] / 1e6:.2f} M, {entry['decisions_per_second'] / 1e3:.1f} k/s",
             left=f"{left // 60:.0f}:{left % 60:02.0f} left",
-            figures=f"entropy {entry['entropy']:.2f} value error {entry['value_error']:.3g}",
+            figures=", ".join(told),
         )
         anchors = [name.removeprefix("win_share_") for name in entry if name.startswith("win_share_")]
         if anchors:
@@ -90,7 +94,7 @@ class Watcher:
                 f"{anchor} {entry[f'win_share_{anchor}']:.2f} ({entry[f'margin_{anchor}']:+.3g})" for anchor in anchors
             )
             self._progress.console.print(
-                f"{entry['decisions']:>13,} decisions, {seconds / 60:5.1f} min: entropy {entry['entropy']:.2f}, "
+                f"{entry['decisions']:>13,} decisions, {seconds / 60:5.1f} min: {', '.join([*told[:1], ''])}"
                 f"win share (margin) against {strength}",
                 highlight=False,
                 soft_wrap=True,
@@ -98,5 +102,5 @@ class Watcher:
 
 
 def _short(figure: float) -> float | None:
-    """Seven digits; JSON knows no nan."""
+    """Round to seven digits; nan, which JSON lacks, becomes null."""
     return None if figure != figure else float(f"{figure:.7g}") if isinstance(figure, float) else figure

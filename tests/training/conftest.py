@@ -1,19 +1,19 @@
-"""One thread of torch, as in training (more of them wait for each other on a busy machine); what a trainer learned."""
+"""One thread of torch, as in training (more of them wait for each other on a busy machine); what a run learned."""
 
 import torch
 
 from card_envs import load_opponent
 from card_envs.compare.pairs import play_pairs
-from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from training.trainer import Trainer
+from training.run import Run
 
 torch.set_num_threads(1)
 
 
-def check_high_card(trainer: Trainer) -> None:
+def check_high_card(run: Run) -> None:
     """The tiny game is learned: better than its scripted player, which takes 0.32 points from random play."""
-    policy = NetworkPolicy(HIGH_CARD, trainer.actor.weights(), sampled=False)
+    policy = run.algorithm.stored()
+    policy.sampled = False
     against = {
         rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin_per_episode
         for rival in ("random", "greedy")

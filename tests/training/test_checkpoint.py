@@ -1,4 +1,4 @@
-"""Checkpoints that were altered, cut, forged or are of an earlier version are refused, and the one before is named."""
+"""Modified, truncated, forged and older checkpoints are refused, and the one before is named."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ import pytest
 from safetensors.numpy import save
 
 from training import checkpoint
+from training.algorithms.ppo import PPO
 from training.config import Config
-from training.trainer import Trainer
+from training.run import Run
 
 CONFIG = Config(
-    game="back_alley",
-    options={"deals": [1]},
+    game="high_card",
     decisions=3000,
-    tables=16,
-    steps=8,
+    num_envs=16,
+    num_steps=7,
     hidden=[8],
-    minibatch=64,
-    past_selves=5,
+    minibatch_size=64,
+    pool_size=5,
 )
 NAME = "checkpoint.safetensors"
 
 
 @pytest.fixture(scope="module")
-def trainer() -> Trainer:
-    trainer = Trainer(CONFIG)
-    while not trainer.league.snapshots:
-        trainer.iterate()
-    return trainer
+def trained() -> Run:
+    run = Run(CONFIG)
+    assert isinstance(run.algorithm, PPO)
+    while not run.algorithm.pool.snapshots:
+        run.iterate()
+    return run
 
 
-def test_300_flipped_bits_are_300_refusals(trainer: Trainer, tmp_path: Path) -> None:
+def test_300_flipped_bits_are_300_refusals(trained: Run, tmp_path: Path) -> None:
     path = tmp_path / NAME
-    trainer.save_checkpoint(path)
+    trained.save_checkpoint(path)
     whole = path.read_bytes()
     rng = random.Random(0)
     places = [rng.randrange(8 * len(whole)) for _ in range(200)]
@@ -48,52 +49,59 @@ def test_300_flipped_bits_are_300_refusals(trainer: Trainer, tmp_path: Path) -> 
         data = bytearray(whole)
         data[place // 8] ^= 1 << place % 8
         path.write_bytes(data)
-        with pytest.raises(ValueError, match=f"{path}: no whole checkpoint"):
+        with pytest.raises(ValueError, match=f"{path}: not a checkpoint"):
             checkpoint.read(path)
     for length in (0, 7, 8, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(ValueError, match="truncated or altered"):
+        with pytest.raises(ValueError, match="truncated or modified"):
             checkpoint.read(path)
     path.write_bytes(whole + b"\0")
-    with pytest.raises(ValueError, match="truncated or altered"):
+    with pytest.raises(ValueError, match="truncated or modified"):
         checkpoint.read(path)
     path.write_bytes(whole)
     checkpoint.read(path)
 
 
-def test_the_one_before_is_kept_and_named(trainer: Trainer, tmp_path: Path) -> None:
+def test_the_one_before_is_kept_and_named(trained: Run, tmp_path: Path) -> None:
     path = tmp_path / NAME
-    trainer.save_checkpoint(path)
+    trained.save_checkpoint(path)
     first = path.read_bytes()
     path.write_bytes(first[:-1])
     with pytest.raises(ValueError, match="there is no good one before it: start again without --resume"):
         checkpoint.read(path)
     path.write_bytes(first)
-    trainer.save_checkpoint(path)
+    trained.save_checkpoint(path)
     kept = checkpoint.previous(path)
     assert kept.read_bytes() == first and sorted(tmp_path.iterdir()) == [kept, path]
     path.write_bytes(b"")
-    with pytest.raises(ValueError, match=rf"after {trainer.decisions:,} decisions: `mv {kept} {path}`"):
-        Trainer(CONFIG).load_checkpoint(path)
+    with pytest.raises(ValueError, match=rf"after {trained.decisions:,} decisions: `mv {kept} {path}`"):
+        Run(CONFIG).load_checkpoint(path)
     path.unlink()
     with pytest.raises(ValueError, match=rf"there is no checkpoint to resume from; .*`mv {kept}"):
         checkpoint.read(path)
     kept.rename(path)
-    Trainer(CONFIG).load_checkpoint(path)
+    Run(CONFIG).load_checkpoint(path)
 
 
-def test_a_checkpoint_of_an_earlier_version_is_called_so(trainer: Trainer, tmp_path: Path) -> None:
+def test_a_checkpoint_of_an_earlier_version_is_called_so(trained: Run, tmp_path: Path) -> None:
     path = tmp_path / NAME
-    trainer.save_checkpoint(path)
+    trained.save_checkpoint(path)
     arrays, facts = checkpoint.read(path)
     path.write_bytes(save(arrays, {"facts": json.dumps(facts)}))
-    with pytest.raises(ValueError, match=f"{path}: a checkpoint of an earlier version, without a checksum"):
+    with pytest.raises(ValueError, match=f"{path}: a checkpoint of an earlier version"):
         checkpoint.read(path)
 
 
 def put(name: str, value: Any) -> Callable[[checkpoint.Arrays, dict[str, Any]], None]:
     def forge(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
         facts[name] = value
+
+    return forge
+
+
+def put_in_algorithm(name: str, value: Any) -> Callable[[checkpoint.Arrays, dict[str, Any]], None]:
+    def forge(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
+        facts["algorithm"][name] = value
 
     return forge
 
@@ -107,7 +115,7 @@ def fill(name: str, value: float) -> Callable[[checkpoint.Arrays, dict[str, Any]
 
 def random_moves(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
     moves = arrays["rank0/moves"]
-    arrays["rank0/moves"] = np.random.default_rng(0).integers(0, 68, len(moves)).astype(moves.dtype)
+    arrays["rank0/moves"] = np.random.default_rng(0).integers(0, 12, len(moves)).astype(moves.dtype)
 
 
 def moves_dropped(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
@@ -133,11 +141,11 @@ def other_keys(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
 
 
 def rename(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-    arrays["optimizer/99/step"] = arrays.pop("optimizer/0/step")
+    arrays["algorithm/optimizer/99/step"] = arrays.pop("algorithm/optimizer/0/step")
 
 
 def wrong_stream(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-    facts["ranks"][0]["league"] = {"bit_generator": "PCG64", "state": "no"}
+    facts["ranks"][0]["pool"] = {"bit_generator": "PCG64", "state": "no"}
 
 
 FORGED: dict[str, tuple[Callable[[checkpoint.Arrays, dict[str, Any]], None], str]] = {
@@ -146,13 +154,15 @@ FORGED: dict[str, tuple[Callable[[checkpoint.Arrays, dict[str, Any]], None], str
     "decisions of a fraction": (put("decisions", 1.5), "decisions"),
     "seconds of no number": (put("seconds", float("nan")), "seconds"),
     "seconds below 0": (put("seconds", -0.5), "seconds"),
-    "no such stage": (put("stage", 7), "stage"),
-    "more past selves than there may be": (put("past_selves", 500), "past_selves"),
-    "past selves that are not there": (put("past_selves", 20), "past"),
+    "no such stage": (put_in_algorithm("stage", 7), "stage"),
+    "a stage of a fraction": (put_in_algorithm("stage", 0.5), "stage"),
+    "more snapshots than there may be": (put_in_algorithm("pool_snapshots", 500), "pool_snapshots"),
+    "snapshots that are not there": (put_in_algorithm("pool_snapshots", 5), "pool"),
+    "an algorithm that knows nothing": (put("algorithm", {}), "stage"),
     "unknown fact": (put("surprise", 1), "surprise"),
     "no ranks": (put("ranks", []), "ranks"),
     "a rank that knows nothing": (put("ranks", [{}]), "rng"),
-    "wrong stream": (wrong_stream, "league: expected the state"),
+    "wrong stream": (wrong_stream, "pool: expected the state"),
     "random moves": (random_moves, "moves: number "),
     "moves of ones": (fill("rank0/moves", 255), "moves: number "),
     "a move less": (moves_dropped, "lengths: expected"),
@@ -160,21 +170,21 @@ FORGED: dict[str, tuple[Callable[[checkpoint.Arrays, dict[str, Any]], None], str
     "lengths of no end": (endless, "lengths: expected"),
     "states instead": (states_beside, "episodes: expected arrays"),
     "other keys": (other_keys, "dealt_from: expected 16 of uint64"),
-    "weights of no number": (fill("actor/first_weight", float("nan")), "finite"),
-    "negative squares": (fill("optimizer/0/exp_avg_sq", -1.0), "negative"),
-    "another optimiser": (rename, "optimizer"),
+    "weights of no number": (fill("algorithm/actor/first_weight", float("nan")), "finite"),
+    "negative squares": (fill("algorithm/optimizer/0/exp_avg_sq", -1.0), "negative"),
+    "another optimizer": (rename, "optimizer"),
 }
 
 
 @pytest.mark.parametrize("forgery", FORGED)
-def test_forged_checkpoints_are_refused(forgery: str, trainer: Trainer, tmp_path: Path) -> None:
+def test_forged_checkpoints_are_refused(forgery: str, trained: Run, tmp_path: Path) -> None:
     """The checksum is right: what only the checks behind it can find."""
     path = tmp_path / NAME
-    trainer.save_checkpoint(path)
+    trained.save_checkpoint(path)
     arrays, facts = checkpoint.read(path)
     forge, named = FORGED[forgery]
     forge(arrays, facts)
     checkpoint.write(path, arrays, facts)
     with pytest.raises(ValueError, match=named) as error:
-        Trainer(CONFIG).load_checkpoint(path)
+        Run(CONFIG).load_checkpoint(path)
     assert str(path) in str(error.value) and "the one before it is good" in str(error.value)

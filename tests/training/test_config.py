@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from card_envs.opponents.names import MODELS
 from training.config import Config, as_toml, load_config
+from training.recipes import recipes
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 MINIMAL = 'game = "back_alley"\nminutes = 1\n'
@@ -25,23 +27,34 @@ def test_defaults_and_the_name_of_the_file(tmp_path: Path) -> None:
 
 
 def test_overrides_come_last_and_are_toml_or_text(tmp_path: Path) -> None:
-    path = written(tmp_path, MINIMAL + "lr = 0.1\n")
-    overrides = ["lr=1e-3", "hidden=[8, 9]", "name=other", 'options={deals = "single"}', "minutes=2", "runs=a/b"]
+    path = written(tmp_path, MINIMAL + "learning_rate = 0.1\n")
+    overrides = [
+        "learning_rate=1e-3",
+        "hidden=[8, 9]",
+        "name=other",
+        'options={deals = "single"}',
+        "minutes=2",
+        "runs=a/b",
+    ]
     config = load_config(path, overrides)
-    assert (config.lr, config.hidden, config.name, config.minutes) == (1e-3, [8, 9], "other", 2)
+    assert (config.learning_rate, config.hidden, config.name, config.minutes) == (1e-3, [8, 9], "other", 2)
     assert (config.options, config.runs) == ({"deals": "single"}, Path("a/b"))
 
 
 @pytest.mark.parametrize(
     ("text", "overrides", "parts"),
     [
-        (MINIMAL + "minibach = 3", [], ["my_run.toml", "unknown key 'minibach'", "did you mean minibatch"]),
-        (MINIMAL, ["entrpy=0.1"], ["command line, 'entrpy=0.1'", "did you mean entropy"]),
-        (MINIMAL, ["zzz=1"], ["unknown key 'zzz'", "there are: game, options"]),
-        (MINIMAL, ["lr"], ["'lr': expected key=value"]),
-        (MINIMAL, ["lr=-1"], ["command line", "lr = -1: expected greater than 0", "learning rate"]),
-        (MINIMAL, ["lr=nan"], ["lr = nan"]),
-        (MINIMAL + "tables = 2.5", [], ["my_run.toml", "tables = 2.5", "integer"]),
+        (
+            MINIMAL + "minibach_size = 3",
+            [],
+            ["my_run.toml", "unknown key 'minibach_size'", "did you mean minibatch_size"],
+        ),
+        (MINIMAL, ["ent_coeff=0.1"], ["command line, 'ent_coeff=0.1'", "did you mean ent_coef"]),
+        (MINIMAL, ["zzz=1"], ["unknown key 'zzz'", "there are: algorithm, game, options"]),
+        (MINIMAL, ["seed"], ["'seed': expected key=value"]),
+        (MINIMAL, ["learning_rate=-1"], ["command line", "learning_rate = -1: expected greater than 0", "Adam's"]),
+        (MINIMAL, ["learning_rate=nan"], ["learning_rate = nan"]),
+        (MINIMAL + "num_envs = 2.5", [], ["my_run.toml", "num_envs = 2.5", "integer"]),
         (MINIMAL + "hidden = []", [], ["hidden = []", "at least 1 item"]),
         (MINIMAL, ["hidden=[0]"], ["hidden = 0: expected greater than or equal to 1"]),
         (MINIMAL, ["gae_lambda=1.5"], ["less than or equal to 1"]),
@@ -51,6 +64,16 @@ def test_overrides_come_last_and_are_toml_or_text(tmp_path: Path) -> None:
         (MINIMAL, ["options={deal = 3}"], ["deal=3"]),
         ("minutes = 1", [], ["my_run.toml: game is missing: what is played"]),
         ('game = "back_alley"', [], ["say when to stop: minutes or decisions"]),
+        (MINIMAL, ["algorithm=sarsa"], ["algorithm = 'sarsa': expected 'ppo', 'advantages' or 'td'"]),
+        (
+            MINIMAL,
+            ["algorithm=advantages", "clip_coef=0.2"],
+            ["clip_coef: algorithm = 'advantages' does not read it, only ppo"],
+        ),
+        (MINIMAL, ["td_lambda=0.5"], ["td_lambda: algorithm = 'ppo' does not read it, only td"]),
+        (MINIMAL, ["algorithm=td", "hidden=[8]"], ["algorithm = 'td' does not read it, only ppo and advantages"]),
+        (MINIMAL, ["algorithm=td"], ["algorithm = 'td': there is no planner for this game"]),
+        (MINIMAL, ["algorithm=advantages", "margins=[0.1]"], ["margins = [0.1]: only network = 'afterstates'"]),
         ("game = back_alley", [], ["my_run.toml: no TOML"]),
     ],
 )
@@ -74,7 +97,9 @@ def test_settings_that_come_with_the_package_have_names(tmp_path: Path, monkeypa
     for path in CONFIGS.glob("*.toml"):
         (tmp_path / path.stem).mkdir()
         assert load_config(Path(path.stem)) == load_config(path)
-    names = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.toml")))
+    assert load_config(Path("back_alley/ppo")) == load_config(CONFIGS / "back_alley" / "ppo.toml")
+    names = ", ".join(recipes())
+    assert names.startswith("back_alley, big_ben, quickstart, russian_bank, back_alley/leads, ")
     for wrong in ("configs/quickstart.toml", "quikstart"):
         with pytest.raises(ValueError, match=rf"did you mean --config quickstart\? there are: {names}$"):
             load_config(Path(wrong))
@@ -94,13 +119,13 @@ def test_files_with_a_byte_order_mark_and_home_folders(tmp_path: Path, monkeypat
 def test_what_is_nested_without_end(depth: int, tmp_path: Path) -> None:
     deep = "[" * depth + "]" * depth
     dotted = ".a" * depth
-    texts = [f"options = {{deals = {deep}}}", f"lr = {deep}", f"options{dotted} = 1", f"[options{dotted}]"]
-    texts += [f"x{dotted} = 1", f"seed = {'1' * 100 * depth}", f"lr = {'[' * depth}", f"[[stages{dotted}]]"]
+    texts = [f"options = {{deals = {deep}}}", f"learning_rate = {deep}", f"options{dotted} = 1", f"[options{dotted}]"]
+    texts += [f"x{dotted} = 1", f"seed = {'1' * 100 * depth}", f"learning_rate = {'[' * depth}", f"[[stages{dotted}]]"]
     for text in texts:
         with pytest.raises(ValueError, match=r"my_run\.toml|option ") as error:
             load_config(written(tmp_path, f"{MINIMAL}{text}\n"))
         assert len(str(error.value)) < 3000
-        with pytest.raises(ValueError, match=r"TOML|key|option|lr|seed"):
+        with pytest.raises(ValueError, match=r"TOML|key|option|learning_rate|seed"):
             load_config(written(tmp_path, MINIMAL), [text])
 
 
@@ -116,10 +141,21 @@ def test_every_setting_is_described() -> None:
     assert all(field.description for field in Config.model_fields.values())
 
 
+def test_settings_of_other_algorithms_are_left_out(tmp_path: Path) -> None:
+    config = Config(game="big_ben", minutes=1, algorithm="td", td_lambda=0.25)
+    assert "hidden" not in config.as_dict() and config.changed(seed=3).td_lambda == 0.25
+    assert load_config(written(tmp_path, as_toml(config)), ["name=run"]) == config
+
+
+def test_every_shipped_network_has_a_config() -> None:
+    networks = {f"{card.parts[-3]}/{card.parts[-2]}" for card in MODELS.glob("*/*/opponent.json")}
+    assert {name for name in networks if not name.endswith("/value")} <= set(recipes())
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("**/*.toml")), ids=str)
 def test_shipped_configs_hold_only_what_differs_and_survive_writing(path: Path, tmp_path: Path) -> None:
     config = load_config(path)
     lines = {line.split("=")[0].strip() for line in path.read_text().splitlines() if "=" in line and line[0] != "#"}
     assert not {key for key in lines if getattr(config, key) == Config.model_fields[key].default}
-    assert config.name == path.stem
+    assert config.name == (path.stem if path.parent.name in ("configs", "gpu") else f"{path.parent.name}_{path.stem}")
     assert load_config(written(tmp_path, as_toml(config))) == config

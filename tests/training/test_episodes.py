@@ -41,7 +41,7 @@ def shown(episodes: Episodes) -> list[bytes]:
 @pytest.mark.parametrize(("steps", "short"), [(0, True), (1, True), (START_LENGTH + 1, False), (400, True)])
 def test_tables_come_out_the_same(game: Game, steps: int, skip_forced: bool, short: bool) -> None:
     one, other = played(game, steps, skip_forced, short), played(game, 3, skip_forced, short)
-    other.remember(one.memory())
+    other.restore(one.memory())
     assert shown(one) == shown(other)
     streams, actions = np.arange(TABLES, dtype=np.uint64), np.zeros(TABLES, np.int64)
     for _ in range(100):  # and go on together, through further deals
@@ -63,5 +63,5 @@ def test_what_cannot_be_played_is_refused_and_changes_nothing(game: Game) -> Non
         moves = good["moves"].copy()
         moves[last] = action
         with pytest.raises(ValueError, match=rf"moves: number \d+ at table {table} is illegal"):
-            episodes.remember({**good, "moves": moves})
+            episodes.restore({**good, "moves": moves})
         assert shown(episodes) == before

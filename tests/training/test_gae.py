@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from training.gae import advantages
+from training.gae import gae_advantages
 
 
 def one_table(
@@ -24,7 +24,7 @@ def one_table(
     def column(items: Sequence[Any], dtype: Any) -> NDArray[Any]:
         return np.array(items, dtype)[:, None]
 
-    found = advantages(
+    found = gae_advantages(
         column(seat, np.int8),
         column(learned or [1] * len(seat), np.bool_),
         column(rewards, np.float32),
@@ -53,7 +53,7 @@ def test_truncated_tail_goes_on_with_the_critics_value_of_each_seat() -> None:
 
 
 def test_episode_that_ends_in_the_middle() -> None:
-    # Seat 0 is paid 1 at step 2, before its first decision of the second episode: nobody's doing.
+    # Seat 0 is paid 1 at step 2, before its first decision of the second episode: earned by nobody.
     found = one_table([0, 1, 1, 0], [(0, 0), (4, -4), (1, -1), (0, 0)], [0, 1, 0, 0], [1, 2, 3, 4], (7, -7))
     assert found == [4 - 1, -4 - 2, -1 - 7 - 3, 7 - 4]
 
@@ -76,7 +76,7 @@ def test_lambda_one_gives_returns_minus_values() -> None:
     done[-1] = True
     values = rng.standard_normal((12, 5)).astype(np.float32)
     seat, learned = np.zeros((12, 5), np.int8), np.ones((12, 5), np.bool_)
-    found = advantages(seat, learned, rewards, done, values, np.ones((5, 1), np.float32), 1.0)
+    found = gae_advantages(seat, learned, rewards, done, values, np.ones((5, 1), np.float32), 1.0)
     returns = rewards[::-1, :, 0].cumsum(axis=0)[::-1]
     np.testing.assert_allclose(found, returns - values, atol=1e-4)
 
@@ -88,8 +88,8 @@ def test_tables_do_not_touch_each_other() -> None:
     learned, done = rng.random(shape) < 0.8, rng.random(shape) < 0.2
     rewards = rng.standard_normal((*shape, 2)).astype(np.float32)
     values, last = rng.standard_normal(shape).astype(np.float32), rng.standard_normal((4, 2)).astype(np.float32)
-    together = advantages(seat, learned, rewards, done, values, last, 0.9)
+    together = gae_advantages(seat, learned, rewards, done, values, last, 0.9)
     for i in range(4):
         one = np.s_[:, i : i + 1]
-        alone = advantages(seat[one], learned[one], rewards[one], done[one], values[one], last[i : i + 1], 0.9)
+        alone = gae_advantages(seat[one], learned[one], rewards[one], done[one], values[one], last[i : i + 1], 0.9)
         np.testing.assert_array_equal(alone[:, 0], together[:, i])

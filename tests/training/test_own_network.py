@@ -18,10 +18,11 @@ from card_envs.opponents.networks.folder import load_card
 from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import positions, some
+from training.algorithms.ppo import PPO
 from training.config import Config
-from training.network import OwnNetwork
+from training.networks import OwnNetwork
+from training.run import Run
 from training.train import app
-from training.trainer import Trainer
 
 for package in ("onnx", "onnxruntime", "onnxscript"):
     pytest.importorskip(package, reason="the extra onnx is not installed")
@@ -48,27 +49,34 @@ class Narrow(Scores):
 
 
 NAME = f"{__name__}:Scores"
-SETTINGS: dict[str, Any] = {"game": TINY.name, "tables": 32, "steps": 16, "critic_hidden": [16], "minibatch": 128}
+SETTINGS: dict[str, Any] = {
+    "game": TINY.name,
+    "num_envs": 32,
+    "num_steps": 16,
+    "critic_hidden": [16],
+    "minibatch_size": 128,
+}
 
 
 def test_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
-    trainer = Trainer(Config(**SETTINGS, network=NAME, decisions=2000))
-    before = trainer.actor.weights()
-    while trainer.progress < 1:
-        trainer.iterate()
-    assert any(not np.array_equal(weight, before[name]) for name, weight in trainer.actor.weights().items())
-    trainer.save(tmp_path / "opponent")
+    run = Run(Config(**SETTINGS, network=NAME, decisions=2000))
+    assert isinstance(run.algorithm, PPO)
+    before = run.algorithm.actor.weights()
+    while run.progress < 1:
+        run.iterate()
+    assert any(not np.array_equal(weight, before[name]) for name, weight in run.algorithm.actor.weights().items())
+    run.save(tmp_path / "opponent")
     assert load_card(tmp_path / "opponent").architecture == "onnx"
     decisions = decisions_at(TINY, some(positions(TINY), 100))
-    assert isinstance(trainer.actor, OwnNetwork)
-    expected = TorchPolicy(trainer.actor.module).probabilities(decisions)
+    assert isinstance(run.algorithm.actor, OwnNetwork)
+    expected = TorchPolicy(run.algorithm.actor.module).probabilities(decisions)
     np.testing.assert_allclose(load_opponent(tmp_path / "opponent").probabilities(decisions), expected, atol=1e-5)
 
 
 @pytest.mark.processes
 def test_by_command(tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
-    config.write_text(f'game = "{TINY.name}"\nnetwork = "{NAME}"\ntables = 16\nsteps = 8\nminibatch = 64\n')
+    config.write_text(f'game = "{TINY.name}"\nnetwork = "{NAME}"\nnum_envs = 16\nnum_steps = 8\nminibatch_size = 64\n')
     arguments = ["--config", str(config), f"runs={tmp_path}", "decisions=300", "final_pairs=4", "hidden=[8]"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
@@ -87,12 +95,12 @@ def test_by_command(tmp_path: Path) -> None:
 )
 def test_what_is_no_network_is_refused(name: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Trainer(Config(**SETTINGS, network=name, decisions=100))
+        Run(Config(**SETTINGS, network=name, decisions=100))
 
 
 def test_wrong_answers_are_refused() -> None:
     with pytest.raises(ValueError, match=r"Narrow: expected logits of shape \(\d+, 12\), got"):
-        Trainer(Config(**SETTINGS, network=f"{__name__}:Narrow", decisions=100)).iterate()
+        Run(Config(**SETTINGS, network=f"{__name__}:Narrow", decisions=100)).iterate()
 
 
 def test_a_torch_policy_needs_numbers() -> None:

@@ -11,12 +11,12 @@ import torch
 from card_envs.game import Field
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.training.conftest import check_high_card
+from training.algorithms import Diverged
+from training.algorithms.ppo import PPO, Batch
 from training.config import Config
-from training.leads import SHARPNESS
-from training.network import Inputs, Network, Rows
-from training.ppo import Batch, Diverged, Learner, LossWeights
+from training.networks import Inputs, Network, Rows
 from training.ranks import Ranks
-from training.trainer import Trainer
+from training.run import Run
 
 FIELDS = (Field("context", 6, 1),)
 ACTIONS = (Field("bid", 1, 1), Field("card", 3, 1))
@@ -25,29 +25,32 @@ REWARDS = np.random.default_rng(0).permuted(np.tile(np.array([-1, 0, 2], np.floa
 REWARDS = np.insert(REWARDS, 2, 5, axis=1)
 
 
-def learner(**settings: Any) -> Learner:
-    torch.manual_seed(0)
-    config = Config(
-        **{
-            "game": "back_alley",
-            "minutes": 1,
-            "minibatch": 128,
-            "epochs": 2,
-            "entropy": 0,
-            "huber_delta": 10,
-            **settings,
-        }
-    )
-    critic = Network(FIELDS, [32], max(1, config.value_bins), 1.0)
-    return Learner(Network(FIELDS, [32], 4, 0.01), critic, config, ACTIONS, Ranks())
+class Bandit(PPO):
+    """PPO whose networks decide a problem of one decision; its tables are never played at."""
+
+    def __init__(self, **settings: Any) -> None:
+        defaults = {"minibatch_size": 128, "update_epochs": 2, "ent_coef": 0, "ent_coef_end": 0, "huber_delta": 10}
+        sizes = {"num_envs": 2, "num_steps": 2, "hidden": [32]}
+        super().__init__(Config(**{"game": HIGH_CARD.name, "minutes": 1, **sizes, **defaults, **settings}), Ranks())
+
+    def begin(self) -> None:
+        torch.manual_seed(0)
+        self.actor = self.networks["actor"] = Network(FIELDS, [32], 4, 0.01)
+        self.critic = Network(FIELDS, [32], max(1, self.config.value_bins), 1.0)
+        self.action_fields = ACTIONS
+        super().begin()
 
 
-def actor_of(learned: Learner) -> Network:
+def learner(learning_rate: float = 1e-3, **settings: Any) -> Bandit:
+    return Bandit(learning_rate=learning_rate, **settings)
+
+
+def actor_of(learned: PPO) -> Network:
     assert isinstance(learned.actor, Network)
     return learned.actor
 
 
-def bandit_batch(learned: Learner, rng: np.random.Generator, num: int = 512) -> Batch:
+def bandit_batch(learned: PPO, rng: np.random.Generator, num: int = 512) -> Batch:
     """One decision an episode: the context says which action pays."""
     context = rng.integers(0, 6, num)
     obs = np.eye(6, dtype=np.int8)[context]
@@ -60,21 +63,20 @@ def bandit_batch(learned: Learner, rng: np.random.Generator, num: int = 512) -> 
     actions = (log_all + rng.gumbel(size=log_all.shape)).argmax(axis=1)
     rewards = REWARDS[context, actions]
     best = REWARDS[:, [0, 1, 3]].argmax(axis=1)[context]
-    teacher = np.array([0, 1, 3])[best]
-    inputs, chances = Inputs(seen, None), log_all[rows, actions]
-    return Batch(inputs, seen, mask, actions, chances, rewards - values, rewards, teacher, rows)
+    expert = np.array([0, 1, 3])[best]
+    inputs, log_probs = Inputs(seen, None), log_all[rows, actions]
+    return Batch(inputs, seen, mask, actions, log_probs, rewards - values, rewards, expert, rows)
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"value_bins": 51}, {"kl": 0.02}, {"entropy_by_width": False}, {"bf16": True}]
+    "settings", [{}, {"value_bins": 51}, {"kl_coef": 0.02}, {"entropy_by_width": False}, {"bf16": True}]
 )
 def test_bandit_with_a_known_value_is_learned(settings: dict[str, Any]) -> None:
-    learned = learner(**settings)
-    learned.actor.bf16 = learned.critic.bf16 = settings.get("bf16", False)
+    learned = learner(3e-3, **settings)
     rng = np.random.default_rng(1)
     figures = {}
     for _ in range(60):
-        figures = learned.update(bandit_batch(learned, rng), LossWeights(3e-3, 0.0))
+        figures = learned.update(bandit_batch(learned, rng), 0.0)
     obs = np.eye(6, dtype=np.int8)
     with torch.no_grad():
         seen = Rows(obs, learned.critic.scale)
@@ -89,18 +91,18 @@ def test_bandit_with_a_known_value_is_learned(settings: dict[str, Any]) -> None:
 
 
 def test_first_figures_of_an_unchanged_policy() -> None:
-    learned = learner(epochs=1)
+    learned = learner(1e-12, update_epochs=1)
     before = {name: weight.clone() for name, weight in learned.actor.state_dict().items()}
-    figures = learned.update(bandit_batch(learned, np.random.default_rng(2)), LossWeights(1e-12, 0.0))
+    figures = learned.update(bandit_batch(learned, np.random.default_rng(2)), 0.0)
     assert figures["entropy"] == pytest.approx(1, abs=1e-3)  # of three legal actions
-    assert figures["kl"] == pytest.approx(0, abs=1e-6)
-    assert figures["clipped"] == 0
+    assert figures["approx_kl"] == pytest.approx(0, abs=1e-6)
+    assert figures["clip_fraction"] == 0
     for name, weight in learned.actor.state_dict().items():
         torch.testing.assert_close(weight, before[name], atol=1e-6, rtol=0)
 
 
 def test_entropy_alone_keeps_play_uniform() -> None:
-    learned = learner()
+    learned = learner(1e-2, ent_coef=1)
     rng = np.random.default_rng(3)
     with torch.no_grad():
         next(reversed(list(learned.actor.parameters()))).copy_(torch.tensor([2.0, 0.0, 0.0, -2.0]))
@@ -108,102 +110,84 @@ def test_entropy_alone_keeps_play_uniform() -> None:
     for _ in range(60):
         batch = bandit_batch(learned, rng)
         batch.advantages[:] = 0
-        figures = learned.update(batch, LossWeights(1e-2, 1.0))
+        figures = learned.update(batch, 0.0)
     assert figures["entropy"] > 0.98
 
 
 def test_a_forced_decision_has_no_entropy() -> None:
-    learned = learner(epochs=1)
+    learned = learner(update_epochs=1, ent_coef=1)
     batch = bandit_batch(learned, np.random.default_rng(4))
     batch.mask[:] = 0
     batch.mask[:, 1] = 1
     batch.actions[:] = 1
-    batch.log_probabilities[:] = 0
-    figures = learned.update(batch, LossWeights(1e-3, 1.0))
-    assert figures["entropy"] == figures["kl"] == 0
+    batch.log_probs[:] = 0
+    figures = learned.update(batch, 0.0)
+    assert figures["entropy"] == figures["approx_kl"] == 0
     assert all(torch.isfinite(weight).all() for weight in learned.actor.parameters())
 
 
 def test_only_the_chosen_rows_are_learned_from() -> None:
-    one, other = learner(), learner()
+    one, other = learner(ent_coef=0.01), learner(ent_coef=0.01)
     batch = bandit_batch(one, np.random.default_rng(5))
     batch.rows = np.arange(0, 512, 2)
-    one.update(batch, LossWeights(1e-3, 0.01))
+    one.update(batch, 0.0)
     batch.actions[1::2] = 0
     batch.advantages[1::2] = 1e6
     batch.returns[1::2] = -1e6
-    other.update(batch, LossWeights(1e-3, 0.01))
+    other.update(batch, 0.0)
     for weight, same in zip(one.actor.parameters(), other.actor.parameters()):
         torch.testing.assert_close(weight, same, rtol=0, atol=0)
 
 
-def test_copying_alone_learns_the_teachers_moves() -> None:
-    learned = learner()
+def test_cloning_alone_learns_the_experts_moves() -> None:
+    learned = learner(1e-2, bc_coef=1)
     rng = np.random.default_rng(6)
     for _ in range(60):
         batch = bandit_batch(learned, rng)
         batch.advantages[:] = 0
-        figures = learned.update(batch, LossWeights(1e-2, 0.0, imitation=1.0))
-    assert figures["imitation_loss"] < 0.2
-    assert np.mean(batch.actions == batch.teacher) > 0.8
+        figures = learned.update(batch, 0.0)
+    assert figures["bc_loss"] < 0.2
+    assert np.mean(batch.actions == batch.expert) > 0.8
 
 
-def test_leads_alone_teach_what_moves_gain() -> None:
-    learned = learner()
-    rng = np.random.default_rng(11)
-    for _ in range(60):
-        batch = bandit_batch(learned, rng)
-        context = np.argmax(batch.inputs.seen.obs, axis=1)
-        batch.advantages[:] = 0
-        batch.teacher[:] = 0
-        batch.leads = REWARDS[context] - REWARDS[context, :1]
-        figures = learned.update(batch, LossWeights(1e-2, 0.0))
-    assert figures["leads_loss"] < 0.01
-    with torch.no_grad():
-        logits = actor_of(learned)(batch.inputs.seen, batch.rows)
-    found = (logits - logits[:, :1]).numpy()[:, [1, 3]] / SHARPNESS
-    np.testing.assert_allclose(found, np.asarray(batch.leads)[:, [1, 3]], atol=0.25)
-    assert (batch.actions == REWARDS[:, [0, 1, 3]].argmax(axis=1)[context].choose([0, 1, 3])).mean() > 0.95
-
-
-def test_only_the_chosen_fields_are_copied() -> None:
-    learned = learner(game="back_alley", imitation_fields=["bid"], epochs=1)
+def test_only_the_chosen_fields_are_cloned() -> None:
+    learned = learner(1e-12, bc_coef=1, update_epochs=1)
+    learned.cloned = torch.tensor([1.0, 0, 0, 0])
     batch = bandit_batch(learned, np.random.default_rng(7))
-    bids = batch.teacher == 0
+    bids = batch.expert == 0
     assert 0 < bids.mean() < 1
-    figures = learned.update(batch, LossWeights(1e-12, 0.0, imitation=1.0))
-    assert figures["imitation_loss"] == pytest.approx(np.log(3) * bids.mean(), abs=0.02)
+    figures = learned.update(batch, 0.0)
+    assert figures["bc_loss"] == pytest.approx(np.log(3) * bids.mean(), abs=0.02)
 
 
-def test_the_slow_copy_follows_and_holds_back() -> None:
-    learned = learner(kl=1.0, kl_follow=0.25, epochs=1)
+def test_the_reference_follows_and_holds_back() -> None:
+    learned = learner(1e-2, kl_coef=1.0, ema_rate=0.25, update_epochs=1)
     before = actor_of(learned).first_bias.detach().clone()
-    figures = learned.update(bandit_batch(learned, np.random.default_rng(8)), LossWeights(1e-2, 0.0))
+    figures = learned.update(bandit_batch(learned, np.random.default_rng(8)), 0.0)
     now = actor_of(learned).first_bias.detach()
-    assert 0 < figures["kl_slow_copy"] < 0.1
-    slow = learned.ema_policy
-    assert isinstance(slow, Network)
-    torch.testing.assert_close(slow.first_bias, before + 0.25 * (now - before))
+    assert 0 < figures["ema_kl"] < 0.1
+    reference = learned.reference
+    assert isinstance(reference, Network)
+    torch.testing.assert_close(reference.first_bias, before + 0.25 * (now - before))
 
 
 def test_figures_by_field() -> None:
-    learned = learner(epochs=1)
+    learned = learner(1e-12, update_epochs=1)
     batch = bandit_batch(learned, np.random.default_rng(9))
     batch.actions[:] = 3
-    figures = learned.update(batch, LossWeights(1e-12, 0.0))
+    figures = learned.update(batch, 0.0)
     assert "entropy_bid" not in figures
     assert figures["entropy_card"] == pytest.approx(figures["entropy"], abs=1e-5)
 
 
 def test_a_loss_that_is_no_number_stops_before_it_does_harm() -> None:
-    learned = learner(epochs=1)
+    learned = learner(1e-2, update_epochs=1, minibatch_size=512)
     batch = bandit_batch(learned, np.random.default_rng(10))
     batch.returns[5] = np.nan
     before = {name: weight.clone() for name, weight in learned.actor.state_dict().items()}
-    learned.config = learned.config.model_copy(update={"minibatch": 512})
     with pytest.raises(Diverged) as diverged:
-        learned.update(batch, LossWeights(1e-2, 0.0))
-    assert 5 in diverged.value.rows
+        learned.update(batch, 0.0)
+    assert np.isnan(diverged.value.arrays["returns"]).sum() == 1
     assert all(torch.equal(weight, before[name]) for name, weight in learned.actor.state_dict().items())
 
 
@@ -212,15 +196,15 @@ def test_high_card_is_learned() -> None:
     config = Config(
         game=HIGH_CARD.name,
         decisions=150_000,
-        tables=256,
-        steps=24,
+        num_envs=256,
+        num_steps=24,
         hidden=[64],
-        minibatch=1024,
-        lr=5e-3,
+        minibatch_size=1024,
+        learning_rate=5e-3,
         reward_scale=1,
     )
-    trainer = Trainer(config)
-    while trainer.progress < 1:
-        trainer.iterate()
-    assert len(trainer.league.snapshots) > 10
-    check_high_card(trainer)
+    run = Run(config)
+    while run.progress < 1:
+        run.iterate()
+    assert isinstance(run.algorithm, PPO) and len(run.algorithm.pool.snapshots) > 10
+    check_high_card(run)

@@ -24,120 +24,147 @@ from typer.testing import CliRunner
 from card_envs import load_opponent
 from card_envs.opponents.networks.folder import WEIGHTS_FILE
 from training import checkpoint, launch
+from training.algorithms.ppo import PPO
+from training.algorithms.self_play import SelfPlay
 from training.config import Config, load_config
+from training.run import Run
 from training.run_folder import read_log
 from training.train import app
-from training.trainer import Trainer
 from training.values import Values
 
 SETTINGS: dict[str, Any] = {
-    "game": "back_alley",
-    "options": {"deals": [2]},
-    "stages": [{"until": 0.4, "options": {"deals": [1]}}],
+    "game": "high_card",
+    "stages": [{"until": 0.4, "options": {"reward": "win"}}],
     "decisions": 6000,
-    "tables": 32,
-    "steps": 16,
+    "num_envs": 32,
+    "num_steps": 15,
     "hidden": [16],
-    "minibatch": 128,
+    "minibatch_size": 128,
     "value_bins": 11,
-    "kl": 0.1,
-    "imitation": 1.0,
+    "kl_coef": 0.1,
+    "bc_coef": 1.0,
 }
-COMMAND = ["tables=32", "steps=16", "hidden=[16]", "minibatch=64", "final_pairs=2", "quick_pairs=1", "kl=0.1"]
+COMMAND = [
+    "num_envs=32", "num_steps=15", "hidden=[16]", "minibatch_size=64", "final_pairs=2", "quick_pairs=1", "kl_coef=0.1"
+]  # fmt: skip
 
 
-def toml(folder: Path, text: str = 'game = "back_alley"\noptions = {deals = [2]}\n') -> list[str]:
+def toml(folder: Path, text: str = 'game = "high_card"\n') -> list[str]:
     path = folder / "tiny.toml"
     path.write_text(text)
     return ["--config", str(path), f"runs={folder / 'runs'}", *COMMAND]
 
 
-def everything(trainer: Trainer, path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """All that the trainer would go on from."""
-    trainer.save_checkpoint(path)
+def everything(run: Run, path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """All that the run would go on from."""
+    run.save_checkpoint(path)
     arrays, facts = checkpoint.read(path)
     facts.pop("seconds")
     return {name: array.tobytes() for name, array in arrays.items()}, facts
 
 
 MOVES = {"network": "afterstates", "critic_first": 0.1}
+SHARED = ("game", "stages", "decisions", "num_envs", "num_steps", "hidden", "minibatch_size")
+ADVANTAGES = {name: SETTINGS[name] for name in SHARED} | {"algorithm": "advantages", "advantage_worlds": 2}
 
 
-@pytest.mark.parametrize("change", [{}, {**MOVES, "hint": 2.0}, MOVES])
-def test_a_resumed_run_goes_on_exactly(change: dict[str, Any], tmp_path: Path) -> None:
-    config = Config(**{**SETTINGS, **change})
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SETTINGS,
+        {**SETTINGS, **MOVES, "baseline_bonus": 2.0},
+        {**SETTINGS, **MOVES},
+        ADVANTAGES,
+        {**ADVANTAGES, "network": "lookahead", "advantage_stride": 2},
+    ],
+)
+def test_a_resumed_run_goes_on_exactly(settings: dict[str, Any], tmp_path: Path) -> None:
+    config = Config(**settings)
     path = tmp_path / "checkpoint.safetensors"
-    one = Trainer(config)
+    one = Run(config)
     for _ in range(4):
         one.iterate()
     one.save_checkpoint(path)
     for _ in range(9):
         one.iterate()
-    assert one.stage == 1 and one.league.snapshots
-    other = Trainer(config)
+    assert isinstance(one.algorithm, SelfPlay) and one.algorithm.pool.snapshots
+    assert one.algorithm.stage == 1 or config.algorithm == "advantages"
+    other = Run(config)
     other.load_checkpoint(path)
     for _ in range(9):
         other.iterate()
     assert everything(one, tmp_path / "a") == everything(other, tmp_path / "b")
-    again = Trainer(config)
+    again = Run(config)
     for _ in range(13):
         again.iterate()
     assert everything(one, tmp_path / "a") == everything(again, tmp_path / "b")  # same seed, same policy
 
 
-@pytest.mark.parametrize("change", [{}, {**MOVES, "hint": 2.0}])
+def ppo(config: Config) -> tuple[Run, PPO]:
+    run = Run(config)
+    assert isinstance(run.algorithm, PPO)
+    return run, run.algorithm
+
+
+@pytest.mark.parametrize("change", [{}, {**MOVES, "baseline_bonus": 2.0}])
 def test_a_warm_start_takes_over_what_was_learned(change: dict[str, Any], tmp_path: Path) -> None:
-    """From a run: actor, critic and Adam's memory. From an opponent: the actor, which waits for its critic."""
+    """From a run: actor, critic and Adam's state. From an opponent: the actor, which waits for its critic."""
     config = Config(**{**SETTINGS, **change, "critic_first": 0.0})
-    one = Trainer(config)
+    run, one = ppo(config)
     for _ in range(3):
-        one.iterate()
+        run.iterate()
     (tmp_path / "run").mkdir()
-    one.save_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
-    other = Trainer(Config(**{**config.model_dump(), "warm_start": str(tmp_path / "run"), "seed": 7}))
-    for name in ("actor", "critic"):
-        mine, theirs = (dict(getattr(trainer, name).named_parameters()) for trainer in (one, other))
-        assert all(torch.equal(mine[parameter], theirs[parameter]) for parameter in mine)
-    steps = [trainer.learner.optimizer.state_dict()["state"][0]["step"] for trainer in (one, other)]
+    run.save_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
+    _, other = ppo(config.changed(warm_start=str(tmp_path / "run"), seed=7))
+    for mine, theirs in zip(one.parameters, other.parameters):
+        assert torch.equal(mine, theirs)
+    steps = [learner.optimizer.state_dict()["state"][0]["step"] for learner in (one, other)]
     assert steps[0] == steps[1] > 0
-    one.save(tmp_path / "opponent")
-    settings = {**config.model_dump(), "warm_start": str(tmp_path / "opponent"), "critic_first": 0.5, "lr": 0.01}
-    third = Trainer(Config(**settings))
+    run.save(tmp_path / "opponent")
+    third_run, third = ppo(config.changed(warm_start=str(tmp_path / "opponent"), critic_first=0.5, learning_rate=0.01))
     before, critic = third.actor.weights(), third.critic.weights()
     for name, weight in before.items():
         np.testing.assert_array_equal(weight, one.actor.weights()[name].astype(np.float16))
-    third.iterate()
+    third_run.iterate()
     assert all(np.array_equal(weight, before[name]) for name, weight in third.actor.weights().items())
     assert not np.array_equal(third.critic.weights()["layer0.weight"], critic["layer0.weight"])
-    while third.progress < 0.5:
-        third.iterate()
-    third.iterate()
+    while third_run.progress < 0.5:
+        third_run.iterate()
+    third_run.iterate()
     assert not np.array_equal(third.actor.weights()["layer0.weight"], before["layer0.weight"])
 
 
 def test_a_warm_start_from_something_else_is_refused(tmp_path: Path) -> None:
-    one = Trainer(Config(**SETTINGS))
+    one = Run(Config(**SETTINGS))
     one.save(tmp_path / "opponent")
     for name, settings, said in (
         (tmp_path / "opponent", {"hidden": [8]}, r"layer0\.bias has the shape \(16,\), in this run \(8,\)"),
         (tmp_path / "opponent", MOVES, r"layer1\.bias has the shape"),
         ("greedy", {}, "expected the folder of a run, or a trained opponent"),
         (tmp_path / "nothing", {}, "nothing"),
-        ("small", {**MOVES, "hint": 0.0, "hidden": [128, 64]}, "expected a hint above 0"),
+        (
+            "small",
+            {**MOVES, "game": "back_alley", "stages": [], "hidden": [128, 64]},
+            "expected a baseline_bonus above 0",
+        ),
     ):
         with pytest.raises(ValueError, match=said):
-            Trainer(Config(**{**SETTINGS, **settings, "warm_start": str(name)}))
+            Run(Config(**{**SETTINGS, **settings, "warm_start": str(name)}))
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"lr": 0.5}, "the run had lr = 0.001; only"), ({"hidden": [8]}, "hidden = "), ({"seed": 3}, "seed = 0")],
+    [
+        ({"learning_rate": 0.5}, "the run had learning_rate = 0.001; only"),
+        ({"hidden": [8]}, "hidden = "),
+        ({"seed": 3}, "seed = 0"),
+    ],
 )
 def test_resuming_under_other_settings_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    Trainer(Config(**SETTINGS)).save_checkpoint(path)
+    Run(Config(**SETTINGS)).save_checkpoint(path)
     with pytest.raises(ValueError, match=said):
-        Trainer(Config(**{**SETTINGS, **change})).load_checkpoint(path)
+        Run(Config(**{**SETTINGS, **change})).load_checkpoint(path)
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "other"])
@@ -269,7 +296,7 @@ def test_two_processes_train_one_policy(tmp_path: Path) -> None:
     assert process.returncode == 0, output
     assert output.count("load_opponent(") == 1  # one writer
     folder = tmp_path / "runs" / "tiny"
-    assert load_opponent(folder / "opponent").game.name == "back_alley"
+    assert load_opponent(folder / "opponent").game.name == "high_card"
     arrays, facts = checkpoint.read(folder / "checkpoint.safetensors")
     assert arrays["rank0/dealt_from"].tobytes() != arrays["rank1/dealt_from"].tobytes()  # deals of their own
     assert len(facts["ranks"]) == 2
@@ -288,14 +315,14 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     assert f"training in 2 of {launch.cores()} cores" in done.stdout and done.stdout.count("load_opponent(") == 1
     _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
     assert len(facts["ranks"]) == 2
-    assert (facts["settings"]["tables"], facts["settings"]["minibatch"]) == (32, 64)  # as they were given
-    assert facts["tables"] == 16
-    wrong = subprocess.run([*command, "decisions=1", "tables=33"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2 and "--processes: expected a number that divides tables = 33" in wrong.stdout
+    assert (facts["settings"]["num_envs"], facts["settings"]["minibatch_size"]) == (32, 64)  # as they were given
+    assert facts["num_envs"] == 16
+    wrong = subprocess.run([*command, "decisions=1", "num_envs=33"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and "--processes: expected a number that divides num_envs = 33" in wrong.stdout
     lost = subprocess.run(
-        [*command, "--resume", "decisions=5000", "lr=0.5"], capture_output=True, text=True, check=False
+        [*command, "--resume", "decisions=5000", "learning_rate=0.5"], capture_output=True, text=True, check=False
     )
-    assert lost.returncode == 2 and "the run had lr" in lost.stdout + lost.stderr
+    assert lost.returncode == 2 and "the run had learning_rate" in lost.stdout + lost.stderr
     assert "Traceback" not in lost.stdout + lost.stderr
     folder = tmp_path / "runs" / "tiny"
     for processes, changed in ((2, False), (1, True), (1, False), (2, True)):  # whatever it had before
@@ -304,7 +331,7 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert f"after {before:,} decisions" in done.stdout and ("no longer bit-exact" in done.stdout) == changed
-        assert load_config(folder / "config.resolved.toml").tables == 32
+        assert load_config(folder / "config.resolved.toml").num_envs == 32
 
 
 @pytest.mark.processes
@@ -327,14 +354,14 @@ def test_ctrl_c_ends_a_shared_run_as_it_ends_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "tables", "minibatch", "number"),
+    ("cores", "num_envs", "minibatch_size", "number"),
     [(1, 512, 2048, 1), (2, 512, 2048, 2), (8, 512, 2048, 4), (2, 513, 2048, 1), (3, 1536, 2048, 2), (4, 100, 64, 1)],
 )
 def test_as_many_processes_as_pay(
-    cores: int, tables: int, minibatch: int, number: int, monkeypatch: pytest.MonkeyPatch
+    cores: int, num_envs: int, minibatch_size: int, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "cores", lambda: cores)
-    config = Config(game="back_alley", minutes=1, tables=tables, minibatch=minibatch)
+    config = Config(game="back_alley", minutes=1, num_envs=num_envs, minibatch_size=minibatch_size)
     assert launch.processes_for(config, 0) == number
     for wrong in (-1, 7):
         with pytest.raises(ValueError, match="--processes: expected a number that divides"):
@@ -424,6 +451,7 @@ def test_a_lost_node_ends_the_run_with_a_good_checkpoint(tmp_path: Path, lost: i
     assert [node.returncode for node in nodes] == [0, 0], outputs
 
 
+@pytest.mark.processes
 @pytest.mark.slow
 def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     """Killed forty times without warning, a run ends with the very weights of one that was left alone."""
@@ -472,6 +500,7 @@ def test_every_update_is_in_tensorboard(tmp_path: Path) -> None:
         more = ["--resume"] if decisions > 3000 else []
         done = CliRunner().invoke(app, [*arguments, f"decisions={decisions}", *more])
         assert done.exit_code == 0, done.output
+        time.sleep(1.1)  # TensorBoard reads its files by the second of their names
     folder = tmp_path / "runs" / "tiny"
     board = EventAccumulator(str(folder / "tensorboard"))
     board.Reload()

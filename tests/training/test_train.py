@@ -21,8 +21,9 @@ from training import best_response
 from training.config import load_config
 from training.train import app
 
+PPO = Path(__file__).parents[2] / "configs" / "back_alley" / "ppo.toml"
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.toml"
-TINY = ["tables=32", "steps=16", "hidden=[16]", "minibatch=64", "final_pairs=2", "quick_pairs=1"]
+TINY = ["num_envs=32", "num_steps=16", "hidden=[16]", "minibatch_size=64", "final_pairs=2", "quick_pairs=1"]
 
 
 def arguments(runs: Path, *overrides: str) -> list[str]:
@@ -41,7 +42,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert all(0 < entry["entropy"] <= 1.001 and entry["decisions_per_second"] > 0 for entry in log)
     assert 0 <= log[0]["win_share_trivial"] <= 1
     assert list((folder / "tensorboard").iterdir())
-    assert log[-1]["lr"] < log[0]["lr"]
+    assert log[-1]["learning_rate"] < log[0]["learning_rate"]
     settings = load_config(folder / "config.resolved.toml")
     assert (settings.decisions, settings.hidden, settings.options) == (3000, [16], {"deals": "single"})
     card = load_card(folder / "opponent")
@@ -97,11 +98,11 @@ def test_a_folder_that_cannot_be_written_fails_before_training(tmp_path: Path, b
 @pytest.mark.parametrize(
     ("extra", "said"),
     [
-        ("lrr=1", "did you mean lr"),
-        ("lr=2", "expected less than or equal to 1"),
+        ("learning_rat=1", "did you mean learning_rate"),
+        ("learning_rate=2", "expected less than or equal to 1"),
         ("game=chess", "unknown game 'chess'"),
-        ("rivals_share=0.0 rivals=['small']", "rivals would sit at no table"),
-        ("game=big_ben options={} rivals=['small']", "rivals would sit at no table"),
+        ("pool_opponents_share=0.0 pool_opponents=['small']", "pool_opponents would play at no table"),
+        ("game=big_ben options={} pool_opponents=['small']", "pool_opponents would play at no table"),
     ],
 )
 def test_wrong_settings_end_in_one_line(tmp_path: Path, extra: str, said: str) -> None:
@@ -126,7 +127,7 @@ def test_a_best_response_is_measured_against_its_victim(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments(tmp_path, "decisions=1000"))
     assert result.exit_code == 0, result.output
     victim = tmp_path / "tiny" / "opponent"
-    common = ["--config", str(QUICKSTART), *TINY, "--decisions", "2k", "--json", str(tmp_path / "figures.json")]
+    common = ["--config", str(PPO), *TINY, "--decisions", "2k", "--json", str(tmp_path / "figures.json")]
     for against in (str(victim), "greedy"):
         result = CliRunner().invoke(
             best_response.app, ["--against", against, "--out", str(tmp_path / "response"), *common]
@@ -136,6 +137,11 @@ def test_a_best_response_is_measured_against_its_victim(tmp_path: Path) -> None:
         assert figures["against"] == against and figures["decisions_learned"] >= 2000
         assert "can be exploited by at least" in result.output.replace("\n", " ")
         assert load_card(tmp_path / "response").strength[0]["against"] == against
-    for wrong, said in (("trivial", "expected greedy or a trained opponent"), ("nobody", "unknown opponent")):
-        result = CliRunner().invoke(best_response.app, ["--against", wrong, *common])
+    quickstart = ["--config", str(QUICKSTART)]
+    for wrong, more, said in (
+        ("trivial", [], "expected greedy or a trained opponent"),
+        ("nobody", [], "unknown opponent"),
+        ("greedy", quickstart, "only ppo learns from play against an opponent"),
+    ):
+        result = CliRunner().invoke(best_response.app, ["--against", wrong, *common, *more])
         assert result.exit_code == 2 and said in result.output.replace("\n", " ")

@@ -31,10 +31,12 @@ from card_envs.opponents.networks.policies import (
 )
 from card_envs.opponents.networks.sparse import SparseRows, compress
 from card_envs.opponents.networks.torch_policy import TorchPolicy
-from training.config import Config
-from training.sparse import SparseLinear
+
+from .config import Config
+from .sparse import SparseLinear
 
 HEAD_GAIN = {"policy": 0.01, "value": 1.0}  # a small policy head begins near uniform play
+CPU = torch.device("cpu")
 DENSE = 64  # width from which a dense product in 16 bits is faster than a sparse one in 32
 FAINT = 0.1  # spread of the first weights of entries that are not the observation's
 
@@ -43,7 +45,7 @@ class Rows:
     """Observations [N, D] int8 as they are stored, and what is not zero in them, found once."""
 
     def __init__(self, obs: Int8s, scale: NDArray[np.float32], parts: Sequence[Rows] = ()) -> None:
-        """Whose rows these are: of `parts`, one after the other, where there are any."""
+        """Take the rows; `parts` are those of their stretches, one after the other, where there are any."""
         self.obs = obs
         self.scale = scale
         self.parts = parts
@@ -56,26 +58,26 @@ class Rows:
         return compress(self.obs, np.arange(len(self.obs)), self.scale)
 
     def taken(self, rows: Int64s) -> torch.Tensor:
-        """[n, D] int8, copies of some of them."""
+        """Return [n, D] int8, copies of some of them."""
         return torch.from_numpy(self.obs[rows])
 
 
 class DeviceRows(NamedTuple):
-    """The same as a tensor, which first layers multiply as a whole: on a GPU that is faster than sparse rows."""
+    """The same as a tensor, for dense first layers: faster than sparse rows on a GPU."""
 
     obs: torch.Tensor
 
     def taken(self, rows: Any) -> torch.Tensor:
-        """[n, D] int8; rows [n] are a tensor, or a slice."""
+        """Return [n, D] int8; rows [n] are a tensor, or a slice."""
         return self.obs[rows]
 
 
 class Inputs(NamedTuple):
-    """What actors read of N decisions.
+    """Inputs of actors for N decisions.
 
     Attributes:
         seen: [N, D + A] observation and mask side by side.
-        after: what their moves change, for networks that read it.
+        after: what the moves change, for networks that read it.
     """
 
     seen: Rows | DeviceRows
@@ -86,27 +88,27 @@ class Actor(nn.Module):
     """A module that scores the actions of decisions.
 
     Attributes:
-        reads_moves: whether it reads `Inputs.after`.
-        lookahead: whether it reads there where moves settle; all networks at a table must read alike.
-        hint: whether it is shown which of the moves is `greedy`'s there.
-        bf16: multiply in 16 bits where it pays.
+        reads_moves: it reads `Inputs.after`.
+        lookahead: it reads there what `greedy` makes of moves; all networks at a table must read alike.
+        shows_baseline: it is shown there which move is `greedy`'s.
+        bf16: multiply in 16 bits where that is faster.
     """
 
     reads_moves = False
     lookahead = False
-    hint = False
+    shows_baseline = False
     bf16 = False
 
     def logits(self, inputs: Inputs, rows: Any) -> torch.Tensor:
-        """[n, A] scores of the decisions `rows` [n], anything where illegal; rows are as those of `inputs.seen`."""
+        """Return [n, A] scores of the decisions `rows` [n] of `inputs.seen`, anything where illegal."""
         raise NotImplementedError
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
-        """Copies of the weights, named and shaped as its policy takes them."""
+        """Return copies of the weights, named and shaped as its policy takes them."""
         return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in self._tensors().items()}
 
     def set_weights(self, weights: Weights) -> None:
-        """Take over such weights. Raises ValueError where they are of other layers."""
+        """Copy such weights into the network. Raises ValueError where they are of other layers."""
         own = self._tensors()
         shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
         given = {name: tuple(weight.shape) for name, weight in weights.items()}
@@ -118,15 +120,15 @@ class Actor(nn.Module):
                 tensor.copy_(torch.from_numpy(np.asarray(weights[name], np.float32)))
 
     def policy(self, game: Game) -> LogitsPolicy:
-        """The same network as a player."""
+        """Return the network as a player."""
         return self.stored(game)
 
     def stored(self, game: Game) -> TrainedPolicy:
-        """The same network as an opponent's folder holds it, as it is now."""
+        """Return the network as an opponent's folder holds it."""
         raise NotImplementedError
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        """The parameters, or views of them, as policies name and shape them."""
+        """Return the parameters, or views of them, as policies name and shape them."""
         raise NotImplementedError
 
 
@@ -137,7 +139,7 @@ class Network(Actor):
     """
 
     def __init__(self, fields: tuple[Field, ...], hidden: list[int], outputs: int, head_gain: float) -> None:
-        """Orthogonal weights, biases zero.
+        """Set orthogonal weights and zero biases.
 
         Args:
             fields: of the observation; they give its size and scale.
@@ -161,11 +163,11 @@ class Network(Actor):
         self.rest = nn.ModuleList(layers[1:])
 
     def forward(self, seen: Rows | DeviceRows, rows: Any) -> torch.Tensor:
-        """[n, outputs] for some of the observations."""
+        """Return [n, outputs] for some of the observations."""
         return self.through(self.first(seen, rows))
 
     def first(self, seen: Rows | DeviceRows, rows: Any) -> torch.Tensor:
-        """[n, H] what the first layer gives, before its ReLU."""
+        """Return [n, H] the first layer's sums, before its ReLU."""
         if isinstance(seen, DeviceRows) or (self.bf16 and len(self.first_bias) >= DENSE):
             kind = torch.bfloat16 if self.bf16 else torch.float32
             dense = seen.taken(rows).to(kind)  # whole numbers up to 256 are exact in 16 bits
@@ -176,7 +178,7 @@ class Network(Actor):
         return x
 
     def through(self, x: torch.Tensor) -> torch.Tensor:
-        """[n, outputs] of what the first layer gave, which is overwritten."""
+        """Return [n, outputs] of the first layer's sums, which are overwritten."""
         size = len(x)
         if self.bf16:
             x = padded(x)
@@ -207,29 +209,31 @@ class AfterstateActor(Network):
 
     reads_moves = True
 
-    def __init__(self, game: Game, hidden: list[int], hint: float, head_gain: float, lookahead: bool = False) -> None:
-        """A move's first layer gives what the observation's would give after the move.
+    def __init__(
+        self, game: Game, hidden: list[int], baseline_bonus: float, head_gain: float, lookahead: bool = False
+    ) -> None:
+        """Set weights so that a move's first layer gives what the observation's would give after the move.
 
         Args:
             game: what is played.
             hidden: sizes of the hidden layers, at least one.
-            hint: what the score of the scripted player's move begins with; 0: the network is not shown that move.
+            baseline_bonus: initial bonus of `greedy`'s move; 0: the network is not shown that move.
             head_gain: gain of the last layer's weights.
-            lookahead: read where moves settle: see `LookaheadPolicy`.
+            lookahead: read what `greedy` makes of moves: see `LookaheadPolicy`.
         """
         rules = game.rules
         super().__init__(input_fields(rules), hidden, 1, head_gain)
         self.lookahead = lookahead
         self.num_actions = rules.NUM_ACTIONS
-        self.hint = hint != 0
+        self.shows_baseline = baseline_bonus != 0
         size = rules.OBS_SIZE
         moves = torch.empty(sum(field.size for field in move_fields(rules)), hidden[0]).normal_(0, FAINT)
         moves[:size] = self.first_weight.detach()[:size]
-        if not self.hint:
+        if not self.shows_baseline:
             moves[-1] = 0
         self.move_weight = nn.Parameter(moves)
-        if self.hint:
-            self.own = nn.Parameter(torch.tensor([float(hint)]))
+        if self.shows_baseline:
+            self.own = nn.Parameter(torch.tensor([float(baseline_bonus)]))  # the name in opponents' files
         else:
             self.register_buffer("own", torch.zeros(1))
         self.register_buffer("no_bias", torch.zeros(hidden[0]), persistent=False)
@@ -242,16 +246,16 @@ class AfterstateActor(Network):
         at = torch.from_numpy(decision)
         change: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, after.rows, moves)  # type: ignore[no-untyped-call]
         scores = self.through(self.first(inputs.seen, rows)[at] + change)[:, 0]
-        if self.hint:
-            last = after.rows.entry[after.rows.starts[moves + 1] - 1]  # the own move's entry comes last
+        if self.shows_baseline:
+            last = after.rows.entry[after.rows.starts[moves + 1] - 1]  # the baseline's entry comes last
             scores = scores + self.own * torch.from_numpy(last == len(self.move_weight) - 1)
         logits = torch.full((len(rows), self.num_actions), float(ILLEGAL))
         return logits.index_put((at, torch.from_numpy(after.action[moves])), scores)
 
-    def check_hint(self) -> None:
-        """Raises ValueError where the weights count on the scripted player's move, and training would not show it."""
-        if not self.hint and (self.own.any() or (not self.lookahead and self.move_weight[-1].any())):
-            raise ValueError("its network is shown greedy's move: expected a hint above 0")
+    def check_baseline(self) -> None:
+        """Raise ValueError where the weights count on `greedy`'s move, and training would not show it."""
+        if not self.shows_baseline and (self.own.any() or (not self.lookahead and self.move_weight[-1].any())):
+            raise ValueError("its network is shown greedy's move: expected a baseline_bonus above 0")
 
     def stored(self, game: Game) -> TrainedPolicy:
         return (LookaheadPolicy if self.lookahead else AfterstatePolicy)(game, self.weights())
@@ -264,17 +268,17 @@ class OwnNetwork(Actor):
     """A module of the user's, from observations and masks, [n, D] and [n, A] float32, to logits [n, A]."""
 
     def __init__(self, game: Game, name: str) -> None:
-        """Make it by calling its class with the game.
+        """Create it by calling its class with the game.
 
         Args:
             game: what is played.
             name: `module:Class`.
 
         Raises:
-            ValueError: there is no such class, it can't be made, or it is no module of torch.
+            ValueError: there is no such class, it fails, or it is no module of torch.
         """
         super().__init__()
-        check_installed()  # it is saved as an ONNX model: better said before training than after
+        check_installed()  # it is saved as an ONNX model: fail before training, not after
         module, _, kind = name.partition(":")
         try:
             made = getattr(importlib.import_module(module), kind)(game)
@@ -310,7 +314,7 @@ class OwnNetwork(Actor):
 
 
 def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
-    """[R] the numbers of the moves of some decisions, and [R] the place of each one's decision in `rows`."""
+    """Return [R] the numbers of the moves of some decisions, and [R] the place of each one's decision in `rows`."""
     counts = first[rows + 1] - first[rows]
     ends = np.cumsum(counts)
     moves = np.repeat(first[rows] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
@@ -318,7 +322,7 @@ def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def stored_actor(policy: TrainedPolicy) -> Network:
-    """A network of ours as an opponent's folder holds it. Raises ValueError for another one."""
+    """Return the network of an opponent's folder. Raises ValueError where it is not one of these kinds."""
     game, sizes = policy.game, hidden_sizes(policy.weights)
     actor: Network
     if isinstance(policy, AfterstatePolicy):
@@ -326,38 +330,39 @@ def stored_actor(policy: TrainedPolicy) -> Network:
     elif isinstance(policy, NetworkPolicy):
         actor = Network(input_fields(game.rules), sizes, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
     else:
-        raise ValueError(f"a network of {policy.architecture} can't be trained or sit at the tables of training")
+        raise ValueError(f"a network of {policy.architecture} can't play at the tables of training")
     actor.set_weights(policy.weights)
     return actor
 
 
 def new_actor(game: Game, config: Config) -> Actor:
-    """The network that a run begins with. Raises ValueError where the user's own is none."""
+    """Return the initial actor of a run. Raises ValueError where the user's own is no network."""
     if ":" in config.network:
         return OwnNetwork(game, config.network)
     if config.reads_moves:
-        return AfterstateActor(game, config.hidden, config.hint, HEAD_GAIN["policy"], config.network == "lookahead")
+        lookahead = config.network == "lookahead"
+        return AfterstateActor(game, config.hidden, config.baseline_bonus, HEAD_GAIN["policy"], lookahead)
     return Network(input_fields(game.rules), config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
 
 
 def padded(x: torch.Tensor) -> torch.Tensor:
-    """[n, H] with rows of zeros after its own, up to one of few sizes, where oneDNN multiplies."""
+    """Return [n, H] with rows of zeros appended, up to one of few sizes, where oneDNN multiplies."""
     more = 0 if x.is_cuda else few_sizes(len(x)) - len(x)
     return functional.pad(x, (0, 0, 0, more)) if more else x
 
 
 def few_sizes(rows: int) -> int:
-    """That many rows or up to a sixteenth more: one of few numbers, sixteen between a power of two and the next.
+    """Return that number of rows, rounded up by at most a sixteenth: one of sixteen sizes between two powers of two.
 
-    oneDNN, which multiplies in 16 bits, makes code for each number of rows that it has not seen yet, in milliseconds,
-    and keeps that of thousands, in hundreds of megabytes.
+    oneDNN, which multiplies in 16 bits, compiles code for each new number of rows, which takes milliseconds, and keeps
+    it, which takes hundreds of megabytes for thousands of sizes.
     """
     step = 1 << max(0, rows.bit_length() - 5)
     return -(-rows // step) * step
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether 16-bit products are faster there; elsewhere they are emulated, and slower."""
+    """Return whether 16-bit products are faster there; elsewhere they are emulated, and slower."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     ask = getattr(torch.cpu, "get_capabilities", dict)  # older versions of torch do not tell
@@ -366,7 +371,7 @@ def has_bf16(device: torch.device) -> bool:
 
 
 def evaluate_in_parts(network: Network, seen: Rows, rows: Int64s, part: int = 2048) -> NDArray[np.float32]:
-    """[n, outputs] without gradients, in parts that stay in the processor's cache."""
+    """Return [n, outputs] without gradients, in parts that stay in the processor's cache."""
     with torch.no_grad():
         parts = [network(seen, rows[i : i + part]).numpy() for i in range(0, len(rows), part)]
     return np.concatenate(parts) if parts else np.zeros((0, network.num_outputs), np.float32)

@@ -1,4 +1,4 @@
-"""Rollouts: legal and exactly recorded decisions, past selves, and the league they come from."""
+"""Rollouts: legal and exactly recorded decisions, and the opponent pool."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from card_envs import get_game
 from card_envs.opponents.networks.policies import input_fields
 from card_envs.opponents.networks.sparse import compress
 from training.config import Config
-from training.league import League, rivals_of
-from training.network import Actor, AfterstateActor, Network, Rows
-from training.rollout import CURRENT, PAST, SCRIPTED, Rollout, _draw_actions
+from training.data import GREEDY, LEARNER, POOL, Rollout, _draw_actions
+from training.league import Pool, pool_opponents
+from training.networks import Actor, AfterstateActor, Network, Rows
 
 GAME = get_game("back_alley")
 OPTIONS = {"deals": "single"}
@@ -28,22 +28,24 @@ def actor(seed: int, sees_moves: bool = False, lookahead: bool = False) -> Actor
     return Network(input_fields(GAME.rules), [16], GAME.rules.NUM_ACTIONS, 3.0)
 
 
-def dealt(seed: int = 0, tables: int = 40, **settings: Any) -> Rollout:
+def dealt(seed: int = 0, num_envs: int = 40, **settings: Any) -> Rollout:
     config = Config(
-        **{"game": GAME.name, "minutes": 1, "past_share": 0, "greedy_share": 0, **settings}, tables=tables, steps=60
+        **{"game": GAME.name, "minutes": 1, "pool_share": 0, "greedy_share": 0, **settings},
+        num_envs=num_envs,
+        num_steps=60,
     )
     return Rollout(GAME, config, OPTIONS, [seed])
 
 
-def played(past: Actor | None = None, seed: int = 0, sees_moves: bool = False, **settings: Any) -> Rollout:
+def played(opponent: Actor | None = None, seed: int = 0, sees_moves: bool = False, **settings: Any) -> Rollout:
     rollout = dealt(seed, **settings)
-    rollout.collect(actor(1, sees_moves), past)
+    rollout.collect(actor(1, sees_moves), opponent)
     return rollout
 
 
 @pytest.mark.parametrize("sees_moves", [False, True])
 def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_moves: bool) -> None:
-    settings: dict[str, Any] = {"network": "afterstates", "hint": 2.0} if sees_moves else {}
+    settings: dict[str, Any] = {"network": "afterstates", "baseline_bonus": 2.0} if sees_moves else {}
     rollout = played(sees_moves=sees_moves, **settings)
     mask = rollout.mask.reshape(-1, GAME.rules.NUM_ACTIONS)
     actions = rollout.actions.reshape(-1, 1)
@@ -52,7 +54,7 @@ def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_m
         logits = actor(1, sees_moves).logits(rollout.inputs(), np.arange(len(mask)))
         log_all = logits.masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(dim=1)
     expected = log_all.gather(1, torch.from_numpy(actions))[:, 0]
-    np.testing.assert_allclose(rollout.log_probabilities.reshape(-1), expected, atol=1e-5)
+    np.testing.assert_allclose(rollout.log_probs.reshape(-1), expected, atol=1e-5)
     np.testing.assert_array_equal(rollout.learned, rollout.mask.sum(axis=2, dtype=int) > 1)
 
 
@@ -67,7 +69,7 @@ def test_what_was_found_while_playing_is_not_looked_for_again() -> None:
 def test_scripted_players_moves_are_not_looked_at() -> None:
     rollout = played(sees_moves=True, network="afterstates", greedy_share=0.5)
     assert rollout.after is not None
-    scripted = rollout.sitting[np.arange(40), rollout.seat] == SCRIPTED
+    scripted = rollout.players[np.arange(40), rollout.seat] == GREEDY
     counts = np.diff(rollout.after.first).reshape(scripted.shape)
     assert scripted.any() and not counts[scripted].any()
     np.testing.assert_array_equal(counts[~scripted], rollout.mask.sum(axis=2, dtype=np.int64)[~scripted])
@@ -77,7 +79,7 @@ def test_scripted_players_moves_are_not_looked_at() -> None:
 
 def test_moves_that_lead_where_greedys_leads_are_never_played() -> None:
     game = get_game("big_ben")
-    config = Config(game=game.name, minutes=1, network="lookahead", hint=2.0, tables=40, steps=60)
+    config = Config(game=game.name, minutes=1, network="lookahead", baseline_bonus=2.0, num_envs=40, num_steps=60)
     torch.manual_seed(1)
     rollout = Rollout(game, config, {}, [0])
     rollout.collect(AfterstateActor(game, [16], 2.0, 3.0, lookahead=True), None)
@@ -88,9 +90,9 @@ def test_moves_that_lead_where_greedys_leads_are_never_played() -> None:
     assert shown.sum() < 0.9 * rollout.mask.sum()
 
 
-def test_networks_at_a_table_read_alike() -> None:
-    rollout = dealt(network="afterstates", past_share=0.5)
-    with pytest.raises(ValueError, match="where moves settle can't sit at tables"):
+def test_networks_at_a_table_are_of_one_kind() -> None:
+    rollout = dealt(network="afterstates", pool_share=0.5)
+    with pytest.raises(ValueError, match="can't play at the same tables"):
         rollout.collect(actor(1, sees_moves=True), actor(2, sees_moves=True, lookahead=True))
 
 
@@ -107,37 +109,37 @@ def test_buffers_belong_together() -> None:
 
 def test_same_seed_same_bytes() -> None:
     one, two, other = played(seed=5), played(seed=5), played(seed=6)
-    for name in ("obs", "full", "mask", "seat", "actions", "log_probabilities", "rewards", "done"):
+    for name in ("obs", "full", "mask", "seat", "actions", "log_probs", "rewards", "done"):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
     assert one.actions.tobytes() != other.actions.tobytes()
 
 
-def test_past_selves_and_greedy_sit_on_one_side_and_are_not_learned_from() -> None:
-    rollout = played(actor(2), past_share=0.25, greedy_share=0.1)
-    assert rollout.sitting[:10:2].tolist() == [[PAST, CURRENT, PAST, CURRENT]] * 5
-    assert rollout.sitting[1:10:2].tolist() == [[CURRENT, PAST, CURRENT, PAST]] * 5
-    assert rollout.sitting[10:14:2].tolist() == [[SCRIPTED, CURRENT, SCRIPTED, CURRENT]] * 2
-    assert (rollout.sitting[14:] == CURRENT).all()
-    mover = rollout.sitting[np.arange(40), rollout.seat]
-    assert not rollout.learned[mover != CURRENT].any()
-    assert rollout.learned[mover == CURRENT].mean() > 0.9
-    np.testing.assert_array_equal(rollout.actions[mover == SCRIPTED], rollout.teacher[mover == SCRIPTED])
-    rows = np.flatnonzero((mover == PAST).reshape(-1))
+def test_the_pool_and_greedy_play_one_side_and_are_not_learned_from() -> None:
+    rollout = played(actor(2), pool_share=0.25, greedy_share=0.1)
+    assert rollout.players[:10:2].tolist() == [[POOL, LEARNER, POOL, LEARNER]] * 5
+    assert rollout.players[1:10:2].tolist() == [[LEARNER, POOL, LEARNER, POOL]] * 5
+    assert rollout.players[10:14:2].tolist() == [[GREEDY, LEARNER, GREEDY, LEARNER]] * 2
+    assert (rollout.players[14:] == LEARNER).all()
+    mover = rollout.players[np.arange(40), rollout.seat]
+    assert not rollout.learned[mover != LEARNER].any()
+    assert rollout.learned[mover == LEARNER].mean() > 0.9
+    np.testing.assert_array_equal(rollout.actions[mover == GREEDY], rollout.baseline[mover == GREEDY])
+    rows = np.flatnonzero((mover == POOL).reshape(-1))
     with torch.no_grad():
         logits = actor(2).logits(rollout.inputs(), rows)
     mask = torch.from_numpy(rollout.mask.reshape(mover.size, -1)[rows] == 0)
     taken = torch.from_numpy(rollout.actions.reshape(-1, 1)[rows])
     expected = logits.masked_fill(mask, -1e9).log_softmax(dim=1).gather(1, taken)[:, 0]
-    np.testing.assert_allclose(rollout.log_probabilities.reshape(-1)[rows], expected, atol=1e-5)
+    np.testing.assert_allclose(rollout.log_probs.reshape(-1)[rows], expected, atol=1e-5)
 
 
-def test_the_teacher_is_greedy() -> None:
+def test_the_baseline_action_is_greedys() -> None:
     rollout = played(greedy_share=1.0)
     env = dealt(greedy_share=1.0).env
     moves = np.zeros(40, np.int64)
     for t in range(60):
         env.bot_actions("greedy", moves)
-        np.testing.assert_array_equal(rollout.teacher[t], moves)
+        np.testing.assert_array_equal(rollout.baseline[t], moves)
         env.step(rollout.actions[t])
 
 
@@ -147,14 +149,14 @@ def test_forced_decisions_are_learned_from_on_request() -> None:
     assert (rollout.mask.sum(axis=2, dtype=int) == 1).any()
 
 
-@pytest.mark.parametrize(("who", "share"), [(PAST, "past_share"), (SCRIPTED, "greedy_share")])
-def test_margins(who: int, share: str) -> None:
+@pytest.mark.parametrize(("player", "share"), [(POOL, "pool_share"), (GREEDY, "greedy_share")])
+def test_margins(player: int, share: str) -> None:
     settings: dict[str, Any] = {share: 0.5}
-    rollout = dealt(tables=4, **settings)
-    assert np.isnan(rollout.margin_over(who))
+    rollout = dealt(num_envs=4, **settings)
+    assert np.isnan(rollout.margin_over(player))
     rollout.done[1, :] = True
     rollout.rewards[1] = [[-7, 7, -7, 7], [5, -5, 5, -5], [90, -90, 90, -90], [90, -90, 90, -90]]
-    assert rollout.margin_over(who) == (7 + 5) / 2
+    assert rollout.margin_over(player) == (7 + 5) / 2
 
 
 def test_a_rollout_goes_on_from_its_memory() -> None:
@@ -164,9 +166,9 @@ def test_a_rollout_goes_on_from_its_memory() -> None:
     facts = json.loads(json.dumps(facts))
     one.collect(actor(1), None)
     other = dealt(seed=99)
-    other.remember(arrays, facts)
+    other.restore((arrays, facts))
     other.collect(actor(1), None)
-    for name in ("obs", "full", "actions", "log_probabilities", "rewards", "done"):
+    for name in ("obs", "full", "actions", "log_probs", "rewards", "done"):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
 
 
@@ -176,13 +178,13 @@ def test_draws_have_their_probabilities() -> None:
     num = 10_000
     draws = ((np.arange(num) + 0.5) / num).astype(np.float32)
     counts = np.zeros(5)
-    log_probabilities = np.zeros(1, np.float32)
+    log_probs = np.zeros(1, np.float32)
     for draw in draws:
         action = np.zeros(1, np.int64)
-        _draw_actions(logits[None], mask, np.zeros(1, np.int64), np.array([draw]), action, log_probabilities)
+        _draw_actions(logits[None], mask, np.zeros(1, np.int64), np.array([draw]), action, log_probs)
         counts[action[0]] += 1
         weights = np.exp(logits - 2) * mask[0]
-        assert log_probabilities[0] == pytest.approx(np.log(weights[action[0]] / weights.sum()), abs=1e-5)
+        assert log_probs[0] == pytest.approx(np.log(weights[action[0]] / weights.sum()), abs=1e-5)
     np.testing.assert_allclose(counts / num, weights / weights.sum(), atol=2 / num)
 
 
@@ -195,47 +197,52 @@ def test_the_largest_draw_is_legal() -> None:
     assert mask[0, action[0]]
 
 
-def test_league_spaces_its_snapshots_evenly_and_keeps_them_unchanged() -> None:
+def pool_of(network: Actor, opponents: list[Actor], **settings: Any) -> Pool:
+    return Pool(network, Config(game=GAME.name, minutes=1, **settings), [0], opponents)
+
+
+def test_the_pool_spaces_its_snapshots_evenly_and_keeps_them_unchanged() -> None:
     network = actor(1)
     assert isinstance(network, Network)
-    league = League(network, 4, seed=[0])
-    assert league.draw() is None
+    pool = pool_of(network, [], pool_size=4)
+    assert pool.draw() is None
     kept: list[float] = []
     for progress in np.linspace(0, 1, 101):
-        league.offer(network, float(progress))
-        if len(league.snapshots) > len(kept):
+        pool.offer(network, float(progress))
+        if len(pool.snapshots) > len(kept):
             kept.append(float(progress))
             with torch.no_grad():
                 network.first_bias.add_(1)
     np.testing.assert_allclose(kept, [0.2, 0.4, 0.6, 0.8], atol=0.011)
-    drawn = {past.first_bias.mean().item() for _ in range(100) if isinstance(past := league.draw(), Network)}
+    drawn = {one.first_bias.mean().item() for _ in range(100) if isinstance(one := pool.draw(), Network)}
     assert drawn == {0.0, 1.0, 2.0, 3.0}
     assert network.first_bias.mean().item() == 4.0
 
 
-def test_league_draws_rivals_alone_at_first_then_as_often_as_asked() -> None:
-    network, rivals = actor(1), [actor(2), actor(3)]
-    league = League(network, 4, [0], rivals, rivals_share=0.75)
-    first = [league.draw() for _ in range(100)]
-    assert all(any(drawn is rival for drawn in first) for rival in rivals)
-    assert all(drawn in rivals for drawn in first)
-    league.offer(network, 0.5)
-    drawn = [league.draw() for _ in range(1000)]
-    assert 0.7 < sum(one in rivals for one in drawn) / 1000 < 0.8
+def test_the_pool_draws_opponents_alone_at_first_then_as_often_as_asked() -> None:
+    network, opponents = actor(1), [actor(2), actor(3)]
+    pool = pool_of(network, opponents, pool_size=4, pool_opponents_share=0.75)
+    first = [pool.draw() for _ in range(100)]
+    assert all(any(drawn is opponent for drawn in first) for opponent in opponents)
+    assert all(drawn in opponents for drawn in first)
+    pool.offer(network, 0.5)
+    drawn = [pool.draw() for _ in range(1000)]
+    assert 0.7 < sum(one in opponents for one in drawn) / 1000 < 0.8
 
 
 @pytest.mark.parametrize(
-    ("name", "in_tensors", "said"),
+    ("name", "device", "said"),
     [
-        ("ppos", False, "rivals: 'ppos': unknown opponent"),
-        ("greedy", False, "rivals: 'greedy': expected a trained opponent"),
-        ("small", False, "rivals: 'small': of its network and this one, one reads where moves settle"),
-        ("small", True, "rivals: 'small': its network sees what moves do"),
+        ("ppos", "cpu", "pool_opponents: 'ppos': unknown opponent"),
+        ("greedy", "cpu", "pool_opponents: 'greedy': expected a trained opponent"),
+        ("small", "cpu", "pool_opponents: 'small': it and the learner are networks of the kinds"),
+        ("small", "cuda", "pool_opponents: 'small': its network reads what moves change"),
     ],
 )
-def test_rivals_must_be_able_to_sit_at_the_tables(name: str, in_tensors: bool, said: str) -> None:
+def test_opponents_of_the_pool_must_be_able_to_play_at_its_tables(name: str, device: str, said: str) -> None:
     game = get_game("russian_bank")
     network = AfterstateActor(game, [16], 2.0, 3.0)
+    config = Config(game=game.name, minutes=1, device=device, pool_opponents=[name])
     with pytest.raises(ValueError, match=said):
-        rivals_of(game, [name], network, in_tensors)
-    assert len(rivals_of(game, ["ppo", "ppo"], network, in_tensors)) == 2
+        pool_opponents(game, config, network)
+    assert len(pool_opponents(game, config.changed(pool_opponents=["ppo", "ppo"]), network)) == 2

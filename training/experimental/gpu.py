@@ -1,7 +1,7 @@
-"""Playing and valuing where everything is a tensor: what a run on a GPU does in place of `training.rollout`.
+"""EXPERIMENTAL: PPO where tables, networks and batches are on a GPU (`device = "cuda"`).
 
-The same code runs on the CPU, where tests compare it with what it stands for. On a GPU nothing waits for it but the
-end of a rollout.
+The counterpart of `training.data` in tensors. The same code runs on the CPU, where tests compare the two. On a GPU
+nothing waits for it but the end of a rollout.
 """
 
 from __future__ import annotations
@@ -18,19 +18,39 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
-from training.checkpoint import Arrays, into_stream
-from training.config import Config
-from training.episodes import Episodes
-from training.network import Actor, DeviceRows, Inputs, Network
-from training.ppo import Batch
-from training.rollout import CURRENT, PAST, SCRIPTED, seed_of_deals, sitting_at
-from training.values import Values
+
+from ..algorithms.ppo import PPO, Batch
+from ..checkpoint import Arrays, Memory, into_stream
+from ..config import Config
+from ..data import GREEDY, LEARNER, POOL, players_of, seed_of_deals
+from ..episodes import Episodes
+from ..networks import Actor, DeviceRows, Inputs, Network
+from ..ranks import Ranks
+from ..values import Values
 
 PART = 1 << 16  # rows that a network reads at once
 
 
+class GpuPPO(PPO):
+    """PPO at tables that are tensors."""
+
+    def __init__(self, config: Config, ranks: Ranks) -> None:
+        """See `PPO`. Raises ValueError where there is no such device."""
+        super().__init__(config, ranks, device_of(config.device))
+
+    def new_rollout(self, options: dict[str, Any], seed: list[int]) -> Any:
+        """See `SelfPlay`."""
+        return TensorRollout(self.game, self.config, options, seed, self.device)
+
+    def batch(self) -> Batch:
+        """See `PPO`."""
+        rollout: Any = self.rollout
+        found: Batch = rollout.batch(self.critic, self.values)
+        return found
+
+
 def device_of(name: str) -> torch.device:
-    """The device that a setting means; of the processes of torchrun each has its own GPU. Raises ValueError."""
+    """Return the device of a setting; of the processes of torchrun each has its own GPU. Raises ValueError."""
     if name == "cpu":
         return torch.device(name)
     from card_envs.engine.gpu import usable
@@ -41,7 +61,7 @@ def device_of(name: str) -> torch.device:
 
 
 class Tables(Protocol):
-    """What a rollout needs of its tables: `GpuBatchEnv`, or `HostTables`."""
+    """The tables of a rollout: `GpuBatchEnv`, or `HostTables`."""
 
     obs: torch.Tensor
     mask: torch.Tensor
@@ -61,7 +81,7 @@ class Tables(Protocol):
 
 
 class HostTables:
-    """`BatchEnv` as tensors of the CPU that share its memory."""
+    """`BatchEnv` as tensors on the CPU that share its memory."""
 
     def __init__(self, env: BatchEnv) -> None:
         self.env = env
@@ -77,7 +97,7 @@ class HostTables:
         self.env.step(actions.numpy())
 
     def check(self) -> None:
-        """`step` has."""
+        """Do nothing: `step` has checked."""
 
     def bot_actions(self, bot: str, actions: torch.Tensor) -> None:
         self.env.bot_actions(bot, actions.numpy())
@@ -100,9 +120,9 @@ class TensorRollout:
 
     Attributes:
         seen: [T, B, D + A] int8, observation and mask side by side; full: [T, B, FULL_SIZE] int8.
-        seat, actions, log_probabilities, learned, teacher, done: [T, B].
+        seat, actions, log_probs, learned, baseline, done: [T, B].
         rewards: [T, B, S] float32, in points.
-        sitting: [B, S] int8.
+        players: [B, S] int8.
     """
 
     def __init__(
@@ -121,30 +141,30 @@ class TensorRollout:
         else:
             from card_envs.engine.gpu import GpuBatchEnv
 
-            self.env = GpuBatchEnv(game, config.tables, deals, device=device, **self._of_env)
+            self.env = GpuBatchEnv(game, config.num_envs, deals, device=device, **self._of_env)
         self.rng = np.random.default_rng(seed)
-        self.episodes = TensorEpisodes(self.env, table_keys(deals, np.arange(config.tables)), rules.NUM_ACTIONS)
-        shape = (config.steps, config.tables)
+        self.episodes = TensorEpisodes(self.env, table_keys(deals, np.arange(config.num_envs)), rules.NUM_ACTIONS)
+        shape = (config.num_steps, config.num_envs)
         self.seen = self._zeros(*shape, rules.OBS_SIZE + rules.NUM_ACTIONS, dtype=torch.int8)
         self.full = self._zeros(*shape, rules.FULL_SIZE, dtype=torch.int8)
         self.seat = self._zeros(*shape, dtype=torch.int8)
-        self.actions, self.teacher = (self._zeros(*shape, dtype=torch.int64) for _ in range(2))
-        self.log_probabilities = self._zeros(*shape)
+        self.actions, self.baseline = (self._zeros(*shape, dtype=torch.int64) for _ in range(2))
+        self.log_probs = self._zeros(*shape)
         self.learned, self.done = (self._zeros(*shape, dtype=torch.bool) for _ in range(2))
         self.rewards = self._zeros(*shape, rules.NUM_SEATS)
-        sitting = sitting_at(game, config)
-        self.sitting = torch.from_numpy(sitting).to(device)
-        self._num_past = int((sitting == PAST).any(axis=1).sum())  # they are the first tables
+        players = players_of(game, config)
+        self.players = torch.from_numpy(players).to(device)
+        self._num_pool = int((players == POOL).any(axis=1).sum())  # they are the first tables
         self._full_now = self.env.columns(rules.FULL_SIZE)
 
     def _host_env(self) -> BatchEnv:
-        return BatchEnv(self.game, self.config.tables, self._deals, **self._of_env)
+        return BatchEnv(self.game, self.config.num_envs, self._deals, **self._of_env)
 
     def _zeros(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         return torch.zeros(shape, dtype=dtype, device=self.device)
 
     @torch.no_grad()
-    def collect(self, actor: Actor, past: Actor | None) -> None:
+    def collect(self, actor: Actor, opponent: Actor | None) -> None:
         """Play on from where the tables are; for the arguments see `Rollout.collect`.
 
         Raises:
@@ -153,25 +173,25 @@ class TensorRollout:
         env, size = self.env, self.game.rules.OBS_SIZE
         generator = torch.Generator(self.device).manual_seed(int(self.rng.integers(1 << 63)))
         self.episodes.make_room(len(self.seen))
-        everywhere, first = slice(None), slice(self._num_past)
+        everywhere, first = slice(None), slice(self._num_pool)
         for t in range(len(self.seen)):
             seen, actions = self.seen[t], self.actions[t]
             seen[:, :size], seen[:, size:] = env.obs, env.mask
             self.seat[t] = env.seat
             env.observe_all(self._full_now)
             self.full[t] = self._full_now
-            env.bot_actions("greedy", self.teacher[t])
-            network = self.sitting.gather(1, env.seat.long()[:, None])[:, 0]
+            env.bot_actions("greedy", self.baseline[t])
+            mover = self.players.gather(1, env.seat.long()[:, None])[:, 0]
             inputs = Inputs(DeviceRows(seen), None)
             logits = actor.logits(inputs, everywhere)
-            if past is None:
-                network = network.masked_fill(network == PAST, CURRENT)
-            elif self._num_past:
-                is_past = (network[first] == PAST)[:, None]
-                logits[first] = torch.where(is_past, past.logits(inputs, first), logits[first])
-            chosen, self.log_probabilities[t] = draw(logits, seen[:, size:], generator)
-            actions.copy_(torch.where(network == SCRIPTED, self.teacher[t], chosen))
-            self.learned[t] = network == CURRENT
+            if opponent is None:
+                mover = mover.masked_fill(mover == POOL, LEARNER)
+            elif self._num_pool:
+                of_pool = (mover[first] == POOL)[:, None]
+                logits[first] = torch.where(of_pool, opponent.logits(inputs, first), logits[first])
+            chosen, self.log_probs[t] = draw(logits, seen[:, size:], generator)
+            actions.copy_(torch.where(mover == GREEDY, self.baseline[t], chosen))
+            self.learned[t] = mover == LEARNER
             if self.config.skip_forced:
                 self.learned[t] &= seen[:, size:].sum(dim=1, dtype=torch.int32) > 1
             env.step(actions)
@@ -182,7 +202,7 @@ class TensorRollout:
 
     @torch.no_grad()
     def batch(self, critic: Network, values: Values) -> Batch:
-        """The decisions of the last rollout that are learned from, with advantages and returns."""
+        """Return the decisions of the last rollout to learn from, with advantages and returns."""
         full = DeviceRows(self.full.flatten(0, 1))
         rows = self.learned.flatten().nonzero()[:, 0]
         expected = self._zeros(*self.seat.shape)
@@ -194,7 +214,7 @@ class TensorRollout:
             for tables in torch.split(torch.arange(len(last), device=self.device), PART):
                 last[tables, seat] = values.decode(critic(DeviceRows(self._full_now), tables))
         config, size = self.config, self.game.rules.OBS_SIZE
-        gained = advantages(
+        gained = gae_advantages(
             self.seat, self.learned, self.rewards * config.reward_scale, self.done, expected, last, config.gae_lambda
         )
         seen = self.seen.flatten(0, 1)
@@ -203,42 +223,39 @@ class TensorRollout:
             full,
             seen[:, size:],
             self.actions.flatten(),
-            self.log_probabilities.flatten(),
+            self.log_probs.flatten(),
             gained.flatten(),
             (expected + gained).flatten(),
-            self.teacher.flatten(),
+            self.baseline.flatten(),
             rows,
         )
 
-    def margin_over(self, who: int) -> float:
-        """Points an episode that the current network took from PAST or SCRIPTED, or nan where none ended."""
-        tables = (self.sitting == who).any(dim=1)
+    def margin_over(self, player: int) -> float:
+        """Return points an episode that the learner took from POOL or GREEDY, or nan where none ended."""
+        tables = (self.players == player).any(dim=1)
         episodes = int(self.done[:, tables].sum())
         if not episodes:
             return float("nan")
-        first_own = (self.sitting[tables] == CURRENT).int().argmax(dim=1)
+        first_own = (self.players[tables] == LEARNER).int().argmax(dim=1)
         paid = self.rewards[:, tables].sum(dim=0, dtype=torch.float64)
         return float(paid.gather(1, first_own[:, None]).sum() / episodes)
 
-    def memory(self) -> tuple[Arrays, dict[str, Any]]:
-        """As that of `Rollout`: a run may go on elsewhere."""
+    def memory(self) -> Memory:
+        """See `Rollout.memory`: a run may go on there."""
         return self.episodes.memory(), {"rng": self.rng.bit_generator.state}
 
-    def remember(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        """Go on from what `memory` gave. Raises ValueError where that is not of such tables."""
-        host = Episodes(self._host_env(), table_keys(self._deals, np.arange(self.config.tables)))
-        host.remember(arrays)  # by the rules: what comes out can arise in play
+    def restore(self, memory: Memory) -> None:
+        """Go on from a memory. Raises ValueError where it is not of such tables."""
+        arrays, facts = memory
+        host = Episodes(self._host_env(), table_keys(self._deals, np.arange(self.config.num_envs)))
+        host.restore(arrays)  # by the rules: only positions that can arise in play
         self.env.write_states(host.env.states)
-        self.episodes.remember(arrays)
+        self.episodes.restore(arrays)
         into_stream(self.rng, facts, "rng")
-
-    def states(self, number: int) -> NDArray[Any]:
-        """States of the first tables, as they are now."""
-        return self.env.read_states(0, number)
 
 
 class TensorEpisodes:
-    """What was decided at each table since its episode began: `Episodes` on a device."""
+    """The moves at each table since its episode began: `Episodes` on a device."""
 
     def __init__(self, env: Tables, keys: NDArray[np.uint64], num_actions: int) -> None:
         """Follow tables whose first episodes have just been dealt from these keys [B]."""
@@ -251,7 +268,7 @@ class TensorEpisodes:
         self._kind = np.min_scalar_type(num_actions - 1)
 
     def make_room(self, steps: int) -> None:
-        """For so many more moves at each table; waits."""
+        """Make room for that many more moves at each table; waits."""
         missing = int(self._lengths.max()) + steps - len(self._moves)
         if missing > 0:
             self._moves = torch.cat([self._moves, self._moves.new_zeros((missing, self._moves.shape[1]))])
@@ -275,8 +292,8 @@ class TensorEpisodes:
             "moves": moves[torch.arange(longest) < lengths[:, None]].numpy().astype(self._kind),
         }
 
-    def remember(self, arrays: Arrays) -> None:
-        """Go on from episodes that `Episodes.remember` has checked, at tables that are where they led."""
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from episodes that `Episodes.restore` has checked, at tables that are where they led."""
         device = self._keys.device
         lengths = torch.from_numpy(arrays["lengths"].copy())
         moves = torch.zeros((int(lengths.max()), len(lengths)), dtype=torch.int16).t()
@@ -289,7 +306,7 @@ class TensorEpisodes:
 def draw(
     logits: torch.Tensor, mask: torch.Tensor, generator: torch.Generator | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """[n] a legal action each from the softmax of logits [n, A], and [n] the logarithms of their probabilities.
+    """Return [n] a legal action each from the softmax of logits [n, A], and [n] the logarithms of their probabilities.
 
     The highest of logits with Gumbel noise has the softmax's distribution (Gumbel 1954).
     """
@@ -300,11 +317,11 @@ def draw(
     return actions, log_all.gather(1, actions[:, None])[:, 0]
 
 
-def advantages(
+def gae_advantages(
     seat: torch.Tensor, learned: torch.Tensor, rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor,
     last_values: torch.Tensor, decay: float,
 ) -> torch.Tensor:  # fmt: skip
-    """`training.gae.advantages` on tensors: the same operations in the same order, all tables at once."""
+    """Return what `training.gae` does, by the same operations in the same order, for all tables at once."""
     found = torch.zeros_like(values)
     next_value, next_advantage = last_values.clone(), torch.zeros_like(last_values)
     paid = torch.zeros_like(last_values)  # to each seat before its next decision

@@ -14,7 +14,7 @@ from card_envs.opponents.networks.policies import ILLEGAL, NetworkPolicy, input_
 from card_envs.opponents.networks.sparse import compress
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
-from training.network import DENSE, AfterstateActor, Inputs, Network, Rows, evaluate_in_parts
+from training.networks import DENSE, AfterstateActor, Inputs, Network, Rows, evaluate_in_parts
 from training.sparse import SparseLinear
 
 GAME = get_game("back_alley")
@@ -107,16 +107,16 @@ def test_weights_can_be_taken_over() -> None:
         Network(input_fields(rules), [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
 
 
-@pytest.mark.parametrize(("hint", "lookahead"), [(0.0, False), (3.0, False), (3.0, True)])
-def test_networks_that_see_moves_play_as_their_players_do(game: Game, hint: float, lookahead: bool) -> None:
-    network = AfterstateActor(game, [16, 8], hint, 1.0, lookahead)
+@pytest.mark.parametrize(("baseline_bonus", "lookahead"), [(0.0, False), (3.0, False), (3.0, True)])
+def test_networks_that_see_moves_play_as_their_players_do(game: Game, baseline_bonus: float, lookahead: bool) -> None:
+    network = AfterstateActor(game, [16, 8], baseline_bonus, 1.0, lookahead)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
-        if not hint:
+        if not baseline_bonus:
             network.move_weight[-1] = 0  # as it stays: nothing shows the network that move
     decisions = decisions_at(game, some(positions(game), 60))
-    own = None if hint else np.full(60, -1)
+    own = None if baseline_bonus else np.full(60, -1)
     states = some(positions(game), 60)
     after = afterstates(game, states, np.arange(60), own, lookahead)
     inputs = Inputs(Rows(np.hstack([decisions.obs, decisions.mask]), network.scale), after)

@@ -11,15 +11,17 @@ import torch
 
 from card_envs import get_game, load_opponent
 from card_envs.compare.pairs import play_pairs
-from card_envs.opponents.networks.policies import NetworkPolicy, input_fields
+from card_envs.opponents.networks.policies import input_fields
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.training.conftest import check_high_card
-from training import gae
+from training.algorithms.ppo import PPO
 from training.config import Config
-from training.network import DeviceRows, Network, Rows
-from training.rollout import CURRENT, PAST, SCRIPTED, Rollout
-from training.tensors import TensorRollout, advantages, device_of, draw
-from training.trainer import Trainer
+from training.data import GREEDY, LEARNER, POOL, Rollout
+from training.experimental.gpu import GpuPPO, TensorRollout, device_of, draw, gae_advantages
+from training.gae import gae_advantages as gae_on_the_cpu
+from training.networks import DeviceRows, Network, Rows
+from training.ranks import Ranks
+from training.run import Run
 
 CPU = torch.device("cpu")
 GAME = get_game("back_alley")
@@ -27,7 +29,7 @@ OPTIONS = {"deals": "single"}
 
 
 def config(**settings: Any) -> Config:
-    return Config(**{"game": GAME.name, "minutes": 1, "tables": 40, "steps": 60, "hidden": [64], **settings})
+    return Config(**{"game": GAME.name, "minutes": 1, "num_envs": 40, "num_steps": 60, "hidden": [64], **settings})
 
 
 def actor(seed: int, bf16: bool = False) -> Network:
@@ -42,9 +44,9 @@ def critic() -> Network:
     return Network(GAME.rules.FULL_FIELDS, [64], 1, 1.0)
 
 
-def played(past: Network | None = None, **settings: Any) -> TensorRollout:
+def played(opponent: Network | None = None, **settings: Any) -> TensorRollout:
     rollout = TensorRollout(GAME, config(**settings), OPTIONS, [0], CPU)
-    rollout.collect(actor(1), past)
+    rollout.collect(actor(1), opponent)
     return rollout
 
 
@@ -58,8 +60,8 @@ def test_advantages_are_those_of_the_cpu_bit_by_bit(seats: int) -> None:
     values = rng.standard_normal(shape).astype(np.float32)
     arrays = seat, learned, rewards, done, values, last
     tensors: Any = *map(torch.from_numpy, arrays), 0.95
-    found = advantages(*tensors)
-    np.testing.assert_array_equal(found.numpy(), gae.advantages(*arrays, 0.95))
+    found = gae_advantages(*tensors)
+    np.testing.assert_array_equal(found.numpy(), gae_on_the_cpu(*arrays, 0.95))
 
 
 def test_dense_first_layers_agree_with_sparse_ones() -> None:
@@ -100,46 +102,46 @@ def test_a_forward_pass_is_one_graph() -> None:
 def test_draws_are_legal_and_have_their_probabilities() -> None:
     logits = torch.tensor([1.0, 50.0, -1.0, 0.0, 2.0]).repeat(200_000, 1)
     mask = torch.tensor([1, 0, 1, 0, 1], dtype=torch.int8).repeat(200_000, 1)
-    actions, log_probabilities = draw(logits, mask, torch.Generator().manual_seed(0))
+    actions, log_probs = draw(logits, mask, torch.Generator().manual_seed(0))
     expected = logits[0].masked_fill(mask[0] == 0, -torch.inf).softmax(0)
     shares = torch.bincount(actions, minlength=5) / len(actions)
     assert (shares - expected).abs().max() < 0.005 and (shares[mask[0] == 0] == 0).all()
-    torch.testing.assert_close(log_probabilities, expected.log()[actions])
+    torch.testing.assert_close(log_probs, expected.log()[actions])
 
 
 def test_a_rollout_is_what_the_rules_make_of_its_actions() -> None:
     """Every buffer beside those of `Rollout`, whose tables the same actions are played at."""
-    rollout = played(actor(2), past_share=0.25, greedy_share=0.1)
+    rollout = played(actor(2), pool_share=0.25, greedy_share=0.1)
     plain = Rollout(GAME, rollout.config, OPTIONS, [0])
     env, size = plain.env, GAME.rules.OBS_SIZE
     full, greedy = np.zeros((40, GAME.rules.FULL_SIZE), np.int8), np.zeros(40, np.int64)
-    np.testing.assert_array_equal(rollout.sitting, plain.sitting)
+    np.testing.assert_array_equal(rollout.players, plain.players)
     for t in range(60):
         env.observe_all(full)
         env.bot_actions("greedy", greedy)
         for found, expected in (
             (rollout.seen[t, :, :size], env.obs), (rollout.seen[t, :, size:], env.mask), (rollout.full[t], full),
-            (rollout.seat[t], env.seat), (rollout.teacher[t], greedy),
+            (rollout.seat[t], env.seat), (rollout.baseline[t], greedy),
         ):  # fmt: skip
             np.testing.assert_array_equal(found, expected)
-        mover = plain.sitting[np.arange(40), env.seat]
-        np.testing.assert_array_equal(rollout.learned[t], (mover == CURRENT) & (env.mask.sum(1, dtype=int) > 1))
-        np.testing.assert_array_equal(rollout.actions[t].numpy()[mover == SCRIPTED], greedy[mover == SCRIPTED])
-        for network, who in ((actor(1), CURRENT), (actor(2), PAST)):
-            tables = np.flatnonzero(mover == who)
+        mover = plain.players[np.arange(40), env.seat]
+        np.testing.assert_array_equal(rollout.learned[t], (mover == LEARNER) & (env.mask.sum(1, dtype=int) > 1))
+        np.testing.assert_array_equal(rollout.actions[t].numpy()[mover == GREEDY], greedy[mover == GREEDY])
+        for network, player in ((actor(1), LEARNER), (actor(2), POOL)):
+            tables = np.flatnonzero(mover == player)
             with torch.no_grad():
                 logits = network(DeviceRows(rollout.seen[t]), torch.from_numpy(tables))
             log_all = logits.masked_fill(torch.from_numpy(env.mask[tables] == 0), -torch.inf).log_softmax(1)
             taken = rollout.actions[t][tables, None]
-            torch.testing.assert_close(rollout.log_probabilities[t][tables], log_all.gather(1, taken)[:, 0])
+            torch.testing.assert_close(rollout.log_probs[t][tables], log_all.gather(1, taken)[:, 0])
         env.step(rollout.actions[t].numpy())
         plain.episodes.note(rollout.actions[t].numpy())
         np.testing.assert_array_equal(rollout.rewards[t], env.rewards)
         np.testing.assert_array_equal(rollout.done[t], env.done)
         plain.rewards[t], plain.done[t] = env.rewards, env.done
-    assert rollout.done.any() and (mover == PAST).any()
-    for who in (PAST, SCRIPTED):
-        assert rollout.margin_over(who) == pytest.approx(plain.margin_over(who))
+    assert rollout.done.any() and (mover == POOL).any()
+    for player in (POOL, GREEDY):
+        assert rollout.margin_over(player) == pytest.approx(plain.margin_over(player))
     for name, array in plain.episodes.memory().items():
         own = rollout.episodes.memory()[name]
         np.testing.assert_array_equal(own, array)
@@ -148,24 +150,23 @@ def test_a_rollout_is_what_the_rules_make_of_its_actions() -> None:
 
 def test_a_batch_is_that_of_the_cpu() -> None:
     """Values and advantages of the same rollout, from sparse rows and from tensors."""
-    trainer = Trainer(config(past_share=0.2), in_tensors=True)
-    rollout = trainer.rollout
+    one = GpuPPO(config(pool_share=0.2), Ranks())
+    rollout: Any = one.rollout
     assert isinstance(rollout, TensorRollout)
-    rollout.collect(trainer.actor, None)
-    found = trainer._batch(False)
-    plain = Trainer(config(past_share=0.2))
-    plain.rollout.collect(plain.actor, None)  # for what follows from actions alone
+    rollout.collect(one.actor, None)
+    found = one.batch()
+    plain = PPO(config(pool_share=0.2), Ranks())
     other = plain.rollout
-    assert isinstance(other, Rollout)
-    for name in ("seen", "full", "seat", "actions", "learned", "rewards", "done", "teacher", "log_probabilities"):
+    other.collect(plain.actor, None)  # for what follows from actions alone
+    for name in ("seen", "full", "seat", "actions", "learned", "rewards", "done", "baseline", "log_probs"):
         getattr(other, name)[:] = getattr(rollout, name).numpy()
-    other.env.states[:] = rollout.states(40)
-    expected = plain._batch(False)
-    for name in ("mask", "actions", "log_probabilities", "teacher", "rows"):
+    other.env.states[:] = rollout.env.read_states()
+    expected = plain.batch()
+    for name in ("mask", "actions", "log_probs", "expert", "rows"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     for name in ("advantages", "returns"):
-        one, two = (getattr(batch, name)[batch.rows] for batch in (found, expected))
-        np.testing.assert_allclose(one, two, atol=1e-5)
+        two, three = (getattr(batch, name)[batch.rows] for batch in (found, expected))
+        np.testing.assert_allclose(two, three, atol=1e-5)
 
 
 def test_a_rollout_goes_on_from_its_memory_here_and_there() -> None:
@@ -174,29 +175,32 @@ def test_a_rollout_goes_on_from_its_memory_here_and_there() -> None:
     arrays, facts = one.memory()
     one.collect(actor(1), None)
     for kind in (TensorRollout, Rollout):
-        other = kind(GAME, config(), OPTIONS, [99], *([CPU] if kind is TensorRollout else []))
-        other.remember(arrays, facts)
+        more: Any = [CPU] if kind is TensorRollout else []
+        other = kind(GAME, config(), OPTIONS, [99], *more)
+        other.restore((arrays, facts))
         other.collect(actor(1), None)
         np.testing.assert_array_equal(one.seen[0], other.seen[0])
         if kind is TensorRollout:
-            for name in ("seen", "full", "actions", "log_probabilities", "rewards", "done"):
+            for name in ("seen", "full", "actions", "log_probs", "rewards", "done"):
                 assert torch.equal(getattr(one, name), getattr(other, name))
 
 
 def test_a_run_resumes_exactly_in_tensors_and_goes_on_without(tmp_path: Path) -> None:
-    settings = config(tables=16, steps=8, hidden=[8], minibatch=64, past_selves=5, minutes=None, decisions=3000)
+    settings = config(
+        num_envs=16, num_steps=8, hidden=[8], minibatch_size=64, pool_size=5, minutes=None, decisions=3000
+    )
     path = tmp_path / "checkpoint.safetensors"
-    one = Trainer(settings, in_tensors=True)
+    one = Run(settings, create=GpuPPO)
     for _ in range(3):
         one.iterate()
     one.save_checkpoint(path)
     one.iterate()
-    for in_tensors in (True, False):
-        other = Trainer(settings, in_tensors=in_tensors)
+    for kind in (GpuPPO, PPO):
+        other = Run(settings, create=kind)
         other.load_checkpoint(path)
         other.iterate()
-        same = all(torch.equal(a, b) for a, b in zip(one.actor.parameters(), other.actor.parameters()))
-        assert same == in_tensors
+        mine, theirs = one.algorithm.memory()[0], other.algorithm.memory()[0]
+        assert all(np.array_equal(mine[name], theirs[name]) for name in mine) == (kind is GpuPPO)
         assert other.decisions > 0
     one.save(tmp_path / "opponent")
     assert play_pairs(GAME, load_opponent(tmp_path / "opponent"), load_opponent("greedy", GAME), 2).decisions[0] > 0
@@ -206,14 +210,14 @@ def test_a_run_resumes_exactly_in_tensors_and_goes_on_without(tmp_path: Path) ->
 def test_high_card_is_learned_in_tensors(bins: int) -> None:
     """As well as by the code for CPUs: see `test_high_card_is_learned`."""
     settings = config(
-        game=HIGH_CARD.name, minutes=None, decisions=150_000, tables=256, steps=24, hidden=[64], minibatch=1024,
-        lr=5e-3, reward_scale=1, value_bins=bins,
+        game=HIGH_CARD.name, minutes=None, decisions=150_000, num_envs=256, num_steps=24, hidden=[64],
+        minibatch_size=1024, learning_rate=5e-3, reward_scale=1, value_bins=bins,
     )  # fmt: skip
-    trainer = Trainer(settings, in_tensors=True)
-    while trainer.progress < 1:
-        entry = trainer.iterate()
-    assert np.isfinite([entry["value_error"], entry["value_slope"], entry["kl"]]).all()
-    check_high_card(trainer)
+    run = Run(settings, create=GpuPPO)
+    while run.progress < 1:
+        entry = run.iterate()
+    assert np.isfinite([entry["value_error"], entry["value_slope"], entry["approx_kl"]]).all()
+    check_high_card(run)
 
 
 def test_without_a_gpu_training_there_is_refused() -> None:
@@ -221,7 +225,7 @@ def test_without_a_gpu_training_there_is_refused() -> None:
         pytest.skip("there is one")
     assert device_of("cpu") == CPU
     with pytest.raises(ValueError, match=r"device = 'cuda': torch .* finds no GPU here"):
-        Trainer(config(device="cuda"))
+        Run(config(device="cuda"))
     with pytest.raises(ValueError, match="learned on the CPU only"):
         config(device="cuda", network="afterstates")
 
@@ -229,14 +233,13 @@ def test_without_a_gpu_training_there_is_refused() -> None:
 @pytest.mark.gpu
 def test_high_card_is_learned_on_a_gpu(tmp_path: Path) -> None:
     settings = config(
-        game=HIGH_CARD.name, minutes=None, decisions=2_000_000, tables=4096, steps=24, hidden=[64], minibatch=8192,
-        lr=5e-3, reward_scale=1, device="cuda",
+        game=HIGH_CARD.name, minutes=None, decisions=2_000_000, num_envs=4096, num_steps=24, hidden=[64],
+        minibatch_size=8192, learning_rate=5e-3, reward_scale=1, device="cuda",
     )  # fmt: skip
-    trainer = Trainer(settings)
-    while trainer.progress < 1:
-        trainer.iterate()
-    policy = NetworkPolicy(HIGH_CARD, trainer.actor.weights(), sampled=False)
-    assert play_pairs(HIGH_CARD, policy, load_opponent("greedy", HIGH_CARD), 2000).margin_per_episode.low > 0.05
+    run = Run(settings)
+    while run.progress < 1:
+        run.iterate()
+    check_high_card(run)
     path = tmp_path / "checkpoint.safetensors"
-    trainer.save_checkpoint(path)
-    Trainer(settings.model_copy(update={"device": "cpu"})).load_checkpoint(path)
+    run.save_checkpoint(path)
+    Run(settings.changed(device="cpu")).load_checkpoint(path)

@@ -1,0 +1,193 @@
+"""Advantages over the baseline action: labels against tables that are played on step by step, and learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs import load_opponent
+from card_envs.engine.batch import BatchEnv
+from card_envs.game import Int64s
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from training.algorithms import Diverged
+from training.algorithms.advantages import SHARPNESS, Advantages
+from training.algorithms.labels import advantages_over_baseline, phases_of, spreads
+from training.config import Config
+from training.data import Rollout
+from training.networks import Actor
+from training.ranks import Ranks
+from training.run import Run
+
+TABLES = 200
+
+
+def dealt() -> tuple[BatchEnv, Int64s]:
+    env = BatchEnv(HIGH_CARD, TABLES, 3)
+    return env, scripted(env)
+
+
+def scripted(env: BatchEnv) -> Int64s:
+    moves = np.zeros(TABLES, np.int64)
+    env.bot_actions("greedy", moves)
+    return moves
+
+
+def gained(action: int) -> NDArray[np.floating]:
+    """[B] points of the first seat to move, who plays `action` where that is legal, the scripted player then."""
+    env, baseline = dealt()
+    seat, tables = env.seat.copy(), np.arange(TABLES)
+    moves = np.where(env.mask[:, action] != 0, action, baseline)
+    sums, running = np.zeros(TABLES), np.ones(TABLES, np.bool_)
+    while running.any():
+        env.step(moves)
+        sums += np.where(running, env.rewards[tables, seat], 0)
+        running &= ~env.done
+        moves = scripted(env)
+    return sums
+
+
+def test_advantages_are_what_playing_on_brings() -> None:
+    env, baseline = dealt()
+    before = env.states.copy()
+    found = advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask)
+    assert (env.states == before).all()
+    results = np.stack([gained(action) for action in range(HIGH_CARD.rules.NUM_ACTIONS)], axis=1)
+    # Points are zero-sum: being ahead by so many counts each of them twice.
+    expected = np.where(env.mask != 0, results - results[np.arange(TABLES), baseline][:, None], 0)
+    scale = found[expected != 0] / expected[expected != 0]
+    assert len(scale) > 50 and (scale == scale[0]).all() and scale[0] > 0
+    assert (found[expected == 0] == 0).all()
+
+
+def test_drawn_worlds_take_chance_out_of_advantages() -> None:
+    env, baseline = dealt()
+    one = advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask)
+    many = advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask, worlds=256, seed=1)
+    np.testing.assert_array_equal(
+        many, advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask, worlds=256, seed=1)
+    )
+    others = env.mask != 0
+    others[np.arange(TABLES), baseline] = False
+    assert (many[~others] == 0).all()
+    chance = (one - many)[others]
+    assert abs(chance.mean()) < 4 * chance.std() / np.sqrt(len(chance))
+    assert many[others].std() < one[others].std()
+
+
+def test_spreads_are_those_of_the_best_rival() -> None:
+    found = np.array([[0, 2, -9], [0, 4, 1], [5, 0, -9], [0, 0, 0]], np.float32)
+    baseline, mask = np.array([0, 0, 1, 2]), np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1]], np.int8)
+    # Rivals' best leads: 2 and 4 where the baseline is of the first phase, 5 of the second; the last has no rival.
+    np.testing.assert_array_equal(spreads(found, baseline, mask, np.array([0, 1, 1])), [1.0, 1.0])
+    np.testing.assert_allclose(spreads(found, baseline, mask, np.array([0, 0, 0])), [np.std([2, 4, 5])])
+
+
+def config(**more: Any) -> Config:
+    return Config(
+        **{
+            "algorithm": "advantages",
+            "game": HIGH_CARD.name,
+            "decisions": 150_000,
+            "num_envs": 256,
+            "num_steps": 24,
+            "hidden": [32],
+            "minibatch_size": 256,
+            "learning_rate": 5e-3,
+            **more,
+        }
+    )
+
+
+def played(**more: Any) -> Rollout:
+    """Return the first rollout of such a run."""
+    learner = Advantages(config(num_steps=5, **more), Ranks())
+    learner.play(0.0)
+    return learner.rollout
+
+
+def test_every_decision_is_labelled() -> None:
+    rollout = played(num_envs=8, greedy_share=0.25)
+    states = Rollout(HIGH_CARD, config(num_envs=8), {}, [0, 1, 0, 0]).env.states
+    mask = np.where(rollout.learned[0][:, None], rollout.mask[0], np.int8(0))  # not where `greedy` decides
+    assert 0 < rollout.learned[0].sum() < 8
+    expected = advantages_over_baseline(HIGH_CARD, states, rollout.baseline[0], mask)
+    np.testing.assert_array_equal(rollout.labels[0], expected)
+    assert (rollout.labels[rollout.mask == 0] == 0).all() and (rollout.labels != 0).any()
+    assert (np.take_along_axis(rollout.labels, rollout.baseline[..., None], axis=2) == 0).all()
+
+
+def test_merged_moves_are_not_labelled_and_worlds_take_chance_out() -> None:
+    found = []
+    for worlds in (1, 16, 16):
+        rollout = played(num_envs=64, network="lookahead", advantage_worlds=worlds)
+        assert rollout.after is not None
+        shown = np.zeros((5 * 64, rollout.mask.shape[-1]), np.bool_)
+        shown[rollout.after.decision(), rollout.after.action] = True
+        assert (rollout.labels.reshape(shown.shape)[~shown] == 0).all() and (rollout.labels != 0).any()
+        found.append(rollout.labels[0])
+    assert found[1][found[1] != 0].std() < found[0][found[0] != 0].std()
+    np.testing.assert_array_equal(found[1], found[2])
+
+
+def test_a_stride_labels_a_share_of_the_decisions() -> None:
+    every, fourth = (played(num_envs=512, advantage_stride=stride) for stride in (1, 4))
+    assert 0.2 < fourth.learned.sum() / every.learned.sum() < 0.3
+    assert (fourth.labels[~fourth.learned] == 0).all()
+
+
+def test_a_game_without_phases_has_one() -> None:
+    assert phases_of(HIGH_CARD).tolist() == [0] * HIGH_CARD.rules.NUM_ACTIONS
+
+
+MOVES = [{"network": name, "baseline_bonus": 1.0} for name in ("afterstates", "lookahead")]
+
+
+@pytest.mark.parametrize("more", [{}, *MOVES])
+def test_advantages_are_learned(more: dict[str, Any]) -> None:
+    run = Run(config(sampled=False, **more))
+    figures = [run.iterate()]
+    while run.progress < 1:
+        figures.append(run.iterate())
+    assert figures[-1]["advantage_loss"] < 0.8 * figures[0]["advantage_loss"]
+    found = run.strength(load_opponent("greedy", HIGH_CARD), 2000).margin_per_episode
+    assert found.low > 0.05, found
+
+
+def test_a_margin_is_chosen_at_the_end() -> None:
+    margins = [0.0, 0.1, 1000.0]
+    learner = Advantages(config(decisions=1, sampled=False, margins=margins, margin_pairs=20, **MOVES[0]), Ranks())
+    before = learner.stored().weights["own"]
+    facts = learner.finish()
+    assert list(facts["margins"]) == margins and facts["margins"][1000.0] == 0  # it is greedy itself
+    assert facts["margin"] == learner.margin == max(margins, key=lambda margin: facts["margins"][margin])
+    learner.margin = 0.5
+    np.testing.assert_allclose(learner.stored().weights["own"], before + SHARPNESS * 0.5)
+    assert Advantages(config(**MOVES[0]), Ranks()).finish() == {}
+
+
+def test_a_loss_that_is_no_number_stops_before_it_does_harm() -> None:
+    learner = Advantages(config(num_envs=8), Ranks())
+    learner.play(0.0)
+    learner.rollout.labels[:] = np.nan
+    before = learner.actor.weights()
+    with pytest.raises(Diverged) as diverged:
+        learner.update(0.0)
+    assert np.isnan(diverged.value.arrays["advantages"]).any()
+    assert all(np.array_equal(weight, before[name]) for name, weight in learner.actor.weights().items())
+
+
+def test_what_was_learned_warms_up_ppo(tmp_path: Any) -> None:
+    one = Run(config(num_envs=8))
+    one.iterate()
+    (tmp_path / "run").mkdir()
+    one.save_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
+    settings: dict[str, Any] = {"game": HIGH_CARD.name, "decisions": 10, "num_envs": 8, "hidden": [32], "kl_coef": 0.1}
+    other = Run(Config(**settings, warm_start=str(tmp_path / "run")))
+    actors: list[Actor] = [run.algorithm.actor for run in (one, other)]  # type: ignore[attr-defined]
+    reference = other.algorithm.networks["reference"]  # type: ignore[attr-defined]
+    for name, weight in actors[0].weights().items():
+        np.testing.assert_array_equal(actors[1].weights()[name], weight)
+        np.testing.assert_array_equal(reference.weights()[name], weight)

@@ -1,0 +1,82 @@
+"""The algorithms: how data comes about, what is learned and with which loss. All else is `training.run`'s."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol
+
+from card_envs.opponents.networks.policies import TrainedPolicy
+from card_envs.opponents.policy import Policy
+
+from ..checkpoint import Memory
+from ..config import Config
+from ..ranks import Ranks
+
+MODULES = {"ppo": ".ppo:PPO", "advantages": ".advantages:Advantages", "td": ".td:TemporalDifferences"}
+ON_GPU = "..experimental.gpu:GpuPPO"
+
+
+class Diverged(ArithmeticError):
+    """A NaN or infinite loss.
+
+    Attributes:
+        arrays: the decisions of that minibatch, to debug it.
+    """
+
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        super().__init__("the loss is no longer a number: a lower learning_rate or max_grad_norm may help")
+        self.arrays = arrays
+
+
+class Algorithm(Protocol):
+    """What a run asks of an algorithm."""
+
+    def iterate(self, progress: float) -> dict[str, float]:
+        """Play and learn for a while.
+
+        Args:
+            progress: the share of the run that is done.
+
+        Returns:
+            `learned`, the number of decisions that this process learned from, then figures for the log.
+
+        Raises:
+            Diverged, RankLost: this iteration is lost; the last checkpoint is good.
+        """
+        ...
+
+    def memory(self) -> Memory:
+        """Return what all processes have in common and resume from."""
+        ...
+
+    def own_memory(self) -> Memory:
+        """Return what only this process resumes from."""
+        ...
+
+    def restore(self, memory: Memory, own: Memory | None) -> None:
+        """Go on exactly from these; without `own`, with new deals. Raises ValueError where they do not fit."""
+        ...
+
+    def policy(self) -> Policy:
+        """Return the player that it has learned so far, to measure it."""
+        ...
+
+    def stored(self) -> TrainedPolicy:
+        """Return the same as an opponent's folder holds it."""
+        ...
+
+    def finish(self) -> dict[str, Any]:
+        """Take the last step, once the run is over; returns facts about it for the opponent's folder."""
+        ...
+
+    def bytes_on_disk(self) -> int:
+        """Return about the size of a checkpoint."""
+        ...
+
+
+def create(config: Config, ranks: Ranks) -> Algorithm:
+    """Create the algorithm of the settings, at the beginning of its run. Raises ValueError where they do not fit."""
+    name = MODULES[config.algorithm] if config.device == "cpu" else ON_GPU
+    module, _, kind = name.partition(":")
+    algorithm: Algorithm = getattr(import_module(module, __package__), kind)(config, ranks)
+    return algorithm

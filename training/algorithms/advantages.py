@@ -1,0 +1,141 @@
+"""Learns the advantage of every legal move over the baseline action, greedy's, at tables of self-play.
+
+Each move of a decision is tried, `greedy` playing on, and the actor learns by how much each beats greedy's own. Its
+scores are these advantages, so that it plays another move where it promises more. Phases whose results differ in
+spread (bidding and play) count alike: each in its own standard deviation.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.special import entr
+
+from card_envs.compare.pairs import play_pairs
+from card_envs.game import Int8s, Int64s
+from card_envs.opponents import load_opponent
+from card_envs.opponents.networks.policies import ILLEGAL, TrainedPolicy
+from card_envs.opponents.policy import Policy
+
+from ..config import Config
+from ..data import Rollout, flat
+from ..networks import Inputs
+from ..ranks import Ranks
+from . import Diverged
+from .labels import BASELINE, advantages_over_baseline, phases_of, spreads
+from .self_play import SelfPlay, Tally, arrays_at
+
+SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for an advantage of one standard deviation
+MOST_SPREADS = 8.0  # advantages of more standard deviations count as so many
+MARGIN_SEED = 3  # of the deals that choose the margin, not those that report the strength
+
+
+class Advantages(SelfPlay):
+    """An actor whose scores, divided by SHARPNESS, are advantages in standard deviations of the best rival's.
+
+    Attributes:
+        margin: extra bonus of the baseline action, chosen at the end; in the same unit.
+    """
+
+    def __init__(self, config: Config, ranks: Ranks) -> None:
+        """Create the actor. Raises ValueError where a warm start or an opponent of the pool does not fit."""
+        super().__init__(config, ranks)
+        self.margin = 0.0
+        self.phases = phases_of(self.game)
+        self.begin()
+
+    def new_rollout(self, options: dict[str, Any], seed: list[int]) -> Rollout:
+        """See `SelfPlay`."""
+        return Rollout(self.game, self.config, options, seed, self.label)
+
+    def label(self, states: NDArray[Any], baseline: Int64s, moves: Int8s) -> NDArray[np.float32]:
+        """Return [B, A] the advantages of these moves, in points."""
+        worlds = self.config.advantage_worlds
+        seed = int(self.rollout.rng.integers(1 << 62)) if worlds > 1 else 0
+        return advantages_over_baseline(self.game, states, baseline, moves, worlds, seed)
+
+    def iterate(self, progress: float) -> dict[str, float]:
+        """Play T steps, label them, and improve the actor: see `Algorithm`."""
+        start = time.perf_counter()
+        self.play(progress)
+        played = time.perf_counter()
+        figures = self.update(progress)
+        return {
+            "learned": int(self.rollout.learned.sum()),
+            **figures,
+            **self.figures(),
+            "seconds_playing": played - start,
+            "seconds_updating": time.perf_counter() - played,
+        }
+
+    def update(self, progress: float) -> dict[str, float]:
+        """Improve the actor on the last rollout; all ranks take the same steps.
+
+        Returns:
+            Means over the minibatches of this rank: `entropy` (1: uniform over the legal actions), also for each range
+            of actions, and `advantage_loss`; and the learning rate.
+        """
+        rollout, inputs = self.rollout, self.rollout.inputs()
+        rows, mask, baselines = np.flatnonzero(rollout.learned), flat(rollout.mask), flat(rollout.baseline)
+        advantages = self._in_spreads(flat(rollout.labels), rows)
+        learning_rate = self.set_learning_rate(progress)
+        tally = Tally(self)
+        for chosen in self.minibatches(rows, int(self.ranks.sum(len(rows))[0])):
+            legal, baseline = torch.from_numpy(mask[chosen]).bool(), torch.from_numpy(baselines[chosen])[:, None]
+            target = torch.from_numpy(advantages[chosen])
+            logits = self.actor.logits(inputs, chosen).masked_fill(~legal, float(ILLEGAL))
+            rivals = (logits.detach() > float(ILLEGAL)).scatter(1, baseline, False)  # without merged moves
+            predicted = ((logits - logits.gather(1, baseline)) / SHARPNESS).where(rivals, target)
+            # Differences between moves that the actor itself believes far behind count less.
+            errors = (predicted - target) ** 2 / (1 + predicted.detach() ** 2)
+            loss = errors.sum() / rivals.sum().clamp_min(1)
+            if not torch.isfinite(loss):
+                raise Diverged(_bad_batch(inputs, mask, baselines, advantages, chosen))
+            self.gradient_step(loss)
+            entropy = entr(logits.detach().softmax(dim=1)).sum(dim=1)
+            tally.add(advantage_loss=loss)
+            tally.add_entropy(
+                torch.from_numpy(flat(rollout.actions)[chosen]),
+                entropy / rivals.sum(dim=1).add(1).log().clamp_min(1e-3),
+            )
+        return {**tally.means(), "learning_rate": learning_rate}
+
+    def _in_spreads(self, points: NDArray[np.float32], rows: Int64s) -> NDArray[np.float32]:
+        """Return [N, A] advantages in standard deviations of the best rival's, for each phase, within a limit."""
+        rollout = self.rollout
+        baseline = flat(rollout.baseline)
+        spread = spreads(points[rows], baseline[rows], flat(rollout.mask)[rows], self.phases)
+        return np.clip(points / spread[self.phases[baseline]][:, None], -MOST_SPREADS, MOST_SPREADS)
+
+    def policy(self) -> Policy:
+        """See `Algorithm`."""
+        return self.stored() if self.margin else super().policy()
+
+    def stored(self) -> TrainedPolicy:
+        """See `Algorithm`."""
+        policy = super().stored()
+        if not self.margin:
+            return policy
+        bonus = np.asarray(policy.weights["own"], np.float32) + np.float32(SHARPNESS * self.margin)
+        return type(policy)(self.game, {**policy.weights, "own": bonus}, policy.sampled)
+
+    def finish(self) -> dict[str, Any]:
+        """Choose the margin with which the player does best against `greedy`."""
+        margins = {}
+        for margin in self.config.margins:
+            self.margin = margin
+            rival = load_opponent(BASELINE, self.game)
+            result = play_pairs(self.game, self.policy(), rival, self.config.margin_pairs, MARGIN_SEED)
+            margins[margin] = result.margin_per_episode.mean
+        self.margin = max(margins, key=lambda margin: margins[margin], default=0.0)
+        return {"margin": self.margin, "margins": margins} if margins else {}
+
+
+def _bad_batch(
+    inputs: Inputs, mask: Int8s, baselines: Int64s, advantages: NDArray[np.float32], rows: Int64s
+) -> dict[str, NDArray[Any]]:
+    return arrays_at(rows, seen=inputs.seen.obs, mask=mask, baseline=baselines, advantages=advantages)

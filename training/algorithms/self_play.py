@@ -1,0 +1,255 @@
+"""Networks that learn from tables that they play at: what `ppo` and `advantages` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from card_envs.games import get_game
+from card_envs.opponents import load_opponent
+from card_envs.opponents.names import Folder, parse
+from card_envs.opponents.networks.policies import TrainedPolicy
+from card_envs.opponents.policy import Policy
+
+from .. import checkpoint
+from ..checkpoint import Memory
+from ..config import Config
+from ..data import GREEDY, POOL, Rollout
+from ..league import Pool, pool_opponents
+from ..networks import CPU, Actor, AfterstateActor, has_bf16, new_actor
+from ..ranks import Ranks
+from ..run_folder import CHECKPOINT
+
+LAST_LEARNING_RATE = 0.1  # share that is left at the end
+
+
+class SelfPlay:
+    """An actor, the tables that it plays at, and Adam; subclasses add networks and a loss.
+
+    Attributes:
+        actor: the learner; networks: all that the run resumes from, by name.
+        rollout: the tables, and the last steps at them.
+        stage: of the settings that the tables are in.
+        updates: number of iterations so far.
+    """
+
+    rollout: Rollout
+
+    def __init__(self, config: Config, ranks: Ranks, device: torch.device = CPU) -> None:
+        """Create the actor; `begin` must follow."""
+        torch.set_num_threads(config.threads)
+        torch.manual_seed(config.seed)  # the same first weights on all ranks
+        self.config = config
+        self.ranks = ranks
+        self.device = device
+        self.game = get_game(config.game)
+        self.actor: Actor = new_actor(self.game, config).to(device)
+        self.networks: dict[str, nn.Module] = {"actor": self.actor}
+        self.action_fields = self.game.rules.ACTION_FIELDS
+        self.rng = np.random.default_rng([config.seed, 3, ranks.rank])
+        self.updates = 0
+
+    def begin(self) -> None:
+        """Create optimizer, pool and tables, once all networks are there. Raises ValueError where they don't fit."""
+        config = self.config
+        opponents = pool_opponents(self.game, config, self.actor)
+        self.pool = Pool(self.actor, config, [config.seed, 2, self.ranks.rank], opponents)
+        bf16 = has_bf16(self.device) if config.bf16 is None else config.bf16
+        for network in (*self.networks.values(), *self.pool.networks):
+            network.to(self.device).bf16 = bf16  # type: ignore[assignment]
+        self.trained = [net for net in self.networks.values() if any(p.requires_grad for p in net.parameters())]
+        self.parameters = [parameter for network in self.trained for parameter in network.parameters()]
+        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
+        if config.warm_start:
+            self._warm_start(config.warm_start)
+        self.begin_stage(config.stage(0))
+
+    def new_rollout(self, options: dict[str, Any], seed: list[int]) -> Rollout:
+        """Return freshly dealt tables."""
+        return Rollout(self.game, self.config, options, seed)
+
+    def begin_stage(self, number: int, *more: int) -> None:
+        """Deal the tables of a stage; numbers in `more` give other deals than those that it began with."""
+        seed = [self.config.seed, 1, self.ranks.rank, number, *more]
+        self.rollout = self.new_rollout(self.config.options_of_stage(number), seed)
+        self.stage = number
+
+    # An iteration
+
+    def play(self, progress: float) -> None:
+        """Play T steps at the tables."""
+        if self.config.stage(progress) != self.stage:
+            self.begin_stage(self.config.stage(progress))
+        self.pool.offer(self.actor, progress)
+        self.rollout.collect(self.actor, self.pool.draw())
+        self.updates += 1
+
+    def minibatches(self, rows: Any, number: int) -> Iterator[Any]:
+        """Yield the rows in minibatches of random order, `update_epochs` times.
+
+        Args:
+            rows: [n] numbers of decisions, an array or a tensor.
+            number: of such rows in the processes together.
+        """
+        parts = max(1, round(number / self.ranks.count / self.config.minibatch_size))
+        for _ in range(self.config.update_epochs):
+            if isinstance(rows, np.ndarray):
+                yield from np.array_split(self.rng.permutation(rows), parts)
+            else:
+                generator = torch.Generator(rows.device).manual_seed(int(self.rng.integers(1 << 63)))
+                order = torch.randperm(len(rows), generator=generator, device=rows.device)
+                yield from rows[order].tensor_split(parts)
+
+    def set_learning_rate(self, progress: float) -> float:
+        """Set and return the learning rate at that share of the run."""
+        rate = self.config.learning_rate * (1 + (LAST_LEARNING_RATE - 1) * progress)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def gradient_step(self, loss: torch.Tensor) -> None:
+        """Take a step down the gradient; all ranks take the same."""
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.ranks.average_gradients(self.parameters)
+        for network in self.trained:
+            nn.utils.clip_grad_norm_(network.parameters(), self.config.max_grad_norm, foreach=True)
+        self.optimizer.step()
+
+    def figures(self) -> dict[str, float]:
+        """Return figures of the tables, for the log."""
+        return {
+            "margin_over_pool": self.rollout.margin_over(POOL),
+            "margin_over_greedy": self.rollout.margin_over(GREEDY),
+            "pool_snapshots": len(self.pool.snapshots),
+            "stage": self.stage,
+        }
+
+    # Memory
+
+    def memory(self) -> Memory:
+        """See `Algorithm`."""
+        arrays = checkpoint.under("optimizer", checkpoint.of_optimizer(self.optimizer))
+        for name, network in self.networks.items():
+            arrays |= checkpoint.under(name, checkpoint.of_module(network))
+        for i, snapshot in enumerate(self.pool.snapshots):
+            arrays |= checkpoint.under(f"pool{i}", {name: tensor.cpu().numpy() for name, tensor in snapshot.items()})
+        facts = {"stage": self.stage, "updates": self.updates, "pool_snapshots": len(self.pool.snapshots)}
+        return arrays, facts
+
+    def own_memory(self) -> Memory:
+        """See `Algorithm`."""
+        arrays, facts = self.rollout.memory()
+        return arrays, facts | {"pool": self.pool.rng.bit_generator.state, "learner": self.rng.bit_generator.state}
+
+    def restore(self, memory: Memory, own: Memory | None) -> None:
+        """See `Algorithm`."""
+        arrays, facts = memory
+        limits = {"stage": len(self.config.stages), "pool_snapshots": self.config.pool_size, "updates": 1 << 62}
+        for name, most in limits.items():
+            if type(facts.get(name)) is not int or not 0 <= facts[name] <= most:
+                raise ValueError(f"{name}: expected a number from 0 to {most}, got {facts.get(name)!r}")
+        self._take_networks(arrays, list(self.networks))
+        like = checkpoint.of_module(self.actor)
+        pool = [checkpoint.below(f"pool{i}", arrays) for i in range(facts["pool_snapshots"])]
+        self.pool.snapshots = [
+            checkpoint.tensors(checkpoint.checked(snapshot, like, f"pool{i}")) for i, snapshot in enumerate(pool)
+        ]
+        self.updates = facts["updates"]
+        if own is None:  # what the processes remember of tables and streams fits no other number of them
+            self.begin_stage(facts["stage"], self.updates)
+            return
+        self.begin_stage(facts["stage"])
+        self.rollout.restore(own)
+        checkpoint.into_stream(self.pool.rng, own[1], "pool")
+        checkpoint.into_stream(self.rng, own[1], "learner")
+
+    def _take_networks(self, arrays: checkpoint.Arrays, names: list[str]) -> None:
+        """Set these networks and Adam as they are in a checkpoint. Raises ValueError where they don't fit."""
+        for name in names:
+            checkpoint.into_module(self.networks[name], checkpoint.below(name, arrays), name)
+        checkpoint.into_optimizer(self.optimizer, checkpoint.below("optimizer", arrays))
+
+    def _warm_start(self, name: str) -> None:
+        """Begin with the networks of a run, or the actor of an opponent. Raises ValueError where they don't fit."""
+        try:
+            player = parse(name).player
+            path = player.path / CHECKPOINT if isinstance(player, Folder) else None
+            if path and path.is_file():
+                arrays = checkpoint.below("algorithm", checkpoint.read(path)[0])
+                names = [network for network in self.networks if checkpoint.below(network, arrays)]
+                self._take_networks(arrays, names or ["actor"])
+            else:
+                policy = load_opponent(name, self.game).policy
+                if not isinstance(policy, TrainedPolicy):
+                    raise ValueError("expected the folder of a run, or a trained opponent")
+                self.actor.set_weights(policy.weights)
+                names = ["actor"]
+            for copy in set(self.networks) - {"critic", *names}:
+                self.networks[copy].load_state_dict(self.actor.state_dict())
+            if isinstance(self.actor, AfterstateActor):
+                self.actor.check_baseline()
+        except ValueError as error:
+            raise ValueError(f"warm_start = {name!r}: {error}") from None
+
+    # What was learned
+
+    def policy(self) -> Policy:
+        """See `Algorithm`."""
+        policy = self.actor.policy(self.game)
+        policy.sampled = self.config.sampled
+        return policy
+
+    def stored(self) -> TrainedPolicy:
+        """See `Algorithm`."""
+        policy = self.actor.stored(self.game)
+        policy.sampled = self.config.sampled
+        return policy
+
+    def finish(self) -> dict[str, Any]:
+        """See `Algorithm`: there is no last step."""
+        return {}
+
+    def bytes_on_disk(self) -> int:
+        """See `Algorithm`."""
+        sizes = {name: sum(p.numel() for p in network.parameters()) for name, network in self.networks.items()}
+        weights = sizes["actor"] * (self.config.pool_size + 1) + 3 * sum(sizes.values())
+        return 4 * weights + self.config.num_envs * self.game.rules.STATE.itemsize * self.ranks.count
+
+
+class Tally:
+    """Sums of figures over the minibatches of an update, kept on the device: nothing waits for them."""
+
+    def __init__(self, owner: SelfPlay) -> None:
+        fields = owner.action_fields
+        self._names = [field.name for field in fields]
+        number_of = np.repeat(np.arange(len(fields)), [field.size for field in fields])
+        self._field_of = torch.from_numpy(number_of).to(owner.device)  # [A]
+        self._sums: dict[str, list[torch.Tensor]] = {}
+        self._by_field = torch.zeros((2, len(fields)), dtype=torch.float64, device=owner.device)
+
+    def add(self, **figures: torch.Tensor) -> None:
+        for name, figure in figures.items():
+            self._sums.setdefault(name, []).append(figure.detach())
+
+    def add_entropy(self, actions: torch.Tensor, shares: torch.Tensor) -> None:
+        """Add the entropies of decisions, also by the range of actions that each action is of."""
+        shares = shares.detach()
+        self.add(entropy=shares.mean())
+        shares = shares.double()
+        self._by_field.index_add_(1, self._field_of[actions], torch.stack([shares, torch.ones_like(shares)]))
+
+    def means(self) -> dict[str, float]:
+        means = {name: float(torch.stack(figures).double().mean()) for name, figures in self._sums.items()}
+        sums, numbers = self._by_field.cpu().numpy()
+        return means | {f"entropy_{self._names[i]}": float(sums[i] / numbers[i]) for i in np.flatnonzero(numbers)}
+
+
+def arrays_at(rows: Any, **arrays: NDArray[Any] | torch.Tensor) -> dict[str, NDArray[Any]]:
+    """Return these rows of arrays or tensors, as arrays."""
+    return {name: torch.as_tensor(array[rows]).cpu().numpy() for name, array in arrays.items()}

@@ -1,0 +1,265 @@
+"""N-tuple networks that learn what positions are worth, by temporal differences (Sutton 1988).
+
+The network plays deals by itself, each stretch of moves towards the position that it values most, and learns from the
+end of the deal backwards. Each weight has a rate of its own, which falls as its errors cancel out (temporal coherence:
+Beal & Smith 1999; in n-tuple networks: Jaśkowski 2018). For games with a `planner.py`, which says which weights count.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine import kernels
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.compile import specialize
+from card_envs.engine.dealing import deal_next
+from card_envs.engine.rng import advance, below, table_keys, uniform
+from card_envs.game import (
+    Int64s,
+    State,
+    UInt64s,
+    active_features,
+    bot_move,
+    expand,
+    is_terminal,
+    load,
+    path_to,
+    play,
+    score_margin,
+)
+from card_envs.games import get_game
+from card_envs.opponents.macros import MAX_LENGTH
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuples import UNKNOWN, best_index, planner_of, sum_at, value_at
+
+from .. import checkpoint
+from ..checkpoint import Memory
+from ..config import Config
+from ..ranks import Ranks
+
+BASELINE = "greedy"
+MOST_POSITIONS = 512  # of a deal and a seat that are learned from
+ALL = -1  # seats learn
+ROOM = 512  # positions to examine where nothing more will show
+
+Floats = NDArray[np.float32]
+
+
+class Learner(NamedTuple):
+    """What is learned.
+
+    Attributes:
+        weights: [W].
+        sums: [W] of the errors at each.
+        sizes: [W] of the same without their signs.
+    """
+
+    weights: Floats
+    sums: Floats
+    sizes: Floats
+
+
+class Trail(NamedTuple):
+    """The positions of a deal that each of S seats went to.
+
+    Attributes:
+        features: [S, T, M] the weights that count.
+        numbers: [S, T] their number.
+        values: [S, T] the position's value when it was chosen.
+        lengths: [S] number of positions.
+    """
+
+    features: NDArray[np.int32]
+    numbers: Int64s
+    values: NDArray[np.float64]
+    lengths: Int64s
+
+
+class Scratch(NamedTuple):
+    """Memory of one thread.
+
+    Attributes:
+        planning: the planner's.
+        values: [M] of positions.
+        line: [MAX_LENGTH] moves.
+        stream: [1] decides which seats learn.
+    """
+
+    planning: Any
+    values: NDArray[np.float64]
+    line: NDArray[np.int16]
+    stream: UInt64s
+
+
+def learn_deals(
+    first: int, last: int, states: NDArray[Any], learner: Learner, td_lambda: float, greedy_share: float, most: int,
+    scratch: Scratch, trail: Trail, results: NDArray[np.float64],
+) -> int:  # fmt: skip
+    """Play and learn from deals; return the number of positions learned from.
+
+    Args:
+        first, last: numbers of the deals, all at the first table.
+        states: [1] that table.
+        learner: is changed.
+        td_lambda: how much a position learns from the end of the deal; the rest from the one after it.
+        greedy_share: of the deals, in which one seat learns and `greedy` has the others; in the rest all learn.
+        most: positions examined before something shows.
+        scratch: to plan with, for at least so many.
+        trail: scratch.
+        results: [B] gets the points of the only seat that learned, else nan.
+    """
+    num_seats = trail.lengths.shape[0]
+    learned = 0
+    for i in range(first, last):
+        deal_next(states[0])
+        alone = below(advance(scratch.stream), num_seats)
+        if num_seats > 1 and uniform(scratch.stream) >= greedy_share:
+            alone = ALL
+        play_deal(states[0], alone, learner.weights, most, scratch, trail)
+        results[i] = np.nan
+        for seat in range(num_seats):
+            if alone in (ALL, seat):
+                result = float(score_margin(states[0], seat))
+                learn_trail(seat, result, learner, td_lambda, trail)
+                learned += trail.lengths[seat]
+                if alone == seat:
+                    results[i] = result
+        states[0].over = states[0].needs_deal = True
+    return learned
+
+
+def play_deal(state: State, alone: int, weights: Floats, most: int, scratch: Scratch, trail: Trail) -> None:
+    """Play a deal by the network, or one seat of it, and note the positions; to the end or until nothing changes."""
+    planning, values, line = scratch.planning, scratch.values, scratch.line
+    for seat in range(trail.lengths.shape[0]):
+        trail.lengths[seat] = 0
+    while not state.needs_deal:
+        seat = state.seat
+        if alone != ALL and seat != alone:
+            play(state, bot_move(state))
+            continue
+        load(state, seat, planning)
+        known = expand(planning, most, MAX_LENGTH - 1)
+        for k in range(known):
+            values[k] = value_at(k, weights, planning)
+        best = best_index(values, known)
+        if values[best] == UNKNOWN:
+            best = known - 1
+            values[best] = sum_at(best, weights, planning)
+        number = path_to(planning, best, line)
+        if number == 0:  # no continuation was found that brings more
+            return
+        if not is_terminal(planning, best):
+            note_position(seat, values[best], active_features(planning, best), planning.features, trail)
+        for step in range(number):
+            play(state, line[step])
+
+
+def note_position(seat: int, value: float, number: int, features: Int64s, trail: Trail) -> None:
+    """Append a position that a seat goes to, while there is room."""
+    t = trail.lengths[seat]
+    if t < trail.numbers.shape[1]:
+        for j in range(number):
+            trail.features[seat, t, j] = features[j]
+        trail.numbers[seat, t], trail.values[seat, t] = number, value
+        trail.lengths[seat] = t + 1
+
+
+def learn_trail(seat: int, result: float, learner: Learner, td_lambda: float, trail: Trail) -> None:
+    """Learn from a seat's result, from the end of the deal backwards."""
+    goal = result
+    for t in range(trail.lengths[seat] - 1, -1, -1):
+        number = trail.numbers[seat, t]
+        value = 0.0
+        for j in range(number):
+            value += learner.weights[trail.features[seat, t, j]]
+        error = np.float32(goal - value)
+        for j in range(number):
+            w = trail.features[seat, t, j]
+            rate = abs(learner.sums[w]) / learner.sizes[w] if learner.sizes[w] > 0 else np.float32(1)
+            learner.weights[w] += error * rate / np.float32(number)
+            learner.sums[w] += error
+            learner.sizes[w] += abs(error)
+        goal = (1 - td_lambda) * trail.values[seat, t] + td_lambda * goal
+
+
+class TemporalDifferences:
+    """A network that plays by itself.
+
+    Attributes:
+        learner: what it has learned.
+        deals: that it has played.
+    """
+
+    def __init__(self, config: Config, ranks: Ranks) -> None:
+        """Create a network that values nothing. Raises ValueError in several processes."""
+        if ranks.count > 1:
+            raise ValueError("algorithm = 'td': expected one process")
+        self.game = get_game(config.game)
+        self.config = config
+        planner = planner_of(self.game)
+        self.env = BatchEnv(self.game, 1, config.seed, options=config.options)
+        self.learner = Learner(*np.zeros((3, planner.NUM_WEIGHTS), np.float32))
+        self.learner.weights[0] = 1
+        self.deals = 0
+        room = max(config.td_positions, ROOM)
+        planning = planner.new_scratch(room)
+        self.scratch = Scratch(planning, np.zeros(room), np.zeros(MAX_LENGTH, np.int16), np.zeros(1, np.uint64))
+        shape = self.game.rules.NUM_SEATS, MOST_POSITIONS
+        features, lengths = np.zeros((*shape, len(planning.features)), np.int32), np.zeros(shape[0], np.int64)
+        self.trail = Trail(features, np.zeros(shape, np.int64), np.zeros(shape), lengths)
+
+    def iterate(self, progress: float) -> dict[str, float]:
+        """Play and learn from `td_deals` deals: see `Algorithm`. They depend on the seed and on `deals` alone."""
+        config, results = self.config, np.zeros(self.config.td_deals)
+        keys = table_keys(config.seed, np.array([2 * self.deals, 2 * self.deals + 1]))
+        specialize(kernels.reset_tables, self.game)(0, 1, self.env.states, keys[:1])
+        self.scratch.stream[0] = keys[1]
+        learned = specialize(learn_deals, self.game, BASELINE)(
+            0, len(results), self.env.states, self.learner, config.td_lambda, config.greedy_share, config.td_positions,
+            self.scratch, self.trail, results,
+        )  # fmt: skip
+        self.deals += len(results)
+        measured = results[~np.isnan(results)]
+        margin = float(measured.mean()) if len(measured) else float("nan")
+        return {"learned": int(learned), "margin_over_greedy": margin, "deals": self.deals}
+
+    def memory(self) -> Memory:
+        """See `Algorithm`."""
+        return self.learner._asdict(), {"deals": self.deals}
+
+    def own_memory(self) -> Memory:
+        """See `Algorithm`: nothing else."""
+        return {}, {}
+
+    def restore(self, memory: Memory, own: Memory | None) -> None:
+        """See `Algorithm`."""
+        arrays, facts = memory
+        deals = facts.get("deals")
+        if type(deals) is not int or not 0 <= deals < 1 << 62:
+            raise ValueError(f"deals: expected a number, got {deals!r}")
+        checkpoint.checked(arrays, self.learner._asdict(), "td")
+        if (arrays["sizes"] < 0).any():
+            raise ValueError("td/sizes: expected no negative numbers")
+        for name, array in arrays.items():
+            getattr(self.learner, name)[:] = array
+        self.deals = deals
+
+    def policy(self) -> NTuplePolicy:
+        """See `Algorithm`."""
+        return NTuplePolicy(self.game, {"weights": self.learner.weights.copy()}, sampled=False)
+
+    def stored(self) -> NTuplePolicy:
+        """See `Algorithm`."""
+        return self.policy()
+
+    def finish(self) -> dict[str, Any]:
+        """See `Algorithm`: there is no last step."""
+        return {}
+
+    def bytes_on_disk(self) -> int:
+        """See `Algorithm`."""
+        return sum(array.nbytes for array in self.learner)

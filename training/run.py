@@ -1,0 +1,236 @@
+"""A run of training with any algorithm: clock, log, checkpoints, exact resume, strength, the opponent's folder."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from card_envs.compare.pairs import PairResult, play_pairs
+from card_envs.files import replace_file
+from card_envs.games import get_game
+from card_envs.opponents import load_opponent
+from card_envs.opponents.networks.folder import golden_decisions, save_network
+from card_envs.opponents.policy import Policy
+
+from . import checkpoint
+from .algorithms import Algorithm, Diverged, create
+from .config import Config
+from .launch import share
+from .ranks import Ranks
+from .run_folder import BAD_BATCH, CHECKPOINT, OPPONENT
+
+ANCHORS = ("trivial", "greedy")
+# Deals of the quick measurements and of the last one, so that the reported figures are not those that were watched.
+QUICK_SEED, FINAL_SEED = 1, 2
+# Settings that a resumed run may change.
+FREE_SETTINGS = {
+    "minutes",
+    "decisions",
+    "save_minutes",
+    "strength_minutes",
+    "quick_pairs",
+    "final_pairs",
+    "sampled",
+    "runs",
+    "name",
+    "device",
+}
+
+
+class Run:
+    """An algorithm with its clock. Every process of a run has one; the first one writes and measures.
+
+    Attributes:
+        settings: as they were given.
+        config: those of this process, with its share of tables and minibatches.
+        decisions: learned from so far, by all processes.
+        seconds: spent training so far.
+    """
+
+    def __init__(
+        self, config: Config, shared_by: int = 1, create: Callable[[Config, Ranks], Algorithm] = create
+    ) -> None:
+        """Begin a run.
+
+        Args:
+            config: its settings.
+            shared_by: number of processes that tables and minibatches are divided among.
+            create: creates the algorithm.
+
+        Raises:
+            ValueError: the settings do not fit this machine, or what they name.
+        """
+        self.settings = config
+        self.config = share(config, shared_by)
+        self.ranks = Ranks(config.device)
+        self.game = get_game(config.game)
+        self.algorithm = create(self.config, self.ranks)
+        self.decisions = 0
+        self.seconds = 0.0
+        self.finish_facts: dict[str, Any] = {}
+
+    # The clock
+
+    @property
+    def progress(self) -> float:
+        """Return the share of the run that is done, by the budget that ends first."""
+        config = self.config
+        by_time = self.seconds / (60 * config.minutes) if config.minutes else 0.0
+        return min(1.0, max(by_time, self.decisions / config.decisions if config.decisions else 0.0))
+
+    def iterate(self) -> dict[str, Any]:
+        """Play and learn for a while, and return what to log.
+
+        Raises:
+            Diverged, RankLost: this iteration is lost; the last checkpoint is good.
+        """
+        start = time.perf_counter()
+        figures = self.algorithm.iterate(self.progress)
+        learned = int(self.ranks.sum(figures.pop("learned"))[0])
+        seconds = self.ranks.from_first(time.perf_counter() - start)
+        self.decisions += learned
+        self.seconds += seconds
+        return {
+            "decisions": self.decisions,
+            "seconds": round(self.seconds, 3),
+            "decisions_per_second": learned / seconds,
+            **figures,
+        }
+
+    def learn(self, folder: Path, show: Callable[[dict[str, Any], float], None], stop: Callable[[], bool]) -> bool:
+        """Train until the budget is spent, with checkpoints and measurements on the way.
+
+        Args:
+            folder: of the run.
+            show: gets each entry of the log, and the progress.
+            stop: returns true to end the run after an update.
+
+        Returns:
+            Whether it has reached its end.
+        """
+        saved = measured = time.monotonic()
+        while self.ranks.from_first(self.progress) < 1:
+            if self.ranks.sum(stop())[0]:
+                return False
+            entry = self.iterate()
+            now = time.monotonic()
+            if self.ranks.from_first(now - measured > 60 * self.config.strength_minutes):
+                if self.ranks.is_first:
+                    entry |= self.quick_strength()
+                measured = time.monotonic()
+            show(entry, self.progress)
+            if self.ranks.from_first(now - saved > 60 * self.config.save_minutes):
+                self.save_checkpoint(folder / CHECKPOINT)
+                if self.ranks.is_first:
+                    self.save(folder / OPPONENT)
+                saved = now
+        return True
+
+    # Checkpoints
+
+    def save_checkpoint(self, path: Path) -> None:
+        """Write all that the run resumes from; every process must call it, the first one writes."""
+        gathered = self.ranks.gather(self.algorithm.own_memory())
+        if not self.ranks.is_first:
+            return
+        arrays, facts = self.algorithm.memory()
+        arrays = checkpoint.under("algorithm", arrays)
+        for rank, (own, _) in enumerate(gathered):
+            arrays |= checkpoint.under(f"rank{rank}", own)
+        whole = {
+            "decisions": self.decisions,
+            "seconds": self.seconds,
+            "settings": self._fixed_settings(),
+            "num_envs": self.config.num_envs,
+            "algorithm": facts,
+            "ranks": [own for _, own in gathered],
+        }
+        checkpoint.write(path, arrays, whole)
+
+    def load_checkpoint(self, path: Path) -> str:
+        """Go on from a checkpoint, with as many processes as it had exactly as if the run had never stopped.
+
+        Returns:
+            Why the run is no longer bit-exact; empty where it is.
+
+        Raises:
+            ValueError: it is missing or broken, or belongs to other settings.
+        """
+        arrays, facts = checkpoint.read(path)
+        settings, before = self._fixed_settings(), facts["settings"]
+        changed = [key for key in sorted({*settings, *before}) if settings.get(key) != before.get(key)]
+        if changed:
+            was = ", ".join(f"{key} = {before.get(key)!r}" for key in changed)
+            raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
+        had, has = (len(facts["ranks"]), facts["num_envs"]), (self.ranks.count, self.config.num_envs)
+        own = None
+        if had == has:
+            own = checkpoint.below(f"rank{self.ranks.rank}", arrays), facts["ranks"][self.ranks.rank]
+        try:
+            self.algorithm.restore((checkpoint.below("algorithm", arrays), facts["algorithm"]), own)
+        except ValueError as error:
+            raise ValueError(f"{path}: not a checkpoint of such a run: {error}; {checkpoint.way_out(path)}") from None
+        self.decisions, self.seconds = facts["decisions"], facts["seconds"]
+        if own is not None:
+            return ""
+        then, now = (f"{count} x {envs} tables" for count, envs in (had, has))
+        return f"it had {then} in as many processes, now {now}: new deals, so it is no longer bit-exact"
+
+    def _fixed_settings(self) -> dict[str, Any]:
+        return {key: value for key, value in self.settings.as_dict("json").items() if key not in FREE_SETTINGS}
+
+    def bytes_on_disk(self) -> int:
+        """Return about the size of the run's folder, with three checkpoints at once."""
+        return 3 * self.algorithm.bytes_on_disk() + 10_000_000
+
+    def save_bad_batch(self, folder: Path, diverged: Diverged) -> Path:
+        """Write the minibatch whose loss was NaN or infinite, to debug it; return the file."""
+        file = io.BytesIO()
+        np.savez_compressed(file, allow_pickle=False, **diverged.arrays)
+        replace_file(folder / BAD_BATCH, file.getvalue())
+        return folder / BAD_BATCH
+
+    # What was learned
+
+    def save(self, folder: Path, strength: list[dict[str, Any]] | None = None) -> None:
+        """Write what was learned as an opponent that `load_opponent` takes."""
+        settings = self.settings.as_dict("json")
+        settings.pop("runs")
+        training = {
+            "algorithm": settings["algorithm"],
+            "processes": self.ranks.count,
+            "decisions": self.decisions,
+            "seconds": round(self.seconds, 1),
+            "config": settings,
+            **self.finish_facts,
+        }
+        golden = golden_decisions(self.game, self.config.options)
+        save_network(folder, self.algorithm.stored(), golden, training=training, strength=strength or [])
+
+    def finish(self) -> None:
+        """Take the algorithm's last step, once the budget is spent."""
+        self.finish_facts = self.algorithm.finish()
+
+    def strength(self, rival: Policy, pairs: int, seed: int = FINAL_SEED) -> PairResult:
+        """Play mirrored deals against a rival with what was learned so far."""
+        return play_pairs(self.game, self.algorithm.policy(), rival, pairs, seed)
+
+    def quick_strength(self) -> dict[str, float]:
+        """Measure roughly against each anchor, for the log."""
+        figures = {}
+        for anchor in ANCHORS:
+            result = self.strength(load_opponent(anchor, self.game), self.config.quick_pairs, QUICK_SEED)
+            figures[f"win_share_{anchor}"] = result.win_share.mean
+            figures[f"margin_{anchor}"] = result.margin_per_episode.mean
+        return figures
+
+    def final_strength(self, folder: Path, rival: str) -> dict[str, Any]:
+        """Measure the opponent in this folder against a rival over the game's default episode."""
+        policy, other = load_opponent(folder, self.game), load_opponent(rival, self.game)
+        result = play_pairs(self.game, policy, other, self.config.final_pairs, FINAL_SEED)
+        return {"against": rival, "seed": FINAL_SEED, **result.as_dict()}
