@@ -99,7 +99,7 @@ def test_settings_that_come_with_the_package_have_names(tmp_path: Path, monkeypa
         assert load_config(Path(path.stem)) == load_config(path)
     assert load_config(Path("back_alley/ppo")) == load_config(CONFIGS / "back_alley" / "ppo.toml")
     names = ", ".join(recipes())
-    assert names.startswith("back_alley, big_ben, quickstart, russian_bank, back_alley/leads, ")
+    assert names.startswith("back_alley, big_ben, quickstart, russian_bank, back_alley/ppo, ")
     for wrong in ("configs/quickstart.toml", "quikstart"):
         with pytest.raises(ValueError, match=rf"did you mean --config quickstart\? there are: {names}$"):
             load_config(Path(wrong))
