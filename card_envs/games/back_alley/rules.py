@@ -652,7 +652,7 @@ def rewrite_pack(state: State) -> None:
 def ways_second(num_shared: int, num_own: int, num_third: int, size_second: int, size_third: int) -> float:
     """Return the number of ways to fill the second and third hand.
 
-    Only the second may hold `num_own` cards; the third may hold `num_third`, of which both may hold `num_shared`. If the
+    Only the second may hold `num_own` cards; the third may hold `num_third`, and both `num_shared` of those. If the
     second hand takes k of the shared cards, it takes size_second - k of its own and leaves num_third - k: sum over k.
     """
     ways = 0.0
