@@ -75,6 +75,8 @@ def estimate(values: NDArray[np.float64]) -> Estimate:
     deviation = sqrt(variance * size / (size - 1))
     reach = specialize(student)(size - 1.0)
     half = reach * deviation / sqrt(size)
+    # Johnson adds m3 / (6 s^2 n) + m3 d^2 / (3 s^4) to the distance d of the mean from a bound; with the third central
+    # moment m3 = skewness s^3 and d = reach s / sqrt(n), this is skewness s (1 + 2 reach^2) / (6 n).
     moved = skewness * deviation * (1 + 2 * reach**2) / (6 * size)
     return Estimate(mean, mean - half + min(moved, 0.0), mean + half + max(moved, 0.0))
 

@@ -79,8 +79,10 @@ def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = N
     logits = bradley_terry(matrix, draws=2 * pseudo) / ELO
     expected = 1 / (1 + np.exp(logits[columns] - logits[rows]))
     gains = np.eye(num_policies)[rows] - np.eye(num_policies)[columns]  # +1 first, -1 second
+    # The likelihood is highest where gains.T (wins - expected) = 0, whose derivative by the logits is -curvature. So a
+    # change d of the results moves the logits by pinv(curvature) gains.T d (delta method).
     curvature = gains.T * (expected * (1 - expected)) @ gains
-    moves = above / scale @ np.linalg.pinv(curvature) @ gains.T  # [P, pairings] delta method
+    moves = above / scale @ np.linalg.pinv(curvature) @ gains.T  # [P, pairings]
     squares = ((moves @ wins - (moves @ expected)[:, None]) ** 2).sum(axis=1)
     squares += moves**2 @ (pseudo * (expected**2 + (1 - expected) ** 2))
     all_pairs = pairs + 2 * pseudo

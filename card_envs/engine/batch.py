@@ -282,7 +282,7 @@ class BatchEnv(Fixed):
         """Play `decisions` random moves at each table without observing; return how many episodes ended."""
         streams = checked("streams", streams, (self.num_tables,), UINT64)
         decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
-        self._legal[:] = 0  # it is of another position
+        self._legal[:] = 0  # outdated: the position changed
         return sum(self._run(specialize(kernels.random_playout, self.game), self._states, streams, decisions))
 
     @exclusive
@@ -290,7 +290,7 @@ class BatchEnv(Fixed):
         """Play `decisions` moves of a bot at each table without observing; return how many episodes ended."""
         decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
         loop = specialize_bot(kernels.bot_playout, self.game, bot)
-        self._legal[:] = 0  # it is of another position
+        self._legal[:] = 0  # outdated: the position changed
         return sum(self._run(loop, self._states, decisions))
 
     def _run(

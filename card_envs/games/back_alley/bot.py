@@ -124,8 +124,8 @@ BOARD_BIDDING = np.array(
         [90, 90, 50, 30, -40, 150, 40, 70],
     ]
 )
-# Likelihood of a bid relative to greedy's, by the difference in tricks; the last entries: a board instead of a number
-# or vice versa. Flatter ones were weaker against `greedy`, and no stronger against `ppo` and `trivial`.
+# Likelihood of a bid relative to one that equals greedy's: by the difference in tricks, and if only one of the two is a
+# board. Flatter distributions were weaker against `greedy`, and no stronger against `ppo` and `trivial`.
 OFF_BY = np.array([1.0, 0.25, 0.05] + [0.02] * 10)
 OTHER_KIND = 0.03
 OTHER_CARD = 0.1  # relative likelihood of a card that differs from greedy's

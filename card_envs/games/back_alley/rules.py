@@ -652,8 +652,8 @@ def rewrite_pack(state: State) -> None:
 def ways_second(num_shared: int, num_own: int, num_third: int, size_second: int, size_third: int) -> float:
     """Return the number of ways to fill the second and third hand.
 
-    Only the second may hold `num_own` cards, only the third `num_third`, and both `num_shared`. If the second hand gets
-    k of the shared cards, it gets size_second - k of its own: sum over k.
+    Only the second may hold `num_own` cards; the third may hold `num_third`, and both `num_shared` of those. If the
+    second hand takes k of the shared cards, it takes size_second - k of its own and leaves num_third - k: sum over k.
     """
     ways = 0.0
     for taken in range(max(0, size_second - num_own), min(num_shared, size_second) + 1):

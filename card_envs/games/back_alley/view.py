@@ -164,7 +164,7 @@ class Trick(Strict):
 
 
 class View(Strict):
-    """All that a seat sees."""
+    """The view of a seat."""
 
     version: Version = VERSION
     game: Literal["back_alley"] = "back_alley"

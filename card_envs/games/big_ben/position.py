@@ -42,7 +42,7 @@ NODE = np.dtype(
                 ("left", np.int8),  # cards still to be placed
                 ("heights", np.int8, NUM_HOURS),
                 ("tops", np.int8, NUM_HOURS),  # -1: none
-                ("low", np.int8, (NUM_HOURS, FULL_PILE)),  # the lowest three; 0 where there is none
+                ("low", np.int8, (NUM_HOURS, FULL_PILE)),  # the lowest three; 0 for a missing card
                 ("to_come", np.int8, NUM_HOURS),
             ],
             align=True,

@@ -125,7 +125,7 @@ Hour = Literal[HOURS]  # type: ignore[valid-type]
 
 
 class View(Strict):
-    """All that the player sees."""
+    """The view of the player."""
 
     version: Version = VERSION
     game: Literal["big_ben"] = "big_ben"

@@ -195,7 +195,7 @@ class Foundations(Strict):
 
 
 class View(Strict):
-    """All that a seat sees."""
+    """The view of a seat."""
 
     version: Version = VERSION
     game: Literal["russian_bank"] = "russian_bank"

@@ -266,7 +266,7 @@ MOVE_INPUTS = {"first": np.int64, "action": np.int64, "starts": np.int64, "entry
 
 
 def check_inputs(rules: Rules, inputs: Inputs, num_entries: int) -> None:
-    """Raise ValueError where golden rows are not what networks read: compiled code would believe them."""
+    """Raise ValueError if golden rows are not valid inputs: compiled code would trust them."""
     names = {"obs", "mask"} | (set(MOVE_INPUTS) if num_entries else set())
     if set(inputs) != names:
         raise ValueError(f"golden rows: expected {', '.join(sorted(names))}, got {', '.join(sorted(inputs))}")
