@@ -73,20 +73,20 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
     from .run import FINAL_SEED, Run
 
     game = get_game(config.game)
-    rival = load_opponent(against, game)
+    victim = load_opponent(against, game)
     if game.is_solitaire:
         raise ValueError(f"{game.name}: there is nobody to exploit")
     if config.algorithm != "ppo":
         raise ValueError(f"algorithm = {config.algorithm!r}: only ppo learns from play against an opponent")
     shares: dict[str, Any] = {"greedy_share": 0.0, "pool_size": 0, "pool_opponents": []}
-    if isinstance(rival.policy, TrainedPolicy):
+    if isinstance(victim.policy, TrainedPolicy):
         shares |= {"pool_share": 1.0, "pool_opponents": [against], "pool_opponents_share": 1.0}
         own = new_actor(game, config)
         if {name: weight.shape for name, weight in own.weights().items()} == {
-            name: weight.shape for name, weight in rival.policy.weights.items()
+            name: weight.shape for name, weight in victim.policy.weights.items()
         }:
             shares |= {"warm_start": against, "bc_coef": 0.0}
-    elif rival.name == "greedy":
+    elif victim.name == "greedy":
         shares |= {"pool_share": 0.0, "greedy_share": 1.0}
     else:
         raise ValueError(f"against {against!r}: expected greedy or a trained opponent")
@@ -96,7 +96,7 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
         while run.progress < 1:
             run.iterate()
             progress.update(task, completed=run.progress)
-    result = run.strength(rival, config.final_pairs)
+    result = run.strength(victim, config.final_pairs)
     figures = {"against": against, "decisions_learned": run.decisions, "seed": FINAL_SEED, **result.as_dict()}
     if out is not None:
         run.save(out, [figures])

@@ -172,15 +172,15 @@ class Config(BaseModel):
     )
     advantage_stride: int = setting(
         1,
-        "label one of so many decisions, at random: more different positions for the same time where labels are dear",
+        "label only one of this number of decisions, at random: more different positions where labels are expensive",
         ("advantages",),
         ge=1,
         le=1000,
     )
     margins: list[float] = setting(
         [],
-        "extra bonuses of the baseline action to try at the end, in standard deviations of the best rival's advantage; "
-        "the best one is kept (afterstates and lookahead)",
+        "extra bonuses of the baseline action to try at the end, in standard deviations of the best alternative's "
+        "advantage; the best bonus is kept (afterstates and lookahead)",
         ("advantages",),
         max_length=16,
     )

@@ -30,7 +30,7 @@ def processes_for(config: Config, wanted: int) -> int:
         wanted: their number; 0: one for each core, as far as tables and minibatches can be divided.
 
     Raises:
-        ValueError: the run can't be divided among so many.
+        ValueError: the run can't be divided among that many.
     """
     if wanted == 0:
         most = max(1, min(cores(), config.num_envs // MIN_ENVS))

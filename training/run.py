@@ -216,9 +216,9 @@ class Run:
         """Take the algorithm's last step, once the budget is spent."""
         self.finish_facts = self.algorithm.finish()
 
-    def strength(self, rival: Policy, pairs: int, seed: int = FINAL_SEED) -> PairResult:
-        """Play mirrored deals against a rival with what was learned so far."""
-        return play_pairs(self.game, self.algorithm.policy(), rival, pairs, seed)
+    def strength(self, opponent: Policy, pairs: int, seed: int = FINAL_SEED) -> PairResult:
+        """Play mirrored deals against an opponent with what was learned so far."""
+        return play_pairs(self.game, self.algorithm.policy(), opponent, pairs, seed)
 
     def quick_strength(self) -> dict[str, float]:
         """Measure roughly against each anchor, for the log."""
@@ -229,8 +229,8 @@ class Run:
             figures[f"margin_{anchor}"] = result.margin_per_episode.mean
         return figures
 
-    def final_strength(self, folder: Path, rival: str) -> dict[str, Any]:
-        """Measure the opponent in this folder against a rival over the game's default episode."""
-        policy, other = load_opponent(folder, self.game), load_opponent(rival, self.game)
+    def final_strength(self, folder: Path, opponent: str) -> dict[str, Any]:
+        """Measure the opponent in this folder against an opponent over the game's default episode."""
+        policy, other = load_opponent(folder, self.game), load_opponent(opponent, self.game)
         result = play_pairs(self.game, policy, other, self.config.final_pairs, FINAL_SEED)
-        return {"against": rival, "seed": FINAL_SEED, **result.as_dict()}
+        return {"against": opponent, "seed": FINAL_SEED, **result.as_dict()}

@@ -31,7 +31,12 @@ GROUPS = {
     "decisions_per": "speed",
     "seconds_": "speed",
 }
-TOLD = ("entropy", "value_error", "advantage_loss", "deals")  # what the terminal shows, where there is such a figure
+HEADLINE = (
+    "entropy",
+    "value_error",
+    "advantage_loss",
+    "deals",
+)  # what the terminal shows, where there is one
 
 
 class Watcher:
@@ -78,7 +83,7 @@ class Watcher:
             group = next((group for prefix, group in GROUPS.items() if name.startswith(prefix)), None)
             if group is not None and figure == figure:
                 self._board.add_scalar(f"{group}/{name}", figure, entry["decisions"])
-        told = [f"{name.replace('_', ' ')} {entry[name]:.3g}" for name in TOLD if name in entry]
+        headline = [f"{name.replace('_', ' ')} {entry[name]:.3g}" for name in HEADLINE if name in entry]
         seconds = entry["seconds"]
         left = seconds * (1 / max(progress, 1e-9) - 1)
         self._progress.update(
@@ -86,7 +91,7 @@ class Watcher:
             completed=progress,
             rate=f"{entry['decisions'] / 1e6:.2f} M, {entry['decisions_per_second'] / 1e3:.1f} k/s",
             left=f"{left // 60:.0f}:{left % 60:02.0f} left",
-            figures=", ".join(told),
+            figures=", ".join(headline),
         )
         anchors = [name.removeprefix("win_share_") for name in entry if name.startswith("win_share_")]
         if anchors:
@@ -94,7 +99,7 @@ class Watcher:
                 f"{anchor} {entry[f'win_share_{anchor}']:.2f} ({entry[f'margin_{anchor}']:+.3g})" for anchor in anchors
             )
             self._progress.console.print(
-                f"{entry['decisions']:>13,} decisions, {seconds / 60:5.1f} min: {', '.join([*told[:1], ''])}"
+                f"{entry['decisions']:>13,} decisions, {seconds / 60:5.1f} min: {', '.join([*headline[:1], ''])}"
                 f"win share (margin) against {strength}",
                 highlight=False,
                 soft_wrap=True,

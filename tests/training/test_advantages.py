@@ -36,7 +36,7 @@ def scripted(env: BatchEnv) -> Int64s:
 
 
 def gained(action: int) -> NDArray[np.floating]:
-    """[B] points of the first seat to move, who plays `action` where that is legal, the scripted player then."""
+    """[B] points of the first seat to move after `action`, where that is legal, the scripted player playing on."""
     env, baseline = dealt()
     seat, tables = env.seat.copy(), np.arange(TABLES)
     moves = np.where(env.mask[:, action] != 0, action, baseline)
@@ -55,7 +55,7 @@ def test_advantages_are_what_playing_on_brings() -> None:
     found = advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask)
     assert (env.states == before).all()
     results = np.stack([gained(action) for action in range(HIGH_CARD.rules.NUM_ACTIONS)], axis=1)
-    # Points are zero-sum: being ahead by so many counts each of them twice.
+    # Points are zero-sum: a margin counts each of them twice.
     expected = np.where(env.mask != 0, results - results[np.arange(TABLES), baseline][:, None], 0)
     scale = found[expected != 0] / expected[expected != 0]
     assert len(scale) > 50 and (scale == scale[0]).all() and scale[0] > 0
@@ -77,10 +77,10 @@ def test_drawn_worlds_take_chance_out_of_advantages() -> None:
     assert many[others].std() < one[others].std()
 
 
-def test_spreads_are_those_of_the_best_rival() -> None:
+def test_spreads_are_those_of_the_best_alternative() -> None:
     found = np.array([[0, 2, -9], [0, 4, 1], [5, 0, -9], [0, 0, 0]], np.float32)
     baseline, mask = np.array([0, 0, 1, 2]), np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1]], np.int8)
-    # Rivals' best leads: 2 and 4 where the baseline is of the first phase, 5 of the second; the last has no rival.
+    # The best alternatives: 2 and 4 where the baseline is of the first phase, 5 of the second; the last has none.
     np.testing.assert_array_equal(spreads(found, baseline, mask, np.array([0, 1, 1])), [1.0, 1.0])
     np.testing.assert_allclose(spreads(found, baseline, mask, np.array([0, 0, 0])), [np.std([2, 4, 5])])
 

@@ -49,10 +49,15 @@ COMMAND = [
 ]  # fmt: skip
 
 
-def toml(folder: Path, text: str = 'game = "high_card"\n') -> list[str]:
+def toml(folder: Path, game: str = "high_card") -> list[str]:
     path = folder / "tiny.toml"
-    path.write_text(text)
+    path.write_text(f'game = "{game}"\n')
     return ["--config", str(path), f"runs={folder / 'runs'}", *COMMAND]
+
+
+def shipped(folder: Path) -> list[str]:
+    """Return the same for a game that other processes know as well."""
+    return [*toml(folder, "back_alley"), "options={deals = [2]}"]
 
 
 def everything(run: Run, path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
@@ -246,8 +251,8 @@ def test_a_disk_that_fills_ends_the_run_with_a_hint(tmp_path: Path, monkeypatch:
 
 @pytest.mark.processes
 def test_one_process_at_a_time_has_a_run(tmp_path: Path) -> None:
-    """Neither a second run of the name nor a second --resume touches a running one; they say who has it."""
-    arguments = [*toml(tmp_path), "minutes=60", "save_minutes=1e-9"]
+    """Neither a second run of the name nor a second --resume touches a running one; they name its process."""
+    arguments = [*shipped(tmp_path), "minutes=60", "save_minutes=1e-9"]
     folder = tmp_path / "runs" / "tiny"
     first = start(arguments)
     try:
@@ -290,13 +295,13 @@ def wait_for_lines(process: subprocess.Popen[str], log: Path, lines: int) -> Non
 
 @pytest.mark.processes
 def test_two_processes_train_one_policy(tmp_path: Path) -> None:
-    arguments = toml(tmp_path)
+    arguments = shipped(tmp_path)
     process = start([*arguments, "decisions=4000"], 2)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert output.count("load_opponent(") == 1  # one writer
     folder = tmp_path / "runs" / "tiny"
-    assert load_opponent(folder / "opponent").game.name == "high_card"
+    assert load_opponent(folder / "opponent").game.name == "back_alley"
     arrays, facts = checkpoint.read(folder / "checkpoint.safetensors")
     assert arrays["rank0/dealt_from"].tobytes() != arrays["rank1/dealt_from"].tobytes()  # deals of their own
     assert len(facts["ranks"]) == 2
@@ -309,7 +314,7 @@ def test_two_processes_train_one_policy(tmp_path: Path) -> None:
 @pytest.mark.processes
 def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     """As many decisions in each update as one process has; errors and exit codes are the run's own."""
-    command = [sys.executable, "-m", "training.train", *toml(tmp_path), "--processes", "2"]
+    command = [sys.executable, "-m", "training.train", *shipped(tmp_path), "--processes", "2"]
     done = subprocess.run([*command, "decisions=4000"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"training in 2 of {launch.cores()} cores" in done.stdout and done.stdout.count("load_opponent(") == 1
@@ -336,7 +341,7 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 def test_ctrl_c_ends_a_shared_run_as_it_ends_another(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "training.train", *toml(tmp_path), "--processes", "2", "minutes=60"]
+    command = [sys.executable, "-m", "training.train", *shipped(tmp_path), "--processes", "2", "minutes=60"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -370,7 +375,7 @@ def test_as_many_processes_as_pay(
 
 @pytest.mark.processes
 def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> None:
-    process = start([*toml(tmp_path), "minutes=60", "save_minutes=1e-9"], 2)
+    process = start([*shipped(tmp_path), "minutes=60", "save_minutes=1e-9"], 2)
     folder = tmp_path / "runs" / "tiny"
     try:
         wait_for_lines(process, folder / "log.jsonl", 3)
@@ -415,7 +420,7 @@ def children(process: int) -> list[int]:
 
 @pytest.mark.processes
 def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
-    nodes = start_nodes([*toml(tmp_path), "decisions=4000"])
+    nodes = start_nodes([*shipped(tmp_path), "decisions=4000"])
     try:
         outputs = [node.communicate(timeout=300)[0] for node in nodes]
     finally:
@@ -430,7 +435,7 @@ def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_lost_node_ends_the_run_with_a_good_checkpoint(tmp_path: Path, lost: int) -> None:
     """The other node says so and ends; together again they go on."""
-    arguments = toml(tmp_path)
+    arguments = shipped(tmp_path)
     nodes = start_nodes([*arguments, "minutes=60", "save_minutes=1e-9"])
     folder = tmp_path / "runs" / "tiny"
     try:
@@ -458,10 +463,10 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     budget = ["decisions=200_000", "save_minutes=1e-9", "strength_minutes=60"]
     (tmp_path / "calm").mkdir()
     (tmp_path / "killed").mkdir()
-    calm = start([*toml(tmp_path / "calm"), *budget])
+    calm = start([*shipped(tmp_path / "calm"), *budget])
     output, _ = calm.communicate(timeout=600)
     assert calm.returncode == 0, output
-    arguments = [*toml(tmp_path / "killed"), *budget]
+    arguments = [*shipped(tmp_path / "killed"), *budget]
     folder = tmp_path / "killed" / "runs" / "tiny"
     rng = random.Random(0)
     kills, reached = 0, [0]

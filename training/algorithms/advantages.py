@@ -30,12 +30,12 @@ from .labels import BASELINE, advantages_over_baseline, phases_of, spreads
 from .self_play import SelfPlay, Tally, arrays_at
 
 SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for an advantage of one standard deviation
-MOST_SPREADS = 8.0  # advantages of more standard deviations count as so many
+MOST_SPREADS = 8.0  # advantages of more standard deviations are clipped
 MARGIN_SEED = 3  # of the deals that choose the margin, not those that report the strength
 
 
 class Advantages(SelfPlay):
-    """An actor whose scores, divided by SHARPNESS, are advantages in standard deviations of the best rival's.
+    """An actor whose scores, divided by SHARPNESS, are advantages in standard deviations of the best alternative's.
 
     Attributes:
         margin: extra bonus of the baseline action, chosen at the end; in the same unit.
@@ -88,11 +88,11 @@ class Advantages(SelfPlay):
             legal, baseline = torch.from_numpy(mask[chosen]).bool(), torch.from_numpy(baselines[chosen])[:, None]
             target = torch.from_numpy(advantages[chosen])
             logits = self.actor.logits(inputs, chosen).masked_fill(~legal, float(ILLEGAL))
-            rivals = (logits.detach() > float(ILLEGAL)).scatter(1, baseline, False)  # without merged moves
-            predicted = ((logits - logits.gather(1, baseline)) / SHARPNESS).where(rivals, target)
+            alternatives = (logits.detach() > float(ILLEGAL)).scatter(1, baseline, False)  # without merged moves
+            predicted = ((logits - logits.gather(1, baseline)) / SHARPNESS).where(alternatives, target)
             # Differences between moves that the actor itself believes far behind count less.
             errors = (predicted - target) ** 2 / (1 + predicted.detach() ** 2)
-            loss = errors.sum() / rivals.sum().clamp_min(1)
+            loss = errors.sum() / alternatives.sum().clamp_min(1)
             if not torch.isfinite(loss):
                 raise Diverged(_bad_batch(inputs, mask, baselines, advantages, chosen))
             self.gradient_step(loss)
@@ -100,12 +100,12 @@ class Advantages(SelfPlay):
             tally.add(advantage_loss=loss)
             tally.add_entropy(
                 torch.from_numpy(flat(rollout.actions)[chosen]),
-                entropy / rivals.sum(dim=1).add(1).log().clamp_min(1e-3),
+                entropy / alternatives.sum(dim=1).add(1).log().clamp_min(1e-3),
             )
         return {**tally.means(), "learning_rate": learning_rate}
 
     def _in_spreads(self, points: NDArray[np.float32], rows: Int64s) -> NDArray[np.float32]:
-        """Return [N, A] advantages in standard deviations of the best rival's, for each phase, within a limit."""
+        """Return [N, A] advantages in standard deviations of the best alternative's, for each phase, within a limit."""
         rollout = self.rollout
         baseline = flat(rollout.baseline)
         spread = spreads(points[rows], baseline[rows], flat(rollout.mask)[rows], self.phases)
@@ -128,8 +128,8 @@ class Advantages(SelfPlay):
         margins = {}
         for margin in self.config.margins:
             self.margin = margin
-            rival = load_opponent(BASELINE, self.game)
-            result = play_pairs(self.game, self.policy(), rival, self.config.margin_pairs, MARGIN_SEED)
+            greedy = load_opponent(BASELINE, self.game)
+            result = play_pairs(self.game, self.policy(), greedy, self.config.margin_pairs, MARGIN_SEED)
             margins[margin] = result.margin_per_episode.mean
         self.margin = max(margins, key=lambda margin: margins[margin], default=0.0)
         return {"margin": self.margin, "margins": margins} if margins else {}

@@ -38,10 +38,10 @@ def try_tables(
         sums: [B, A] grow.
     """
     for i in range(first, last):
-        rivals = 0
+        alternatives = 0
         for action in range(live.shape[1]):
-            rivals += live[i, action]
-        if rivals == 0:
+            alternatives += live[i, action]
+        if alternatives == 0:
             continue
         seat = states[i].seat
         for world in range(worlds):
@@ -96,7 +96,7 @@ def phases_of(game: Game) -> Int64s:
 
 
 def spreads(advantages: NDArray[np.float32], baseline: Int64s, mask: Int8s, phases: Int64s) -> NDArray[np.float32]:
-    """Return [K] the standard deviation of the best rival's advantage in each phase; 1 where there is none.
+    """Return [K] the standard deviation of the best alternative's advantage in each phase; 1 where there is none.
 
     Args:
         advantages: [n, A].
@@ -104,9 +104,9 @@ def spreads(advantages: NDArray[np.float32], baseline: Int64s, mask: Int8s, phas
         mask: [n, A] legal moves.
         phases: [A] the phase that an action belongs to, below K.
     """
-    rivals = mask != 0
-    rivals[np.arange(len(baseline)), baseline] = False
-    best = np.where(rivals, advantages, -np.inf).max(axis=1)
+    alternatives = mask != 0
+    alternatives[np.arange(len(baseline)), baseline] = False
+    best = np.where(alternatives, advantages, -np.inf).max(axis=1)
     phase = np.where(np.isfinite(best), phases[baseline], -1)
     found = [float(best[phase == k].std()) if (phase == k).any() else 0.0 for k in range(int(phases.max()) + 1)]
     return np.array([spread or 1.0 for spread in found], np.float32)

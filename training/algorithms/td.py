@@ -107,7 +107,7 @@ def learn_deals(
         td_lambda: how much a position learns from the end of the deal; the rest from the one after it.
         greedy_share: of the deals, in which one seat learns and `greedy` has the others; in the rest all learn.
         most: positions examined before something shows.
-        scratch: to plan with, for at least so many.
+        scratch: to plan with, for at least that number.
         trail: scratch.
         results: [B] gets the points of the only seat that learned, else nan.
     """
