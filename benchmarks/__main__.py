@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.measuring import Row, markdown
-from card_envs.files import replace_file
+from card_envs._files import replace_file
 
 BENCHMARKS = {"c_reference": 1.0, "open_spiel_games": 1.0, "pettingzoo_classic": 1.0, "maskable_ppo": 4.0}  # how long
 FIRST, LAST = "<!-- benchmarks -->\n", "<!-- /benchmarks -->\n"

@@ -19,7 +19,7 @@ from numpy.ctypeslib import ndpointer
 
 from benchmarks.measuring import Row, Work, command, in_turns
 from card_envs import BatchEnv, get_game
-from card_envs.bench import STAGES, TABLES, batch_out_of_step
+from card_envs._bench import STAGES, TABLES, batch_out_of_step
 
 SOURCE = Path(__file__).with_name("trick_game.c")
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")

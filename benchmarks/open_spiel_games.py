@@ -14,7 +14,7 @@ from benchmarks.c_reference import our_steps
 from benchmarks.measuring import Row, Work, command, in_turns, timed
 from benchmarks.pettingzoo_classic import our_turns
 from card_envs import get_game
-from card_envs.bench import TABLES, batch_out_of_step
+from card_envs._bench import TABLES, batch_out_of_step
 
 DECISIONS = 200  # between looks at the clock
 PAIRS = {"spades": "back_alley", "solitaire": "russian_bank"}  # like games, observations of like size

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from card_envs.envs.registration import register_all
+from card_envs.envs._registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 
 if TYPE_CHECKING:
+    from card_envs.engine._legality import IllegalMove
     from card_envs.engine.batch import BatchEnv
-    from card_envs.engine.legality import IllegalMove
     from card_envs.engine.packing import Packing
-    from card_envs.envs.replay import replay, verify
+    from card_envs.envs._replay import replay, verify
     from card_envs.opponents import load_opponent
     from card_envs.opponents.policy import Decisions, Opponent, Policy
     from card_envs.record import GameRecord
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 _LAZY = {
     "BatchEnv": "card_envs.engine.batch",
     "Packing": "card_envs.engine.packing",
-    "IllegalMove": "card_envs.engine.legality",
+    "IllegalMove": "card_envs.engine._legality",
     "load_opponent": "card_envs.opponents",
     "Opponent": "card_envs.opponents.policy",
     "Policy": "card_envs.opponents.policy",
     "Decisions": "card_envs.opponents.policy",
     "GameRecord": "card_envs.record",
-    "replay": "card_envs.envs.replay",
-    "verify": "card_envs.envs.replay",
+    "replay": "card_envs.envs._replay",
+    "verify": "card_envs.envs._replay",
 }
 
 __all__ = [

@@ -31,8 +31,8 @@ import typer
 from rich.table import Table as Sheet
 from rich.text import Text
 
-from card_envs import files
-from card_envs.console import Program, console, say
+from card_envs import _files as files
+from card_envs._console import Program, console, say
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.options import described
@@ -166,9 +166,9 @@ def compare(
 
     Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare.command import Keepsakes, Work, compare_all
-    from card_envs.compare.contest import Contest, taken_apart
-    from card_envs.compare.solving import solver_of
+    from card_envs.compare._command import Keepsakes, Work, compare_all
+    from card_envs.compare._contest import Contest, taken_apart
+    from card_envs.compare._solving import solver_of
     from card_envs.compare.standings import Standings
 
     if len(players) < 2:
@@ -213,10 +213,10 @@ def survey(
 
     Length, endings, scores, first-move advantage. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare.command import described
-    from card_envs.compare.report import show_figures, survey_sheet
+    from card_envs.compare._command import described
+    from card_envs.compare._report import show_figures, survey_sheet
+    from card_envs.compare._waiting import waiting
     from card_envs.compare.survey import Counted, counts
-    from card_envs.compare.waiting import waiting
     from card_envs.opponents import load_opponent
 
     game = get_game(game_name)
@@ -280,9 +280,9 @@ def solve(
 
     Ctrl-C shows the figures so far.
     """
-    from card_envs.compare.command import show_solved, solve_many, solve_one, solving_title
-    from card_envs.compare.report import show_solving
-    from card_envs.compare.solving import SolveTask, SolvingFigures
+    from card_envs.compare._command import show_solved, solve_many, solve_one, solving_title
+    from card_envs.compare._report import show_solving
+    from card_envs.compare._solving import SolveTask, SolvingFigures
 
     options = tuple(parse_options(option).items())
     task = SolveTask(get_game(game_name), seed, options, seconds, memory, positions)
@@ -356,7 +356,7 @@ def schema(
     """
     game = get_game(game_name)
     if table:
-        from card_envs.serve.described import key_table
+        from card_envs.serve._described import key_table
 
         console.print(key_table(game), soft_wrap=True, end="")
     else:
@@ -391,8 +391,8 @@ def serve(
 
     See docs/protocol.md.
     """
-    from card_envs.serve import command
-    from card_envs.serve.limits import Limits
+    from card_envs.serve import _command as command
+    from card_envs.serve._limits import Limits
 
     threads = {} if searches is None else {"searches": searches}
     limits = Limits(tables=tables, idle_hours=idle_hours, seconds=seconds, **threads)
@@ -414,7 +414,7 @@ def export(
 
     A description of its inputs is written beside it.
     """
-    from card_envs.layout import model_page
+    from card_envs._layout import model_page
     from card_envs.opponents import load_opponent
     from card_envs.opponents.networks.onnx import to_onnx
     from card_envs.opponents.networks.policies import TrainedPolicy
@@ -440,7 +440,7 @@ def import_model(
 
     The folder's path is its name in every other command.
     """
-    from card_envs.opponents.names import name_of_folder
+    from card_envs.opponents._names import name_of_folder
     from card_envs.opponents.networks.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
     from card_envs.opponents.networks.onnx import model_file
 
@@ -458,7 +458,7 @@ def layout(
 
     The tables are generated from the game's declared fields.
     """
-    from card_envs.layout import rewritten, rules_page, tables
+    from card_envs._layout import rewritten, rules_page, tables
 
     game = get_game(game_name)
     path = rules_page(game)
@@ -481,8 +481,8 @@ def bench(
 
     Ctrl-C shows the figures so far.
     """
-    from card_envs.bench import FIGURES, gpu_rates, measure_all
-    from card_envs.compare.waiting import waiting
+    from card_envs._bench import FIGURES, gpu_rates, measure_all
+    from card_envs.compare._waiting import waiting
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     files.check_output(json_file)
@@ -545,7 +545,7 @@ def kernels(
 
     Prints the cost of each per thread (extra `gpu`).
     """
-    from card_envs.engine.ptx import Figures, tabulate
+    from card_envs.engine._ptx import Figures, tabulate
 
     game = get_game(game_name)
     files.check_output(json_file)
@@ -576,7 +576,7 @@ def play(
 
     Type `help` for a list of commands.
     """
-    from card_envs.terminal.play import play_game
+    from card_envs.terminal._play import play_game
 
     options = parse_options(option)
     play_game(get_game(game_name), opponents.split(","), seat, seed, options, record, console, resume)
@@ -600,7 +600,7 @@ def watch(
 
     Moves can be stepped forwards and backwards.
     """
-    from card_envs.terminal.watch import watch_game, watch_record
+    from card_envs.terminal._watch import watch_game, watch_record
 
     if replay is not None:
         watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console, gif)
@@ -635,7 +635,7 @@ def new_game(
     folder: Annotated[Path | None, typer.Option(help="make an installable package in this folder")] = None,
 ) -> None:
     """Make a new game from a small working template."""
-    from card_envs.scaffold.new_game import new_game, next_steps, plan
+    from card_envs.scaffold._new_game import new_game, next_steps, plan
 
     game = plan(name, title, folder)
     for file in new_game(game):
@@ -648,7 +648,7 @@ def new_game(
 @app.command()
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
     """Check a game and list what is missing or wrong, with file and line."""
-    from card_envs.scaffold.check import check
+    from card_envs.scaffold._check import check
 
     began = time.perf_counter()
     faults = check(name)

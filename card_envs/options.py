@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
-from card_envs.files import short_repr
+from card_envs._files import short_repr
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from card_envs.engine.buffers import check_int as check_int  # re-exported for games
+from card_envs._files import short_repr
+from card_envs.engine._buffers import check_int as check_int  # re-exported for games
 from card_envs.engine.table import Table
-from card_envs.files import short_repr
 from card_envs.game import Game, State
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -17,9 +17,9 @@ os.environ["PYTHONPATH"] = sys.path[1]  # of the notebook
 import figures
 
 from card_envs import GAMES, Game
+from card_envs._layout import rules_page
 from card_envs.draw import draw
 from card_envs.envs.aec import CardEnv
-from card_envs.layout import rules_page
 from card_envs.opponents import load_opponent
 from card_envs.options import described
 

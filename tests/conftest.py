@@ -24,14 +24,14 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from card_envs.engine import kernels
+from card_envs.engine import _kernels as kernels
+from card_envs.engine._cache import LastingCache, private_folder
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.cache import LastingCache, private_folder
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
+from card_envs.envs._registration import register_all
 from card_envs.envs.aec import CardEnv
-from card_envs.envs.registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names

@@ -162,7 +162,7 @@ def options(game: Game, rng: random.Random) -> Iterator[Attempt]:
 
 
 def folders(game: Game, rng: random.Random) -> Iterator[Attempt]:
-    import card_envs.opponents.names as names
+    import card_envs.opponents._names as names
 
     source = Path(names.__file__).parent / "models" / game.name / "ppo"
     if not source.is_dir():

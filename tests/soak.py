@@ -33,7 +33,7 @@ while True:
 """
 COMPARE = """
 from card_envs import GAMES
-from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare.pairs import join
 from card_envs.compare.standings import standings
 contest = Contest(next(iter(GAMES.values())), ("greedy", "trivial", "ppo"))

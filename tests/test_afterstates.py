@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from card_envs.engine._dealing import draw_world
 from card_envs.engine.compile import specialize
-from card_envs.engine.dealing import draw_world
 from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
-from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, sight
-from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, checked_scratch, score_macros
-from card_envs.opponents.networks.afterstates import (
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, sight
+from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, checked_scratch, score_macros
+from card_envs.opponents.networks._afterstates import (
     CHANCE_AHEAD,
     MAX_AHEAD,
     MAX_FOLLOWED,

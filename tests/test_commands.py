@@ -15,10 +15,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from card_envs import bench
+from card_envs import _bench as bench
 from card_envs.__main__ import app
-from card_envs.compare import waiting
-from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare import _waiting as waiting
+from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare.pairs import join
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES

@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app, main
-from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare._contest import Contest, play_contest
+from card_envs.compare._intervals import beta_cdf, student
+from card_envs.compare._ratings import bradley_terry, ratings
+from card_envs.compare._report import interval, percent, plus_minus, whole
+from card_envs.compare._tallies import estimated
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
-from card_envs.compare.intervals import beta_cdf, student
 from card_envs.compare.pairs import chunks, join, play_pairs, seating
-from card_envs.compare.ratings import bradley_terry, ratings
-from card_envs.compare.report import interval, percent, plus_minus, whole
 from card_envs.compare.standings import anchor_of, standings
 from card_envs.compare.survey import survey, wins_of
-from card_envs.compare.tallies import estimated
+from card_envs.engine._legality import IllegalMove
 from card_envs.engine.compile import specialize
-from card_envs.engine.legality import IllegalMove
-from card_envs.envs.replay import replay, verify
+from card_envs.envs._replay import replay, verify
 from card_envs.game import Game, Rate
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
@@ -454,7 +454,7 @@ def test_a_partner_sits_beside_each(game: Game) -> None:
 
 
 def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> None:
-    from card_envs.compare.records import save_records
+    from card_envs.compare._records import save_records
 
     recount = facts_of(game).recount
     contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
@@ -581,7 +581,7 @@ def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:
-    from card_envs.compare.records import save_records
+    from card_envs.compare._records import save_records
 
     contest = Contest(game, ("random", "greedy"), 2, tuple(short_options(game).items()))
     assert save_records(contest, 2, 1, tmp_path) == 2
@@ -591,7 +591,7 @@ def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:
 
 def test_pictures(game: Game, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from card_envs.compare.report import draw
+    from card_envs.compare._report import draw
 
     contest = Contest(game, ("greedy", "random", "trivial"), 3, tuple(short_options(game).items()))
     for pairs in (16, 1):  # one: bounds are infinite

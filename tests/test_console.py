@@ -20,9 +20,11 @@ import pytest
 from numpy.typing import NDArray
 from typer.main import get_command
 
-from card_envs import bench, console, files
+from card_envs import _bench as bench
+from card_envs import _console as console
+from card_envs import _files as files
 from card_envs.__main__ import app, main
-from card_envs.engine import ptx
+from card_envs.engine import _ptx as ptx
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
@@ -301,7 +303,7 @@ def test_one_place_makes_consoles() -> None:
     for file in (file for part in ("card_envs", "training") for file in (ROOT / part).rglob("*.py")):
         made = [node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call)]
         found = {ast.unparse(node.func) for node in made} & {"Console", "typer.Typer", "rich.print", "typer.echo"}
-        assert not found or file.name == "console.py", f"{file}: {found}"
+        assert not found or file.name == "_console.py", f"{file}: {found}"
 
 
 def test_names_are_no_markup_and_no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:

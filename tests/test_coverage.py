@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.compare.contest import Contest
+from card_envs.compare._contest import Contest
+from card_envs.compare._ratings import ratings
 from card_envs.compare.estimates import Estimate, estimate, share
 from card_envs.compare.pairs import Part, chunks, join
-from card_envs.compare.ratings import ratings
 from card_envs.game import Game
 from tests.conftest import quick_opponents, short_options
 

@@ -17,12 +17,12 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
+from card_envs.compare._tables import new_tables, play_out
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
-from card_envs.compare.tables import new_tables, play_out
+from card_envs.engine._buffers import INT64, checked
+from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.buffers import INT64, checked
-from card_envs.engine.legality import IllegalMove
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
@@ -30,8 +30,8 @@ from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game, total
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, move_scores
-from card_envs.opponents.networks.afterstates import move_fields
+from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, move_scores
+from card_envs.opponents.networks._afterstates import move_fields
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, PolicyError, decisions_at, offspring, sealed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy

@@ -20,14 +20,14 @@ from typer.testing import CliRunner
 from card_envs.__main__ import app
 from card_envs.cards import ACE_HIGH, deck
 from card_envs.draw import draw
-from card_envs.draw.faces import back, face
-from card_envs.draw.lettering import STROKES, stroke
-from card_envs.draw.pips import card_name
+from card_envs.draw._faces import back, face
+from card_envs.draw._lettering import STROKES, stroke
+from card_envs.draw._pips import card_name
 from card_envs.draw.raster import pixels, save_gif
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.game import Game
-from card_envs.terminal.suits import with_suits
+from card_envs.terminal._suits import with_suits
 from tests.conftest import play_randomly, positions, redealt, seats_of, short_options, some
 
 NAMES = {"svg": "http://www.w3.org/2000/svg"}

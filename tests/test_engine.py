@@ -20,13 +20,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.engine import batch, defaults, kernels, sets, sums
+from card_envs.engine import _defaults as defaults
+from card_envs.engine import _kernels as kernels
+from card_envs.engine import _sums as sums
+from card_envs.engine import batch, sets
+from card_envs.engine._legality import IllegalMove
+from card_envs.engine._seen import Seen, forget, is_new, new_seen
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import specialize
 from card_envs.engine.jit import INTERPRETED, rule
-from card_envs.engine.legality import IllegalMove
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
-from card_envs.engine.seen import Seen, forget, is_new, new_seen
 from card_envs.engine.table import Table
 from card_envs.game import Game, State, greedy, legal, observe, observe_all
 from card_envs.games import get_game
@@ -513,7 +516,7 @@ DIGEST_OF_SOMEONES_GAME = """
 from pathlib import Path
 import card_envs.engine.compile as compile
 from card_envs.engine import kernels
-from card_envs.engine.legality import find_illegal
+from card_envs.engine._legality import find_illegal
 from someones_game import GAME
 
 assert compile.__file__.startswith({folder!r})
@@ -548,9 +551,9 @@ def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
         "someones_game/view.py": "False False False",
         "card_envs/engine/rng.py": "True False False",
         "card_envs/engine/sets.py": "True True False",
-        "card_envs/engine/dealing.py": "True False False",
-        "card_envs/engine/kernels.py": "True True False",
-        "card_envs/engine/legality.py": "True False True",
+        "card_envs/engine/_dealing.py": "True False False",
+        "card_envs/engine/_kernels.py": "True True False",
+        "card_envs/engine/_legality.py": "True False True",
         "card_envs/engine/jit.py": "True True True",
         "card_envs/engine/compile.py": "True True True",
     }

@@ -22,9 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pettingzoo.test import api_test, render_test, seed_test
 
-from card_envs.engine.legality import IllegalMove
+from card_envs.engine._legality import IllegalMove
+from card_envs.envs._replay import verify
 from card_envs.envs.aec import CardEnv
-from card_envs.envs.replay import verify
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.game import Game
 from tests.conftest import field_bytes, option_sets, play_randomly, short_options

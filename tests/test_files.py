@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from card_envs import files
-from card_envs.files import check_output, check_output_folder, read_file, read_json, replace_file, replace_folder
+from card_envs import _files as files
+from card_envs._files import check_output, check_output_folder, read_file, read_json, replace_file, replace_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -174,7 +174,7 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
 HOLD = """
 import sys, time
 from pathlib import Path
-from card_envs.files import locked
+from card_envs._files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

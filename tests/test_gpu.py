@@ -27,7 +27,7 @@ import importlib, json, sys
 import numpy as np
 import torch
 from card_envs.engine import gpu
-from card_envs.engine.legality import IllegalMove
+from card_envs.engine._legality import IllegalMove
 
 package, options, tables, steps, skip_forced, path = json.loads(sys.argv[1])
 gpu.THREADS = 4  # two blocks, the last not full
@@ -155,8 +155,9 @@ def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
 
 def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loops, with kernels that are not launched."""
-    from card_envs import bench
-    from card_envs.engine import gpu, ptx
+    from card_envs import _bench as bench
+    from card_envs.engine import _ptx as ptx
+    from card_envs.engine import gpu
 
     monkeypatch.setattr(gpu, "GpuBatchEnv", lambda *arguments, device: ptx.Recorder(*arguments))
     monkeypatch.setattr(bench, "GPU_TABLES", (2, 3))

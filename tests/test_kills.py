@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from card_envs import GAMES, BatchEnv, GameRecord, load_opponent, verify
+from card_envs._files import LEFTOVER
 from card_envs.envs.aec import CardEnv
-from card_envs.files import LEFTOVER
 from card_envs.opponents.networks.folder import save_network
 from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.opponents.policy import decisions_at

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
+from card_envs._layout import rewritten, rules_page, tables
 from card_envs.game import (
     Bot,
     Game,
@@ -22,7 +23,6 @@ from card_envs.game import (
     offsets,
     total,
 )
-from card_envs.layout import rewritten, rules_page, tables
 from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 

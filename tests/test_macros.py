@@ -13,16 +13,16 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
-from card_envs.opponents import plan_cache
-from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros
-from card_envs.opponents.networks.afterstate_network import checked_scratch, score_macros
-from card_envs.opponents.networks.afterstates import follow_mode
+from card_envs.opponents import _plan_cache as plan_cache
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
+from card_envs.opponents._plan_cache import PlanCache
+from card_envs.opponents.networks._afterstate_network import checked_scratch, score_macros
+from card_envs.opponents.networks._afterstates import follow_mode
 from card_envs.opponents.networks.policies import LookaheadPolicy
-from card_envs.opponents.plan_cache import PlanCache
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search.candidates import find_macros, new_expansion
-from card_envs.opponents.search.decide import keep_best
+from card_envs.opponents.search._candidates import find_macros, new_expansion
+from card_envs.opponents.search._decide import keep_best
 from tests.conftest import games_under_test, observed, positions, redealt, some, untrained
 
 each_solitaire = pytest.mark.parametrize(

@@ -25,15 +25,15 @@ from card_envs.game import (
     reveals,
     score_margin,
 )
-from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
+from card_envs.opponents.networks._ntuples import planner_of, planning_scratch, write_best_macros
 from card_envs.opponents.networks.folder import load_network, save_network
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.ntuples import planner_of, planning_scratch, write_best_macros
 from card_envs.opponents.networks.onnx import to_onnx
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search.decide import Parts, new_scratch, play_out
-from card_envs.opponents.search.leaf import MAX_ACTIONS, RESOLUTION, Leaf
+from card_envs.opponents.search._decide import Parts, new_scratch, play_out
+from card_envs.opponents.search._leaf import MAX_ACTIONS, RESOLUTION, Leaf
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some
 

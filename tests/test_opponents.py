@@ -25,7 +25,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents.names import (
+from card_envs.opponents._names import (
     Folder,
     Name,
     Phased,

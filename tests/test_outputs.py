@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from card_envs import bench, files
+from card_envs import _bench as bench
+from card_envs import _files as files
 from card_envs.__main__ import app
-from card_envs.compare import command, survey
-from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare import _command as command
+from card_envs.compare import survey
+from card_envs.compare._contest import Contest, play_contest
+from card_envs.compare._solving import SolveTask
 from card_envs.compare.pairs import join
-from card_envs.compare.solving import SolveTask
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.test_compare import Impatient
@@ -49,8 +51,8 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(survey, "counts", nothing)
     monkeypatch.setattr(bench, "measure_all", nothing)
     monkeypatch.setattr("card_envs.opponents.policy.Opponent.evaluate", nothing)
-    monkeypatch.setattr("card_envs.terminal.play.PersonsTable.play", nothing)
-    monkeypatch.setattr("card_envs.terminal.watch.browse", nothing)
+    monkeypatch.setattr("card_envs.terminal._play.PersonsTable.play", nothing)
+    monkeypatch.setattr("card_envs.terminal._watch.browse", nothing)
 
 
 COMPARE = ("compare", "high_card", "greedy", "trivial", "--pairs", "30")
@@ -193,7 +195,7 @@ def test_lost_workers_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     here = join(list(play_contest(contest, 80)))
     for name in ("margins", "wins", "decisions", "tallies"):
         assert np.array_equal(getattr(spread_out, name), getattr(here, name))
-    monkeypatch.setattr("card_envs.compare.spread.RETRIES", 1)
+    monkeypatch.setattr("card_envs.compare._spread.RETRIES", 1)
     with pytest.raises(OSError, match="a worker process died 2 times in a row"):
         list(play_contest(Contest(HIGH_CARD, (f"{HERE}:Doomed", "random"), 4), 16, 2))
 

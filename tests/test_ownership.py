@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from card_envs import files, load_opponent
+from card_envs import _files as files
+from card_envs import load_opponent
 from card_envs.games import GAMES
 from card_envs.opponents.networks.folder import check_place, golden_decisions, save_network
 from card_envs.opponents.networks.policies import TrainedPolicy

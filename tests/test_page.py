@@ -30,9 +30,9 @@ SHOTS = os.environ.get("CARD_ENVS_PAGE_SHOTS")
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a server with all games."""
+    from card_envs.serve._command import make_seats
+    from card_envs.serve._limits import Limits
     from card_envs.serve.app import make_app
-    from card_envs.serve.command import make_seats
-    from card_envs.serve.limits import Limits
 
     names = [game.name for game in games_under_test()]
     seats = make_seats(tmp_path_factory.mktemp("tables"), names, [], Limits(), allow_deals=True)

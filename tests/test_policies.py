@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare.pairs import Match, Part, join
 from card_envs.engine.compile import _value
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
-from card_envs.opponents import load_opponent, opponent_names, plan_cache
+from card_envs.opponents import _plan_cache as plan_cache
+from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, evaluation_of, reset, within
 from card_envs.opponents.scripted import ScriptedPolicy
@@ -130,11 +131,11 @@ def test_episodes_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.
 def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> None:
     """An opponent there plays what it plays elsewhere, with one search a plan."""
     pytest.importorskip("fastapi", reason="the extra serve is not installed")
-    from card_envs.serve.asking import choose
-    from card_envs.serve.command import make_seats
-    from card_envs.serve.episode import ServedEpisode
-    from card_envs.serve.limits import Limits
-    from card_envs.serve.messages import MoveRequest, TableRequest
+    from card_envs.serve._asking import choose
+    from card_envs.serve._command import make_seats
+    from card_envs.serve._episode import ServedEpisode
+    from card_envs.serve._limits import Limits
+    from card_envs.serve._messages import MoveRequest, TableRequest
 
     if game.is_solitaire:
         pytest.skip("nobody else plays")

@@ -16,7 +16,7 @@ from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve.described import key_table
+from card_envs.serve._described import key_table
 from tests.conftest import bots_moves, positions, some
 
 ROOT = Path(__file__).parents[1]

@@ -25,7 +25,7 @@ from tests.ptx_as_c import built, launch
 from tests.test_gpu import played
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-from card_envs.engine import ptx
+from card_envs.engine import _ptx as ptx
 
 OCCUPANCY = 128  # registers a thread, with which a multiprocessor still holds 512 threads
 

@@ -14,7 +14,7 @@ from card_envs import BatchEnv, Decisions, Game, GameRecord, Packing, load_oppon
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
 from card_envs.draw import draw
-from card_envs.engine.legality import check_ints
+from card_envs.engine._legality import check_ints
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy

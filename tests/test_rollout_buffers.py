@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from card_envs import Packing
 from card_envs.engine import batch
+from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.legality import IllegalMove
 from card_envs.engine.packing import Planes
 from card_envs.game import Field, Game, bounds
 from card_envs.scaffold.high_card import GAME as TINY

@@ -6,9 +6,9 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+from card_envs._layout import rules_page
 from card_envs.game import Game
-from card_envs.layout import rules_page
-from card_envs.scaffold.checks.places import numbered_rules
+from card_envs.scaffold._checks.places import numbered_rules
 from card_envs.testing.referee import home_of_tests
 
 

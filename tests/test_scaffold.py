@@ -17,8 +17,8 @@ import numba
 import pytest
 
 from card_envs.games import GAMES
-from card_envs.scaffold.check import check
-from card_envs.scaffold.new_game import REGISTRY, NewGame, new_game, next_steps, plan, registered
+from card_envs.scaffold._check import check
+from card_envs.scaffold._new_game import REGISTRY, NewGame, new_game, next_steps, plan, registered
 
 ROOT = Path(__file__).parents[1]
 TITLE = " ".join(("The", "Old", "Maids", "of", "the", "High", "Hills"))  # no line gets too long with it
@@ -114,7 +114,7 @@ def test_the_loop_of_the_guide_runs(tmp_path: Path) -> None:
         (KNOWN.name, "", f"there is a game {KNOWN.name}"),
         ("high_card", "", "there is a game high_card"),
         ("other", KNOWN.title, f"there is a game {KNOWN.name}"),
-        ("installed", "", "name 'installed': there is a module card_envs.games.installed"),
+        ("installed", "", "name 'installed': there is a module card_envs.games._installed"),
         ("other", '"quoted"', "title '\"quoted\"': expected"),
         ("other", "X", "title 'X': expected"),
     ],

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from card_envs import load_opponent
 from card_envs.__main__ import app
 from card_envs.compare.pairs import play_pairs
-from card_envs.engine import kernels
+from card_envs.engine import _kernels as kernels
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import GOLDEN_RATIO, hash_each
 from card_envs.engine.table import Table
@@ -30,10 +30,11 @@ from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy, NetworkPolicy
 from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.opponents.search import SearchPolicy, workers
-from card_envs.opponents.search.budget import FIRST_BATCH, LONGER
-from card_envs.opponents.search.policy import ROLLOUT_POSITIONS, Moves, SearchResult
-from card_envs.opponents.search.rollout import played_out
+from card_envs.opponents.search import SearchPolicy
+from card_envs.opponents.search import _workers as workers
+from card_envs.opponents.search._budget import FIRST_BATCH, LONGER
+from card_envs.opponents.search._policy import ROLLOUT_POSITIONS, Moves, SearchResult
+from card_envs.opponents.search._rollout import played_out
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some, untrained
 

@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from card_envs.envs.replay import verify
+from card_envs.envs._replay import verify
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.record import GameRecord
-from card_envs.serve import seats as seats_module
-from card_envs.serve.advisers import Advisers
-from card_envs.serve.asking import Opponents, advice, choose
-from card_envs.serve.command import make_seats
-from card_envs.serve.episode import ServedEpisode
-from card_envs.serve.limits import Limits
-from card_envs.serve.messages import MoveRequest, Problem, TableRequest
-from card_envs.serve.seats import Seats
-from card_envs.serve.stdio import answer, serve_stdio
-from card_envs.serve.tables import Tables
+from card_envs.serve import _seats as seats_module
+from card_envs.serve._advisers import Advisers
+from card_envs.serve._asking import Opponents, advice, choose
+from card_envs.serve._command import make_seats
+from card_envs.serve._episode import ServedEpisode
+from card_envs.serve._limits import Limits
+from card_envs.serve._messages import MoveRequest, Problem, TableRequest
+from card_envs.serve._seats import Seats
+from card_envs.serve._stdio import answer, serve_stdio
+from card_envs.serve._tables import Tables
 from tests.conftest import is_timed, redealt, short_options
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")

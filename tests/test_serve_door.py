@@ -25,19 +25,19 @@ from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve import stdio as stdio_module
-from card_envs.serve.command import ANYWHERE, listen, make_seats, names_of
-from card_envs.serve.limits import Limits
-from card_envs.serve.messages import STATUS
-from card_envs.serve.seats import Seats
+from card_envs.serve import _stdio as stdio_module
+from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of
+from card_envs.serve._limits import Limits
+from card_envs.serve._messages import STATUS
+from card_envs.serve._seats import Seats
 from tests.test_clients import ENVIRONMENT
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
 from fastapi.testclient import TestClient  # noqa: E402
 
+from card_envs.serve._connections import uvicorn_options  # noqa: E402
 from card_envs.serve.app import make_app  # noqa: E402
-from card_envs.serve.connections import uvicorn_options  # noqa: E402
 
 LIMITS = Limits(searches=1, patience=1.0, connections=30, connections_per_client=20, head=4096, body=1 << 16)
 HALVES: list[Any] = ["\ud800", "a\udfff", {"\ud800": 1}, ["\ud800"], {"x": {"y": ["\udc00"]}}]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from card_envs.serve.limits import CLIENT, Queue, Workers, client_of
-from card_envs.serve.messages import Problem
+from card_envs.serve._limits import CLIENT, Queue, Workers, client_of
+from card_envs.serve._messages import Problem
 
 
 class Crowd:

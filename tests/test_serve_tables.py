@@ -18,12 +18,12 @@ pytest.importorskip("pydantic")
 
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve import tables as tables_module
-from card_envs.serve.command import make_seats
-from card_envs.serve.limits import Limits
-from card_envs.serve.messages import MoveRequest, Problem, TableRequest
-from card_envs.serve.seats import Seats
-from card_envs.serve.tables import Tables
+from card_envs.serve import _tables as tables_module
+from card_envs.serve._command import make_seats
+from card_envs.serve._limits import Limits
+from card_envs.serve._messages import MoveRequest, Problem, TableRequest
+from card_envs.serve._seats import Seats
+from card_envs.serve._tables import Tables
 
 LIMITS = Limits(searches=1)
 LONG_AGO = time.time() - 3600 * LIMITS.idle_hours - 60
@@ -201,7 +201,7 @@ def test_tables_are_read_where_nobody_waits(name: str, tmp_path: Path, monkeypat
     monkeypatch.setattr(tables_module, "_read", noted)
 
     async def serve() -> None:
-        from card_envs.serve.stdio import answer
+        from card_envs.serve._stdio import answer
 
         seats = seats_of(tmp_path)
         token = sit_down(seats)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from card_envs.compare.contest import Contest, play_contest
+from card_envs.compare._contest import Contest, play_contest
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import decisions_at, moves_of

@@ -18,15 +18,15 @@ import gymnasium
 import numpy as np
 import pytest
 
-from card_envs.compare.contest import Contest, play_contest
+from card_envs._layout import tables
+from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare.pairs import join, play_pairs
 from card_envs.compare.standings import standings
 from card_envs.draw import draw
 from card_envs.engine.batch import BatchEnv
+from card_envs.envs._replay import verify
 from card_envs.envs.aec import CardEnv
-from card_envs.envs.replay import verify
 from card_envs.game import Game
-from card_envs.layout import tables
 from card_envs.opponents import TorchPolicy, load_opponent, opponent_names
 from card_envs.opponents.networks.folder import CARD_FILE, save_model, save_network
 from card_envs.opponents.networks.policies import NetworkPolicy

@@ -13,16 +13,16 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
+from card_envs.envs._replay import replay, verify
 from card_envs.envs.aec import CardEnv
-from card_envs.envs.replay import replay, verify
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import ActionValue, decisions_at
 from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
-from card_envs.terminal.narration import seat_names
-from card_envs.terminal.play import chosen_action, play_game
-from card_envs.terminal.watch import watch_game, watch_record
+from card_envs.terminal._narration import seat_names
+from card_envs.terminal._play import chosen_action, play_game
+from card_envs.terminal._watch import watch_game, watch_record
 from tests.conftest import short_options
 
 FILE = Path("game.json")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from card_envs import BatchEnv
-from card_envs.engine.legality import IllegalMove
+from card_envs.engine._legality import IllegalMove
 from card_envs.engine.rng import table_keys
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv

@@ -76,15 +76,15 @@ names = import_all()
 assert len(names) > 150, len(names)
 import card_envs
 from card_envs import files
-from card_envs.console import Console, hangup_as_ctrl_c, lasting_streams
+from card_envs._console import Console, hangup_as_ctrl_c, lasting_streams
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME
-from card_envs.serve.command import make_seats
-from card_envs.serve.limits import Limits
-from card_envs.serve.stdio import answer
+from card_envs.serve._command import make_seats
+from card_envs.serve._limits import Limits
+from card_envs.serve._stdio import answer
 
 for game in GAMES.values():
     load_opponent("small", game)

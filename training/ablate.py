@@ -12,8 +12,8 @@ import numpy as np
 import typer
 from rich.table import Table as Sheet
 
-from card_envs import files
-from card_envs.compare.spread import spread
+from card_envs import _files as files
+from card_envs.compare._spread import spread
 
 from .command import command, console, say
 from .config import Config, load_config

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from card_envs import files
-from card_envs.compare.waiting import waiting
+from card_envs import _files as files
+from card_envs.compare._waiting import waiting
 from card_envs.opponents.networks.folder import check_place
 
 from .command import command, console

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from card_envs.console import Program, complain, console, errors_in_words, say
+from card_envs._console import Program, complain, console, errors_in_words, say
 
 __all__ = ["command", "complain", "console", "say"]
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from card_envs.files import read_utf8, reason, short_repr, user_path
+from card_envs._files import read_utf8, reason, short_repr, user_path
 from card_envs.games import get_game
 
 from .recipes import recipe

@@ -15,7 +15,9 @@ from torch import nn
 from torch.nn import functional
 
 from card_envs.game import Field, Game, Int8s, Int64s
-from card_envs.opponents.networks.afterstates import Afterstates, move_fields
+from card_envs.opponents.networks._afterstates import Afterstates, move_fields
+from card_envs.opponents.networks._sparse import SparseRows, compress
+from card_envs.opponents.networks._torch_policy import TorchPolicy
 from card_envs.opponents.networks.onnx import OnnxPolicy, check_installed, module_to_onnx
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
@@ -29,8 +31,6 @@ from card_envs.opponents.networks.policies import (
     input_fields,
     input_scale,
 )
-from card_envs.opponents.networks.sparse import SparseRows, compress
-from card_envs.opponents.networks.torch_policy import TorchPolicy
 
 from .config import Config
 from .sparse import SparseLinear

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from card_envs.compare.report import check_picture, save_picture
-from card_envs.files import in_words
+from card_envs._files import in_words
+from card_envs.compare._report import check_picture, save_picture
 
 from .command import command, say
 from .run_folder import LOG, read_log

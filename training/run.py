@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from card_envs._files import replace_file
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.files import replace_file
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network

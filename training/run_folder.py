@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from card_envs import files
-from card_envs.files import check_output_folder, clear_leftovers, move_aside, replace_file
+from card_envs import _files as files
+from card_envs._files import check_output_folder, clear_leftovers, move_aside, replace_file
 
 from .config import Config, as_toml
 

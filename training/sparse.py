@@ -1,4 +1,4 @@
-"""`card_envs.opponents.networks.sparse` as a function that torch can differentiate."""
+"""`card_envs.opponents.networks._sparse` as a function that torch can differentiate."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from card_envs.engine._sums import add_rows
 from card_envs.engine.compile import specialize
-from card_envs.engine.sums import add_rows
 from card_envs.game import Int64s
-from card_envs.opponents.networks.sparse import SparseRows, sum_weights
+from card_envs.opponents.networks._sparse import SparseRows, sum_weights
 
 AT_ONCE = 512  # rows whose gradients stay in the processor's cache
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
-from card_envs.files import in_words
+from card_envs._files import in_words
 
 from . import launch, run_folder
 from .command import command, complain, console, say
@@ -178,7 +178,7 @@ def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Callable[[], bool]]:
 
 def print_strength(run: Run, strength: list[dict[str, Any]], opponent: Path) -> None:
     """Print the table that ends a run, and how to use the opponent."""
-    from card_envs.opponents.names import name_of_folder
+    from card_envs.opponents._names import name_of_folder
 
     sheet = Sheet(
         title=f"{run.settings.name}: {run.decisions:,} decisions in {run.seconds:.0f} s; "

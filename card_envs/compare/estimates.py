@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.intervals import share_bounds, student
+from card_envs.compare._intervals import share_bounds, student
 from card_envs.engine.compile import specialize
 
 FEW = 30  # below this sample size, comparisons show a warning

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compare._tables import Played, Watch, new_tables, play_out
+from card_envs.compare._tallies import sums_of
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
-from card_envs.compare.tables import Played, Watch, new_tables, play_out
-from card_envs.compare.tallies import sums_of
-from card_envs.engine.buffers import check_game, check_int, seed_number
+from card_envs.engine._buffers import check_game, check_int, seed_number
 from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Policy, check_policy, reset
 

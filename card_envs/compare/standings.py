@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.contest import Contest
+from card_envs.compare._contest import Contest
+from card_envs.compare._ratings import ratings
+from card_envs.compare._solving import Solved, count_verdicts, won_of_winnable
+from card_envs.compare._tallies import Tallied, tallied
 from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, pairs_needed, share
 from card_envs.compare.pairs import Part
-from card_envs.compare.ratings import ratings
-from card_envs.compare.solving import Solved, count_verdicts, won_of_winnable
-from card_envs.compare.tallies import Tallied, tallied
-from card_envs.opponents.names import Scripted, parse
+from card_envs.opponents._names import Scripted, parse
 
 ANCHOR = Scripted("greedy")  # has rating 1000 if it takes part
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from card_envs.engine.buffers import check_game
+from card_envs.engine._buffers import check_game
 from card_envs.game import Game
 from card_envs.views import read
 
@@ -25,7 +25,7 @@ def draw(game: Game, view: dict[str, Any], tall: bool = False) -> str:
     try:
         if game.drawing is not None:
             return game.drawing.draw(view, tall)
-        from card_envs.draw.plain import text_page
+        from card_envs.draw._plain import text_page
 
         return text_page(game.title, game.view.picture(view), view["legal"])
     except (LookupError, TypeError, ValueError) as error:  # a missing optional key, or a contradiction

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 
-from card_envs.draw.faces import HEIGHT, WIDTH, back, face, letters
-from card_envs.draw.lettering import stroke
-from card_envs.draw.pips import COLOURS, PIPS, card_name
+from card_envs.draw._faces import HEIGHT, WIDTH, back, face, letters
+from card_envs.draw._lettering import stroke
+from card_envs.draw._pips import COLOURS, PIPS, card_name
 
 CREAM = "#f3ead2"
 GOLD = "#f2c14e"

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import check_int
-from card_envs.files import replace_file
+from card_envs._files import replace_file
+from card_envs.engine._buffers import check_int
 
 MAX_WIDTH = 8192
 GROUND = "#12211a"  # background behind the table's round corners

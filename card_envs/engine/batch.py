@@ -10,8 +10,9 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from card_envs.engine import kernels
-from card_envs.engine.buffers import (
+from card_envs._files import short_repr
+from card_envs.engine import _kernels as kernels
+from card_envs.engine._buffers import (
     INT8,
     INT64,
     MAX_TABLES,
@@ -26,9 +27,8 @@ from card_envs.engine.buffers import (
     checked,
     checked_out,
 )
-from card_envs.engine.compile import specialize, specialize_bot
-from card_envs.engine.exclusive import Holder, exclusive
-from card_envs.engine.legality import (
+from card_envs.engine._exclusive import Holder, exclusive
+from card_envs.engine._legality import (
     IllegalMove,
     check_ints,
     draw_legal,
@@ -38,9 +38,9 @@ from card_envs.engine.legality import (
     unpacked,
     words,
 )
+from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.engine.packing import Packing
 from card_envs.engine.rng import table_keys
-from card_envs.files import short_repr
 from card_envs.game import Game
 
 Arguments = ParamSpec("Arguments")

@@ -23,7 +23,8 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 
 from card_envs import game as contract
-from card_envs.engine import defaults, jit
+from card_envs.engine import _defaults as defaults
+from card_envs.engine import jit
 from card_envs.game import Game
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])

@@ -19,7 +19,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
-from card_envs.engine.cache import lasting
+from card_envs.engine._cache import lasting
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import seed_number
+from card_envs.engine._buffers import seed_number
 from card_envs.engine.jit import rule
 from card_envs.game import Int8s, Key, Stream, UInt64s
 

@@ -10,10 +10,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import check_int
-from card_envs.engine.exclusive import Holder, exclusive
+from card_envs.engine._buffers import check_int
+from card_envs.engine._exclusive import Holder, exclusive
+from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.envs.aec import CardEnv, ObsDtype, observation_box
-from card_envs.envs.rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent

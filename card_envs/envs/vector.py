@@ -12,18 +12,18 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from card_envs.engine import kernels
+from card_envs._files import short_repr
+from card_envs.engine import _kernels as kernels
+from card_envs.engine._buffers import check_choice, check_int, known_keys, new_seed, seed_number
+from card_envs.engine._dealing import deal_next
+from card_envs.engine._exclusive import Holder, exclusive
+from card_envs.engine._legality import check_ints, illegal_move
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.buffers import check_choice, check_int, known_keys, new_seed, seed_number
 from card_envs.engine.compile import specialize
-from card_envs.engine.dealing import deal_next
-from card_envs.engine.exclusive import Holder, exclusive
-from card_envs.engine.legality import check_ints, illegal_move
 from card_envs.engine.rng import hash_each, table_keys
+from card_envs.envs._rendering import check_render_mode, rendered
 from card_envs.envs.aec import ObsDtype, observation_box, worst_reward
-from card_envs.envs.rendering import check_render_mode, rendered
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
-from card_envs.files import short_repr
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
 from card_envs.opponents.policy import decisions_at, moves_of, reset, sealed

@@ -6,7 +6,7 @@ import difflib
 
 from card_envs.game import Game
 from card_envs.games import back_alley, big_ben, russian_bank
-from card_envs.games.installed import Games
+from card_envs.games._installed import Games
 
 GAMES = Games(
     back_alley.GAME,

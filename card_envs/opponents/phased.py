@@ -7,7 +7,7 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.files import short_repr
+from card_envs._files import short_repr
 from card_envs.game import Game
 from card_envs.opponents.policy import ActionValues, Decisions, Policy, check_policy, evaluation_of, reset, within
 

@@ -22,11 +22,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from card_envs.draw import draw
-from card_envs.serve import messages
-from card_envs.serve.advisers import Advisers
-from card_envs.serve.door import Bodies, Door
-from card_envs.serve.messages import RETRY_AFTER, Problem
-from card_envs.serve.seats import Seats
+from card_envs.serve import _messages as messages
+from card_envs.serve._advisers import Advisers
+from card_envs.serve._door import Bodies, Door
+from card_envs.serve._messages import RETRY_AFTER, Problem
+from card_envs.serve._seats import Seats
 
 PAGE = Path(__file__).parent / "page"
 Wait = Annotated[float, Query(ge=0, le=30, allow_inf_nan=False, description="seconds to wait for the seat's turn")]

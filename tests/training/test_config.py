@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from card_envs.opponents.names import MODELS
+from card_envs.opponents._names import MODELS
 from training.config import Config, as_toml, load_config
 from training.recipes import recipes
 

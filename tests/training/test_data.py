@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from card_envs import get_game
+from card_envs.opponents.networks._sparse import compress
 from card_envs.opponents.networks.policies import input_fields
-from card_envs.opponents.networks.sparse import compress
 from training.config import Config
 from training.data import GREEDY, LEARNER, POOL, Rollout, _draw_actions
 from training.league import Pool, pool_opponents

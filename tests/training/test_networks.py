@@ -9,9 +9,9 @@ from torch.nn import functional
 
 from card_envs import BatchEnv, get_game
 from card_envs.game import Game, Int8s
-from card_envs.opponents.networks.afterstates import afterstates
+from card_envs.opponents.networks._afterstates import afterstates
+from card_envs.opponents.networks._sparse import compress
 from card_envs.opponents.networks.policies import ILLEGAL, NetworkPolicy, input_fields
-from card_envs.opponents.networks.sparse import compress
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 from training.networks import DENSE, AfterstateActor, Inputs, Network, Rows, evaluate_in_parts

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import derive, table_keys
 from card_envs.game import SCRATCH_STATES, Game, Int8s, Int64s, UInt64s, play, score_margin
-from card_envs.opponents.search.leaf import play_to_end
-from card_envs.opponents.search.worlds import draw_likely_world
+from card_envs.opponents.search._leaf import play_to_end
+from card_envs.opponents.search._worlds import draw_likely_world
 
 BASELINE = "greedy"
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.names import Folder, parse
+from card_envs.opponents._names import Folder, parse
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import Policy
 

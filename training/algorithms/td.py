@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine import kernels
+from card_envs.engine import _kernels as kernels
+from card_envs.engine._dealing import deal_next
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import specialize
-from card_envs.engine.dealing import deal_next
 from card_envs.engine.rng import advance, below, table_keys, uniform
 from card_envs.game import (
     Int64s,
@@ -31,9 +31,9 @@ from card_envs.game import (
     score_margin,
 )
 from card_envs.games import get_game
-from card_envs.opponents.macros import MAX_LENGTH
+from card_envs.opponents._macros import MAX_LENGTH
+from card_envs.opponents.networks._ntuples import UNKNOWN, best_index, planner_of, sum_at, value_at
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.ntuples import UNKNOWN, best_index, planner_of, sum_at, value_at
 
 from .. import checkpoint
 from ..checkpoint import Memory

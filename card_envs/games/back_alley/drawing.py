@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from card_envs.cards import ACE_HIGH
+from card_envs.draw._pips import SUIT_NAMES, card_name
 from card_envs.draw.picture import CREAM, GOLD, Picture, fan_step
-from card_envs.draw.pips import SUIT_NAMES, card_name
 from card_envs.games.back_alley.view import BIDS, SEAT_NAMES
 
 SMALL = 0.6  # scale of the backs of the others' hands

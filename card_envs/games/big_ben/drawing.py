@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import cos, pi, sin
 from typing import Any, NamedTuple
 
+from card_envs.draw._pips import INK, card_name
 from card_envs.draw.picture import ACROSS, CREAM, DOWN, GOLD, Picture, fan_step
-from card_envs.draw.pips import INK, card_name
 from card_envs.games.big_ben.rules import FULL_PILE, PACK_SIZE
 from card_envs.games.big_ben.view import HOURS, PILES, RUNS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from card_envs.cards import ACE_LOW, SUITS
+from card_envs.draw._pips import SUIT_NAMES, card_name
 from card_envs.draw.picture import ACROSS, DOWN, GOLD, Picture, fan_step
-from card_envs.draw.pips import SUIT_NAMES, card_name
 from card_envs.games.russian_bank.view import SEAT_NAMES
 
 WASTE_SHOWN, RESERVE_ROOM = 5, 250

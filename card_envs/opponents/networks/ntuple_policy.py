@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import check_int, for_loops
+from card_envs.engine._buffers import check_int, for_loops
 from card_envs.engine.compile import specialize
 from card_envs.game import Game, Int64s
-from card_envs.opponents.macros import MAX_LENGTH, Macros
-from card_envs.opponents.networks.afterstates import Afterstates
-from card_envs.opponents.networks.ntuples import (
+from card_envs.opponents._macros import MAX_LENGTH, Macros
+from card_envs.opponents._plan_cache import PlanCache
+from card_envs.opponents.networks._afterstates import Afterstates
+from card_envs.opponents.networks._ntuples import (
     PLAYER,
     find_best_macros,
     planner_of,
@@ -20,6 +21,7 @@ from card_envs.opponents.networks.ntuples import (
     write_best,
     write_features,
 )
+from card_envs.opponents.networks._sparse import SparseRows
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     Architecture,
@@ -28,8 +30,6 @@ from card_envs.opponents.networks.policies import (
     Weights,
     afterstates_in,
 )
-from card_envs.opponents.networks.sparse import SparseRows
-from card_envs.opponents.plan_cache import PlanCache
 from card_envs.opponents.policy import Decisions
 
 MAX_POSITIONS, MOST_POSITIONS = 2048, 1 << 16  # evaluated per decision: by default, and at most

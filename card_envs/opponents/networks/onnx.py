@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.files import read_file, short_repr, user_path
+from card_envs._files import read_file, short_repr, user_path
 from card_envs.game import Game, Rules, total
-from card_envs.opponents.networks.afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
-from card_envs.opponents.networks.graphs import check_cost, read_model
+from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
+from card_envs.opponents.networks._graphs import check_cost, read_model
+from card_envs.opponents.networks._torch_policy import device_of
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
@@ -41,7 +42,6 @@ from card_envs.opponents.networks.policies import (
     input_scale,
     layers_of,
 )
-from card_envs.opponents.networks.torch_policy import device_of
 from card_envs.opponents.policy import Decisions
 
 if TYPE_CHECKING:

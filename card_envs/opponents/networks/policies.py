@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import INT8, check_bool, check_game, checked
-from card_envs.files import short_repr
+from card_envs._files import short_repr
+from card_envs.engine._buffers import INT8, check_bool, check_game, checked
 from card_envs.game import Field, Game, Rules, bounds, total
-from card_envs.opponents.networks.afterstate_network import AfterstateNetwork, move_scores
-from card_envs.opponents.networks.afterstates import Afterstates, afterstates, move_fields
-from card_envs.opponents.networks.sparse import SparseRows, compress, sum_weights
+from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, move_scores
+from card_envs.opponents.networks._afterstates import Afterstates, afterstates, move_fields
+from card_envs.opponents.networks._sparse import SparseRows, compress, sum_weights
 from card_envs.opponents.policy import Decisions, sample
 
 Weights = Mapping[str, NDArray[np.floating]]

@@ -1,5 +1,5 @@
 """Search: one policy made of candidates, prior, rollout, leaf and budget; see `policy.py`."""
 
-from card_envs.opponents.search.policy import SearchPolicy, why_not
+from card_envs.opponents.search._policy import SearchPolicy, why_not
 
 __all__ = ["SearchPolicy", "why_not"]

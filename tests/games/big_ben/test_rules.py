@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from card_envs.cards import ACE_LOW, deck
-from card_envs.engine import kernels
+from card_envs.engine import _kernels as kernels
 from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.game import State

@@ -23,7 +23,7 @@ from card_envs.games.russian_bank.features import (
     NUM_WEIGHTS,
     RANKS,
 )
-from card_envs.opponents.networks.ntuples import planning_scratch
+from card_envs.opponents.networks._ntuples import planning_scratch
 from tests.conftest import positions, some
 
 NAMES = [count.name for count in MARKS]

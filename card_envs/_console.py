@@ -1,0 +1,255 @@
+"""Command-line programs: console, standard streams, and messages about invalid input."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import errno
+import io
+import os
+import signal
+import sys
+import threading
+import time
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import rich.console
+import typer
+from rich.text import Text
+
+from card_envs import _files as files
+
+LOST_OUTPUT, WRONG_INPUT = 1, 2  # exit codes
+WIDTH, HEIGHT = 80, 25  # used if the environment specifies an unusable size
+MIN_SIZE = {"COLUMNS": 20, "LINES": 2}
+PATIENCE = 0.2  # seconds to wait for a reader of the stream
+PLAIN = str.maketrans({"±": "+-", "–": "-", "—": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">="})
+
+
+# The console
+
+
+class Console(rich.console.Console):
+    """Rich's console, without markup and emoji codes: names may look like them."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Take rich's settings."""
+        if not all(_usable(os.environ.get(name, str(least)), least) for name, least in MIN_SIZE.items()):
+            settings = {"width": WIDTH, "height": HEIGHT, **settings}
+        super().__init__(**{"emoji": False, "markup": False, "highlight": False, **settings})
+
+
+def _usable(size: str, least: int) -> bool:
+    """Return whether a size is usable; rich accepts any digits, such as ², and any number, such as 0."""
+    return not size.isdigit() or (size.isdecimal() and len(size) < 6 and int(size) >= least)
+
+
+console = Console()
+
+
+def say(text: str) -> None:
+    """Print a line without wrapping."""
+    console.print(text, soft_wrap=True)
+
+
+def complain(text: str) -> None:
+    """Print an error, on stderr if stdout is lost."""
+    target = Console(stderr=True) if is_lost() else console
+    target.print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
+
+
+# The standard streams
+
+
+class Lasting(io.RawIOBase):
+    """A standard stream that drops output after the first error.
+
+    So a closed pipe (`| head`), a full disk or a lost terminal does not keep a command from writing its files.
+    """
+
+    def __init__(self, raw: Any, error: OSError | None = None) -> None:
+        """Write to a raw stream until the first error, or not at all if `error` is given."""
+        self._raw = raw
+        self.error = error
+
+    def write(self, data: Any) -> int:
+        """Write some of the bytes, or drop them all; return how many."""
+        began = time.monotonic()
+        while self.error is None:
+            try:
+                written: int | None = self._raw.write(data)
+                if written is not None:
+                    return written
+                time.sleep(0.01)  # a full pipe in non-blocking mode
+            except OSError as error:
+                self.error = error
+            except KeyboardInterrupt:
+                if time.monotonic() - began > PATIENCE:  # the reader is stuck: do not wait for it again at exit
+                    self.error = OSError(errno.EPIPE, os.strerror(errno.EPIPE))
+                raise
+        return len(data)
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the file descriptor of the raw stream."""
+        return int(self._raw.fileno())
+
+    def isatty(self) -> bool:
+        """Return whether the raw stream is a terminal."""
+        return bool(self._raw.isatty())
+
+
+@contextlib.contextmanager
+def lasting_streams() -> Iterator[None]:
+    """Keep a program running whatever its standard streams are; replace what their encoding lacks by plain text.
+
+    A closed stream reads as empty and accepts all output; like a notebook's, it has no `fileno`.
+    """
+    before = sys.stdin, sys.stdout, sys.stderr
+    for stream in before:
+        if stream is None and (handle := os.open(os.devnull, os.O_RDWR)) > 2:
+            os.close(handle)  # descriptors up to 2 stay reserved, so that no other file gets one
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    elif isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
+        with contextlib.suppress(io.UnsupportedOperation):  # it was read from already
+            sys.stdin.reconfigure(errors="replace")
+    sys.stdout, sys.stderr = _lasting(sys.stdout), _lasting(sys.stderr)
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        sys.stdin, sys.stdout, sys.stderr = before
+
+
+def _lasting(stream: Any) -> Any:
+    """Return the same text stream on a raw stream that drops output after an error."""
+    if stream is None:
+        closed = Lasting(io.BytesIO(), OSError(errno.EBADF, os.strerror(errno.EBADF)))
+        return io.TextIOWrapper(io.BufferedWriter(closed), "utf-8", "replace")
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream  # in a notebook or a test
+    stream.flush()
+    raw = Lasting(getattr(stream.buffer, "raw", stream.buffer))
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        stream.encoding,
+        "card_envs.plain",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Return plain letters for characters that an encoding lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = unicodedata.normalize("NFKD", error.object[error.start : error.end].translate(PLAIN))
+    plain = letters.encode("ascii", "ignore").decode()
+    return plain or "?", error.end
+
+
+codecs.register_error("card_envs.plain", _plain)
+
+
+def lost_output() -> OSError | None:
+    """Return the error because of which printed output is lost, or None."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return raw.error if isinstance(raw, Lasting) else None
+
+
+def is_lost() -> bool:
+    """Return whether printed output is lost."""
+    return lost_output() is not None
+
+
+@contextlib.contextmanager
+def hangup_as_ctrl_c() -> Iterator[None]:
+    """Treat a hangup of the terminal like Ctrl-C, so that partial results are saved; not under `nohup`."""
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    is_main = threading.current_thread() is threading.main_thread()
+    if hangup is None or not is_main or signal.getsignal(hangup) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(hangup, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(hangup, signal.SIG_DFL)
+
+
+# Programs
+
+
+class Program(typer.Typer):
+    """A typer program in plain text that survives lost streams; it expands `~` in paths.
+
+    Invalid input ends it with one line instead of a traceback.
+    """
+
+    def __init__(self, packages: Mapping[str, str], **settings: Any) -> None:
+        """Take typer's settings, and the message for each of these packages if it is missing."""
+        super().__init__(rich_markup_mode=None, pretty_exceptions_enable=False, **settings)
+        self._packages = packages
+
+    def command(self, *arguments: Any, **settings: Any) -> Any:
+        """Register a function, as `typer.Typer.command` does."""
+        register = super().command(*arguments, **settings)
+
+        def registered(function: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(function)
+            def expanded(**given: Any) -> Any:
+                return function(**{name: _expanded(value) for name, value in given.items()})
+
+            register(expanded)
+            return function
+
+        return registered
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Run the program and exit; output that can't be printed is dropped and reported at the end."""
+        with lasting_streams():
+            code: Any = 0
+            try:
+                with errors_in_words(self._packages):
+                    super().__call__(*arguments, **named)
+            except SystemExit as end:
+                code = end.code
+            sys.stdout.flush()
+            lost = lost_output()
+            if lost is not None and lost.errno != errno.EBADF:  # closed from the start: nobody wants the output
+                code = code or LOST_OUTPUT
+                if lost.errno not in (errno.EPIPE, errno.EINVAL):  # a reader that has left; on Windows EINVAL
+                    complain(f"standard output: {files.in_words(lost)}")
+        raise SystemExit(code)
+
+
+def _expanded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_expanded(one) for one in value]
+    return files.user_path(value) if isinstance(value, Path) else value
+
+
+@contextlib.contextmanager
+def errors_in_words(packages: Mapping[str, str]) -> Iterator[None]:
+    """End a program with one line on invalid input; `packages` has the message for each missing package."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        complain(files.in_words(error))
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in packages:
+            raise
+        complain(packages[missing])
+    else:
+        return
+    raise SystemExit(WRONG_INPUT)

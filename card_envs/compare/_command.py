@@ -1,0 +1,226 @@
+"""The commands `compare` and `solve`: run the work with a progress bar, then show and save the results.
+
+Ctrl-C ends the work; the results so far are shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from card_envs._console import say
+from card_envs._files import check_output_folder
+from card_envs.compare._contest import Contest, play_contest
+from card_envs.compare._records import save_records
+from card_envs.compare._report import check_picture, draw, show_comparison
+from card_envs.compare._solving import Solved, SolveTask, SolvingFigures, given_deal, solve_deals, solving_figures
+from card_envs.compare._waiting import waiting
+from card_envs.compare.pairs import Part, chunks, join
+from card_envs.compare.standings import Standings, standings
+from card_envs.engine.table import Table
+from card_envs.episode import move_texts
+
+SAVE_SECONDS = 30.0  # between writes of partial results
+
+Write = Callable[[dict[str, Standings]], object]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The amount of work and the workers.
+
+    Attributes:
+        pairs: of each pairing; in a solitaire, deals.
+        processes, ray_address: the workers (see `spread`).
+        solve_seconds: per deal, to solve the deals as well; None: don't.
+    """
+
+    pairs: int
+    processes: int = 1
+    ray_address: str = ""
+    solve_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Keepsakes:
+    """What to save of a contest besides its figures.
+
+    Attributes:
+        picture: file of a picture, or None.
+        records: folder of saved games, or None.
+        record_pairs: number of pairs of each pairing to save.
+    """
+
+    picture: Path | None = None
+    records: Path | None = None
+    record_pairs: int = 10
+
+    def check(self) -> None:
+        """Raise ValueError, before anything is played, if something can't be written."""
+        check_picture(self.picture)
+        check_output_folder(self.records)
+
+    def save(self, title: str, found: Standings, pairs: int, label: str) -> Iterator[str]:
+        """Write the picture and, if everything was played, the games; yield a message for each."""
+        if self.picture is not None:
+            path = self.picture.with_stem(f"{self.picture.stem}-{label}") if label else self.picture
+            draw(title, found, path)
+            yield f"drawn to {path}"
+        if self.records is not None and not found.stopped:
+            saved = save_records(found.contest, pairs, self.record_pairs, self.records / label)
+            yield f"{saved} games saved to {self.records / label}"
+
+
+def compare_all(
+    contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console, write: Write
+) -> dict[str, Standings]:
+    """Play contests one by one; return the standings of those played, the last one perhaps partial.
+
+    Args:
+        contests: by label.
+        work: amount of work and workers.
+        keep: what to save besides the figures.
+        console: to print to.
+        write: called with the results so far, periodically and after each contest.
+    """
+    keep.check()
+    found: dict[str, Standings] = {}
+    for label, contest in contests.items():
+
+        def write_part(part: Standings, label: str = label) -> None:
+            write({**found, label: part})
+
+        shown = play_shown(contest, work, label, console, write_part)
+        if shown is None:
+            console.print("stopped before the first pairs were finished")
+            break
+        found[label] = shown
+        title = comparison_title(shown, work.pairs, label)
+        kept = []
+        try:  # files first: printing may block
+            write(found)
+            kept = list(keep.save(title, shown, work.pairs, label))
+        finally:
+            show_comparison(console, title, shown)
+        for line in kept:
+            say(line)
+        if shown.stopped:
+            break
+    return found
+
+
+def play_shown(
+    contest: Contest, work: Work, label: str, console: Console, write: Callable[[Standings], object]
+) -> Standings | None:
+    """Play a contest with a progress bar; return its standings, or None if Ctrl-C came before any result.
+
+    `write` gets partial results periodically.
+    """
+    written = time.monotonic()
+    parts: list[Part] = []
+    solved: list[Solved] = []
+    stopped = False
+    with waiting(console) as progress:
+        bar = progress.add_task(" ".join([label, *contest.names]), total=work.pairs)
+        size = len(chunks(work.pairs)[0])
+        moves, expected = 0, 0.0  # in the current part
+
+        def watch(made: int) -> None:
+            nonlocal moves, expected
+            moves = made
+            expected = expected or contest.expected_moves(np.arange(size))
+            done = sum(part.num_deals for part in parts)
+            progress.update(bar, completed=min(done + size * min(made / expected, 0.95), work.pairs))
+
+        try:
+            for part in play_contest(contest, work.pairs, work.processes, work.ray_address, watch):
+                parts.append(part)
+                expected = moves * size / part.num_deals
+                progress.update(bar, completed=sum(one.num_deals for one in parts))
+                if time.monotonic() - written > SAVE_SECONDS:
+                    with suppress(OSError):  # there may be room again at the end
+                        write(standings(contest, join(parts), None, stopped=True))
+                    written = time.monotonic()
+            if work.solve_seconds is not None:
+                task = SolveTask(contest.game, contest.seed, contest.options, work.solve_seconds)
+                bar = progress.add_task("solving", total=work.pairs)
+                for one in solve_deals(task, range(work.pairs), work.processes, work.ray_address):
+                    solved.append(one)
+                    progress.advance(bar)
+        except KeyboardInterrupt:
+            stopped = True
+    if not parts:
+        return None
+    return standings(contest, join(parts), solved if len(solved) == work.pairs else None, stopped=stopped)
+
+
+def comparison_title(found: Standings, pairs: int, label: str) -> str:
+    """Return the title of a comparison."""
+    contest = found.contest
+    unit = "deals" if contest.game.is_solitaire else "mirrored pairs"
+    title = f"{contest.game.title}{described(contest.options)}: {found.pairs:,} {unit}, seed {contest.seed}"
+    title += f", stopped before {pairs:,}" if found.stopped else ""
+    return title + (f"\n{label} of each; all else by one player: {'NAME'.join(contest.frame)}" if label else "")
+
+
+def described(options: Iterable[tuple[str, Any]]) -> str:
+    """Return options as text for a title."""
+    return "".join(f", {name}={value}" for name, value in options)
+
+
+def solve_one(task: SolveTask, deal: object, console: Console) -> dict[str, Any]:
+    """Solve a custom deal; return the figures for JSON."""
+    state = given_deal(task.game, dict(task.options), deal)
+    with console.status("solving"):
+        solution = task.solve(state)
+    return {
+        "verdict": solution.verdict,
+        "moves": move_texts(Table(task.game, state), solution.moves),
+        "positions": solution.positions,
+        "seconds": solution.seconds,
+    }
+
+
+def show_solved(console: Console, solved: dict[str, Any]) -> None:
+    """Print the result of `solve_one`."""
+    console.print(f"{solved['verdict']}: {solved['positions']:,} positions in {solved['seconds']:.2f} s")
+    if solved["moves"]:
+        console.print(" ".join(solved["moves"]))
+
+
+def solve_many(
+    task: SolveTask, packs: int, processes: int, console: Console, write: Callable[[SolvingFigures], object]
+) -> SolvingFigures | None:
+    """Solve the first deals of a seed; return the figures, or None if Ctrl-C came before any result.
+
+    `write` gets partial results periodically.
+    """
+    written = time.monotonic()
+    solved: list[Solved] = []
+    with waiting(console) as progress:
+        bar = progress.add_task("solving", total=packs)
+        try:
+            for one in solve_deals(task, range(packs), processes):
+                solved.append(one)
+                known = sum(solution.verdict != "unknown" for _, solution in solved)
+                progress.update(bar, advance=1, description=f"{known} of {len(solved)} decided")
+                if time.monotonic() - written > SAVE_SECONDS:
+                    with suppress(OSError):
+                        write(solving_figures(task, solved))
+                    written = time.monotonic()
+        except KeyboardInterrupt:
+            console.print(f"stopped before {packs:,} packs")
+    return solving_figures(task, solved) if solved else None
+
+
+def solving_title(task: SolveTask, packs: int) -> str:
+    """Return the title of solved deals."""
+    bounds = f"{packs:,} packs, seed {task.seed}, {task.seconds:g} s each"
+    return f"{task.game.title}{described(task.options)}: {bounds}"

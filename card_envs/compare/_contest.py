@@ -1,0 +1,113 @@
+"""Contests: players given by name, in all pairings on the same deals, in any number of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.compare._spread import spread
+from card_envs.compare._tables import Played, Watch
+from card_envs.compare.pairs import Match, Part, chunks, lineups
+from card_envs.game import Game
+from card_envs.opponents._names import UsersOwn, frames, load_opponent, parse
+from card_envs.opponents.phased import phase_actions
+from card_envs.opponents.policy import Policy
+from card_envs.opponents.scripted import ScriptedPolicy
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A contest: everything that a process needs to play a part of it.
+
+    Attributes:
+        game: the game.
+        names: of the policies, as for `load_opponent`.
+        seed: of deals and policies.
+        options: of the game, as sorted items.
+        sampled: networks sample their actions; False: they play the likeliest.
+        partner: policy in all but the first seat of a side; empty: the same policy in all seats of a side.
+        frame: text before and after each name for `load_opponent`: with `("bidding=", "+greedy")` the policies differ
+            only in their bidding.
+    """
+
+    game: Game
+    names: tuple[str, ...]
+    seed: int = 0
+    options: tuple[tuple[str, Any], ...] = ()
+    sampled: bool = True
+    partner: str = ""
+    frame: tuple[str, str] = ("", "")
+
+    def check(self) -> None:
+        """Raise ValueError, before anything is played, for a game, name or option that does not fit."""
+        self.game.validated(dict(self.options))
+        lineups(self.game, len(self.names))
+        self.match()
+        if self.partner and self.game.num_sides == self.game.rules.NUM_SEATS:
+            raise ValueError(f"{self.game.name}: no side has a second seat for a partner, got {self.partner!r}")
+
+    def match(self) -> Match:
+        """Return the contest with its policies loaded."""
+        policies = [self._load(name.join(self.frame)) for name in self.names]
+        partner = self._load(self.partner) if self.partner else None
+        return Match(self.game, policies, partner, self.seed, dict(self.options))
+
+    def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
+        """Play every pairing (in a solitaire: policy) on the deals with these numbers; `watch` as in `play_out`."""
+        return self.match().play(numbers, watch)
+
+    def expected_moves(self, numbers: NDArray[np.int64]) -> int:
+        """Estimate the number of moves that `play` makes from a playout by `greedy`, which takes milliseconds."""
+        rows = lineups(self.game, len(self.names))
+        match = Match(self.game, [ScriptedPolicy("greedy")] * len(self.names), None, self.seed, dict(self.options))
+        return len(rows) * int(match.play_lineup(rows[0], numbers).moves.sum())
+
+    def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> Played:
+        """Play one pairing or policy on these deals, exactly as `play` does."""
+        return self.match().play_lineup(lineup, numbers, log_size)
+
+    def _load(self, name: str) -> Policy:
+        # Users' classes are constructed again for each part: even if they keep state, a part's result is independent.
+        users_own = any(isinstance(player, UsersOwn) for player in parse(name).players())
+        return (load_opponent if users_own else _load_once)(name, self.game, self.sampled)
+
+
+_load_once = cache(load_opponent)
+
+
+def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
+    """Return two contests: in one, the players differ only in a phase; in the other, only outside it.
+
+    Args:
+        contest: of the complete players.
+        phase: of the game.
+        other: the player of the other part, the same for all.
+
+    Raises:
+        ValueError: the game has no such phase, or a player already combines two.
+    """
+    phase_actions(contest.game, phase)
+    rest = " and ".join(name for name in contest.game.phases if name != phase)
+    here, elsewhere = frames(phase, other, contest.names)
+    return {phase: replace(contest, frame=here), rest: replace(contest, frame=elsewhere)}
+
+
+def play_contest(
+    contest: Contest, pairs: int, processes: int = 1, ray_address: str = "", watch: Watch | None = None
+) -> Iterator[Part]:
+    """Play all pairings on the same deals and yield the parts as they are finished.
+
+    Args:
+        contest: what to play.
+        pairs: number of deals; with two sides, each is played twice.
+        processes: number of workers; they affect only the order of the parts.
+        ray_address: of a Ray cluster that does the work instead (see `spread`).
+        watch: called with the moves made in the current part, if this process plays.
+    """
+    here = processes == 1 and not ray_address
+    return spread(partial(contest.play, watch=watch) if here else contest.play, chunks(pairs), processes, ray_address)

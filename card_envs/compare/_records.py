@@ -1,0 +1,49 @@
+"""Saving games of a contest as game records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from card_envs._files import check_output_folder
+from card_envs.compare._contest import Contest
+from card_envs.compare.pairs import chunks, lineups
+from card_envs.episode import played as played_episode
+
+LOG_SIZE = 1024
+
+
+def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
+    """Replay the first portion of a contest, move for move, and save the games of its first pairs.
+
+    Args:
+        contest: what was played.
+        pairs: of the contest.
+        limit: number of pairs to save, at most the first portion.
+        folder: created if missing.
+
+    Returns:
+        Number of games saved, as `<pair>-<policies>.json`, the policy of side 0 first.
+    """
+    check_output_folder(folder)
+    numbers = chunks(pairs)[0]
+    saved = 0
+    for lineup in lineups(contest.game, len(contest.names)):
+        played = contest.play_one(lineup, numbers, LOG_SIZE)
+        longest = int(played.moves.sum(axis=1).max())
+        if longest > LOG_SIZE:
+            played = contest.play_one(lineup, numbers, longest)
+        tables_per_pair = len(lineup)
+        for table in range(min(limit, len(numbers)) * tables_per_pair):
+            number = int(numbers[table // tables_per_pair])
+            there = lineup[::-1] if table % tables_per_pair else lineup
+            names = "-".join(f"{i + 1}_{_file_name(contest.names[i])}" for i in there)
+            moves = played.log[table][played.log[table] >= 0]
+            options = contest.game.validated(dict(contest.options))
+            episode = played_episode(contest.game, options, contest.seed, number, moves)
+            episode.record().save(folder / f"{number:04d}-{names}.json")
+            saved += 1
+    return saved
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in Path(name).name)

@@ -1,0 +1,282 @@
+"""Self-play statistics and comparisons as tables at the terminal and as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from itertools import combinations
+from math import floor, inf, isfinite, log10
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table as Sheet
+
+from card_envs._files import check_output, replace_file
+from card_envs.compare._solving import SolvingFigures
+from card_envs.compare._tallies import Tallied
+from card_envs.compare.estimates import Estimate, few_warning
+from card_envs.compare.standings import PairsNeeded, Standings
+from card_envs.compare.survey import Survey
+from card_envs.game import Game
+
+Show = Callable[[Estimate], str]
+ENDLESS = 400.0  # length in points of an infinite error bar in a picture
+
+
+def interval(figure: Estimate) -> str:
+    """Return the figure, with its interval on a second line."""
+    return f"{figure.mean:.4g}\n{span(figure, '.4g')}"
+
+
+def span(figure: Estimate, digits: str) -> str:
+    """Return the bounds as text, as far as they are finite."""
+    low, high = (f"{bound:{digits}}" for bound in (figure.low, figure.high))
+    if isfinite(figure.low):
+        return f"{low} to {high}" if isfinite(figure.high) else f"at least {low}"
+    return f"at most {high}" if isfinite(figure.high) else "no interval"
+
+
+def percent(share: Estimate) -> str:
+    """Return a proportion and its interval in percent, with two decimals near 0 and 100 %."""
+    digits = 1 if 0.05 < share.mean < 0.95 else 2
+    return f"{100 * share.mean:.{digits}f} %\n{span(share.scaled(100), f'.{digits}f')}"
+
+
+def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
+    """Return a table with a column for each player."""
+    sheet = Sheet(title=title, show_lines=True)
+    sheet.add_column("")
+    for name in surveys:
+        sheet.add_column(name, justify="right")
+    parts = surveys.values()
+    sheet.add_row("decisions an episode", *(interval(part.decisions) for part in parts))
+    for reason in sorted({reason for part in parts for reason in part.endings}):
+        sheet.add_row(
+            f"end: {reason}",
+            *(percent(part.endings[reason]) if reason in part.endings else "never" for part in parts),
+        )
+    if all(part.first_side_wins for part in parts):
+        sheet.add_row(
+            "won by the side that\ndecides first",
+            *(percent(part.first_side_wins) for part in parts if part.first_side_wins),
+        )
+    sheet.add_row("score of seat 0", *(interval(part.score_of_seat_0) for part in parts))
+    sheet.caption = few_warning(min(part.episodes for part in parts), "episodes")
+    sheet.add_row("us a decision,\ngame included", *(f"{part.microseconds_per_decision:.3g}" for part in parts))
+    return sheet
+
+
+def comparison_sheets(title: str, found: Standings) -> list[Sheet]:
+    """Return the tables of the standings, best first, and of all pairings."""
+    return [standings_sheet(title, found), pairings_sheet(found)]
+
+
+def standings_sheet(title: str, found: Standings) -> Sheet:
+    """Return a table with a row for each policy."""
+    columns: dict[str, Show] = {"rating": whole, "win_share": percent, "margin_per_episode": interval}
+    if found.contest.game.is_solitaire:
+        columns = {"win_share": percent, "score": interval}
+    if found.policies[0].won_of_winnable:
+        columns["won_of_winnable"] = percent
+    sheet = Sheet(title=title, show_lines=True)
+    for column in ("", *map(worded, columns), "us a move"):
+        sheet.add_column(column, justify="right" if column else "left")
+    for policy in (found.policies[i] for i in found.best_first):
+        cells = [show(getattr(policy, name)) for name, show in columns.items()]
+        sheet.add_row(policy.name, *cells, f"{policy.microseconds_per_move:.3g}")
+    if found.solved is not None:
+        sheet.caption = f"winnable: the {found.solved['won']:,} deals that the solver won"
+    return sheet
+
+
+def pairings_sheet(found: Standings) -> Sheet:
+    """Return a table with a row for each pairing."""
+    alone = found.contest.game.is_solitaire
+    columns: dict[str, Show] = {"win_share": percent, "margin_per_episode": interval, "margin_per_deal": interval}
+    if alone:
+        columns = {"wins_more": percent, "score_more": interval}
+    elif found.deals_per_episode == 1:
+        del columns["margin_per_deal"]
+    sheet = Sheet(title="on the same deals" if alone else "against each other", show_lines=True)
+    for column in ("", *map(worded, columns), "pairs needed*"):
+        sheet.add_column(column, justify="right" if column else "left")
+    for pairing in found.pairings:
+        cells = [show(getattr(pairing, name)) for name, show in columns.items()]
+        between = "more than" if alone else "against"
+        sheet.add_row(f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed))
+    sheet.caption = (
+        f"* to show a difference with 80 % power (score or margin / wins);\n"
+        f"the nearest two are {found.nearest.first} and {found.nearest.second}"
+    )
+    return sheet
+
+
+def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
+    """Return a table of the game's rates for every policy, without those that never occurred."""
+    columns = list(dict.fromkeys(ratio.column for ratio in game.rates))
+    in_percent = {(ratio.row, ratio.column) for ratio in game.rates if ratio.percent}
+    sheet = Sheet(title="beside the score (± half of the 95 % interval)")
+    for column in ("", "", *columns):
+        sheet.add_column(column, justify="right" if column else "left")
+    for row in dict.fromkeys(ratio.row for ratio in game.rates):
+        shown = {
+            name: figures[row]
+            for name, figures in by_policy.items()
+            if any(figure and figure.mean for figure in figures[row].values())
+        }
+        for number, (name, of) in enumerate(shown.items()):
+            cells = [plus_minus(of.get(column), (row, column) in in_percent) for column in columns]
+            sheet.add_row("" if number else row, name, *cells, end_section=number == len(shown) - 1)
+    return sheet
+
+
+def solving_sheet(title: str, figures: SolvingFigures) -> Sheet:
+    """Return a table with a row for each verdict, and bounds on the share that can be won."""
+    sheet = Sheet("", "packs", "share", "95 % interval", title=title)
+    for name, packs in (figures.verdicts | figures.bounds).items():
+        share = figures.share(packs)
+        sheet.add_row(worded(name), f"{packs:,}", f"{share.mean:.1%}", f"{share.low:.1%} to {share.high:.1%}")
+    return sheet
+
+
+def plus_minus(figure: Estimate | None, percent: bool) -> str:
+    """Return a figure on one line, rounded to the first digit of its interval."""
+    if figure is None:
+        return ""
+    scale = 100 if percent else 1
+    mean, low, high = (scale * value for value in (figure.mean, figure.low, figure.high))
+    half = max(high - mean, mean - low)
+    unit = " %" if percent else ""
+    if not 0 < half < inf:  # no interval: seen in one deal
+        return f"{mean:.3g}{unit}"
+    digits = min(max(-floor(log10(half)), 0), 4)
+    return f"{mean:.{digits}f} ±{half:.{digits}f}{unit}"
+
+
+def show_comparison(console: Console, title: str, found: Standings) -> None:
+    """Print all tables of a contest."""
+    for sheet in comparison_sheets(title, found):
+        console.print(sheet)
+    if found.warning is not None:
+        console.print(found.warning)
+    show_figures(console, found.contest.game, {policy.name: policy.figures for policy in found.policies})
+
+
+def show_figures(console: Console, game: Game, by_policy: Mapping[str, Tallied]) -> None:
+    """Print the game's rates, if it has any."""
+    if game.rates:
+        console.print(figures_sheet(game, by_policy))
+
+
+def show_solving(console: Console, title: str, figures: SolvingFigures) -> None:
+    """Print how many deals can be won, and the time taken."""
+    console.print(solving_sheet(title, figures))
+    times = ", ".join(f"{share} {took:.2f} s" for share, took in figures.seconds.items())
+    console.print(f"processor time: {times}; {figures.positions_per_second:,} positions a second")
+
+
+def worded(name: str) -> str:
+    """Return an identifier as words."""
+    return name.replace("_", " ")
+
+
+def whole(figure: Estimate) -> str:
+    """Return a rating as a whole number; the anchor has no interval."""
+    fixed = figure.low == figure.high
+    return f"{figure.mean:.0f}" + ("" if fixed else f"\n{span(figure, '.0f')}")
+
+
+def needed(pairs: PairsNeeded) -> str:
+    return " / ".join("-" if count is None else f"{count:,}" for count in (pairs.by_margin, pairs.by_wins))
+
+
+def check_picture(path: Path | None) -> None:
+    """Check before long work that a picture can be drawn to a file. Raises ValueError."""
+    if path is None:
+        return
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
+        raise ValueError(f"{path}: pictures need matplotlib: pip install 'card_envs[plot]'") from None
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if _kind(path) not in kinds:
+        raise ValueError(f"{path}: expected a name that ends in .{', .'.join(sorted(kinds))}")
+    check_output(path)
+
+
+def save_picture(figure: Any, path: Path, dpi: int) -> None:
+    """Write a matplotlib Figure atomically, in the format of the file's suffix."""
+    picture = BytesIO()
+    figure.savefig(picture, dpi=dpi, format=_kind(path))
+    replace_file(path, picture.getvalue())
+
+
+def _kind(path: Path) -> str:
+    return path.suffix[1:].lower() or "png"
+
+
+def draw(title: str, found: Standings, path: Path) -> None:
+    """Draw a matrix of all pairings beside ratings (in a solitaire: wins) with their intervals.
+
+    Raises:
+        ValueError: matplotlib is missing, or it does not support the format.
+    """
+    check_picture(path)
+    from matplotlib.figure import Figure
+
+    alone = found.contest.game.is_solitaire
+    policies = [found.policies[i] for i in found.best_first]
+    names = [policy.name for policy in policies]
+    shown = [policy.rating or policy.win_share for policy in policies]
+    scale = 100 if alone else 1
+    figure = Figure(figsize=(4.2 + 1.9 * len(names), 2.2 + 0.75 * len(names)), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[len(names) + 0.5, 2.2])
+    _matrix(left, found)
+    mean, low, high = (scale * np.array([getattr(one, name) for one in shown]) for name in ("mean", "low", "high"))
+    reach = np.array([mean - low, high - mean])
+    endless = np.isinf(reach)
+    reach[endless] = reach[~endless].max(initial=0) or ENDLESS  # an arrow
+    right.errorbar(mean, range(len(names)), xerr=reach, fmt="o", color="black", capsize=3)
+    for side, arrow, sign in ((0, "<", -1), (1, ">", 1)):
+        rows = np.flatnonzero(endless[side])
+        right.plot(mean[rows] + sign * reach[side, rows], rows, arrow, color="black")
+    right.set_yticks(range(len(names)), [])
+    right.set_ylim(len(names) - 0.5, -0.5)
+    right.margins(x=0.15)
+    right.grid(axis="x", alpha=0.3)
+    right.set_xlabel("episodes won, %" if alone else "rating (400 points: odds of 10 to 1)")
+    figure.suptitle(title)
+    save_picture(figure, path, dpi=150)
+
+
+def _matrix(axes: Any, found: Standings) -> None:
+    """Draw the matrix of rows against columns; blue where the row is better."""
+    alone = found.contest.game.is_solitaire
+    even = 0.0 if alone else 0.5
+    order = found.best_first
+    names = [found.policies[i].name for i in order]
+    size = len(order)
+    shares = np.full((size, size), np.nan)
+    texts = {}
+    for (i, j), pairing in zip(combinations(range(size), 2), found.pairings):
+        row, column = order.index(i), order.index(j)
+        share, points = (pairing.win_share or pairing.wins_more), (pairing.margin_per_episode or pairing.score_more)
+        assert share and points
+        more = share.mean - even
+        half = (points.high - points.low) / 2
+        reach = f" ± {half:.2g}" if isfinite(half) else ""
+        shares[row, column], shares[column, row] = more, -more
+        for at, sign in (((row, column), 1), ((column, row), -1)):
+            won = f"{100 * (even + sign * more):{'+' if alone else ''}.1f} %"
+            texts[at] = f"{won}\n{sign * points.mean:+.3g}{reach}"
+    limit = max(float(np.nanmax(np.abs(shares))), 1e-9) if alone else 0.5
+    axes.imshow(shares, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
+    for (row, column), text in texts.items():
+        strong = abs(shares[row, column]) > 0.7 * limit
+        axes.text(column, row, text, ha="center", va="center", fontsize=9, color="white" if strong else "black")
+    axes.set_xticks(range(size), names)
+    axes.set_yticks(range(size), names)
+    shown = "row more than column: wins, score" if alone else "row against column: episodes won, margin an episode"
+    axes.set_title(f"{shown}; intervals: 95 %", fontsize=10)

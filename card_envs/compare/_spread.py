@@ -1,0 +1,126 @@
+"""Distribution of the portions of a contest: in this process, over local processes, or over a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children, get_context, parent_process
+from typing import TypeVar
+
+from card_envs._files import in_words
+
+Portion = TypeVar("Portion")
+Result = TypeVar("Result")
+
+RETRIES = 3  # per portion whose worker was lost
+
+
+def spread(
+    play: Callable[[Portion], Result], portions: Sequence[Portion], processes: int = 1, ray_address: str = ""
+) -> Iterator[Result]:
+    """Yield the result of `play` for each portion, as they are finished.
+
+    Args:
+        play: can be pickled, and depends only on its portion, because lost portions are played again.
+        portions: of the work.
+        processes: on this machine.
+        ray_address: of a Ray cluster instead, as for `ray.init`; "local" starts one here.
+
+    Raises:
+        ValueError: both are given, fewer than one process, or Ray is missing.
+        OSError: the cluster can't be reached, or a portion's worker was lost repeatedly.
+    """
+    if processes < 1:
+        raise ValueError(f"processes: expected at least 1, got {processes}")
+    if processes > 1 and ray_address:
+        raise ValueError("processes and a Ray cluster: expected one of them, got both")
+    if ray_address:
+        return _over_cluster(play, portions, ray_address)
+    return map(play, portions) if processes == 1 else _over_processes(play, portions, processes)
+
+
+def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portion], processes: int) -> Iterator[Result]:
+    waiting = dict(enumerate(portions))
+    losses = 0  # in a row
+    while waiting:
+        left = len(waiting)
+        try:
+            for number, result in _over_pool(play, waiting, processes):
+                del waiting[number]
+                yield result
+        except BrokenProcessPool:  # one process died, which ends the pool
+            losses = 1 if len(waiting) < left else losses + 1
+            if losses > RETRIES:
+                raise OSError(
+                    f"a worker process died {losses} times in a row: killed, for lack of memory perhaps; "
+                    "fewer processes need less"
+                ) from None
+
+
+def _over_pool(
+    play: Callable[[Portion], Result], portions: dict[int, Portion], processes: int
+) -> Iterator[tuple[int, Result]]:
+    """Yield number and result of each portion as they are finished. Raises BrokenProcessPool if a worker dies."""
+    others = set(active_children())
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), begin_worker)
+    try:
+        numbers = {pool.submit(play, portion): number for number, portion in portions.items()}
+        for future in as_completed(numbers):
+            yield numbers[future], future.result()
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def begin_worker() -> None:
+    """Make a worker ignore Ctrl-C, which reaches all processes of a command, and end with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent dies; it holds both ends of its work pipe and would wait forever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion], address: str) -> Iterator[Result]:
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("a Ray cluster needs Ray: pip install 'card_envs[ray]'") from None
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():  # Ray itself would retry for many minutes
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:  # for invalid port numbers
+            raise OSError(f"Ray cluster {address}: {in_words(error)}; expected HOST:PORT, or local") from None
+    ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        task = ray.remote(max_retries=RETRIES)(_play)
+        shared = ray.put(play)
+        waiting = [task.remote(shared, portion) for portion in portions]
+        while waiting:
+            done, waiting = ray.wait(waiting)
+            yield ray.get(done[0])
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None  # the same error as without Ray
+    except ray.exceptions.RayError as error:
+        raise OSError(f"Ray cluster {address}: {str(error).splitlines()[0]}") from None
+    finally:
+        ray.shutdown()  # also cancels running tasks
+
+
+def _play(play: Callable[[Portion], Result], portion: Portion) -> Result:
+    return play(portion)

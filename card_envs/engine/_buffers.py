@@ -1,0 +1,153 @@
+"""Validation of everything that reaches compiled code, which checks nothing: arrays, numbers, words.
+
+Every error is a ValueError that names the argument, what was expected and what was given.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs._files import short_repr
+from card_envs.game import Game
+
+INT8, INT64, UINT64, FLOAT32 = (np.dtype(kind) for kind in (np.int8, np.int64, np.uint64, np.float32))
+
+MAX_TABLES = 1 << 40
+
+
+def checked(
+    name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool = True
+) -> NDArray[Any]:
+    """Return the array if compiled code may use it; return a copy of a read-only one unless it is `written`.
+
+    Args:
+        name: its name in messages.
+        array: the value to check.
+        shape: expected shape.
+        dtype: expected dtype.
+        written: whether it is written to.
+
+    Raises:
+        ValueError: not an array, wrong shape or dtype, not C-contiguous, or read-only although it is `written`.
+    """
+    if isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype:
+        flags = array.flags
+        if flags.carray or (not written and flags.c_contiguous and flags.aligned):
+            return for_loops(array if type(array) is np.ndarray else np.asarray(array))
+        got = f"{'a read-only' if flags.c_contiguous else 'a strided'} one"
+    else:
+        got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else short_repr(array)
+    kind = "a contiguous, writable array" if written else "a contiguous array"
+    raise ValueError(f"{name}: expected {kind} of {dtype.name} with shape {shape}, got {got}")
+
+
+def for_loops(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a contiguous array; a read-only one is copied, because Numba would compile the loops again for it."""
+    return array if array.flags.carray else array.copy()
+
+
+Kinds = dict[str, tuple[tuple[int, ...], type[np.generic]]]  # shape and dtype by the name of the array
+
+
+def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `out`, each of shape [T, *shape] and with the dtype of its kind.
+
+    Raises:
+        ValueError: unknown name, array unfit for compiled code, different T, or shared memory.
+    """
+    given = known_keys(out, tuple(kinds), "out")
+    lengths = [len(array) for array in given.values() if isinstance(array, np.ndarray) and array.ndim]
+    num_steps = max((1, *lengths))
+    for name, array in given.items():
+        shape, dtype = kinds[name]
+        given[name] = checked(f"out: {name}", array, (num_steps, *shape), np.dtype(dtype))
+        if dtype is np.uint8 and given[name].ctypes.data % 8:  # bits are written as 64-bit words
+            raise ValueError(f"out: {name}: expected an array that begins at a multiple of 8 bytes")
+    for one, other in itertools.combinations(given, 2):
+        if np.may_share_memory(given[one], given[other]):
+            raise ValueError(f"out: expected arrays that do not overlap, but {one} and {other} share memory")
+    return given
+
+
+def checked_states(game: Game, states: Any, name: str = "states") -> NDArray[Any]:
+    """Return the [n] States of a game, any n, for reading. Raises ValueError."""
+    states = checked(name, states, (np.size(states),), game.rules.STATE, written=False)
+    check_seats(game, states, name)
+    return states
+
+
+def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
+    """Raise ValueError if a State names a seat to move that does not exist."""
+    seats = states["seat"]
+    wrong = seats.view(np.uint8) >= game.rules.NUM_SEATS
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise ValueError(f"{name}: expected seats 0 to {game.rules.NUM_SEATS - 1} to move, got {seats[i]} at table {i}")
+
+
+def check_int(value: object, low: int, high: int | None, where: str) -> int:
+    """Return an int within [low, high] (None: unbounded); `where` is its name in error messages."""
+    within = isinstance(value, (int, np.integer)) and low <= value and (high is None or value <= high)
+    if isinstance(value, bool) or not within:
+        span = f"from {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{where}: expected a whole number {span}, got {short_repr(value)}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def seed_number(seed: object) -> int:
+    """Return a valid seed of deals, an unsigned 64-bit number. Raises ValueError."""
+    return check_int(seed, 0, (1 << 64) - 1, "seed")
+
+
+def new_seed() -> int:
+    """Return an unpredictable seed."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+
+
+def check_bool(value: object, where: str) -> bool:
+    """Return a bool. Raises ValueError for anything else, such as 0, 1 and other truthy values."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{where}: expected True or False, got {short_repr(value)}")
+    return bool(value)
+
+
+def check_choice(value: object, allowed: tuple[str | None, ...], where: str) -> None:
+    """Raise ValueError if an argument is none of these words."""
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        words = [f'"{word}"' if word else "None" for word in allowed]
+        raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {short_repr(value)}")
+
+
+def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, Any]:
+    """Return a dict that has only known keys; empty for None. Raises ValueError."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{where}: expected a dict, got {short_repr(given)}")
+    for key in given:
+        if key not in known:
+            raise ValueError(f"{where}: unknown key {short_repr(key)}; expected {' or '.join(known) or 'none'}")
+    return dict(given)
+
+
+def check_game(game: object) -> None:
+    """Raise ValueError if something else than a game was given."""
+    if not isinstance(game, Game):
+        raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {short_repr(game)}")
+
+
+class Fixed:
+    """An object whose public attributes are set once, because compiled code relies on them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and name in self.__dict__:
+            raise AttributeError(f"{type(self).__name__}.{name} can't be replaced; write into an array in place")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} can't be deleted")

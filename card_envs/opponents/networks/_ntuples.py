@@ -1,0 +1,170 @@
+"""N-tuple networks: linear value functions over many binary features, in compiled code.
+
+The value of a position is the sum of the weights of its active features, a few hundred of them (Lucas 2008; for 2048:
+Szubert & Jaśkowski 2014). A game with a `planner.py` defines the features. Values are those of positions just before a
+chance event, so all actions up to it form one decision: every reachable position is evaluated, and the path to the best
+one is played.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.engine._sums import Floats
+from card_envs.game import (
+    Game,
+    Int64s,
+    Planner,
+    State,
+    active_features,
+    bot_move,
+    expand,
+    final_margin,
+    is_chance_next,
+    is_terminal,
+    load,
+    path_to,
+)
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros
+
+PLAYER = "greedy"  # the scripted player
+UNKNOWN = -np.inf  # value of a position that is neither terminal nor just before a chance event
+
+Float64s = NDArray[np.float64]
+
+
+class NoScratch(NamedTuple):
+    """Stands for a planner's workspace in games without a planner."""
+
+    features: Int64s
+
+
+def planner_of(game: Game) -> Planner:
+    """Return the game's planner. Raises ValueError if it has none."""
+    if game.planner is None:
+        raise ValueError(f"{game.name}: there is no planner for this game")
+    return game.planner
+
+
+def planning_scratch(game: Game, most: int) -> Any:
+    """Return the planner's workspace of one thread for `most` positions."""
+    return NoScratch(np.zeros(1, np.int64)) if game.planner is None else game.planner.new_scratch(most)
+
+
+def value_at(k: int, weights: Floats, scratch: Any) -> float:
+    """Return the value of position k if a chance event is next or none is left, else UNKNOWN."""
+    return worth_at(k, weights, scratch) if is_terminal(scratch, k) or is_chance_next(scratch, k) else UNKNOWN
+
+
+def worth_at(k: int, weights: Floats, scratch: Any) -> float:
+    """Return the value of position k, or the one that it would have if a chance event were next."""
+    return final_margin(scratch, k) if is_terminal(scratch, k) else sum_at(k, weights, scratch)
+
+
+def sum_at(k: int, weights: Floats, scratch: Any) -> float:
+    """Return the sum of the weights of the active features of position k."""
+    value = 0.0
+    for j in range(active_features(scratch, k)):
+        value += weights[scratch.features[j]]
+    return value
+
+
+def value_all(state: State, weights: Floats, scratch: Any, values: Float64s, macro: Macro) -> int:
+    """Write the value [M] of each reachable position; return their number. `macro` is scratch."""
+    load(state, state.seat, scratch)
+    known = expand(scratch, values.shape[0], MAX_LENGTH - 1)
+    for k in range(known):
+        values[k] = value_at(k, weights, scratch)
+    if path_to(scratch, 0, macro) == 0:
+        values[0] = UNKNOWN
+    if values[best_index(values, known)] == UNKNOWN:
+        values[known - 1] = sum_at(known - 1, weights, scratch)
+    return known
+
+
+def best_index(values: Float64s, number: int) -> int:
+    """Return the index of the greatest of the first `number` values."""
+    best = 0
+    for k in range(number):
+        if values[k] > values[best]:
+            best = k
+    return best
+
+
+def path_or_baseline(k: int, state: State, scratch: Any, macro: Macro) -> int:
+    """Write the path to position k, or the action of `greedy` if the path is empty; return its length."""
+    number = path_to(scratch, k, macro)
+    if number == 0:
+        macro[0] = bot_move(state)
+        number = 1
+    return number
+
+
+def write_best_macros(
+    state: State, weights: Floats, most: int, scratch: Any, values: Float64s, order: Int64s, macros: Macros
+) -> int:
+    """Write the macro-actions to the `most` positions with the highest values, best first; return their number.
+
+    Args:
+        state: not modified.
+        weights: [W] of the network.
+        most: number of positions, at most the length of `order`.
+        scratch: of this thread.
+        values: [M] scratch.
+        order: [C] scratch.
+        macros: [C, MAX_LENGTH] written.
+    """
+    known = value_all(state, weights, scratch, values, macros[0])
+    number = 0
+    for k in range(known):  # insertion sort into the best so far; stable
+        if values[k] == UNKNOWN or (number == most and values[k] <= values[order[number - 1]]):
+            continue
+        place = number if number < most else number - 1
+        while place > 0 and values[order[place - 1]] < values[k]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = k
+        number = min(number + 1, most)
+    for c in range(number):
+        length = path_or_baseline(order[c], state, scratch, macros[c])
+        for step in range(length, macros.shape[1]):
+            macros[c, step] = NO_ACTION
+    return number
+
+
+def find_best_macros(
+    first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: Float64s, order: Int64s,
+    macros: Macros, numbers: Int64s,
+) -> None:  # fmt: skip
+    """Write the best macro-actions [B, C, MAX_LENGTH] at the tables first <= i < last, and their numbers [B]."""
+    for i in range(first, last):
+        numbers[i] = write_best_macros(states[i], weights, macros.shape[1], scratch, values, order, macros[i])
+
+
+def write_best(
+    first: int, last: int, states: NDArray[Any], weights: Floats, scratch: Any, values: Float64s, macro: Macro,
+    best: Int64s,
+) -> None:  # fmt: skip
+    """Write the best position that each action [A] leads to, or -1, at one table; `macro` [MAX_LENGTH] is scratch."""
+    for i in range(first, last):
+        best[:] = -1
+        for k in range(value_all(states[i], weights, scratch, values, macro)):
+            if values[k] > UNKNOWN:
+                path_or_baseline(k, states[i], scratch, macro)
+                if best[macro[0]] < 0 or values[k] > values[best[macro[0]]]:
+                    best[macro[0]] = k
+
+
+def write_features(k: int, scratch: Any, entry: Int64s, value: Float64s) -> int:
+    """Write the active features of position k into `entry` and 1 into `value` for each; return their number."""
+    if is_terminal(scratch, k):
+        entry[0], value[0] = 0, final_margin(scratch, k)
+        return 1
+    number = active_features(scratch, k)
+    value[0] = 1.0
+    for j in range(number):
+        entry[j] = scratch.features[j]
+    return number

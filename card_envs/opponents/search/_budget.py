@@ -1,0 +1,177 @@
+"""Budget: how many worlds each arm of a decision gets, and which arm is chosen.
+
+An arm is a candidate action or macro-action. All arms are tried in the same worlds and compared by their advantage: the
+result less that of the baseline arm in the same world, whose variance is far below that of the results.
+
+Sequential halving (Karnin, Koren & Somekh 2013): the arms are judged after 8, 16, 32 … worlds, and after n of W worlds
+W / n rivals of the baseline are left, so that every doubling costs the same.
+
+Racing (Maron & Moore 1994): let m be the mean advantage after n worlds, s its standard deviation in one world and N the
+most worlds that an arm can get. An arm is chosen at the end if its mean then is at least z s / sqrt(N) (the
+`z_threshold` z; noise must not decide between arms of equal worth). The mean of N worlds differs from m by about
+s sqrt(1/n - 1/N): its prediction given the first n has that standard deviation. So with c = `racing_margin`
+    m + c s sqrt(1/n - 1/N) <= z s / sqrt(N)    the arm is dropped: even luck would not get it chosen;
+    m - c s sqrt(1/n - 1/N) >= z s / sqrt(N)    the last rival left is chosen: even bad luck would not prevent it.
+The last rival may get `max_worlds`, more than W, while it is between the two.
+
+Results are whole multiples of 1/64 point, so sums are exact: sharing worlds among threads changes no bit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.game import Int8s, Int64s
+from card_envs.opponents._macros import Macros
+
+FIRST_BATCH = 8  # worlds before the arms are judged for the first time
+UNLIMITED = 1 << 40  # worlds
+# 1 was the best z of 0, 0.5, 1, 2 in Big Ben, and 1 and 2 the best in Back Alley.
+Z_THRESHOLD = 1.0
+RACING_MARGIN = 0.25  # for each time the number of worlds is doubled: the more looks, the surer each must be
+LONGER = 4  # times as many worlds for the last rival
+# Metropolis steps that refine a world, where the game has them: twice as many as there are worlds, which takes about as
+# long as the playouts; beyond the most, worlds hardly get better.
+STEPS_PER_WORLD, MAX_STEPS = 2, 512
+STEPS_IN_A_SECOND = 1e7  # the square of what a timed search does in a second: twice its worlds, again
+
+BASELINE, WORLDS, RIVALS = range(3)  # entries of `Arms.race`
+
+Float64s = NDArray[np.float64]
+
+
+class Budget(NamedTuple):
+    """What a decision may cost.
+
+    Attributes:
+        worlds: W of sequential halving.
+        max_worlds: N, for the last rival.
+        z_threshold: standard errors by which an arm must beat the baseline.
+        racing_margin: c, standard deviations.
+        refine_steps: Metropolis steps for each world.
+    """
+
+    worlds: int
+    max_worlds: int
+    z_threshold: float
+    racing_margin: float
+    refine_steps: int
+
+
+class Arms(NamedTuple):
+    """The arms of one decision.
+
+    Attributes:
+        macros: [C, L] what each arm does; L is 1 where arms are single actions.
+        live: [C] 1 for the rivals of the baseline that are left.
+        race: [3] the baseline arm, how many worlds were tried, how many rivals are left (0: nothing more to find out).
+    """
+
+    macros: Macros
+    live: Int8s
+    race: Int64s
+
+
+class ArmStats(NamedTuple):
+    """Results of arms [C], or of actions [B, A].
+
+    Attributes:
+        sums: of the results (`score_margin` of the mover).
+        squares: of the results, summed.
+        advantages: over the baseline in the same worlds, summed.
+        advantage_squares: squared, summed.
+        worlds: in how many worlds the arm was tried.
+    """
+
+    sums: Float64s
+    squares: Float64s
+    advantages: Float64s
+    advantage_squares: Float64s
+    worlds: Int64s
+
+
+def new_stats(*shape: int) -> ArmStats:
+    """Return statistics of nothing yet."""
+    sums, squares, advantages, advantage_squares = np.zeros((4, *shape))
+    return ArmStats(sums, squares, advantages, advantage_squares, np.zeros(shape, np.int64))
+
+
+def budget_of(max_worlds: int, refine_steps: int) -> Budget:
+    """Return the budget with that many worlds for the last rival."""
+    worlds = max(max_worlds // LONGER, 1)
+    return Budget(worlds, max_worlds, Z_THRESHOLD, RACING_MARGIN * math.log2(worlds), refine_steps)
+
+
+def stage_end(race: Int64s, budget: Budget) -> int:
+    """Return the number of worlds after which the arms are judged next."""
+    tried = race[WORLDS]
+    if race[RIVALS] == 0:
+        return tried
+    end = FIRST_BATCH
+    while end <= tried:
+        end *= 2
+    return max(tried, min(end, budget.worlds if tried < budget.worlds else budget.max_worlds))
+
+
+def judge(arms: Arms, stats: ArmStats, budget: Budget) -> bool:
+    """Drop arms after a stage; return whether there is more to find out."""
+    race = arms.race
+    tried = stage_end(race, budget)
+    if tried > race[WORLDS]:
+        race[WORLDS] = tried
+        if tried >= FIRST_BATCH and tried & (tried - 1) == 0:
+            race[RIVALS] = drop_clear_cases(tried, arms.live, race[RIVALS], stats, budget)
+        room = max(budget.worlds // tried, 1)
+        if race[RIVALS] > room:
+            drop_worst(arms.live, race[RIVALS] - room, stats.advantages)
+            race[RIVALS] = room
+    return race[RIVALS] > 0 and tried < budget.max_worlds
+
+
+def drop_clear_cases(tried: int, live: Int8s, rivals: int, stats: ArmStats, budget: Budget) -> int:
+    """Drop the arms that even luck would not get chosen; return how many rivals are left.
+
+    Return 0 as well where the last rival, which stays live, is sure to be chosen.
+    """
+    decided = False
+    left = rivals
+    for arm in range(live.shape[0]):
+        if live[arm]:
+            mean = stats.advantages[arm] / tried
+            variance = max(stats.advantage_squares[arm] / tried - mean * mean, 0.0)
+            still = budget.racing_margin * np.sqrt(variance * (1 / tried - 1 / budget.max_worlds))
+            wanted = budget.z_threshold * np.sqrt(variance / budget.max_worlds)
+            if mean + still <= wanted:  # an arm that did as the baseline did everywhere is one of these
+                live[arm] = 0
+                left -= 1
+            elif mean - still >= wanted:
+                decided = rivals == 1
+    return 0 if decided else left
+
+
+def drop_worst(live: Int8s, number: int, advantages: Float64s) -> None:
+    """Drop `number` live arms with the lowest advantages; of equal ones the last."""
+    for _ in range(number):
+        worst = -1
+        for arm in range(live.shape[0]):
+            if live[arm] and (worst < 0 or advantages[arm] <= advantages[worst]):
+                worst = arm
+        live[worst] = 0
+
+
+def chosen_arm(arms: Arms, stats: ArmStats, z_threshold: float) -> int:
+    """Return the best rival left if it beats the baseline by `z_threshold` standard errors, else the baseline."""
+    best = -1
+    for arm in range(arms.live.shape[0]):
+        if arms.live[arm] and (best < 0 or stats.advantages[arm] > stats.advantages[best]):
+            best = arm
+    if best >= 0:
+        total, worlds = stats.advantages[best], max(stats.worlds[best], 1)
+        variance = stats.advantage_squares[best] - total * total / worlds
+        if total > 0 and total * total >= z_threshold * z_threshold * variance:
+            return best
+    return int(arms.race[BASELINE])

@@ -1,0 +1,216 @@
+"""The declarations of a game's modules against the contract: functions and parameters, constants, options."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, is_dataclass
+from types import FunctionType
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from card_envs import game as contract
+from card_envs.game import Field, Game, Rate, Stat, state_dtype, total
+from card_envs.options import described
+from card_envs.scaffold._checks.sources import Finding, Source, Sources, did_you_mean
+
+PARTS: dict[str, tuple[type, type]] = {  # of each module: required and optional
+    "rules": (contract.Rules, contract.OptionalRules),
+    "bot": (contract.Bot, contract.OptionalBot),
+    "view": (contract.View, contract.OptionalView),
+}
+VIEW_KEYS = ("version", "game", "options", "seat", "to_move", "legal")
+
+
+def functions_of(part: type) -> dict[str, FunctionType]:
+    """Return the functions of a protocol."""
+    return {name: value for name, value in vars(part).items() if isinstance(value, FunctionType) and name[0] != "_"}
+
+
+def parameters_of(function: FunctionType) -> list[str]:
+    """Return the parameters of a protocol's function, without `self`."""
+    return list(inspect.signature(function).parameters)[1:]
+
+
+def check_declarations(game: Game, sources: Sources) -> Iterator[Finding]:
+    """Yield faults in the declarations of a game whose modules can be imported."""
+    missing = False
+    for module, parts in PARTS.items():
+        for finding in _check_module(getattr(game, module), sources.files[module], *parts):
+            missing = missing or " is missing" in finding.text
+            yield finding
+    yield from _check_options(game, sources.files["options"])
+    if not missing:
+        for name, demands in (("rules", _of_rules(game)), ("bot", _of_bot(game)), ("view", _of_view(game))):
+            source = sources.files[name]
+            for demand in demands:
+                if not demand.met:
+                    yield source.finding(demand.name, demand.text)
+
+
+# Names and parameters
+
+
+def _check_module(module: Any, source: Source, required: type, optional: type) -> Iterator[Finding]:
+    known = {**functions_of(required), **functions_of(optional)}
+    for name, function in functions_of(required).items():
+        if not hasattr(module, name):
+            near = did_you_mean(name, source.functions.keys() - known.keys())
+            what = f"{name}({', '.join(parameters_of(function))})"
+            yield Finding(source.file, 1, f"{what} is missing: {_summary(function)}{near}")
+    for name in required.__annotations__:
+        if name != "__file__" and not hasattr(module, name):
+            yield Finding(source.file, 1, f"{name} is missing: {_comment(required, name)}")
+    for name, function in known.items():
+        if hasattr(module, name):
+            yield from _check_parameters(name, getattr(module, name), parameters_of(function), source)
+
+
+def _check_parameters(name: str, own: Any, expected: list[str], source: Source) -> Iterator[Finding]:
+    own = getattr(own, "py_func", own)
+    if not callable(own):
+        yield source.finding(name, f"{name}: expected a function, got {own!r:.60}")
+        return
+    signature = inspect.signature(own)
+    try:
+        signature.bind(*expected)
+        found = list(signature.parameters)
+        fits = all(
+            position == expected.index(found[position])
+            for position in range(len(expected))
+            if found[position] in expected
+        )
+    except TypeError:
+        fits = False
+    if not fits:
+        found = list(signature.parameters)
+        yield source.finding(name, f"{name}: takes ({', '.join(found)}); the contract: {name}({', '.join(expected)})")
+
+
+def _summary(function: FunctionType) -> str:
+    return (inspect.getdoc(function) or "").split("\n")[0].rstrip(".")
+
+
+def _comment(part: type, name: str) -> str:
+    """Return the contract's comment on a constant."""
+    found = re.search(rf"^    {name}: .*?  # (.*)$", inspect.getsource(part), re.MULTILINE)
+    return found[1] if found else f"a constant of type {part.__annotations__[name]}"
+
+
+# Values
+
+
+class Demand(NamedTuple):
+    """A condition on what a module calls `name`; `text` says what was expected and found."""
+
+    name: str
+    met: bool
+    text: str
+
+
+def _is_number(value: object, kind: Any = int) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _of_rules(game: Game) -> Iterator[Demand]:
+    """Yield the demands on `rules.py`; numbers first, because fields and State depend on them."""
+    rules = game.rules
+    numbers = ("NUM_SEATS", "NUM_ACTIONS", "PACK_SIZE", "OBS_SIZE", "FULL_SIZE")
+    for name in numbers:
+        value = getattr(rules, name)
+        yield Demand(name, _is_number(value) and value >= 1, f"{name}: expected a whole number from 1, got {value!r}")
+    worst = rules.WORST_SCORE
+    text = f"WORST_SCORE: expected 0 or less, the worst possible reward of one deal, got {worst!r}"
+    yield Demand("WORST_SCORE", _is_number(worst, (int, float)) and -np.inf < worst <= 0, text)
+    if not all(_is_number(getattr(rules, name)) for name in numbers):
+        return
+    yield from _of_fields(rules)
+    yield _of_state(rules)
+    sides = game.sides
+    fits = len(sides) == rules.NUM_SEATS and set(sides) == set(range(len(set(sides))))
+    yield Demand("SIDES", fits, f"SIDES: expected a number from 0 for each of {rules.NUM_SEATS} seats, got {sides}")
+    counts = game.stats
+    fits = all(isinstance(count, Stat) for count in counts) and len({count.name for count in counts}) == len(counts)
+    yield Demand("STATS", fits, f"STATS: expected Stats with different names, got {counts}")
+    alike = game.all_see_alike
+    yield Demand("ALL_SEE_ALIKE", isinstance(alike, bool), f"ALL_SEE_ALIKE: expected True or False, got {alike!r}")
+    has_update_stats = hasattr(rules, "update_stats")
+    yield Demand(
+        "update_stats",
+        has_update_stats or not counts,
+        "update_stats(state, seat, counts) is missing: STATS says what it counts",
+    )
+    yield Demand("update_stats", bool(counts) or not has_update_stats, "STATS is missing: what does it count?")
+
+
+def _of_fields(rules: Any) -> Iterator[Demand]:
+    for name, size in (("ACTION_FIELDS", "NUM_ACTIONS"), ("OBS_FIELDS", "OBS_SIZE"), ("FULL_FIELDS", "FULL_SIZE")):
+        fields = getattr(rules, name)
+        fits = isinstance(fields, tuple) and all(isinstance(field, Field) for field in fields)
+        yield Demand(name, fits, f"{name}: expected a tuple of Fields, got {fields!r:.60}")
+        if not fits:
+            return
+        for field in fields:
+            right = field.size > 0 and -128 <= field.low < field.high <= 127 and bool(field.meaning)
+            yield Demand(name, right, f"{name}: expected size > 0, -128 <= low < high <= 127, a meaning; got {field}")
+        names = [field.name for field in fields]
+        twice = sorted({field for field in names if names.count(field) > 1})
+        yield Demand(name, not twice, f"{name}: {', '.join(twice)} occurs twice")
+        declared = getattr(rules, size)
+        yield Demand(size, declared == total(fields), f"{size} is {declared}; {name} add up to {total(fields)}")
+    begins = rules.FULL_FIELDS[: len(rules.OBS_FIELDS)] == rules.OBS_FIELDS
+    yield Demand("FULL_FIELDS", begins, "FULL_FIELDS: expected OBS_FIELDS first: (*OBS_FIELDS, …)")
+
+
+def _of_state(rules: Any) -> Demand:
+    """Return the demand that the engine's fields come first, as `state_dtype` puts them."""
+    fields = getattr(rules.STATE, "fields", None) or {}
+    shared: Any = state_dtype(rules.NUM_SEATS, []).fields
+    wrong = [name for name in shared if name not in fields or fields[name][0] != shared[name][0]]
+    fits = getattr(rules.STATE, "type", None) is np.record and not wrong
+    made = "STATE: expected state_dtype(NUM_SEATS, [fields of the game])"
+    return Demand("STATE", fits, f"{made}; {', '.join(wrong)} differ" if wrong else made)
+
+
+def _of_bot(game: Game) -> Iterator[Demand]:
+    presets: Any = game.presets
+    fits = isinstance(presets, dict) and all(isinstance(name, str) for preset in presets.items() for name in preset)
+    yield Demand("PRESETS", fits, f"PRESETS: expected names of opponents by what they are called, got {presets!r:.80}")
+
+
+def _of_view(game: Game) -> Iterator[Demand]:
+    view, num_seats = game.view, game.rules.NUM_SEATS
+    schema = view.SCHEMA if isinstance(view.SCHEMA, dict) else {}
+    absent = [key for key in VIEW_KEYS if key not in schema.get("properties", {})]
+    yield Demand("SCHEMA", not absent, f"SCHEMA: expected a JSON schema with the properties {', '.join(absent)}")
+    names = view.SEAT_NAMES
+    yield Demand(
+        "SEAT_NAMES",
+        isinstance(names, tuple) and len(names) == num_seats,
+        f"SEAT_NAMES: expected {num_seats} names, got {names!r}",
+    )
+    counts = {count.name for count in game.stats}
+    for ratio in game.rates:
+        for name in (ratio.counted, ratio.per) if isinstance(ratio, Rate) else ():
+            yield Demand("RATES", name in counts, f"RATES: STATS has no {name!r}{did_you_mean(name, counts)}")
+    covered = sorted(action for actions in game.phases.values() for action in actions)
+    fits = not game.phases or covered == list(range(game.rules.NUM_ACTIONS))
+    yield Demand("PHASES", fits, f"PHASES: expected each of {game.rules.NUM_ACTIONS} actions in one of them")
+
+
+def _check_options(game: Game, source: Source) -> Iterator[Finding]:
+    options: Any = getattr(__import__(f"{game.package}.options", fromlist=["Options"]), "Options", None)
+    if not (isinstance(options, type) and is_dataclass(options)):
+        problem = "Options is missing: a class of options, decorated with card_envs.options.options"
+        yield Finding(source.file, source.line_of("Options"), problem)
+        return
+    declared = described(options)
+    for name, field in declared.items():
+        if field.default is MISSING or not field.description:
+            yield source.finding("Options", f"option {name}: expected a default and a description")
+    reward = declared.get("reward")
+    if reward is None or "win" not in get_args(reward.type):
+        got = "none" if reward is None else f"{reward.type}"
+        yield source.finding("Options", f'option reward: expected a Literal with "win" among its values, got {got}')

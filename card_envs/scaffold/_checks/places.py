@@ -1,0 +1,136 @@
+"""The other parts of a game: its rules page, its tests and, in a checkout, its other files."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import card_envs
+from card_envs._layout import rewritten, rules_page
+from card_envs.game import Game
+from card_envs.games import GAMES
+from card_envs.options import described
+from card_envs.scaffold._checks.declared import functions_of
+from card_envs.scaffold._checks.sources import Finding, Source, Sources
+from card_envs.testing.referee import Facts, Referee, RefereeModule, home_of_tests
+
+TESTS = ("__init__", "referee", "facts", "test_rules")
+
+
+def checkout_of(package: str) -> Path | None:
+    """Return the repository's folder if this package is in one and the game belongs to it."""
+    root = Path(card_envs.__file__).parents[1]
+    inside = package.startswith("card_envs.games.") and all((root / part).is_dir() for part in ("configs", "tests"))
+    return root if inside else None
+
+
+def numbered_rules(text: str) -> list[tuple[int, str]]:
+    """Return the numbers at the start of list items, such as `BA-7`, with their lines."""
+    found = re.finditer(r"^ *[-*] +\**([A-Z]{2}-\d+)\b", text, re.MULTILINE)
+    return [(text.count("\n", 0, match.start()) + 1, match[1]) for match in found]
+
+
+# The rules page
+
+
+def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
+    """Yield faults of RULES.md: layout tables, rule numbers, options."""
+    file = rules_page(game)
+    page = file.read_text(encoding="utf-8")
+    try:
+        right = rewritten(game, page)
+    except ValueError as error:
+        yield Finding(file, 1, str(error).removeprefix(f"{file}: "))
+    else:
+        for number, (found, expected) in enumerate(zip(page.splitlines(), right.splitlines()), 1):
+            if found != expected:
+                command = f"python -m card_envs layout {game.name} --write"
+                yield Finding(file, number, f"expected {expected!r}, from the fields; fix it with {command}")
+                break
+    for option in described(game.options):
+        if f"`{option}`" not in page:
+            yield Finding(file, 1, f"it does not mention the option `{option}`")
+    rules = numbered_rules(page)
+    if not rules:
+        yield Finding(file, 1, "expected numbered rules, such as `- XY-1 …`")
+    for number, (line, rule) in enumerate(rules, 1):
+        expected = f"{rules[0][1][:2]}-{number}"
+        if rule != expected:
+            yield Finding(file, line, f"expected {expected}, got {rule}")
+            break
+
+
+# The places of a game in a checkout
+
+
+def check_places(game: Game, sources: Sources) -> Iterator[Finding]:
+    """Yield missing parts: registry, PettingZoo module, configuration, tests."""
+    root = checkout_of(game.package)
+    if root is not None:
+        registry = root / "card_envs" / "games" / "__init__.py"
+        if GAMES.get(game.name) != game:
+            line = Source(registry).line_of("GAMES")
+            yield Finding(registry, line, f"expected {game.name}.GAME among the games, and its import")
+        module = f"{game.name}_v{game.version}.py"
+        for file, what in (
+            (root / "card_envs" / module, f"`from card_envs import {module[:-3]}` for PettingZoo"),
+            (root / "configs" / f"{game.name}.toml", "how to train it"),
+        ):
+            if not file.exists():
+                yield Finding(file, 1, f"this file is missing: {what}")
+        if str(root) not in sys.path:
+            sys.path.insert(0, str(root))
+    yield from _check_tests(game, sources, root)
+
+
+def _check_tests(game: Game, sources: Sources, root: Path | None) -> Iterator[Finding]:
+    home = home_of_tests(game)
+    folder = root.joinpath(*home.split(".")) if root else sources.folder / "tests"
+    missing = [file for file in (folder / f"{name}.py" for name in TESTS) if not file.exists()]
+    for file in missing:
+        yield Finding(file, 1, "this file is missing: see card_envs/testing/referee.py")
+    if missing or find_spec(home) is None:
+        return
+    own = Sources(folder, {})
+    try:
+        facts, referee = (import_module(f"{home}.{name}") for name in ("facts", "referee"))
+        for module, part in ((facts, Facts), (referee, RefereeModule)):
+            for name in (*getattr(part, "__annotations__", {}), *functions_of(part)):
+                if not hasattr(module, name):
+                    yield Finding(
+                        Path(module.__file__ or ""), 1, f"{name} is missing: see card_envs/testing/referee.py"
+                    )
+        yield from _check_referee(referee, folder / "referee.py")
+    except Exception as error:  # the tests' code may raise anything
+        yield own.blame(error)
+    yield from _check_rule_tests(sources, folder / "test_rules.py")
+
+
+def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
+    """Yield attributes that the referee's episode lacks."""
+    if hasattr(module, "Referee"):
+        referee = module.Referee({})
+        for name in (*Referee.__annotations__, *functions_of(Referee)):
+            if not hasattr(referee, name):
+                yield Finding(file, Source(file).line_of("Referee"), f"Referee: {name} is missing")
+
+
+def _check_rule_tests(sources: Sources, file: Path) -> Iterator[Finding]:
+    """Yield numbered rules without a test that is named after them, and vice versa."""
+    rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text(encoding="utf-8"))}
+    tests = {}
+    for name, node in Source(file).functions.items():
+        found = re.match(r"test_([a-z]{2})_(\d+)_", name)
+        if found:
+            tests[f"{found[1].upper()}-{int(found[2])}"] = node.lineno
+    for rule in rules:
+        if rule not in tests:
+            yield Finding(file, 1, f"{rule} has no test: expected test_{rule.lower().replace('-', '_')}_…")
+    for rule, line in tests.items():
+        if rule not in rules:
+            yield Finding(file, line, f"the test of {rule}, a rule that RULES.md does not have")

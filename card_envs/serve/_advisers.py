@@ -1,0 +1,131 @@
+"""Stateless requests: games, opponents, advice, and viewing records."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import ValidationError
+
+from card_envs.game import Game
+from card_envs.opponents.policy import PolicyError
+from card_envs.options import adapter
+from card_envs.record import GameRecord
+from card_envs.serve._asking import Opponents, advice, choose, is_quick, measured
+from card_envs.serve._episode import ServedEpisode, position
+from card_envs.serve._limits import Limits, Workers
+from card_envs.serve._messages import AdviseRequest, Problem, ReplayRequest, wrong
+from card_envs.views import VERSION
+
+log = logging.getLogger("card_envs.serve")
+
+
+class Advisers:
+    """The opponents and their threads. All methods run in one event loop."""
+
+    def __init__(self, opponents: Opponents, limits: Limits) -> None:
+        self.opponents = opponents
+        self.limits = limits
+        self.quick = Workers(2, 4 * limits.waiting, "quick")
+        self.searches = Workers(limits.searches, limits.waiting, "search")
+
+    def games(self) -> dict[str, Any]:
+        return {"version": VERSION, "games": [self._described(game) for game in self.opponents.games.values()]}
+
+    def _described(self, game: Game) -> dict[str, Any]:
+        return {
+            "name": game.name,
+            "title": game.title,
+            "seats": game.rules.NUM_SEATS,
+            "sides": list(game.sides),
+            "seat_names": list(game.view.SEAT_NAMES),
+            "options": adapter(game.options).json_schema(),
+            "opponents": self.opponents.names(game),
+        }
+
+    def schema(self, game: str) -> dict[str, Any]:
+        return self.opponents.game(game).view.SCHEMA
+
+    def opponent_list(self, game: str | None = None) -> dict[str, Any]:
+        games = list(self.opponents.games.values()) if game is None else [self.opponents.game(game)]
+        found = []
+        for one in games:
+            for name in self.opponents.names(one):
+                strength = measured(one).get(name, [])
+                time = strength[-1]["microseconds_per_move"] if strength else None
+                found.append({"name": name, "game": one.name, "strength": strength, "microseconds_per_move": time})
+        return {"opponents": found}
+
+    async def advise(self, asked: AdviseRequest) -> dict[str, Any]:
+        game = self.opponents.game(asked.game)
+        opponent = self.opponents.opponent(game, asked.opponent)
+        workers = self.quick if is_quick(opponent) else self.searches
+        seconds = self.seconds(asked.seconds)
+        try:
+            moves = await workers.run(lambda: advice(opponent, asked.view, asked.seed, seconds))
+        except PolicyError:
+            raise self.failed(f"{game.name}/{opponent.name}") from None
+        except ValueError as error:
+            raise wrong("bad_view", error) from None
+        return {"game": game.name, "opponent": opponent.name, "seat": asked.view["seat"], "moves": moves}
+
+    def seconds(self, asked: float | None) -> float:
+        return min(asked or self.limits.seconds, self.limits.seconds)
+
+    def failed(self, name: str) -> Problem:
+        """Log the current exception and return a problem without its message.
+
+        The message is only for the owner: it may hold hidden information.
+        """
+        log.exception("opponent %s failed", name)
+        return Problem("failed", f"opponent {name} failed; the server's log has more")
+
+    async def replay(self, asked: ReplayRequest) -> dict[str, Any]:
+        def work() -> dict[str, Any]:
+            record = GameRecord.model_validate(asked.record)
+            game = self.opponents.game(record.game)
+            if record.version != game.version:
+                raise ValueError(f"record: version: {record.version}; these are the rules of version {game.version}")
+            episode = ServedEpisode(game, record.options, 0, record.deal)
+            _seat_of(game, asked.seat)
+            for number, move in enumerate(record.moves[: asked.at]):
+                if episode.over:
+                    raise ValueError(f"record: moves.{number}: the game is over before it")
+                try:
+                    episode.play_text(move)
+                except ValueError as error:
+                    raise ValueError(f"record: moves.{number}: {error}") from None
+            return position(episode, asked.seat, [None] * game.rules.NUM_SEATS)
+
+        try:
+            return await self.quick.run(work)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, ("record", *first["loc"])))
+            raise Problem("bad_request", f"{field}: {first['msg']}", field) from None
+        except ValueError as error:
+            raise wrong("bad_request", error) from None
+
+    def warm_up(self, tell: Callable[[str], None] = lambda line: None) -> None:
+        """Compile or load everything needed, so that no request waits for it."""
+        for game in self.opponents.games.values():
+            tell(f"{game.title}: {', '.join(self.opponents.names(game))}")
+            episode = ServedEpisode(game, {}, 0)
+            view = episode.view(episode.seat or 0)
+            for name in self.opponents.names(game):
+                opponent = self.opponents.opponent(game, name)
+                choose(opponent.within(self.limits.seconds), episode, 0)()
+                advice(opponent, view, 0, self.limits.seconds)
+            measured(game)
+
+    def stop(self) -> None:
+        """Drop jobs that no thread has begun."""
+        self.quick.stop()
+        self.searches.stop()
+
+
+def _seat_of(game: Game, seat: int) -> int:
+    if seat >= game.rules.NUM_SEATS:
+        raise ValueError(f"seat: expected 0 to {game.rules.NUM_SEATS - 1}, got {seat}")
+    return seat

@@ -1,0 +1,117 @@
+"""The opponents of a server, by name, and calling one with a time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from card_envs._files import read_json
+from card_envs.game import Game
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
+from card_envs.opponents.policy import Opponent, moves_of
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.serve._episode import ServedEpisode
+from card_envs.serve._messages import Problem
+
+QUICK = (
+    RandomPolicy,
+    ScriptedPolicy,
+    NetworkPolicy,
+    AfterstatePolicy,
+)  # less than a millisecond per move: no thread needed
+
+
+class Opponents:
+    """Opponents by game and short name: those of the package, and those that the owner adds."""
+
+    def __init__(self, games: Sequence[Game], added: Mapping[str, str] | None = None) -> None:
+        """Load them.
+
+        Args:
+            games: to offer.
+            added: argument of `load_opponent` by the name to offer it under: `back_alley/mine`.
+
+        Raises:
+            ValueError: one of them can't be loaded.
+        """
+        self.games = {game.name: game for game in games}
+        self._all: dict[str, dict[str, Opponent]] = {
+            game.name: {name: load_opponent(f"{game.name}/{name}", game) for name in opponent_names(game)}
+            for game in games
+        }
+        for name, what in (added or {}).items():
+            game_name, _, short = name.partition("/")
+            if game_name not in self.games or not short:
+                raise ValueError(f"opponent {name!r}: expected GAME/NAME=WHAT, with one of {', '.join(self.games)}")
+            self._all[game_name][short] = replace(load_opponent(what, game_name), name=short)
+
+    def game(self, name: str) -> Game:
+        """Return a game by name. Raises Problem."""
+        if name not in self.games:
+            raise Problem("unknown", f"game: no {name!r:.80}; there are: {', '.join(self.games)}", "game")
+        return self.games[name]
+
+    def names(self, game: Game) -> list[str]:
+        """Return the short names of the opponents of a game."""
+        return list(self._all[game.name])
+
+    def opponent(self, game: Game, name: str, field: str = "opponent") -> Opponent:
+        """Return an opponent of a game. Raises Problem; paths and classes are never looked up."""
+        if name not in self._all[game.name]:
+            raise Problem("unknown", f"{field}: no {name!r:.80}; there are: {', '.join(self.names(game))}", field)
+        return self._all[game.name][name]
+
+
+def is_quick(opponent: Opponent) -> bool:
+    """Return whether an opponent is too fast for a thread to pay."""
+    return isinstance(opponent.policy, QUICK)
+
+
+def choose(opponent: Opponent, episode: ServedEpisode, key: int) -> Callable[[], int]:
+    """Return a function, for any thread, that returns the opponent's action; it sees what its seat sees.
+
+    Args:
+        opponent: to move, with its time limit set.
+        episode: its current position is captured now, not when the function is called.
+        key: seed of the opponent's random draws.
+    """
+    rng = np.random.default_rng([key, len(episode.texts)])
+    decisions = episode.decision(rng)
+    seed = int(rng.integers(1 << 63))
+
+    return lambda: int(moves_of(opponent, decisions, np.random.default_rng(seed))[0])
+
+
+def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:
+    """Return an opponent's evaluation of the legal moves; a search that would exceed the time uses fewer worlds.
+
+    Raises ValueError as `Opponent.evaluate` does.
+    """
+    advices = opponent.within(seconds).evaluate(view, seed)
+    return [
+        {name: None if value != value else value for name, value in one._asdict().items()}  # nan: not tried
+        for one in advices
+    ]
+
+
+@cache
+def measured(game: Game) -> dict[str, list[dict[str, Any]]]:
+    """Return the results of `compare` for each opponent of a game: rating or share of wins, margin, time per move."""
+    package = Path(__file__).parents[1]
+    folder = next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), None)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for file in sorted(folder.glob(f"{game.name}-*.json")) if folder else []:
+        figures = read_json(file)
+        if figures.get("game") != game.name or figures.get("version") != game.version:
+            continue
+        about = {key: figures[key] for key in ("options", "pairs") if key in figures}
+        for one in figures.get("policies", []):
+            shown = ("rating", "win_share", "microseconds_per_move")
+            found.setdefault(one["name"], []).append({**about, **{key: one[key] for key in shown if key in one}})
+    return found

@@ -1,0 +1,177 @@
+"""Start of a server from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import logging
+import socket
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from card_envs.games import GAMES, get_game
+from card_envs.serve._advisers import Advisers
+from card_envs.serve._asking import Opponents
+from card_envs.serve._limits import Limits
+from card_envs.serve._seats import Seats
+from card_envs.serve._tables import Tables
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
+ANYWHERE = ("0.0.0.0", "::")
+BACKLOG = 2048
+SPARE_FILES = 256  # file descriptors for other uses than connections
+SECONDS_TO_END = 5
+SECONDS_TO_KEEP = 75  # keep-alive of an idle connection
+
+
+def make_seats(
+    folder: Path, games: Sequence[str], opponents: Sequence[str], limits: Limits, allow_deals: bool = False
+) -> Seats:
+    """Return the request handler, with everything loaded.
+
+    Args:
+        folder: of the tables.
+        games: names; empty: all.
+        opponents: `GAME/NAME=WHAT`: offered under that name; WHAT is an argument of `load_opponent`.
+        limits: of the server.
+        allow_deals: whether clients may set seeds and custom deals.
+
+    Raises:
+        ValueError: an invalid argument.
+    """
+    added = {}
+    for opponent in opponents:
+        name, equals, what = opponent.partition("=")
+        if not equals:
+            raise ValueError(f"opponent {opponent!r}: expected GAME/NAME=WHAT, a folder or module:Class")
+        added[name] = what
+    chosen = [get_game(name) for name in games] or list(GAMES.values())
+    return Seats(Advisers(Opponents(chosen, added), limits), Tables(folder, limits), allow_deals)
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Bind a port at all addresses of a host; done before the opponents are loaded.
+
+    Raises:
+        ValueError: the port can't be bound; says why.
+    """
+    listeners: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in sorted({(one[0], one[4]) for one in found}):
+            try:
+                listeners.append(socket.create_server(address, family=family, backlog=BACKLOG))
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
+                    raise  # otherwise one of several failed: `localhost` without IPv6
+        if not listeners:
+            raise OSError(errno.EADDRNOTAVAIL, "no such address here")
+    except (OSError, UnicodeError) as error:
+        for listener in listeners:
+            listener.close()
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"serve: port {port} of {host} can't be had: {why}; take another --port or --host") from None
+    return listeners
+
+
+def names_of(host: str, hosts: Sequence[str]) -> list[str]:
+    """Return the host names of a server that listens at a host, including the given ones."""
+    if host not in ANYWHERE:
+        return [*LOOPBACK, host, *hosts]
+    from card_envs.serve._door import ANY_ADDRESS
+
+    own = socket.gethostname().lower()
+    return [*LOOPBACK, ANY_ADDRESS, own, own.partition(".")[0], f"{own.partition('.')[0]}.local", *hosts]
+
+
+def _with_files(limits: Limits) -> Limits:
+    """Return the limits with as many connections as open files are permitted; ask the system for more."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return limits
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + SPARE_FILES
+    if 0 <= soft < wanted:
+        soft = wanted if hard < 0 else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        connections = max(1, min(limits.connections, soft - SPARE_FILES))
+        return replace(
+            limits, connections=connections, connections_per_client=min(limits.connections_per_client, connections)
+        )
+    return limits
+
+
+def serve_http(
+    seats: Seats,
+    listeners: list[socket.socket],
+    names: Sequence[str],
+    origins: Sequence[str],
+    root_path: str,
+    tell: Callable[[str], None],
+) -> None:
+    """Serve until the process is told to end.
+
+    Args:
+        seats: handles the requests.
+        listeners: from `listen`.
+        names: of the host, from `names_of`.
+        origins: other web origins that may send requests.
+        root_path: path prefix behind a reverse proxy.
+        tell: called with progress messages, one line each.
+    """
+    try:
+        import uvicorn
+
+        from card_envs.serve._connections import uvicorn_options
+        from card_envs.serve.app import make_app
+    except ImportError as error:
+        raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[serve]'") from None
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+
+    class Server(uvicorn.Server):
+        """A server that ends streams and waiting requests before uvicorn waits for them."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            seats.end()
+            await super().shutdown(sockets)
+
+    # No access log: the link of a seat is a secret.
+    config = uvicorn.Config(
+        make_app(seats, origins, names, root_path),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=SECONDS_TO_END,
+        timeout_keep_alive=SECONDS_TO_KEEP,
+        **uvicorn_options(_with_files(seats.limits)),
+    )
+    tell("loading; the first start on a machine compiles the games, which takes minutes")
+    seats.advisers.warm_up(tell)
+    gc.collect()
+    gc.freeze()  # excludes loaded objects from garbage collection, which would otherwise pause all requests
+    tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
+    host, port, *_ = listeners[0].getsockname()
+    tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
+    Server(config).run(listeners)
+
+
+def serve_parent(
+    folder: Path | None, games: Sequence[str], opponents: Sequence[str], limits: Limits, allow_deals: bool
+) -> None:
+    """Serve the parent process; without a folder, tables are not kept.
+
+    Raises:
+        ValueError: an invalid argument, or stdin or stdout is closed.
+    """
+    from card_envs.serve._stdio import serve_stdio, streams
+
+    source, target = streams()
+    with tempfile.TemporaryDirectory(prefix="card_envs-") as temporary:
+        seats = make_seats(folder or Path(temporary), games, opponents, limits, allow_deals)
+        asyncio.run(serve_stdio(seats, source, target))

@@ -1,0 +1,289 @@
+"""Requests of clients at tables: each learns what its seat may see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+from card_envs.engine._buffers import new_seed
+from card_envs.serve._advisers import Advisers, log
+from card_envs.serve._asking import choose, is_quick
+from card_envs.serve._episode import position
+from card_envs.serve._limits import CLIENT, Queue
+from card_envs.serve._messages import MoveRequest, Problem, TableRequest, wrong
+from card_envs.serve._tables import Header, SeatedTable, Tables
+
+KEEP_ALIVE = 15.0  # seconds between signs of life of an event stream
+EXPIRE_EVERY = 60.0  # seconds
+
+
+class Seats:
+    """Tables, the clients at them, and the opponents' play. All methods run in one event loop."""
+
+    def __init__(self, advisers: Advisers, tables: Tables, allow_deals: bool = False) -> None:
+        self.advisers = advisers
+        self.opponents = advisers.opponents
+        self.limits = advisers.limits
+        self.tables = tables
+        self.allow_deals = allow_deals
+        self.stopping = asyncio.Event()
+        self._streams: Counter[str] = Counter()  # open streams, by client
+        self._reading: dict[str, asyncio.Future[None]] = {}  # tables being read, by name
+
+    def create(self, asked: TableRequest) -> dict[str, Any]:
+        game = self.opponents.game(asked.game)
+        for name in ("seed", "deal"):
+            if getattr(asked, name) is not None and not self.allow_deals:
+                raise Problem("forbidden", f"{name}: this server deals by itself (see --allow-deals)", name)
+        num_seats = game.rules.NUM_SEATS
+        players = [None, *["greedy"] * (num_seats - 1)] if asked.players is None else asked.players
+        if len(players) != num_seats or None not in players:
+            raise Problem(
+                "bad_request", f"players: expected {num_seats}, null for each person, one at least", "players"
+            )
+        for number, player in enumerate(players):
+            if player is not None:
+                self.opponents.opponent(game, player, f"players.{number}")
+        if asked.undo and players.count(None) > 1:
+            raise Problem("bad_request", "undo: only where there is one person", "undo")
+        try:
+            game.validated(asked.options)
+        except ValueError as error:
+            raise Problem("bad_request", f"options: {error}", "options") from None
+        header = Header(
+            game=game.name,
+            version=game.version,
+            options=asked.options,
+            seed=new_seed() if asked.seed is None else asked.seed,
+            deal=asked.deal,
+            players=players,
+            tokens=[],
+            key=new_seed(),
+            undo=asked.undo,
+            seconds=self.advisers.seconds(asked.seconds),
+        )
+        try:
+            table, tokens = self.tables.create(header)
+        except ValueError as error:
+            raise wrong("bad_deal", error) from None
+        self._go_on(table)
+        chairs = [(seat, token) for seat, token in enumerate(tokens) if token]
+        seats = [{"seat": seat, "token": token, "link": f"/v1/seats/{token}"} for seat, token in chairs]
+        return {"game": game.name, "seats": seats}
+
+    async def position(
+        self, token: str, wait: float = 0.0, since: int | None = None, at: int | None = None
+    ) -> dict[str, Any]:
+        await self.bring(token)
+        table, seat = self._find(token)
+        if at is not None:
+            if at > len(table.episode.texts):
+                raise Problem("bad_request", f"at: {len(table.episode.texts)} moves were played", "at")
+            episode, players = table.episode, table.header.players
+            return await self.advisers.quick.run(lambda: position(episode.after(at), seat, players, since))
+        await self._until_turn(table, seat, wait)
+        return self._position(table, seat, since)
+
+    async def move(self, token: str, asked: MoveRequest) -> dict[str, Any]:
+        await self.bring(token)
+        table, seat = self._find(token)
+        episode, number = table.episode, len(table.episode.texts)
+        if asked.turn is not None and asked.turn != number:
+            raise Problem("stale_turn", f"turn: {number} moves were played, not {asked.turn}; nothing was done", "turn")
+        if episode.over:
+            raise Problem("over", "the game is over")
+        if episode.seat != seat:
+            raise Problem("not_your_turn", f"it is the turn of seat {episode.seat}")
+        try:
+            action = episode.checked(asked.move)
+        except ValueError as error:
+            raise Problem("illegal_move", f"move: {error}", "move") from None
+        self.tables.play(table, action)
+        self._go_on(table)
+        await self._until_turn(table, seat, asked.wait)
+        return self._position(table, seat, number)
+
+    async def undo(self, token: str) -> dict[str, Any]:
+        await self.bring(token)
+        table, seat = self._find(token)
+        number = table.last_own(seat)
+        if number is None:
+            raise Problem("no_undo", "nothing can be taken back here")
+        episode = table.episode
+        before = await self.advisers.quick.run(lambda: episode.after(number))
+        if table.gone or table.episode is not episode or table.last_own(seat) != number:
+            raise Problem("stale_turn", "the table has gone on meanwhile; nothing was done", "turn")
+        if table.thinking:
+            table.thinking.cancel()
+            table.thinking = None
+        self.tables.undo(table, before)
+        return self._position(table, seat)
+
+    def record(self, token: str) -> dict[str, Any]:
+        table, _ = self._find(token)
+        if not table.episode.over:
+            raise Problem("not_over", "the record shows all cards: it is there when the game is over")
+        return table.episode.record().model_dump()
+
+    def leave(self, token: str) -> dict[str, Any]:
+        table, seat = self._find(token)
+        if table.persons != [seat]:
+            raise Problem("not_alone", "others play here")
+        if table.thinking:
+            table.thinking.cancel()
+        self.tables.remove(table)
+        return {"left": True}
+
+    def stream(self, token: str, last: int | None) -> AsyncIterator[dict[str, Any] | None] | None:
+        """Return the positions from now on as they come, with None as a keep-alive between them.
+
+        Returns None if the client has seen everything.
+        """
+        table, seat = self._find(token)
+        if last is not None and table.episode.over and last == len(table.episode.texts):
+            return None
+        if (
+            self._streams.total() >= self.limits.streams
+            or self._streams[CLIENT.get()] >= self.limits.streams_per_client
+            or table.streams >= self.limits.streams_per_table
+        ):
+            raise Problem("busy", "too many event streams are open")
+        return self._events(table, seat, last)
+
+    async def _events(self, table: SeatedTable, seat: int, last: int | None) -> AsyncIterator[dict[str, Any] | None]:
+        client = CLIENT.get()
+        self._streams[client] += 1
+        table.streams += 1
+        try:
+            while not table.gone and not self.stopping.is_set():
+                changed = table.changed
+                found = self._position(table, seat, last)
+                last = found["turn"]
+                yield found
+                if found["outcome"]["over"]:
+                    return
+                while not changed.is_set() and not self.stopping.is_set():
+                    if not await _is_set_within(changed, KEEP_ALIVE):
+                        yield None
+        finally:
+            self._streams[client] -= 1
+            self._streams += Counter()  # drops clients with zero streams
+            table.streams -= 1
+
+    async def bring(self, token: str) -> None:
+        """Read the table of a token, if necessary, in a thread: a long game takes a second.
+
+        Raises:
+            Problem: it is damaged.
+        """
+        name = self.tables.missing(token)
+        if name is None:
+            return
+        if name not in self._reading:
+            self._reading[name] = asyncio.ensure_future(self._read(name))
+        await asyncio.shield(self._reading[name])
+
+    async def _read(self, name: str) -> None:
+        try:
+            table = await self.advisers.quick.run(lambda: self.tables.read(name))
+            if table is not None:
+                self.tables.keep(table)
+        finally:
+            del self._reading[name]
+
+    def _find(self, token: str) -> tuple[SeatedTable, int]:
+        table, seat = self.tables.find(token)
+        self._go_on(table)  # after a restart, it may be an opponent's turn
+        return table, seat
+
+    def _position(self, table: SeatedTable, seat: int, since: int | None = None) -> dict[str, Any]:
+        can_undo = table.last_own(seat) is not None
+        return position(table.episode, seat, table.header.players, since, can_undo, table.problem)
+
+    async def _until_turn(self, table: SeatedTable, seat: int, seconds: float) -> None:
+        """Wait until a seat is to move, the game is over or stuck, or the time is up."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        table.waiting += 1
+        try:
+            while table.episode.seat not in (seat, None) and not (table.problem or table.gone):
+                left = end - loop.time()
+                if left <= 0 or self.stopping.is_set() or not await _is_set_within(table.changed, left):
+                    return
+        finally:
+            table.waiting -= 1
+
+    def _go_on(self, table: SeatedTable) -> None:
+        """Let the opponents play while it is their turn."""
+        table.client = CLIENT.get()
+        if table.player is not None and not (table.thinking or table.problem or self.stopping.is_set()):
+            table.thinking = asyncio.get_running_loop().create_task(self._play(table))
+
+    async def _play(self, table: SeatedTable) -> None:
+        try:
+            while table.player is not None:
+                await self._play_one(table)
+        except Problem as problem:  # disk full: tried again at the next request
+            if not self.stopping.is_set():  # at shutdown, the move is played after the next start
+                log.error("%s", problem)
+        except Exception:  # of a policy
+            table.problem = str(self.advisers.failed(f"{table.header.game}/{table.player}"))
+            table.notify()
+        finally:
+            if table.thinking is asyncio.current_task():
+                table.thinking = None
+
+    async def _play_one(self, table: SeatedTable) -> None:
+        game = table.episode.game
+        name = table.player or ""
+        opponent = table.opponents.get(name)
+        if opponent is None:  # an instance per table, which remembers its plans
+            seconds = min(table.header.seconds, self.limits.seconds)
+            opponent = table.opponents[name] = self.opponents.opponent(game, name).within(seconds)
+        work = choose(opponent, table.episode, table.header.key)
+        if is_quick(opponent):
+            action = work()
+            await asyncio.sleep(0)  # others have their turn
+        else:
+            action = await self.advisers.searches.run(work, queue=lambda: _queue(table), patient=True)
+        if not table.gone:
+            self.tables.play(table, action)
+
+    async def tend(self) -> None:
+        """Delete idle tables periodically, until cancelled."""
+        while True:
+            for name in await asyncio.to_thread(self.tables.idle):
+                if name not in self._reading:
+                    self.tables.expire_one(name)
+                await asyncio.sleep(0)  # others have their turn
+            await asyncio.sleep(EXPIRE_EVERY)
+
+    def end_waiting(self) -> None:
+        """End streams, and answer requests that wait for a turn."""
+        self.stopping.set()
+        self.tables.wake()
+
+    def end(self) -> None:
+        """End everything; jobs that wait for a thread are refused. Tables are on disk already."""
+        self.end_waiting()
+        self.advisers.stop()
+
+    def stop(self) -> None:
+        """End, and release the tables for another server."""
+        self.end()
+        self.tables.close()
+
+
+def _queue(table: SeatedTable) -> Queue:
+    """Return the queue of an opponent's search: tables at which a client waits come first."""
+    return table.client, "tables" if table.waiting or table.streams else "tables left alone", table.name
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True

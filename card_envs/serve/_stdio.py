@@ -1,0 +1,227 @@
+"""The same messages as JSON lines over stdin and stdout, for a server that runs as a child process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, BinaryIO, Literal, TextIO, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from card_envs._files import reason
+from card_envs.serve._advisers import log
+from card_envs.serve._messages import (
+    AdviseRequest,
+    MoveRequest,
+    Problem,
+    ReplayRequest,
+    Request,
+    TableRequest,
+    Turn,
+    Wait,
+    malformed,
+    plain,
+)
+from card_envs.serve._seats import Seats
+
+Answer = TypeVar("Answer")
+
+AT_ONCE = 64  # most lines answered concurrently
+
+
+class NoRequest(Request):
+    """A body without keys."""
+
+
+class GameRequest(Request):
+    game: str
+
+
+class MaybeGameRequest(Request):
+    game: str | None = None
+
+
+class TokenRequest(Request):
+    token: str
+
+
+class PositionRequest(TokenRequest):
+    wait: Wait = 0.0
+    since: Turn | None = None
+    at: Turn | None = None
+
+
+class SeatMoveRequest(TokenRequest, MoveRequest):
+    """A move with the token of its seat."""
+
+
+class Line(Request):
+    id: Any = None
+    call: str
+    body: dict[str, Any] = Field(default_factory=dict)
+
+
+async def _now(reply: dict[str, Any]) -> dict[str, Any]:
+    return reply
+
+
+def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awaitable[dict[str, Any]]]]]:
+    """Return the model of the body and the handler for each call."""
+    advisers = seats.advisers
+
+    def move(body: SeatMoveRequest) -> Awaitable[dict[str, Any]]:
+        return seats.move(body.token, MoveRequest(move=body.move, turn=body.turn, wait=body.wait))
+
+    async def record(body: TokenRequest) -> dict[str, Any]:
+        await seats.bring(body.token)
+        return seats.record(body.token)
+
+    async def leave(body: TokenRequest) -> dict[str, Any]:
+        await seats.bring(body.token)
+        return seats.leave(body.token)
+
+    return {
+        "games": (NoRequest, lambda body: _now(advisers.games())),
+        "schema": (GameRequest, lambda body: _now(advisers.schema(body.game))),
+        "opponents": (MaybeGameRequest, lambda body: _now(advisers.opponent_list(body.game))),
+        "advise": (AdviseRequest, advisers.advise),
+        "replay": (ReplayRequest, advisers.replay),
+        "table": (TableRequest, lambda body: _now(seats.create(body))),
+        "position": (PositionRequest, lambda body: seats.position(body.token, body.wait, body.since, body.at)),
+        "move": (SeatMoveRequest, move),
+        "undo": (TokenRequest, lambda body: seats.undo(body.token)),
+        "record": (TokenRequest, record),
+        "leave": (TokenRequest, leave),
+    }
+
+
+async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
+    """Return the answer to a line, valid or not."""
+    identity: Any = None
+    try:
+        if len(line.rstrip(b"\r\n")) > seats.limits.body:
+            raise Problem("too_large", f"expected a line of at most {seats.limits.body:,} bytes")
+        try:
+            given = json.loads(line)
+            identity = _echo(given.get("id")) if isinstance(given, dict) else None
+            asked = Line.model_validate(given)
+            known = calls(seats)
+            if asked.call not in known:
+                raise Problem("unknown", f"call: no {asked.call!r:.80}; there are: {', '.join(known)}", "call")
+            model, handle = known[asked.call]
+            return {"id": identity, "reply": await handle(model.model_validate(asked.body))}
+        except ValidationError as error:
+            raise malformed(error) from None
+        except (ValueError, RecursionError) as error:
+            raise Problem("bad_request", f"not JSON: {reason(error)}") from None
+    except Problem as problem:
+        return {"id": identity, **problem.as_dict()}
+    except Exception:
+        log.exception("a request failed")
+        return {"id": identity, **Problem("failed", "the server failed; its log has more").as_dict()}
+
+
+def _echo(identity: Any) -> Any:
+    """Return an `id` that can be sent back unchanged. Raises ValueError."""
+    plain(identity)
+    return identity
+
+
+def _encoded(reply: dict[str, Any]) -> bytes:
+    """Return a reply as a line of strict JSON."""
+    failure = Problem("failed", "the server failed; its log has more").as_dict()
+    for said in (reply, {"id": reply["id"], **failure}):
+        try:
+            return json.dumps(said, allow_nan=False).encode() + b"\n"
+        except (ValueError, TypeError, RecursionError):
+            log.exception("an answer is not valid JSON")
+    return json.dumps({"id": None, **failure}).encode() + b"\n"
+
+
+async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
+    """Answer each line with one, until the input ends or the output is closed."""
+    room = asyncio.Semaphore(AT_ONCE)
+    loop = asyncio.get_running_loop()
+    gone = loop.create_future()  # set when the output is closed
+    running: set[asyncio.Task[None]] = set()
+
+    async def work(line: bytes) -> None:
+        data = _encoded(await answer(seats, line))
+        try:
+            target.write(data)
+            target.flush()
+        except OSError as error:
+            if not gone.done():
+                gone.set_result(error)
+        finally:
+            room.release()
+
+    def read() -> bytes:
+        line = source.readline(seats.limits.body + 2)
+        while len(line) > seats.limits.body + 1 and not line.endswith(b"\n"):  # too long: the rest is dropped
+            rest = source.readline(1 << 16)
+            if not rest or rest.endswith(b"\n"):
+                break
+        return line
+
+    try:
+        while not gone.done():
+            await room.acquire()
+            line = _in_daemon(read)
+            await asyncio.wait([line, gone], return_when=asyncio.FIRST_COMPLETED)
+            if gone.done() or not line.result():
+                break
+            task = asyncio.create_task(work(line.result()))
+            running.add(task)
+            task.add_done_callback(running.discard)
+        seats.end_waiting()
+        await asyncio.gather(*running)  # answer all pending requests
+    finally:
+        seats.stop()
+
+
+def _in_daemon(work: Callable[[], Answer]) -> asyncio.Future[Answer]:
+    """Do some work in a daemon thread, for which the process does not wait at exit, unlike `to_thread`."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Answer] = loop.create_future()
+
+    def settle(settle: Callable[[Any], None], value: Any) -> None:
+        if not done.done():
+            settle(value)
+
+    def run() -> None:
+        try:
+            result = work()
+        except Exception as error:
+            told = functools.partial(settle, done.set_exception, error)
+        else:
+            told = functools.partial(settle, done.set_result, result)
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(told)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done
+
+
+def streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return the requests and answers of the parent process; nothing else is written to stdout from now on.
+
+    Raises:
+        ValueError: stdin or stdout is closed.
+    """
+    given = sys.stdin, sys.stdout
+    sys.stdout = sys.stderr
+    return _own("stdin", given[0], "rb"), _own("stdout", given[1], "wb")
+
+
+def _own(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
+    """Return a standard stream with a buffer that the interpreter does not flush at exit."""
+    try:
+        return open(stream.fileno(), mode, closefd=False)  # type: ignore[union-attr]
+    except (AttributeError, OSError, ValueError):
+        raise ValueError(f"serve --stdio: {name} is closed; expected the pipes of a parent process") from None

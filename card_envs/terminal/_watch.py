@@ -1,0 +1,202 @@
+"""Watching a game at the terminal, move by move: played by opponents, or saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+
+from card_envs._console import hangup_as_ctrl_c, is_lost
+from card_envs._files import check_output
+from card_envs.envs._replay import replay, verify
+from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
+from card_envs.opponents.policy import sealed
+from card_envs.record import GameRecord
+from card_envs.terminal._narration import WIDTH, Event, lines_of, result_text, step, told
+from card_envs.terminal._play import ask, chosen_action, load_opponents
+from card_envs.terminal._suits import with_suits
+
+PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
+Choose = Callable[[CardEnv], int | None]  # the next action, None if the game was left
+
+
+def watch_game(
+    game: Game,
+    opponents: str | list[str],
+    seat: int | None,
+    seed: int | None,
+    options: dict[str, Any],
+    record: Path | None,
+    delay: float | None,
+    console: Console,
+    gif: Path | None = None,
+) -> None:
+    """Show a game while opponents play it; the record is saved however it ends.
+
+    Args:
+        game: the game.
+        opponents: one name for all seats, or one each.
+        seat: whose view to show; None: that of the seat to move, so that every hand is seen in turn.
+        seed: of deals and opponents; None: a different game each time.
+        options: of the game.
+        record: file to save the moves to, or None.
+        delay: seconds per move; None: the person steps forwards and backwards.
+        console: to print to.
+        gif: file to write pictures to instead of showing the game.
+
+    Raises:
+        ValueError: a wrong seat, opponent, option or folder.
+    """
+    players = load_opponents(game, opponents, game.rules.NUM_SEATS)
+    check_seat(game, seat)
+    check_output(record)
+    _check_gif(gif)
+    rng = sealed(np.random.default_rng(seed))
+    env = CardEnv(game, illegal_move="raise", **options)
+    env.reset(seed)
+    names = [f"seat {number} ({player.name})" for number, player in enumerate(players)]
+
+    def choose(env: CardEnv) -> int:
+        return chosen_action(env, players[env.possible_agents.index(env.agent_selection)], rng)
+
+    try:
+        with hangup_as_ctrl_c():
+            show(Showing(env, choose, names, seat), delay, console, gif)
+    finally:
+        if record is not None:
+            env.record().save(record)
+            console.print(lines_of(f"saved to {record}"), markup=False, highlight=False)
+
+
+def watch_record(
+    file: Path, game: Game | None, seat: int | None, delay: float | None, console: Console, gif: Path | None = None
+) -> None:
+    """Show a saved game.
+
+    Args:
+        file: a `GameRecord`.
+        game: the game that it must be of, or None.
+        seat: as for `watch_game`.
+        delay: as for `watch_game`.
+        console: to print to.
+        gif: as for `watch_game`.
+
+    Raises:
+        ValueError: not a record, or of another game or version; its moves do not lead to its outcome; or a wrong seat.
+    """
+    record = GameRecord.load(file)
+    if game is not None and record.game != game.name:
+        raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
+    verify(record)
+    _check_gif(gif)
+    env = replay(record, 0)
+    check_seat(env.game, seat)
+    moves = iter(record.moves)
+
+    def choose(env: CardEnv) -> int | None:
+        move = next(moves, None)
+        return None if move is None else env.parse_move(move)
+
+    names = [f"seat {number}" for number in range(env.game.rules.NUM_SEATS)]
+    show(Showing(env, choose, names, seat), delay, console, gif)
+
+
+def check_seat(game: Game, seat: int | None) -> None:
+    """Raise ValueError if the game has no such seat."""
+    if seat is not None and not 0 <= seat < game.rules.NUM_SEATS:
+        raise ValueError(f"seat: {game.title} has seats 0 to {game.rules.NUM_SEATS - 1}, got {seat}")
+
+
+def _check_gif(gif: Path | None) -> None:
+    """Check before the game that the GIF can be written afterwards."""
+    if gif is not None:
+        from card_envs.draw.raster import check_libraries
+
+        check_libraries()
+        check_output(gif)
+
+
+class Showing(NamedTuple):
+    """A game to be shown move by move, played as it is shown."""
+
+    env: CardEnv
+    choose: Choose
+    names: list[str]
+    seat: int | None  # whose view to show; None: that of the seat to move
+
+    def positions(self) -> Iterator[tuple[int, list[Event], bool]]:
+        """Yield (viewing seat, events, whether it is the end) before the first move and after each move."""
+        env, events = self.env, list[Event]()
+        while True:
+            viewer = env.possible_agents.index(env.agent_selection) if self.seat is None else self.seat
+            action = None if env.outcome()["over"] else self.choose(env)
+            yield viewer, events, action is None
+            if action is None:
+                return
+            events = step(env, action, self.names)
+
+    def view(self, viewer: int) -> dict[str, Any]:
+        """Return the current view of a seat."""
+        return self.env.view(self.env.possible_agents[viewer])
+
+
+def frames(game: Showing) -> Iterator[str]:
+    """Yield the positions of a game as text."""
+    for number, (viewer, events, ends) in enumerate(game.positions()):
+        header = f"Move {number}, as {game.names[viewer]} sees it".ljust(WIDTH - 1, ".")
+        parts = [header, told(events), game.env.game.view.picture(game.view(viewer))]
+        if ends:
+            parts.append(result_text(game.env.game, game.env.outcome(), game.names))
+        yield "\n".join(part for part in parts if part)
+
+
+def show(game: Showing, delay: float | None, console: Console, gif: Path | None) -> None:
+    """Show a game as text, or write it to a file as pictures, each for `delay` seconds (default: 1)."""
+    if gif is None:
+        browse(frames(game), delay, console)
+        return
+    from card_envs.draw import draw
+    from card_envs.draw.raster import save_gif
+
+    drawings = (draw(game.env.game, game.view(viewer)) for viewer, _, _ in game.positions())
+    with console.status("drawing"):
+        number = save_gif(gif, drawings, seconds=1.0 if delay is None else delay)
+    console.print(lines_of(f"{number} pictures written to {gif}"), markup=False, highlight=False)
+
+
+def browse(pages: Iterator[str], delay: float | None, console: Console) -> None:
+    """Show texts one by one, after `delay` seconds each or as the person steps. Ctrl-C leaves."""
+    try:
+        if delay is None:
+            _step_through(pages, console)
+            return
+        for page in pages:
+            console.print(with_suits(page, console), highlight=False)
+            if is_lost():
+                return
+            time.sleep(delay)
+    except (KeyboardInterrupt, EOFError):
+        console.print()
+
+
+def _step_through(pages: Iterator[str], console: Console) -> None:
+    seen: list[str] = []
+    wanted, line = 0, "0"
+    while True:
+        seen += islice(pages, max(0, wanted + 1 - len(seen)))
+        if line == "" and wanted == len(seen):
+            return  # Enter on the last page
+        at = min(wanted, len(seen) - 1)
+        console.print(with_suits(seen[at], console), highlight=False)
+        line = ask(PROMPT, console).lower()
+        while line not in ("", "b", "q", "quit") and not line.isdecimal():
+            line = ask(f"{line[:20]!r}? {PROMPT}", console).lower()
+        if line in ("q", "quit"):
+            return
+        wanted = at + 1 if line == "" else max(at - 1, 0) if line == "b" else int(line[:9])
