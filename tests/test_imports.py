@@ -21,23 +21,25 @@ ROOT = Path(__file__).parents[1]
 
 # Each layer may import from itself and from those before it; a game's folder from no other game's.
 LAYERS = (
-    {"cards", "console", "files", "game", "options", "record"},
+    {"_console", "_files", "cards", "game", "options", "record"},
     {"engine"},
     {"episode"},
     {"views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
     {"envs", "opponents"},
     {"compare", "terminal", "serve"},
-    {"__init__", "__main__", "bench", "layout", "scaffold", "testing"},  # and the `<game>_v0` modules
+    {"__init__", "__main__", "_bench", "_layout", "scaffold", "testing"},  # and the `<game>_v0` modules
 )
 IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 # Modules that only commands and users import.
-MAY_BE_HEAVY = {"__main__", "bench", "play", "watch", "suits", "report", "command", "console", "waiting", "gpu", "ptx"}
+MAY_BE_HEAVY = {
+    "__main__", "_bench", "_play", "_watch", "_suits", "_report", "_command", "_console", "_waiting", "gpu", "_ptx",
+}  # fmt: skip
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",
-    "test_trainers.py", "test_benchmarks.py",
+    "test_trainers.py", "test_benchmarks.py", "test_search.py", "test_frozen_moves.py",
 }  # fmt: skip
 
 
@@ -177,7 +179,7 @@ def test_playing_loads_nothing_that_it_does_not_use(game: Game) -> None:
     others = {*HEAVY, "safetensors", "pydantic", "pygame", "training"} - {"scipy"}  # which Numba loads where it is
     assert not {name.split(".")[0] for name in loaded} & others
     own = {name for name in loaded if name.startswith("card_envs.")}
-    assert {part(name) for name in own} <= {"files", "game", "options", "cards", "games", "engine", "episode", "envs"}
+    assert {part(name) for name in own} <= {"_files", "game", "options", "cards", "games", "engine", "episode", "envs"}
     assert {name for name in own if name.startswith(f"{game.package}.")} == {
         f"{game.package}.{module}" for module in ("options", "rules")
     }

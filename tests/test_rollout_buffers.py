@@ -15,7 +15,7 @@ from card_envs import Packing
 from card_envs.engine import batch
 from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.packing import Planes
+from card_envs.engine.packing import _Planes
 from card_envs.game import Field, Game, bounds
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import field_bytes
@@ -224,7 +224,7 @@ def test_all_values_of_a_game_come_back(game: Game) -> None:
 
 def come_back(fields: tuple[Field, ...]) -> None:
     torch = pytest.importorskip("torch")
-    planes, (low, high) = Planes(fields), (bound.astype(np.int16) for bound in bounds(fields))
+    planes, (low, high) = _Planes(fields), (bound.astype(np.int16) for bound in bounds(fields))
     rows = np.random.default_rng(0).integers(low, high + 1, (3, 20, planes.size), np.int16)
     rows[0, 0], rows[0, 1] = low, high
     rows = rows.astype(np.int8)

@@ -13,7 +13,7 @@ import numpy as np
 
 from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine._legality import WORD, find_illegal, note_legal
-from card_envs.engine.packing import pack_legal, pack_row
+from card_envs.engine.packing import _pack_legal, _pack_row
 from card_envs.game import Int8s, Int64s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
 PAID, DEAL_DUE = 64, 128  # flags in the result of `turn_table`
@@ -107,8 +107,8 @@ def step_packed_tables(
             0, 1, states[i : i + 1], actions[i : i + 1], seen, legal_now, legal_bits[i : i + 1], seat[i : i + 1],
             rewards[i : i + 1], done[i : i + 1], skip_forced,
         )  # fmt: skip
-        pack_row(room, runs, lows, obs[i])
-        pack_legal(legal_bits[i], num_actions, mask[i])
+        _pack_row(room, runs, lows, obs[i])
+        _pack_legal(legal_bits[i], num_actions, mask[i])
 
 
 def observe_packed_tables(
@@ -121,8 +121,8 @@ def observe_packed_tables(
     for i in range(first, last):
         observe_tables(0, 1, states[i : i + 1], seen, legal_now, seat[i : i + 1])
         note_legal(legal_now[0], legal_bits[i])
-        pack_row(room, runs, lows, obs[i])
-        pack_legal(legal_bits[i], num_actions, mask[i])
+        _pack_row(room, runs, lows, obs[i])
+        _pack_legal(legal_bits[i], num_actions, mask[i])
 
 
 def random_moves(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:

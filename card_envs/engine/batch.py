@@ -51,7 +51,7 @@ MIN_TABLES_A_THREAD = 4096
 MAX_DECISIONS = (1 << 63) - 1
 
 
-def undealt(
+def _undealt(
     game: Game, num_tables: int, seed: int, options: dict[str, Any] | None, tables: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.uint64]]:
     """Return [B] States before their first deal and the keys [B] of their streams; arguments as for `BatchEnv`."""
@@ -120,7 +120,7 @@ class BatchEnv(Fixed):
                 front, C-contiguous, writable, not overlapping. A copy of this object has copies of them.
         """
         num_threads = check_int(num_threads, 1, None, "num_threads")
-        states, keys = undealt(game, num_tables, seed, options, tables)
+        states, keys = _undealt(game, num_tables, seed, options, tables)
         check_choice(obs_format, ("int8", "bits"), "obs_format")
         self._lay_out(game, states, check_bool(skip_forced, "skip_forced"), num_threads, obs_format == "bits", out)
         self._run(specialize(kernels.reset_tables, game), self._states, keys)

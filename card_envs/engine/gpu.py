@@ -18,7 +18,7 @@ from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import Fixed, check_bool, check_int, checked_states
 from card_envs.engine._kernels import bot_playout, random_playout, step_tables
 from card_envs.engine._legality import IllegalMove, allows, draw_legal, find_legal, illegal_move, unpacked, words
-from card_envs.engine.batch import MAX_DECISIONS, undealt
+from card_envs.engine.batch import MAX_DECISIONS, _undealt
 from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.game import Game, Int8s, UInt64s, observe_all
 
@@ -26,7 +26,7 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 THREADS = 128  # per block
 
 
-def step_or_refuse(
+def _step_or_refuse(
     first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
     rewards: Any, done: Any, refused: Any, asked: Any, skip_forced: bool,
 ) -> None:  # fmt: skip
@@ -43,19 +43,19 @@ def step_or_refuse(
             rewards[i, s] = 0
 
 
-def observe_own(first: int, last: int, states: Any, seat: int, full: Int8s) -> None:
+def _observe_own(first: int, last: int, states: Any, seat: int, full: Int8s) -> None:
     """Write the full state of each table, relative to `seat`, or to the seat to move (-1)."""
     for i in range(first, last):
         observe_all(states[i], states[i].seat if seat < 0 else seat, full[i])
 
 
-def count_random_playout(first: int, last: int, states: Any, streams: UInt64s, decisions: int, ended: Any) -> None:
+def _count_random_playout(first: int, last: int, states: Any, streams: UInt64s, decisions: int, ended: Any) -> None:
     """Do `random_playout`, but add the number of ended episodes to `ended` [B]: a kernel returns nothing."""
     for i in range(first, last):
         ended[i] += random_playout(i, i + 1, states, streams, decisions)
 
 
-def count_bot_playout(first: int, last: int, states: Any, decisions: int, ended: Any) -> None:
+def _count_bot_playout(first: int, last: int, states: Any, decisions: int, ended: Any) -> None:
     """Do `bot_playout`, but add the number of ended episodes to `ended` [B]."""
     for i in range(first, last):
         ended[i] += bot_playout(i, i + 1, states, decisions)
@@ -98,7 +98,7 @@ class GpuBatchEnv(Fixed):
         Raises:
             ValueError: an argument is wrong, there is no such GPU, or numba-cuda is missing.
         """
-        states, keys = undealt(game, num_tables, seed, options, tables)
+        states, keys = _undealt(game, num_tables, seed, options, tables)
         self.device = self._usable(device)
         self.game = game
         self.num_tables = len(states)
@@ -118,7 +118,7 @@ class GpuBatchEnv(Fixed):
         self._bits = _array(self._legal, np.dtype(np.uint64))
         self._looks = _array(self.obs), _array(self.mask), _array(self.seat)
         self._ends = _array(self.rewards), _array(self.done), _array(self._refused), _array(self._asked)
-        self._step = specialize(step_or_refuse, game, target="cuda")
+        self._step = specialize(_step_or_refuse, game, target="cuda")
         self._draw = specialize(draw_legal, target="cuda")
         own_keys = torch.from_numpy(keys).to(self.device)
         self._run(specialize(kernels.reset_tables, game, target="cuda"), self._records, _array(own_keys))
@@ -211,16 +211,16 @@ class GpuBatchEnv(Fixed):
         """
         viewer = -1 if seat is None else check_int(seat, 0, self.game.rules.NUM_SEATS - 1, "seat")
         given = self._given("full", full, torch.int8, self.game.rules.FULL_SIZE)
-        self._run(specialize(observe_own, self.game, target="cuda"), self._records, viewer, given)
+        self._run(specialize(_observe_own, self.game, target="cuda"), self._records, viewer, given)
 
     def random_playout(self, streams: torch.Tensor, decisions: int) -> int:
         """Play `decisions` random moves at each table without observing; wait, and return how many episodes ended."""
         given = self._given("streams", streams, torch.uint64)
-        return self._playout(specialize(count_random_playout, self.game, target="cuda"), decisions, given)
+        return self._playout(specialize(_count_random_playout, self.game, target="cuda"), decisions, given)
 
     def bot_playout(self, bot: str, decisions: int) -> int:
         """Do the same with the moves of a scripted player."""
-        return self._playout(specialize_bot(count_bot_playout, self.game, bot, "cuda"), decisions)
+        return self._playout(specialize_bot(_count_bot_playout, self.game, bot, "cuda"), decisions)
 
     def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]:
         """Wait, and return copies [n] of the States of the tables first <= i < last, hidden cards included."""

@@ -41,8 +41,8 @@ class Packing(Fixed):
     def __init__(self, game: Game) -> None:
         check_game(game)
         self.game = game
-        self._obs = Planes(game.rules.OBS_FIELDS)
-        self._mask = Planes((Field("legal", game.rules.NUM_ACTIONS, 1),))
+        self._obs = _Planes(game.rules.OBS_FIELDS)
+        self._mask = _Planes((Field("legal", game.rules.NUM_ACTIONS, 1),))
         self.obs_bytes, self.mask_bytes = self._obs.num_bytes, self._mask.num_bytes
 
     def unpack(self, rows: Rows) -> Rows:
@@ -63,11 +63,11 @@ class Packing(Fixed):
 
     @property
     def for_loops(self) -> tuple[Int64s, Int64s, int, int]:
-        """Return the arguments of the engine's loops: runs and lows of the observation (see `pack_row`), D and A."""
+        """Return the arguments of the engine's loops: runs and lows of the observation (see `_pack_row`), D and A."""
         return self._obs.runs, self._obs.lows, self._obs.size, self._mask.size
 
 
-class Planes:
+class _Planes:
     """The bit planes of some fields."""
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
@@ -96,7 +96,7 @@ class Planes:
         found = np.zeros((*rows.shape[:-1], self.num_bytes), np.uint8)
         flat, flat_found = rows.reshape(-1, self.size), found.reshape(-1, self.num_bytes)
         flat = for_loops(np.ascontiguousarray(flat))
-        specialize(pack_rows)(0, len(flat), flat, self.runs, self.lows, flat_found.view(np.uint64))
+        specialize(_pack_rows)(0, len(flat), flat, self.runs, self.lows, flat_found.view(np.uint64))
         return found
 
     def unpacked(self, rows: Any) -> Any:
@@ -110,7 +110,7 @@ class Planes:
         flat = for_loops(np.ascontiguousarray(rows.reshape(-1, self.num_bytes)))
         if flat.ctypes.data % 8:
             flat = flat.copy()
-        specialize(unpack_rows)(0, len(flat), flat.view(np.uint64), self.runs, self.lows, found.reshape(-1, self.size))
+        specialize(_unpack_rows)(0, len(flat), flat.view(np.uint64), self.runs, self.lows, found.reshape(-1, self.size))
         return found
 
     def on_device(self, rows: Any) -> Any:
@@ -143,7 +143,7 @@ def _checked(rows: Any, kind: Any, dtype: str, size: int) -> Any:
 # Loops
 
 
-def pack_row(entries: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> None:
+def _pack_row(entries: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> None:
     """Pack a row.
 
     Args:
@@ -167,23 +167,23 @@ def pack_row(entries: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> Non
         at += size
 
 
-def pack_legal(legal: UInt64s, num_actions: int, packed: UInt64s) -> None:
+def _pack_legal(legal: UInt64s, num_actions: int, packed: UInt64s) -> None:
     """Pack a mask, given as the words of `note_legal`, into words."""
     for word in range(packed.shape[0]):
         packed[word] = own_bits(legal, num_actions, word)
 
 
-def pack_rows(first: int, last: int, rows: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> None:
+def _pack_rows(first: int, last: int, rows: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> None:
     """Pack rows [N, D] into [N, W]."""
     size = rows.shape[1]
     entries = np.empty(size + WORD, np.int8)
     for i in range(first, last):
         for k in range(size):
             entries[k] = rows[i, k]
-        pack_row(entries, runs, lows, packed[i])
+        _pack_row(entries, runs, lows, packed[i])
 
 
-def unpack_rows(first: int, last: int, packed: UInt64s, runs: Int64s, lows: Int64s, rows: Int8s) -> None:
+def _unpack_rows(first: int, last: int, packed: UInt64s, runs: Int64s, lows: Int64s, rows: Int8s) -> None:
     """Unpack [N, W] into rows [N, D]."""
     size = rows.shape[1]
     entries = np.empty(size + WORD, np.int8)

@@ -33,7 +33,7 @@ VectorRenderMode = Literal["ansi", "rgb_array"]
 VECTOR_RENDER_MODES: tuple[VectorRenderMode, ...] = ("ansi", "rgb_array")
 
 
-def play_at(
+def _play_at(
     first: int, last: int, states: NDArray[Any], tables: Indices, actions: Indices, payees: Int8s, paid: Any, packs: Any
 ) -> None:
     """Play `actions` [n] at the tables numbered `tables` [n] and deal if needed; ended episodes stay ended.
@@ -134,7 +134,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         self._holder = Holder()
         self._resting = np.zeros(num_envs, np.bool_)  # episode is over and the next one has not begun
         self._packs: dict[int, list[Int8s]] = {}  # custom packs still to be dealt, by table
-        self._num_packs = np.zeros(num_envs, np.int64)  # their number, for `play_at`
+        self._num_packs = np.zeros(num_envs, np.int64)  # their number, for `_play_at`
         self._rng: np.random.Generator | None = None  # of the opponents
 
     @property
@@ -283,7 +283,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
 
     def _play(self, tables: Indices, actions: Indices, paid: NDArray[np.float64]) -> None:
-        specialize(play_at, self.game)(0, len(tables), self.states, tables, actions, self._seat, paid, self._num_packs)
+        specialize(_play_at, self.game)(0, len(tables), self.states, tables, actions, self._seat, paid, self._num_packs)
         if self._packs:
             for i in tables[self.states["needs_deal"][tables] & ~self.states["over"][tables]].tolist():
                 self._deal_given(i)

@@ -29,7 +29,7 @@ class PolicyError(ValueError):
     """A policy raised an exception, which is the cause of this one."""
 
 
-def find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, actions: Int64s) -> int:
+def _find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, actions: Int64s) -> int:
     """Return the first table at which an action [B] is illegal, or -1.
 
     Afterwards `mask` [A] is the one of the last table tested.
@@ -96,7 +96,7 @@ class Decisions:
         except ValueError as error:
             raise ValueError(f"{who}: {error}") from None
         mask = np.zeros(self.game.rules.NUM_ACTIONS, np.int8)
-        row = specialize(find_illegal_at, self.game)(0, len(self), self.__states, mask, numbers)
+        row = specialize(_find_illegal_at, self.game)(0, len(self), self.__states, mask, numbers)
         if row < 0:
             return numbers
         state = self.__states[row]

@@ -123,6 +123,7 @@ def facts_of(game: Game) -> Facts[Any]:
 
 
 def referee_of(game: Game) -> RefereeModule[Any]:
+    """Return the module of a game's referee."""
     module: RefereeModule[Any] = import_module(f"{home_of_tests(game)}.referee")
     return module
 
