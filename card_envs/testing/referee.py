@@ -118,6 +118,7 @@ def home_of_tests(game: Game) -> str:
 
 
 def facts_of(game: Game) -> Facts[Any]:
+    """Return the facts of a game: what its tests say of it."""
     facts: Facts[Any] = import_module(f"{home_of_tests(game)}.facts")
     return facts
 
