@@ -613,7 +613,7 @@ def watch(
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def train(context: typer.Context) -> None:
-    """Train a policy in self-play, measure it, and save it as an opponent."""
+    """Train a policy in self-play; `train --help` lists the options."""
     program = training_module("train").app
     program(context.args, prog_name="python -m card_envs train")
 
