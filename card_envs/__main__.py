@@ -647,7 +647,7 @@ def new_game(
 
 @app.command()
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
-    """Check a game and list what is missing or wrong, with file and line."""
+    """Check a game and list its faults, with file and line."""
     from card_envs.scaffold._check import check
 
     began = time.perf_counter()

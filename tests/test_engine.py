@@ -454,7 +454,7 @@ def test_interpreted_rules_get_the_same_bytes(games: list[Game]) -> None:
 PLAY_SOMEONES_GAME = """
 import hashlib, json
 import numpy as np
-from card_envs.engine import kernels
+from card_envs.engine import _kernels as kernels
 from card_envs.engine.compile import specialize
 from someones_game import GAME
 
@@ -515,7 +515,7 @@ def test_the_cache_notices_edits(tmp_path: Path) -> None:
 DIGEST_OF_SOMEONES_GAME = """
 from pathlib import Path
 import card_envs.engine.compile as compile
-from card_envs.engine import kernels
+from card_envs.engine import _kernels as kernels
 from card_envs.engine._legality import find_illegal
 from someones_game import GAME
 

@@ -26,7 +26,7 @@ from tests.conftest import play_randomly
 GAME = next(iter(GAMES.values()))
 COMPARE = """
 from card_envs.__main__ import main
-from card_envs.compare import command
+from card_envs.compare import _command as command
 command.SAVE_SECONDS = 0.0  # write after each part
 main()
 """

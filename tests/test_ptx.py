@@ -92,7 +92,7 @@ EACH_ON_ONE = [
 @pytest.mark.parametrize(("game", "capability"), EACH_ON_ONE, ids=lambda value: getattr(value, "name", None))
 def test_a_step_needs_no_stack_no_call_and_no_double(game: Game, capability: tuple[int, int]) -> None:
     """Legality, play, deal and observation in one kernel, and nothing in it that a GPU is slow at."""
-    found = ptx.figures(ptx.compiled(launches_of(game)["_step_or_refuse"], capability), capability)
+    found = ptx.figures(ptx.compiled(launches_of(game)["step_or_refuse"], capability), capability)
     assert found.instructions > 500 and found.loads > 20 and found.stores > 20
     assert found.local == found.calls == found.doubles == 0
     assert found.stack <= 0 and found.registers <= OCCUPANCY

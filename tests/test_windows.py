@@ -75,7 +75,7 @@ assert not hasattr(os, "O_CLOEXEC") and not hasattr(signal, "SIGHUP")
 names = import_all()
 assert len(names) > 150, len(names)
 import card_envs
-from card_envs import files
+from card_envs import _files as files
 from card_envs._console import Console, hangup_as_ctrl_c, lasting_streams
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES

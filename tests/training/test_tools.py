@@ -68,7 +68,7 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
         (ablate.app, [*config, "--variants", str(tmp_path / "v.json"), "--out", missing], "there is no folder"),
         (ablate.app, [*config, "--variants", str(QUICKSTART)], "not JSON"),
         (best_response.app, [*config, "--against", "greedy", "--json", missing], "there is no folder"),
-        (best_response.app, [*config, "--against", "greedy", "--out", str(tmp_path / "thesis")], "other things"),
+        (best_response.app, [*config, "--against", "greedy", "--out", str(tmp_path / "thesis")], "other files"),
         (plot.app, [str(tmp_path), "--out", missing], "there is no folder"),
         (plot.app, [str(tmp_path), "--out", str(tmp_path / "a.docx")], "expected a name that ends in"),
     ):

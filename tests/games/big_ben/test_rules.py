@@ -447,7 +447,7 @@ def test_views_round_trip() -> None:
             for _ in range(5):
                 if not table.state.over:
                     table.play(int(rng.choice(np.flatnonzero(table.legal()))))
-        with pytest.raises(ValueError, match="shows a decision"):
+        with pytest.raises(ValueError, match="no decision is due"):
             view.from_view(seen(table))
 
 
