@@ -1,4 +1,4 @@
-"""What the shared tests need to know about High Card: options, packs, ways to play, public facts."""
+"""What the shared tests need to know about High Card: options, packs, public facts."""
 
 from __future__ import annotations
 
