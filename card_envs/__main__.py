@@ -576,10 +576,11 @@ def play(
 
     Type `help` for a list of commands.
     """
+    from card_envs.opponents._names import split_names
     from card_envs.terminal._play import play_game
 
     options = parse_options(option)
-    play_game(get_game(game_name), opponents.split(","), seat, seed, options, record, console, resume)
+    play_game(get_game(game_name), split_names(opponents), seat, seed, options, record, console, resume)
 
 
 @app.command()
@@ -600,6 +601,7 @@ def watch(
 
     Moves can be stepped forwards and backwards.
     """
+    from card_envs.opponents._names import split_names
     from card_envs.terminal._watch import watch_game, watch_record
 
     if replay is not None:
@@ -608,7 +610,7 @@ def watch(
         raise ValueError(f"watch: expected a game ({', '.join(GAMES)}) or --replay FILE")
     else:
         options = parse_options(option)
-        watch_game(get_game(game_name), opponents.split(","), seat, seed, options, record, delay, console, gif)
+        watch_game(get_game(game_name), split_names(opponents), seat, seed, options, record, delay, console, gif)
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

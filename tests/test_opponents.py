@@ -38,6 +38,7 @@ from card_envs.opponents._names import (
     frames,
     name_of_folder,
     parse,
+    split_names,
 )
 from card_envs.opponents.networks.folder import (
     CARD_FILE,
@@ -872,3 +873,10 @@ def test_a_search_with_a_trained_network_as_prior(game: Game, tmp_path: Path) ->
     assert (decisions.mask[rows, actions] == 1).all() and (probabilities[rows, actions] >= 0.01).all()
     with pytest.raises(ValueError, match="unknown opponent"):
         load_opponent("search:3,prior=nobody", game)
+
+
+def test_lists_of_names_are_split_between_them() -> None:
+    search = "search:8,moves=turn,prior=bidding=ppo+greedy,leaf_playout=0.5"
+    assert split_names(f"greedy,{search},./mine") == ["greedy", search, "./mine"]
+    assert split_names("greedy") == ["greedy"]
+    assert split_names("greedy,") == ["greedy", ""]

@@ -229,6 +229,11 @@ def _search(short: str) -> Searching:
     )
 
 
+def split_names(text: str) -> list[str]:
+    """Split a list of names at its commas, but not at those within a search."""
+    return re.split(rf",(?!(?:{'|'.join(KEYS)})=)", text)
+
+
 def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return text to put before and after names so that they differ only in a phase, or only outside it.
 
