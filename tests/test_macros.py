@@ -242,6 +242,7 @@ def test_a_full_cache_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not cache.actions
 
 
+@pytest.mark.mechanics
 def test_a_plan_is_played_to_its_end_without_another_search(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     searches, planned, played = 0, list[int](), list[int]()
     inner = SearchPolicy.search
@@ -273,6 +274,7 @@ def test_a_plan_is_played_to_its_end_without_another_search(game: Game, monkeypa
         assert searches < len(played)
 
 
+@pytest.mark.slow
 @each_solitaire
 def test_macros_win_more_than_single_actions(game: Game) -> None:
     one, other = (load_opponent(name, game) for name in ("search:16,moves=turn", "search:16"))

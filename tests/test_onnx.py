@@ -35,6 +35,7 @@ def network(game: Game, kind: type[TrainedPolicy]) -> TrainedPolicy:
     return kind(game, {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()})
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("kind", ARCHITECTURES.values())
 def test_a_model_plays_as_its_network(game: Game, kind: type[TrainedPolicy]) -> None:
     policy = network(game, kind)

@@ -347,12 +347,9 @@ def test_search_plays_where_every_move_is_forced(game: Game) -> None:
 
 ROLLOUTS = ("none", "scripted", "afterstate", "lookahead", "ntuple")
 ALL = list(product(get_args(Moves), PARTS, ROLLOUTS, ("none", "ntuple")))
-TOGETHER = [  # the two that are shipped, and what is compiled for other tests anyway
+TOGETHER = [  # the two that are shipped
     ("turn", "ntuple", "none", "ntuple"),
     ("turn", "ntuple", "ntuple", "ntuple"),
-    ("turn", "network", "scripted", "none"),
-    ("single", "ntuple", "scripted", "none"),
-    ("single", "lookahead", "none", "none"),
 ]
 BY_GAME = [pytest.param(HIGH_CARD, *parts) for parts in ALL if "ntuple" not in parts] + [
     pytest.param(get_game("big_ben"), *parts, marks=[] if parts in TOGETHER else [pytest.mark.slow]) for parts in ALL
@@ -407,6 +404,7 @@ def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(game: Game,
     assert not np.array_equal(found[0].stats.sums, found[2].stats.sums)
 
 
+@pytest.mark.mechanics
 def test_rollouts_of_the_scripted_player_are_its_search(game: Game) -> None:
     decisions = decisions_at(game, some(positions(game), 20, seed=3))
     search = SearchPolicy(game, 10)
