@@ -20,7 +20,7 @@ PAGE = Path(__file__).with_name("README.md")
 
 
 def processor() -> str:
-    """What this machine calls its processor."""
+    """Return the name of this machine's processor."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text(encoding="utf-8").splitlines() if information.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -70,7 +70,7 @@ class Episode:
 
     @property
     def over(self) -> bool:
-        """Whether the episode has ended."""
+        """True once the episode has ended."""
         return self.table.over
 
     def play(self, action: int) -> None:

@@ -494,7 +494,7 @@ class Game:
 
     @property
     def is_solitaire(self) -> bool:
-        """Whether there is only one side."""
+        """True if there is only one side."""
         return self.num_sides == 1
 
     @property
@@ -505,7 +505,7 @@ class Game:
 
     @property
     def all_see_alike(self) -> bool:
-        """Whether every seat always knows the same cards, so that any action that reveals nothing can be foreseen."""
+        """True if every seat always knows the same cards: then any action that reveals nothing is predictable."""
         alike: bool = getattr(self.rules, "ALL_SEE_ALIKE", self.rules.NUM_SEATS == 1)
         return alike
 

@@ -36,7 +36,7 @@ EARLIER = (
 
 
 class Facts(BaseModel):
-    """What a checkpoint says beside its arrays.
+    """The facts of a checkpoint, beside its arrays.
 
     Attributes:
         decisions, seconds: learned from and spent so far.

@@ -199,7 +199,7 @@ class Rollout:
 
 
 class Reading:
-    """What the networks at the tables of a rollout read of the moves.
+    """The inputs about moves that the networks of a rollout read.
 
     Attributes:
         moves: they read what moves change; lookahead: after `greedy` has played on.

@@ -50,7 +50,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Keepsakes:
-    """What to save of a contest besides its figures.
+    """Files to save from a contest, besides its figures.
 
     Attributes:
         picture: file of a picture, or None.

@@ -22,7 +22,7 @@ Solved: TypeAlias = tuple[int, Solution]  # number and solution of a deal
 
 @dataclass(frozen=True)
 class SolveTask:
-    """What a process needs to solve deals.
+    """A task of solving deals, complete for any process.
 
     Attributes:
         game: one with a solver.

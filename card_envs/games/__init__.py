@@ -1,4 +1,4 @@
-"""The registry: one line for each game of this package; `installed.py` finds those of other packages."""
+"""The registry: one line for each game of this package; `_installed.py` finds those of other packages."""
 
 from __future__ import annotations
 

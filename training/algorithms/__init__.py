@@ -29,7 +29,7 @@ class Diverged(ArithmeticError):
 
 
 class Algorithm(Protocol):
-    """What a run asks of an algorithm."""
+    """The interface between a run and its algorithm."""
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Play and learn for a while.

@@ -23,16 +23,14 @@ from card_envs.game import (
     UInt64s,
     active_features,
     bot_move,
-    expand,
     is_terminal,
-    load,
     path_to,
     play,
     score_margin,
 )
 from card_envs.games import get_game
 from card_envs.opponents._macros import MAX_LENGTH
-from card_envs.opponents.networks._ntuples import UNKNOWN, best_index, planner_of, sum_at, value_at
+from card_envs.opponents.networks._ntuples import best_or_last, planner_of, value_reachable
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 
 from .. import checkpoint
@@ -49,7 +47,7 @@ Floats = NDArray[np.float32]
 
 
 class Learner(NamedTuple):
-    """What is learned.
+    """The weights, and the errors that set their rates.
 
     Attributes:
         weights: [W].
@@ -141,14 +139,7 @@ def play_deal(state: State, alone: int, weights: Floats, most: int, scratch: Scr
         if alone != ALL and seat != alone:
             play(state, bot_move(state))
             continue
-        load(state, seat, planning)
-        known = expand(planning, most, MAX_LENGTH - 1)
-        for k in range(known):
-            values[k] = value_at(k, weights, planning)
-        best = best_index(values, known)
-        if values[best] == UNKNOWN:
-            best = known - 1
-            values[best] = sum_at(best, weights, planning)
+        best = best_or_last(values, value_reachable(state, weights, most, planning, values), weights, planning)
         number = path_to(planning, best, line)
         if number == 0:  # no continuation was found that brings more
             return

@@ -51,7 +51,7 @@ _, AHEAD, HEIGHT, COVERED, PAIR, SUNK, UNDER, FIRST, SECOND, NUM_WEIGHTS = accum
 
 
 class Judge(NamedTuple):
-    """What positions are scored with.
+    """Weights and tables for scoring positions.
 
     Attributes:
         distances: from `stock_distances`.

@@ -131,27 +131,32 @@ def score_moves(
     state: State, baseline: int, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch, scores: Floats
 ) -> None:  # fmt: skip
     """Score the moves at a table; `baseline` is the action of `greedy`."""
-    rows = scratch.rows
-    number = write_decision(state, baseline, mode, scratch.scale, scratch.moves, 0, rows)
-    sum_position(network, scratch)
-    for move in range(number):
-        action = rows.actions[move]
-        scores[action] = score(network, rows.starts[move], rows.starts[move + 1], action == baseline, scratch)
+    for move in range(load_moves(state, baseline, network, mode, scratch)):
+        scores[scratch.rows.actions[move]] = score_row(move, baseline, network, scratch)
 
 
 def best_move(state: State, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch) -> int:
     """Return the legal action with the highest score; of equal ones, the first."""
     baseline = bot_move(state)
-    rows = scratch.rows
-    number = write_decision(state, baseline, mode, scratch.scale, scratch.moves, 0, rows)
-    sum_position(network, scratch)
     best, highest = baseline, ZERO
-    for move in range(number):
-        action = rows.actions[move]
-        value = score(network, rows.starts[move], rows.starts[move + 1], action == baseline, scratch)
+    for move in range(load_moves(state, baseline, network, mode, scratch)):
+        value = score_row(move, baseline, network, scratch)
         if move == 0 or value > highest:
-            best, highest = action, value
+            best, highest = scratch.rows.actions[move], value
     return best
+
+
+def load_moves(state: State, baseline: int, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch) -> int:
+    """Write the rows of a decision's moves, and the position's share of the first layer; return how many moves."""
+    number = write_decision(state, baseline, mode, scratch.scale, scratch.moves, 0, scratch.rows)
+    sum_position(network, scratch)
+    return number
+
+
+def score_row(move: int, baseline: int, network: AfterstateNetwork, scratch: AfterstateScratch) -> Any:
+    """Return the score of a move that `load_moves` has written."""
+    rows = scratch.rows
+    return score(network, rows.starts[move], rows.starts[move + 1], rows.actions[move] == baseline, scratch)
 
 
 def score_macros(

@@ -28,10 +28,9 @@ from card_envs.game import (
     load,
     path_to,
 )
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, UNKNOWN, Macro, Macros, select_best
 
 PLAYER = "greedy"  # the scripted player
-UNKNOWN = -np.inf  # value of a position that is neither terminal nor just before a chance event
 
 Float64s = NDArray[np.float64]
 
@@ -74,15 +73,29 @@ def sum_at(k: int, weights: Floats, scratch: Any) -> float:
 
 def value_all(state: State, weights: Floats, scratch: Any, values: Float64s, macro: Macro) -> int:
     """Write the value [M] of each reachable position; return their number. `macro` is scratch."""
-    load(state, state.seat, scratch)
-    known = expand(scratch, values.shape[0], MAX_LENGTH - 1)
-    for k in range(known):
-        values[k] = value_at(k, weights, scratch)
+    known = value_reachable(state, weights, values.shape[0], scratch, values)
     if path_to(scratch, 0, macro) == 0:
         values[0] = UNKNOWN
-    if values[best_index(values, known)] == UNKNOWN:
-        values[known - 1] = sum_at(known - 1, weights, scratch)
+    best_or_last(values, known, weights, scratch)
     return known
+
+
+def value_reachable(state: State, weights: Floats, most: int, scratch: Any, values: Float64s) -> int:
+    """Write the value [M], or UNKNOWN, of the state and at most `most` reachable positions; return their number."""
+    load(state, state.seat, scratch)
+    known = expand(scratch, most, MAX_LENGTH - 1)
+    for k in range(known):
+        values[k] = value_at(k, weights, scratch)
+    return known
+
+
+def best_or_last(values: Float64s, number: int, weights: Floats, scratch: Any) -> int:
+    """Return the index of the greatest value; if all are UNKNOWN, that of the last position, whose sum is written."""
+    best = best_index(values, number)
+    if values[best] == UNKNOWN:
+        best = number - 1
+        values[best] = sum_at(best, weights, scratch)
+    return best
 
 
 def best_index(values: Float64s, number: int) -> int:
@@ -118,16 +131,7 @@ def write_best_macros(
         macros: [C, MAX_LENGTH] written.
     """
     known = value_all(state, weights, scratch, values, macros[0])
-    number = 0
-    for k in range(known):  # insertion sort into the best so far; stable
-        if values[k] == UNKNOWN or (number == most and values[k] <= values[order[number - 1]]):
-            continue
-        place = number if number < most else number - 1
-        while place > 0 and values[order[place - 1]] < values[k]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = k
-        number = min(number + 1, most)
+    number = select_best(values, known, most, order)
     for c in range(number):
         length = path_or_baseline(order[c], state, scratch, macros[c])
         for step in range(length, macros.shape[1]):
@@ -159,7 +163,10 @@ def write_best(
 
 
 def write_features(k: int, scratch: Any, entry: Int64s, value: Float64s) -> int:
-    """Write the active features of position k into `entry` and 1 into `value` for each; return their number."""
+    """Write the active features of position k into `entry`, each to be counted `value` [1] times; return their number.
+
+    A terminal position has one, number 0, whose weight is 1: it is counted as often as there are points.
+    """
     if is_terminal(scratch, k):
         entry[0], value[0] = 0, final_margin(scratch, k)
         return 1

@@ -117,7 +117,7 @@ class TrainedPolicy(LogitsPolicy):
 
     @property
     def reads_moves(self) -> bool:
-        """Whether afterstates are among its inputs."""
+        """True if afterstates are among its inputs."""
         return self.num_entries > 0
 
     @property

@@ -1,4 +1,4 @@
-"""Search: one policy made of candidates, prior, rollout, leaf and budget; see `policy.py`."""
+"""Search: one policy made of candidates, prior, rollout, leaf and budget; see `_policy.py`."""
 
 from card_envs.opponents.search._policy import SearchPolicy, why_not
 

@@ -45,7 +45,7 @@ Float64s = NDArray[np.float64]
 
 
 class Budget(NamedTuple):
-    """What a decision may cost.
+    """Bounds on the cost of a decision.
 
     Attributes:
         worlds: W of sequential halving.

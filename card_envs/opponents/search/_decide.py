@@ -1,7 +1,7 @@
 """One decision, compiled: find the arms, draw worlds, play every arm out in each, drop what falls behind, choose.
 
 `decide_tables` makes whole decisions, one table after the other, in one thread. Threads that share the worlds of one
-table, and searches that keep to a time, run the same code stage by stage (`workers.py`). World number w of a table has
+table, and searches that keep to a time, run the same code stage by stage (`_workers.py`). World number w of a table has
 a random stream of its own, so that the result is the same in any case.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.rng import derive
 from card_envs.game import SCRATCH_STATES, Game, Int8s, Int64s, State, UInt64s, play
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, UNKNOWN, Macro, Macros, select_best
 from card_envs.opponents.networks._afterstate_network import (
     AfterstateNetwork,
     checked_scratch,
@@ -97,7 +97,7 @@ class Parts(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What one thread works with.
+    """The workspace of one thread.
 
     Attributes:
         states: [SCRATCH_STATES] the world, what an arm makes of it, and room to refine the world in.
@@ -135,7 +135,7 @@ class Scratch(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What decisions came to.
+    """The outcome of decisions.
 
     Attributes:
         macros: [n, L] the actions to play, one after the other; NO_ACTION after the last.
@@ -270,23 +270,13 @@ def mark_live(number: int, live: Int8s) -> None:
 
 def keep_best(most: int, scores: Weights, order: Int64s, live: Int8s) -> int:
     """Leave `most` live arms with the highest scores, of equal ones the first; return the best of all."""
-    kept = 0
-    for arm in range(live.shape[0]):
+    number = live.shape[0]
+    for arm in range(number):
         if live[arm] == 0:
-            continue
-        place = kept
-        while place > 0 and scores[order[place - 1]] < scores[arm]:
-            place -= 1
-        if place == most:
-            live[arm] = 0
-            continue
-        if kept == most:
-            live[order[most - 1]] = 0
-        else:
-            kept += 1
-        for k in range(kept - 1, place, -1):
-            order[k] = order[k - 1]
-        order[place] = arm
+            scores[arm] = UNKNOWN
+        live[arm] = 0
+    for place in range(select_best(scores, number, most, order)):
+        live[order[place]] = 1
     return order[0]
 
 

@@ -3,11 +3,11 @@
 Perfect-information Monte Carlo (Ginsberg 2001), with the same worlds for all arms of a decision; worlds that don't
 explain what the other seats did are drawn less often. A search is made of parts, each with a file of its own:
 
-- candidates: single actions, or all that the seat can do before something hidden shows (`candidates.py`);
-- prior: who names the baseline, and prunes or ranks the candidates (here, and in `decide.prepare`);
-- rollout: who plays the worlds on (`rollout.py`);
-- leaf: where a playout stops (`leaf.py`);
-- budget: how many worlds each arm gets (`budget.py`), drawn by `worlds.py`.
+- candidates: single actions, or all that the seat can do before something hidden shows (`_candidates.py`);
+- prior: who names the baseline, and prunes or ranks the candidates (here, and in `_decide.prepare`);
+- rollout: who plays the worlds on (`_rollout.py`);
+- leaf: where a playout stops (`_leaf.py`);
+- budget: how many worlds each arm gets (`_budget.py`), drawn by `_worlds.py`.
 
 Any parts go together; what can't is in `check_parts`.
 """
@@ -71,7 +71,7 @@ ROLLOUT_POSITIONS = 64  # that an n-tuple network values where it plays worlds o
 
 
 class SearchResult(NamedTuple):
-    """What a search found out about n decisions.
+    """The findings of a search about n decisions.
 
     Attributes:
         macros: [n, L] the actions to play, one after the other; NO_ACTION after the last.
@@ -199,7 +199,7 @@ class SearchPolicy:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the search was made of, by the names of the arguments."""
+        """The arguments that the search was made with, by name."""
         return {name: getattr(self, name) for name in SETTINGS}
 
     def __repr__(self) -> str:
@@ -228,11 +228,12 @@ class SearchPolicy:
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
         baselines, tried = self._baselines(decisions)
         length = MAX_LENGTH if self.moves == "turn" else 1
-        results = Results(np.full((n, length), NO_ACTION, np.int16), baselines, np.zeros(n), new_stats(n, num_actions))
+        macros = np.full((n, length), NO_ACTION, np.int16)
+        results = Results(macros, np.zeros(n, np.int64), np.zeros(n), new_stats(n, num_actions))
         pool = self._pool(np.random.default_rng(keys))
         budget = budget_of(LONGER * self.worlds, self.refine_steps)
         moves = pool.decide(
-            Batch(states, keys, baselines.copy(), tried), self._limits(self.seconds), budget, self.seconds, results
+            Batch(states, keys, baselines, tried), self._limits(self.seconds), budget, self.seconds, results
         )
         self._playout_seconds = pool.playout_seconds
         self._idle.append(pool)
@@ -254,7 +255,7 @@ class SearchPolicy:
 
     @property
     def _ranks(self) -> bool:
-        """Whether the prior ranks macro-actions."""
+        """True if the prior ranks macro-actions."""
         return self._parts.prior_weights is not None or self._parts.prior_network is not None
 
     def _limits(self, seconds: float | None) -> Limits:

@@ -197,7 +197,7 @@ def try_with_policy(
 ) -> int:  # fmt: skip
     """Try the arms of one table [1] in the worlds of a stage; return how many actions were played.
 
-    As `decide.try_stage`, for a policy that is not compiled; `stats` [C] grow.
+    As `_decide.try_stage`, for a policy that is not compiled; `stats` [C] grow.
     """
     begin, baseline = int(arms.race[WORLDS]), int(arms.race[0])
     number = stage_end(arms.race, budget) - begin

@@ -51,6 +51,7 @@ class WorkerPool:
         self.process = os.getpid()
         self.playout_seconds = FIRST_PLAYOUT
         self._loop: Callable[..., int] = specialize(decide_tables, game, PLAYER)
+        self._judge, self._write_result = specialize(judge), specialize(write_result)
         num_actions = game.rules.NUM_ACTIONS
         self._scratches = [new_scratch(game, parts, candidates, ranked, played) for _ in range(num_threads)]
         self._all_arms = [new_arms(candidates, num_actions) for _ in range(num_threads)]
@@ -106,7 +107,7 @@ class WorkerPool:
         moves, last, going = 0, 0.0, True
         while going:
             moves += self._try_stage(i, batch, limits, budget, last > WORTH_SHARING, results)
-            going = specialize(judge)(arms, stats, budget)
+            going = self._judge(arms, stats, budget)
             now = time.perf_counter()
             last, begun = now - begun, now
             if seconds is not None:
@@ -114,7 +115,7 @@ class WorkerPool:
                 spent = (now - start) / seconds
                 going = going and spent < 1
                 budget = budget_of(min(num_worlds, int(arms.race[WORLDS] / spent)), budget.refine_steps)
-        specialize(write_result)(i, arms, stats, budget.z_threshold, results)
+        self._write_result(i, arms, stats, budget.z_threshold, results)
         return moves
 
     def _try_stage(self, i: int, batch: Batch, limits: Limits, budget: Budget, shared: bool, results: Results) -> int:
