@@ -648,6 +648,46 @@ def new_game(
 
 
 @app.command()
+def build(
+    game_names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[GAME]...", help="games, or packages that have GAME; default: all", autocompletion=known_games
+        ),
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="what to build for; default: native, this machine; again for more")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="gets a folder for each target; default: where it is used")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one for each core")] = 0,
+) -> None:
+    """Compile games ahead of time, so that everything starts at once. Needs a C compiler."""
+    from card_envs.build import BuildError, build_libraries
+    from card_envs.build._loops import game_of
+    from card_envs.compare._waiting import waiting
+    from card_envs.engine._library import FOLDER
+
+    chosen = [get_game(name) if name in GAMES else game_of(name) for name in game_names or GAMES]
+    with waiting(console) as progress:
+        task = progress.add_task("")
+
+        def show(what: str, done: int, of: int) -> None:
+            if done == 0:
+                progress.reset(task, total=of, description=what)
+            progress.update(task, completed=done)
+
+        try:
+            written = build_libraries(chosen, target or ["native"], folder or FOLDER, jobs, show)
+        except BuildError as error:
+            raise ValueError(str(error)) from None
+    for place in written:
+        size = sum(file.stat().st_size for file in place.iterdir())
+        say(f"written to {place}, {size / 1e6:.1f} MB")
+
+
+@app.command()
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
     """Check a game and list its faults, with file and line."""
     from card_envs.scaffold._check import check

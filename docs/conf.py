@@ -69,7 +69,9 @@ SECTIONS = {
         "docs/api.md", "docs/protocol.md", "docs/glossary.md", "strength/README.md", "docs/speed.md",
         "benchmarks/README.md", "docs/gpu.md", "docs/serving.md",
     ],
-    "Background": ["docs/inside.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md"],
+    "Background": [
+        "docs/inside.md", "docs/native.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md",
+    ],
 }  # fmt: skip
 
 # Titles in the table of contents that differ from the page's own.

@@ -11,12 +11,11 @@ from card_envs.engine.compile import specialize
 
 
 def _backward(
-    seat: Any, learned: Any, rewards: Any, done: Any, values: Any, last_values: Any, decay: Any, out: Any
-) -> None:
+    seat: Any, learned: Any, rewards: Any, done: Any, values: Any, next_value: Any, next_advantage: Any, paid: Any,
+    decay: Any, out: Any,
+) -> None:  # fmt: skip
+    """Go through the steps from the last one; `paid` [B, S] is what each seat gets before its next decision."""
     num_steps, num_tables, num_seats = rewards.shape
-    next_value = last_values.copy()
-    next_advantage = np.zeros((num_tables, num_seats), np.float32)
-    paid = np.zeros((num_tables, num_seats), np.float32)  # to each seat before its next decision
     for t in range(num_steps - 1, -1, -1):
         for i in range(num_tables):
             if done[t, i]:  # nothing later belongs to this episode
@@ -58,5 +57,6 @@ def gae_advantages(
         decay: lambda.
     """
     out = np.zeros(seat.shape, np.float32)
-    specialize(_backward)(seat, learned, rewards, done, values, last_values, np.float32(decay), out)
+    later = last_values.copy(), np.zeros_like(last_values), np.zeros_like(last_values)
+    specialize(_backward)(seat, learned, rewards, done, values, *later, np.float32(decay), out)
     return out

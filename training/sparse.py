@@ -15,9 +15,13 @@ from card_envs.opponents.networks._sparse import SparseRows, sum_weights
 AT_ONCE = 512  # rows whose gradients stay in the processor's cache
 
 
-def _gather_gradient(starts: Any, entry: Any, value: Any, rows: Any, gradient: Any, out: Any) -> None:
-    """out += rows.T @ gradient: some rows at a time are turned into columns, whose sums then stay in registers."""
-    ends = np.empty(len(out) + 1, np.int64)
+def _gather_gradient(
+    starts: Any, entry: Any, value: Any, rows: Any, gradient: Any, ends: Any, row_of: Any, times: Any, out: Any
+) -> None:
+    """out += rows.T @ gradient: some rows at a time are turned into columns, whose sums then stay in registers.
+
+    `ends` [D + 1], `row_of` and `times` [entries of AT_ONCE rows] are scratch.
+    """
     for first in range(0, len(rows), AT_ONCE):
         last = min(first + AT_ONCE, len(rows))
         ends[:] = 0
@@ -26,7 +30,6 @@ def _gather_gradient(starts: Any, entry: Any, value: Any, rows: Any, gradient: A
                 ends[entry[k] + 1] += 1
         for j in range(len(out)):
             ends[j + 1] += ends[j]  # where column j begins, until its entries are placed
-        row_of, times = np.empty(ends[-1], np.int32), np.empty(ends[-1], np.float32)
         for i in range(first, last):
             for k in range(starts[rows[i]], starts[rows[i] + 1]):
                 place = ends[entry[k]]
@@ -52,5 +55,7 @@ class SparseLinear(torch.autograd.Function):
         gradient = gradients[0].contiguous()
         out = np.zeros(ctx.shape, np.float32)
         starts, entry, value = ctx.sparse
-        specialize(_gather_gradient)(starts, entry, value, ctx.rows, gradient.numpy(), out)
+        most = AT_ONCE * int(np.diff(starts).max(initial=0))
+        scratch = np.empty(len(out) + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.float32)
+        specialize(_gather_gradient)(starts, entry, value, ctx.rows, gradient.numpy(), *scratch, out)
         return torch.from_numpy(out), gradient.sum(0), None, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +43,6 @@ from card_envs.engine.packing import Packing
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 
-Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 # Handing work to a thread costs about 50 microseconds; with fewer tables per thread it does not pay.
@@ -193,7 +192,7 @@ class BatchEnv(Fixed):
         obs, mask, legal, seat, _, _ = self._into(t)
         if self.packing:
             loop: Callable[..., None] = specialize(kernels.observe_packed_tables, self.game)
-            self._run(loop, self._states, *self._packed, obs, mask, legal, seat)
+            self._run(loop, self._states, *self._packed, obs, mask, legal, seat, own=self.packing.scratch)
         else:
             self._run(specialize(kernels.observe_tables, self.game), self._states, obs, mask, seat)
             self._run(specialize(kernels.write_legal_bits), mask, legal)
@@ -226,10 +225,10 @@ class BatchEnv(Fixed):
             # In the calling thread: the check takes a fiftieth of a step, and handing it to threads would double that.
             illegal = specialize(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
             if illegal < 0:
-                loop: Callable[..., None] = specialize(
-                    kernels.step_packed_tables if self._packed else kernels.step_tables, self.game
-                )
-                self._run(loop, self._states, actions, *self._packed, *buffers, self.skip_forced)
+                step: Callable[..., None] = kernels.step_packed_tables if self.packing else kernels.step_tables
+                own = self.packing.scratch if self.packing else tuple
+                loop = specialize(step, self.game)
+                self._run(loop, self._states, actions, *self._packed, *buffers, self.skip_forced, own=own)
         if illegal >= 0:
             raise self._illegal(illegal, actions)
         self._last = t
@@ -293,28 +292,24 @@ class BatchEnv(Fixed):
         self._legal[:] = 0  # outdated: the position changed
         return sum(self._run(loop, self._states, decisions))
 
-    def _run(
-        self,
-        loop: Callable[Concatenate[int, int, Arguments], Result],
-        *arguments: Arguments.args,
-        **named: Arguments.kwargs,
-    ) -> list[Result]:
+    def _run(self, loop: Callable[..., Result], *arguments: Any, own: Callable[[], Any] = tuple) -> list[Result]:
         """Run a loop over all tables, on threads if they pay; return its result for each range.
 
+        `own` returns further arguments, of which each range needs its own.
         The calling thread works on the first range, and finishes it first if the loop may have to be compiled.
         """
         threads = self._num_ranges
         if threads == 1:
-            return [loop(0, self.num_tables, *arguments, **named)]
+            return [loop(0, self.num_tables, *arguments, *own())]
         bounds = [self.num_tables * i // threads for i in range(threads + 1)]
 
         def hand_over() -> list[Future[Result]]:
             pool = self._pool()
-            return [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, **named) for i in range(1, threads)]
+            return [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, *own()) for i in range(1, threads)]
 
         rest = hand_over() if getattr(loop, "signatures", None) else []
         try:
-            first = loop(0, bounds[1], *arguments, **named)
+            first = loop(0, bounds[1], *arguments, *own())
             rest = rest or hand_over()
         finally:
             wait(rest)  # on Ctrl-C too: no thread may write to the buffers afterwards

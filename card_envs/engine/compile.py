@@ -13,24 +13,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
 
 from card_envs import game as contract
 from card_envs.engine import _defaults as defaults
-from card_envs.engine import jit
+from card_envs.engine import _library, jit
+from card_envs.engine._compilable import plain
 from card_envs.game import Game
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
+COMPILERS = ("compile.py", "jit.py", "_compilable.py", "_numba.py", "_instructions.py")  # files of this folder
 Target: TypeAlias = Literal["cpu", "cuda"]
 Parts: TypeAlias = dict[FunctionType, list[Any]]  # the functions of a loop, each with the constants that it uses
 
@@ -65,16 +65,46 @@ def specialize_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> 
 
 @cache
 def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu") -> Any:
+    bound, stem = rebuilt(loop, game, bot, inline, target)
+    if target == "cuda":
+        return _cached(jit.threads(bound), stem)
+    if jit.INTERPRETED:
+        return bound
+    compiled = _Compiled(bound, stem)
+    built = None if jit.checks_bounds() else _library.find(bound.__name__, game.name if game else None, compiled)
+    return built or compiled.compiled
+
+
+def rebuilt(
+    loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu"
+) -> tuple[FunctionType, str]:
+    """Return a copy of a loop with a game's functions in place of the stubs, and its name up to the digest."""
     bound, parts = _binding(game, bot, inline, target).rebuilt(loop)
-    how_compiled: list[Any] = [specialize, jit.rule]  # part of the digest, too
     how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "") + target.removeprefix("cpu")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
-    bound.__name__ = bound.__qualname__ = stem + _digest({function: [] for function in how_compiled} | parts)
-    if jit.INTERPRETED:
-        return bound if target == "cpu" else jit.threads(bound)
-    compiled: Any = jit.loop(bound) if target == "cpu" else jit.threads(bound)
-    if compiled.stats.cache_path is not None:
-        _remove_outdated(Path(compiled.stats.cache_path), stem, bound.__name__)
+    bound.__name__ = bound.__qualname__ = stem + _digest(parts)
+    return bound, stem
+
+
+class _Compiled:
+    """A loop that is compiled once it is called."""
+
+    def __init__(self, bound: FunctionType, stem: str) -> None:
+        self.bound = bound
+        self.stem = stem
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.compiled(*arguments)
+
+    @cached_property
+    def compiled(self) -> Any:
+        return _cached(jit.loop(self.bound), self.stem)
+
+
+def _cached(compiled: Any, stem: str) -> Any:
+    """Return a compiled loop; delete what the cache has of it from other sources."""
+    if not jit.INTERPRETED and compiled.stats.cache_path is not None:
+        _remove_outdated(Path(compiled.stats.cache_path), stem, compiled.__name__)
     return compiled
 
 
@@ -139,7 +169,7 @@ class _Binding:
 
 def _note(value: Any, parts: Parts, user: FunctionType) -> None:
     """Add a constant that a function uses, or a compiled function with everything it uses, to the parts."""
-    function = getattr(value, "py_func", value)
+    function = plain(value)
     if not isinstance(function, FunctionType):
         parts.setdefault(user, []).append(value)
     elif function not in parts:
@@ -162,15 +192,9 @@ def _names(code: CodeType) -> Iterator[str]:
 
 def _digest(parts: Parts) -> str:
     """Return a hash of the source files of the functions and of the values of the constants."""
-    files: set[str] = set()
-    values: list[bytes] = []
-    for function, constants in parts.items():
-        files.add(function.__code__.co_filename)
-        for constant in constants:
-            if isinstance(constant, _Intrinsic):
-                files.add(constant._defn.__code__.co_filename)
-            elif not isinstance(constant, (ModuleType, type, Dispatcher)):
-                values.append(_value(constant))
+    files = {function.__code__.co_filename for function in parts}
+    files |= {str(Path(__file__).with_name(name)) for name in COMPILERS}
+    values = [_value(constant) for constants in parts.values() for constant in constants]
     digest = hashlib.sha256(b"\0".join(values))
     for content in sorted(map(_file_digest, files)):
         digest.update(content)

@@ -62,9 +62,14 @@ class Packing(Fixed):
         return self._mask.packed(mask)
 
     @property
-    def for_loops(self) -> tuple[Int64s, Int64s, int, int]:
-        """Return the arguments of the engine's loops: runs and lows of the observation (see `_pack_row`), D and A."""
-        return self._obs.runs, self._obs.lows, self._obs.size, self._mask.size
+    def for_loops(self) -> tuple[Int64s, Int64s, int]:
+        """Return the arguments of the engine's loops: runs and lows of the observation (see `_pack_row`), and A."""
+        return self._obs.runs, self._obs.lows, self._mask.size
+
+    def scratch(self) -> tuple[Int8s, Int8s, Int8s]:
+        """Return the last arguments of those loops, of which each thread needs its own."""
+        room = self._obs.scratch()
+        return room, room[None, : self._obs.size], np.empty((1, self._mask.size), np.int8)
 
 
 class _Planes:
@@ -96,7 +101,8 @@ class _Planes:
         found = np.zeros((*rows.shape[:-1], self.num_bytes), np.uint8)
         flat, flat_found = rows.reshape(-1, self.size), found.reshape(-1, self.num_bytes)
         flat = for_loops(np.ascontiguousarray(flat))
-        specialize(_pack_rows)(0, len(flat), flat, self.runs, self.lows, flat_found.view(np.uint64))
+        words = flat_found.view(np.uint64)
+        specialize(_pack_rows)(0, len(flat), flat, self.runs, self.lows, words, self.scratch())
         return found
 
     def unpacked(self, rows: Any) -> Any:
@@ -110,8 +116,12 @@ class _Planes:
         flat = for_loops(np.ascontiguousarray(rows.reshape(-1, self.num_bytes)))
         if flat.ctypes.data % 8:
             flat = flat.copy()
-        specialize(_unpack_rows)(0, len(flat), flat.view(np.uint64), self.runs, self.lows, found.reshape(-1, self.size))
+        words, target = flat.view(np.uint64), found.reshape(-1, self.size)
+        specialize(_unpack_rows)(0, len(flat), words, self.runs, self.lows, target, self.scratch())
         return found
+
+    def scratch(self) -> Int8s:
+        return np.empty(self.size + WORD, np.int8)
 
     def on_device(self, rows: Any) -> Any:
         """Do `unpacked` for a tensor on a device that compiled loops can't access."""
@@ -173,20 +183,20 @@ def _pack_legal(legal: UInt64s, num_actions: int, packed: UInt64s) -> None:
         packed[word] = own_bits(legal, num_actions, word)
 
 
-def _pack_rows(first: int, last: int, rows: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> None:
-    """Pack rows [N, D] into [N, W]."""
+def _pack_rows(first: int, last: int, rows: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s, entries: Int8s) -> None:
+    """Pack rows [N, D] into [N, W]; `entries` [D + 64] are scratch."""
     size = rows.shape[1]
-    entries = np.empty(size + WORD, np.int8)
     for i in range(first, last):
         for k in range(size):
             entries[k] = rows[i, k]
         _pack_row(entries, runs, lows, packed[i])
 
 
-def _unpack_rows(first: int, last: int, packed: UInt64s, runs: Int64s, lows: Int64s, rows: Int8s) -> None:
-    """Unpack [N, W] into rows [N, D]."""
+def _unpack_rows(
+    first: int, last: int, packed: UInt64s, runs: Int64s, lows: Int64s, rows: Int8s, entries: Int8s
+) -> None:
+    """Unpack [N, W] into rows [N, D]; `entries` [D + 64] are scratch."""
     size = rows.shape[1]
-    entries = np.empty(size + WORD, np.int8)
     for i in range(first, last):
         entries[:] = 0
         at = 0

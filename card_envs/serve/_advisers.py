@@ -19,6 +19,7 @@ from card_envs.serve._messages import AdviseRequest, Problem, ReplayRequest, wro
 from card_envs.views import VERSION
 
 log = logging.getLogger("card_envs.serve")
+TRYING_SECONDS = 0.01  # of a search, before the first request
 
 
 class Advisers:
@@ -108,15 +109,16 @@ class Advisers:
             raise wrong("bad_request", error) from None
 
     def warm_up(self, tell: Callable[[str], None] = lambda line: None) -> None:
-        """Compile or load everything needed, so that no request waits for it."""
+        """Compile or load everything needed, so that no request waits for it; searches have little time to try it."""
+        seconds = min(self.limits.seconds, TRYING_SECONDS)
         for game in self.opponents.games.values():
             tell(f"{game.title}: {', '.join(self.opponents.names(game))}")
             episode = ServedEpisode(game, {}, 0)
             view = episode.view(episode.seat or 0)
             for name in self.opponents.names(game):
                 opponent = self.opponents.opponent(game, name)
-                choose(opponent.within(self.limits.seconds), episode, 0)()
-                advice(opponent, view, 0, self.limits.seconds)
+                choose(opponent.within(seconds), episode, 0)()
+                advice(opponent, view, 0, seconds)
             measured(game)
 
     def stop(self) -> None:

@@ -52,13 +52,13 @@ def add_row(obs: Int8s, weights: Floats, sums: Floats) -> None:
                 sums[h] += times * row[h]
 
 
-def _compress(obs: Any, rows: Any, scale: Any) -> Any:
-    """Return the nonzero entries of these rows; runs of eight zeros are skipped."""
+def _compress(obs: Any, rows: Any, scale: Any, starts: Any, entry: Any, value: Any) -> int:
+    """Write the nonzero entries of these rows as `SparseRows`, and return their number.
+
+    Runs of eight zeros are skipped.
+    """
     size = obs.shape[1]
     whole = size - size % 8
-    starts = np.empty(len(rows) + 1, np.int64)
-    entry = np.empty(len(rows) * size, np.int32)  # untouched memory costs nothing
-    value = np.empty(len(rows) * size, np.float32)
     found = 0
     for i in range(len(rows)):
         starts[i] = found
@@ -79,7 +79,7 @@ def _compress(obs: Any, rows: Any, scale: Any) -> Any:
                 value[found] = row[j] * scale[j]
                 found += 1
     starts[len(rows)] = found
-    return starts, entry[:found].copy(), value[:found].copy()
+    return found
 
 
 def _sum_weights(starts: Any, entry: Any, value: Any, rows: Any, weight: Any, bias: Any, out: Any) -> None:
@@ -100,7 +100,11 @@ def compress(obs: Int8s, rows: Int64s, scale: Floats) -> SparseRows:
         scale: [D] float32.
     """
     check_rows(rows, len(obs))
-    return SparseRows(*specialize(_compress)(obs, rows, scale))
+    most = len(rows) * obs.shape[1]
+    starts, entry = np.empty(len(rows) + 1, np.int64), np.empty(most, np.int32)  # untouched memory costs nothing
+    value = np.empty(most, np.float32)
+    found = specialize(_compress)(obs, rows, scale, starts, entry, value)
+    return SparseRows(starts, entry[:found].copy(), value[:found].copy())
 
 
 def sum_weights(sparse: SparseRows, rows: Int64s, weight: Floats, bias: Floats) -> Floats:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numba
 from numba.core import ir, types
-from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
 from card_envs.engine import jit
+from card_envs.engine._compilable import Rule
 from card_envs.engine.compile import specialize
 from card_envs.game import (
     Game,
@@ -81,13 +81,13 @@ def check_compiled(game: Game, sources: Sources) -> Iterator[Finding]:
         for part in PARTS[name]:
             for function, declared in functions_of(part).items():
                 own = getattr(getattr(game, name), function, None)
-                if isinstance(own, Dispatcher):
+                if isinstance(own, Rule):
                     for finding in _compile(own, parameters_of(declared), game, sources):
                         found[finding] = None
     for name in ("rules", "bot"):
         for own in vars(getattr(game, name)).values():
-            if isinstance(own, Dispatcher) and sources.owns(own.py_func.__code__.co_filename):
-                for overload in own.overloads.values():
+            if isinstance(own, Rule) and sources.owns(own.py_func.__code__.co_filename):
+                for overload in own.compiled.overloads.values():
                     found.update(dict.fromkeys(_mixed(overload.type_annotation, sources)))
     if found:
         yield from found
@@ -102,12 +102,12 @@ def _compile(own: Any, parameters: list[str], game: Game, sources: Sources) -> I
     code = own.py_func.__code__
     file = Path(code.co_filename)
     try:
-        own.compile(tuple(arguments[name] for name in parameters))
+        own.compiled.compile(tuple(arguments[name] for name in parameters))
     except Exception as error:  # Numba does not wrap its internal errors
         yield _translated(error, file, code.co_firstlineno + 1, sources)
         return
     returns = own.py_func.__annotations__.get("return")
-    for signature in own.nopython_signatures:
+    for signature in own.compiled.nopython_signatures:
         if not isinstance(signature.return_type, RETURNED.get(returns, object)):
             got = "nothing on some path" if "Optional" in str(signature.return_type) else signature.return_type
             yield sources.place(file, code.co_firstlineno + 1, f"expected to return {returns}, got {got}")

@@ -1,0 +1,211 @@
+"""Loops to LLVM's language: Numba's front end, and an entry that takes a loop's arguments from a row of slots.
+
+Nothing is optimized for this machine on the way: what Numba would do to each function is switched off, so that what
+comes out knows no processor yet. A process that did this can compile nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, codegen
+from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
+from numba.core.dispatcher import Dispatcher
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import rtsys
+from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import as_dtype
+
+from card_envs.build._loops import Asked
+from card_envs.engine import _numba
+
+SLOT = ir.IntType(64)
+STATUS = ir.IntType(32)
+IN_LIBRARIES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
+
+
+class Entry(NamedTuple):
+    """A loop in LLVM's language.
+
+    Attributes:
+        symbol: the name of its entry, `int32 symbol(uint64 *slots)`: 0, or Numba's number of an error.
+        arguments: how they are put into slots, by kind (`engine/_library.py`).
+        returns: what comes back in the first slots, likewise.
+        text: the module.
+    """
+
+    symbol: str
+    arguments: list[Any]
+    returns: list[Any]
+    text: str
+
+
+@cache
+def leave_raw() -> None:
+    """Switch off all that Numba does to a module after its front end."""
+    rtsys.initialize(cpu_target.target_context)  # it is compiled for this process, and runs
+
+    def nothing(self: Any, *_: Any) -> None:
+        pass
+
+    def finish(self: Any) -> None:
+        self._finalized = True
+
+    # Numba's own functions get no entry point either: the library stands for it, as in `_numba._Linked`.
+    replaced: list[tuple[Any, str, Any]] = [
+        (CPUContext, "get_executable", lambda self, library, fndesc, env: library),
+        (Dispatcher, "add_overload", _numba._Linked.add_overload),
+        (codegen.CPUCodeLibrary, "_optimize_functions", nothing),
+    ]
+    for kind in (codegen.CPUCodeLibrary, codegen.JITCodeLibrary, _numba._Library):
+        replaced += [(kind, "_optimize_final_module", nothing), (kind, "_finalize_final_module", finish)]
+    for owner, name, function in replaced:
+        setattr(owner, name, function)
+
+
+class _Exported(CPUDispatcher):
+    """A function that is compiled up to LLVM's language, for these types alone."""
+
+    def add_overload(self, result: Any) -> None:
+        self.overloads[tuple(result.signature.args)] = result
+
+
+class _ToModule(Compiler):
+    def compile_extra(self, func: Any) -> Any:
+        flags = self.state.flags
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        return super().compile_extra(func)
+
+
+@global_compiler_lock
+def compiled(function: Any, asked: Asked, symbol: str) -> Entry:
+    """Return a loop whose helpers are a game's own (see `engine/compile.py`) for the types that it is asked with."""
+    leave_raw()
+    exported = _Exported(function, targetoptions=IN_LIBRARIES, pipeline_class=_ToModule)
+    exported.compile(asked.signature)
+    (result,) = exported.overloads.values()
+    library, context = result.library, result.target_context
+    module = library._codegen._create_empty_module(f"entry.{symbol}")
+    entry = ir.Function(module, ir.FunctionType(STATUS, [SLOT.as_pointer()]), symbol)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    loop = context.declare_function(module, result.fndesc)
+    kinds, returns = result.fndesc.argtypes, result.fndesc.restype
+    with context.push_code_library(library):
+        slots = Slots(context, builder, entry.args[0])
+        arguments = [slots.argument(kind) for kind in kinds]
+        status, value = context.call_conv.call_function(builder, loop, returns, kinds, arguments)
+        with builder.if_then(status.is_ok):
+            Slots(context, builder, entry.args[0]).put(returns, value)
+        builder.ret(status.code)
+    loop.linkage = "external"
+    library._ensure_finalized()  # links what it calls
+    whole = library._final_module.clone()
+    whole.link_in(llvm.parse_assembly(cgutils.normalize_ir_text(str(module))))
+    return Entry(symbol, [kind_of(kind) for kind in asked.signature], kind_of(returns), str(whole))
+
+
+class Slots:
+    """Reads arguments from slots, or writes results into them, from the first one on."""
+
+    def __init__(self, context: Any, builder: Any, slots: Any) -> None:
+        self.context = context
+        self.builder = builder
+        self.slots = slots
+        self.number = 0
+
+    def place(self) -> Any:
+        """Return a pointer to the next slot."""
+        self.number += 1
+        return self.builder.gep(self.slots, [ir.Constant(ir.IntType(32), self.number - 1)])
+
+    def argument(self, kind: Any) -> Any:
+        """Return a value of a type, made from the next slots."""
+        if isinstance(kind, types.Array):
+            return self._array(kind)
+        if isinstance(kind, types.BaseTuple):
+            return self.context.make_tuple(self.builder, kind, [self.argument(part) for part in kind])
+        if isinstance(kind, types.NoneType):
+            return self.context.get_dummy_value()
+        word = self.builder.load(self.place())
+        if isinstance(kind, types.Float):
+            double = self.builder.bitcast(word, ir.DoubleType())
+            return self.context.cast(self.builder, double, types.float64, kind)
+        return self.context.cast(self.builder, word, types.int64, kind)
+
+    def _array(self, kind: Any) -> Any:
+        builder, itemsize = self.builder, self.context.get_abi_sizeof(self.context.get_data_type(kind.dtype))
+        data = builder.inttoptr(builder.load(self.place()), self.context.get_data_type(kind.dtype).as_pointer())
+        shape = [builder.load(self.place()) for _ in range(kind.ndim)]
+        strides = [ir.Constant(SLOT, itemsize)]
+        for length in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], length))
+        array = make_array(kind)(self.context, builder)
+        populate_array(array, data, shape, strides, ir.Constant(SLOT, itemsize), None)
+        return array._getvalue()
+
+    def put(self, kind: Any, value: Any) -> None:
+        """Write a value into the next slots."""
+        if isinstance(kind, types.BaseTuple):
+            for k, part in enumerate(kind):
+                self.put(part, self.builder.extract_value(value, k))
+        elif isinstance(kind, types.Float):
+            double = self.context.cast(self.builder, value, kind, types.float64)
+            self.builder.store(self.builder.bitcast(double, SLOT), self.place())
+        elif not isinstance(kind, types.NoneType):
+            self.builder.store(self.context.cast(self.builder, value, kind, types.int64), self.place())
+
+
+def kind_of(kind: Any) -> list[Any]:
+    """Return the kind of an argument or result as in a manifest: see `engine/_library.py`.
+
+    Raises:
+        TypeError: an entry can't take it.
+    """
+    if isinstance(kind, types.Array) and kind.layout == "C" and kind.aligned:
+        return ["array", described(as_dtype(kind.dtype)), kind.ndim, kind.mutable]
+    if isinstance(kind, types.BaseTuple):
+        return ["tuple", *map(kind_of, kind)]
+    if isinstance(kind, types.NoneType):
+        return ["none"]
+    if isinstance(kind, types.Boolean):
+        return ["bool"]
+    if isinstance(kind, (types.Integer, types.Float)):
+        return [str(kind)]
+    raise TypeError(f"entries take arrays in one piece, numbers, None and tuples of these, not {kind}")
+
+
+def described(dtype: np.dtype[Any]) -> Any:
+    """Return a dtype as data: its name, or of a record its size and fields."""
+    if dtype.fields is None:
+        return dtype.str
+    fields = [[name, described(field[0].base), list(field[0].shape), field[1]] for name, field in dtype.fields.items()]
+    return [dtype.itemsize, fields]
+
+
+def parts(texts: list[str], entries: list[str]) -> Iterator[Any]:
+    """Yield modules in which everything but entries may stand several times."""
+    for text in texts:
+        part = llvm.parse_assembly(text)
+        for function in part.functions:
+            if not function.is_declaration and function.name not in entries:
+                function.linkage = "linkonce_odr"
+        yield part
+
+
+def joined(texts: list[str], entries: list[str]) -> str:
+    """Return one module, of which only the entries are seen from outside."""
+    whole, *others = parts(texts, entries)
+    for part in others:
+        whole.link_in(part)
+    for thing in (*whole.functions, *whole.global_variables):
+        if not thing.is_declaration and thing.name not in entries:
+            thing.linkage = "internal"
+    return str(whole)

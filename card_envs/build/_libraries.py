@@ -1,0 +1,221 @@
+"""`build_libraries`: from the loops that environments and players ask for to libraries, each with its manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from card_envs._files import in_words
+from card_envs.build._loops import Asked
+from card_envs.engine._library import ENTRY, FOLDER, FORMAT, WITHOUT_RULES, machine
+from card_envs.game import Game
+
+CACHE = ".objects"  # machine code of loops, by what it was made from
+Progress = Callable[[str, int, int], object]
+
+
+class BuildError(RuntimeError):
+    """A library could not be built."""
+
+
+class Built(NamedTuple):
+    """A loop as machine code.
+
+    Attributes:
+        name: as `specialize` names it.
+        symbol: of its entry.
+        arguments, returns: kinds, as in a manifest, but with described dtypes.
+        objects: for each target, the name of its file in the cache.
+    """
+
+    name: str
+    symbol: str
+    arguments: list[Any]
+    returns: list[Any]
+    objects: dict[str, str]
+
+
+def build_libraries(
+    games: Sequence[Game], targets: Sequence[str], folder: Path = FOLDER, jobs: int = 0,
+    progress: Progress = lambda what, done, of: None,
+) -> list[Path]:  # fmt: skip
+    """Write a library for each game and target, and one of the loops without rules.
+
+    Args:
+        games: whose loops.
+        targets: names of targets (`_targets.py`).
+        folder: gets a folder for each target; what is there is replaced once all is complete.
+        jobs: processes; 0: one for each core.
+        progress: called with what is done, how much of it, and of how much.
+
+    Returns:
+        The folders written.
+
+    Raises:
+        ValueError: an unknown target, or there is no linker for it.
+        BuildError: something that it needs is missing, or failed.
+        OSError: the folder can't be written.
+    """
+    from card_envs.build._targets import target_of
+
+    wanted = [target_of(name) for name in targets]
+    workers = jobs or len(os.sched_getaffinity(0))
+    for target in wanted:
+        target.link(folder, [])  # before anything takes minutes
+    _headers()
+    (folder / CACHE).mkdir(parents=True, exist_ok=True)
+    asked = tour(games, workers, progress)
+    built = compile_all(asked, targets, folder / CACHE, workers, progress)
+    return [_write(folder, target, built) for target in wanted]
+
+
+def tour(games: Sequence[Game], workers: int, progress: Progress) -> list[Asked]:
+    """Return the loops that games ask for."""
+    found: dict[Asked, None] = {}
+    with tempfile.TemporaryDirectory() as room, ThreadPoolExecutor(workers) as threads:
+
+        def visit(game: Game) -> list[Asked]:
+            file = Path(room) / game.name
+            _run([sys.executable, "-m", "card_envs.build._tour", game.package, str(file)], f"the tour of {game.name}")
+            asked: list[Asked] = pickle.loads(file.read_bytes())
+            return asked
+
+        progress("asking for loops", 0, len(games))
+        for number, asked in enumerate(threads.map(visit, games)):
+            found.update(dict.fromkeys(asked))
+            progress("asking for loops", number + 1, len(games))
+    return list(found)
+
+
+def compile_all(
+    asked: Iterable[Asked], targets: Sequence[str], cache: Path, workers: int, progress: Progress
+) -> dict[str, list[Built]]:
+    """Return the loops of each library as machine code, made in several processes."""
+    # A loop with many arguments is a search, which takes longest: it comes first.
+    tasks = sorted(asked, key=lambda one: (-len(one.signature), one[:5], str(one.signature)))
+    libraries: dict[str, list[Built]] = {}
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        work = partial(made, targets=tuple(targets), cache=cache)
+        running = {pool.submit(work, one, number): one for number, one in enumerate(tasks)}
+        progress("compiling loops", 0, len(tasks))
+        for done, future in enumerate(as_completed(running)):
+            one = running[future]
+            try:
+                game = one.of_game()
+                libraries.setdefault(game.name if game else WITHOUT_RULES, []).append(future.result())
+            except Exception as error:
+                pool.shutdown(cancel_futures=True)
+                raise BuildError(f"{one.module}.{one.name} for {one.package}: {error}") from error
+            progress("compiling loops", done + 1, len(tasks))
+    return {name: sorted(loops) for name, loops in sorted(libraries.items())}
+
+
+def made(asked: Asked, number: int, targets: tuple[str, ...], cache: Path) -> Built:
+    """Return a loop as machine code for some targets; what was made before is taken from the cache."""
+    from card_envs.build import _ir
+    from card_envs.build._targets import object_code, target_of
+    from card_envs.engine.compile import rebuilt
+
+    bound, _ = rebuilt(asked.function(), asked.of_game(), asked.bot, asked.inline)
+    made_from = f"{bound.__name__} {asked.signature}"
+    symbol = f"card_envs_{bound.__name__}_{hashlib.sha256(made_from.encode()).hexdigest()[:8]}"
+    files = {
+        name: hashlib.sha256(f"{FORMAT} {made_from} {target_of(name)}".encode()).hexdigest()[:32] for name in targets
+    }
+    missing = [name for name, file in files.items() if not (cache / f"{file}.o").exists()]
+    kinds = cache / f"{hashlib.sha256(made_from.encode()).hexdigest()[:32]}.json"
+    if missing or not kinds.exists():
+        entry = _ir.compiled(bound, asked, symbol)
+        text = _ir.joined([entry.text], [symbol])
+        for name in missing:
+            _replace(cache / f"{files[name]}.o", object_code(text, target_of(name)))
+        _replace(kinds, json.dumps([entry.arguments, entry.returns]).encode())
+    arguments, returns = json.loads(kinds.read_bytes())
+    return Built(bound.__name__, symbol, arguments, returns, files)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file that is there completely or not at all."""
+    room = path.with_name(f"{path.name}.{os.getpid()}")
+    room.write_bytes(content)
+    room.replace(path)
+
+
+def _write(folder: Path, target: Any, built: dict[str, list[Built]]) -> Path:
+    """Link the libraries of a target and put them in place, beside those of other games."""
+    room, final = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=folder)), folder / target.name
+    try:
+        for file in final.glob("*.manifest.json"):
+            if file.name.removesuffix(".manifest.json") not in built:
+                shutil.copy2(file, room)
+                shutil.copy2(file.with_name(file.name.replace(".manifest.json", target.suffix)), room)
+        for name, loops in built.items():
+            library = f"{name}{target.suffix}"
+            objects = [folder / CACHE / f"{loop.objects[target.name]}.o" for loop in loops]
+            _run(target.link(room / library, objects), f"linking {library} for {target.name}")
+            digest = hashlib.sha256((room / library).read_bytes()).hexdigest()
+            manifest = {"library": library, "sha256": digest, **_manifest(loops)}
+            (room / f"{name}.manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        if target.loads:
+            _run(target.compile_c(Path(__file__).with_name("entry.c"), room / ENTRY, _headers()), "compiling entry.c")
+        sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(room.iterdir())}
+        facts = {"format": FORMAT, "machine": target.machine or machine(), "needs": target.needs, "sha256": sums}
+        (room / "target.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        room.chmod(0o755)
+        if final.exists():
+            former = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=folder))
+            final.rename(former / "former")
+            room.rename(final)
+            shutil.rmtree(former, ignore_errors=True)
+        else:
+            room.rename(final)
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+    return final
+
+
+def _manifest(loops: list[Built]) -> dict[str, Any]:
+    """Return loops as data; dtypes are listed once."""
+    dtypes: dict[str, int] = {}
+
+    def numbered(kind: list[Any]) -> list[Any]:
+        if kind[0] == "array":
+            return ["array", dtypes.setdefault(json.dumps(kind[1]), len(dtypes)), *kind[2:]]
+        return [kind[0], *map(numbered, kind[1:])]
+
+    found: dict[str, list[Any]] = {}
+    for loop in loops:
+        arguments = [numbered(kind) for kind in loop.arguments]
+        found.setdefault(loop.name, []).append({"symbol": loop.symbol, "arguments": arguments, "returns": loop.returns})
+    return {"loops": found, "dtypes": [json.loads(described) for described in dtypes]}
+
+
+def _headers() -> Path:
+    """Return the folder of Python's headers. Raises BuildError."""
+    folder = Path(sysconfig.get_paths()["include"])
+    if not (folder / "Python.h").exists():
+        raise BuildError(f"{folder / 'Python.h'}: not there; Debian and Ubuntu have it in python3-dev")
+    return folder
+
+
+def _run(command: list[str], what: str) -> None:
+    """Run a program. Raises BuildError with the last of what it said."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        raise BuildError(f"{what}: {in_words(error)}") from None
+    if done.returncode:
+        raise BuildError(f"{what} failed:\n" + "\n".join((done.stderr or done.stdout).splitlines()[-12:]))

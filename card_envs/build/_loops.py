@@ -1,0 +1,40 @@
+"""What a library is made of."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from card_envs.game import Game
+
+
+class Asked(NamedTuple):
+    """A loop that something asks for, with the types of its arguments.
+
+    Attributes:
+        module, name: of the plain function.
+        package: of the game; None for a loop without rules.
+        bot, inline: as given to `specialize`.
+        signature: the Numba types of its arguments.
+    """
+
+    module: str
+    name: str
+    package: str | None
+    bot: str
+    inline: bool
+    signature: tuple[Any, ...]
+
+    def function(self) -> Any:
+        """Return the plain function."""
+        return getattr(import_module(self.module), self.name)
+
+    def of_game(self) -> Game | None:
+        """Return the game."""
+        return None if self.package is None else game_of(self.package)
+
+
+def game_of(package: str) -> Game:
+    """Return the game of a package."""
+    game: Game = import_module(package).GAME
+    return game

@@ -1,0 +1,165 @@
+"""The processors that libraries are made for, and how LLVM's language becomes their machine code."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from card_envs.engine._instructions import ENTRIES, other_entries, x86_entries
+from card_envs.engine._library import machine, processor_has
+
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+
+NATIVE = "native"
+
+
+class Target(NamedTuple):
+    """A kind of processor and system.
+
+    Attributes:
+        name: of the target, and of its folder.
+        triple: as LLVM names it.
+        cpu, features: of LLVM, what may be used.
+        machine: system and processor, as `engine/_library.py` names them; empty: this one, or none that runs Python.
+        needs: what a processor must have to run it, as Linux names it in /proc/cpuinfo; empty: any of the kind.
+        zig: the triple as zig names it, to link for another system.
+        suffix: of libraries.
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: str = ""
+    machine: str = ""
+    needs: tuple[str, ...] = ()
+    zig: str = ""
+    suffix: str = ".so"
+
+    @property
+    def is_x86(self) -> bool:
+        return self.triple.startswith("x86_64")
+
+    @property
+    def loads(self) -> bool:
+        """Whether Python loads its libraries."""
+        return self.suffix != ".wasm"
+
+    def link(self, library: Path, objects: list[Path]) -> list[str]:
+        """Return the command that links a library. Raises ValueError where there is no linker."""
+        files = list(map(str, objects))
+        if not self.loads:
+            return [*_zig("wasm-ld"), "--no-entry", "--export-dynamic", "--allow-undefined", "-o", str(library), *files]
+        return [*self._cc(), "-shared", "-s", "-o", str(library), *files, *([] if "windows" in self.zig else ["-lm"])]
+
+    def compile_c(self, source: Path, module: Path, headers: Path) -> list[str]:
+        """Return the command that makes an extension module of a C file. Raises ValueError as `link`."""
+        hide = [] if "windows" in self.zig else ["-fPIC", "-fvisibility=hidden"]
+        late = ["-undefined", "dynamic_lookup"] if "macos" in self.zig else []
+        return [*self._cc(), "-O2", "-shared", "-s", *hide, *late, f"-I{headers}", str(source), "-o", str(module)]
+
+    def _cc(self) -> list[str]:
+        """Return the C compiler: this system's for this machine, zig's for others.
+
+        Zig's links with an old C library, so that the result loads on old systems; without it, this system's will do.
+        """
+        own = shutil.which(os.environ.get("CC", "cc"))
+        if own and (self.name == NATIVE or (self.machine == machine() and not _has_zig())):
+            return [own]
+        return [*_zig("cc"), *(["-target", self.zig] if self.zig else [])]
+
+
+def _has_zig() -> bool:
+    return find_spec("ziglang") is not None
+
+
+def _zig(tool: str) -> list[str]:
+    if not _has_zig():
+        raise ValueError("linking needs a C compiler (cc), or zig: pip install ziglang")
+    return [sys.executable, "-m", "ziglang", tool]
+
+
+V2 = ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")
+V3 = (*V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
+WASM = "+bulk-memory,+sign-ext,+nontrapping-fptoint,+mutable-globals,+simd128"
+X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
+MAC_ARM = "aarch64-macos"
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("x86-64-v2", X86, "x86-64-v2", "", "linux-x86_64", V2, "x86_64-linux-gnu.2.17"),
+        Target("x86-64-v3", X86, "x86-64-v3", "", "linux-x86_64", V3, "x86_64-linux-gnu.2.17"),
+        Target("aarch64", ARM, "generic", "", "linux-aarch64", (), "aarch64-linux-gnu.2.17"),
+        Target(
+            "macos-arm64", "arm64-apple-macosx11.0.0", "apple-m1", "", "darwin-arm64", (), "aarch64-macos", ".dylib"
+        ),
+        Target(
+            "macos-x86-64", "x86_64-apple-macosx10.15.0", "x86-64-v2", "", "darwin-x86_64", (), "x86_64-macos", ".dylib"
+        ),
+        Target(
+            "windows-x86-64", "x86_64-pc-windows-gnu", "x86-64-v2", "", "win32-amd64", (), "x86_64-windows-gnu", ".dll"
+        ),
+        Target("wasm32", "wasm32-unknown-unknown", "generic", WASM, suffix=".wasm"),
+    )
+}
+
+
+def target_of(name: str) -> Target:
+    """Return a target by name; `native` is this machine, with all that its processor has.
+
+    Raises:
+        ValueError: there is none of this name; lists those that there are.
+    """
+    if name == NATIVE:
+        features = llvm.get_host_cpu_features().flatten()
+        needs = tuple(sorted(processor_has()))
+        return Target(NATIVE, llvm.get_process_triple(), llvm.get_host_cpu_name(), features, machine(), needs)
+    if name not in TARGETS:
+        raise ValueError(f"target: expected {NATIVE} or one of {', '.join(TARGETS)}, got {name!r:.80}")
+    return TARGETS[name]
+
+
+def machine_of(target: Target) -> Any:
+    """Return LLVM's machine for a target."""
+    kind = llvm.Target.from_triple(target.triple)
+    reloc = "static" if target.triple.startswith("wasm") else "pic"
+    return kind.create_target_machine(cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel="default")
+
+
+def object_code(text: str, target: Target) -> bytes:
+    """Return machine code, for a linker, of a module that knows no processor yet."""
+    machine = machine_of(target)
+    text = re.sub(r'target datalayout = ".*"', f'target datalayout = "{machine.target_data}"', text)
+    text = re.sub(r'target triple = ".*"', f'target triple = "{target.triple}"', text)
+    module = llvm.parse_assembly(with_entries_of(text, target))
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True  # as Numba does it
+    options.loop_interleaving = options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+def with_entries_of(text: str, target: Target) -> str:
+    """Return the module with the functions that turn bits into entries written for a target (`_instructions.py`)."""
+    write = x86_entries if target.is_x86 else other_entries
+
+    def written(match: re.Match[str]) -> str:
+        size = int(match["size"])
+        function = ir.Function(
+            ir.Module(), ir.FunctionType(ir.VectorType(ir.IntType(8), size), [ir.IntType(size)]), f"{ENTRIES}{size}"
+        )
+        write(function)
+        return str(function).replace("linkonce_odr", "internal") + "\n"
+
+    pattern = rf'^define [^\n]*@"?{re.escape(ENTRIES)}(?P<size>\d+)"?\(.*?^}}\n'
+    return re.sub(pattern, written, text, flags=re.MULTILINE | re.DOTALL)

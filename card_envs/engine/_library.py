@@ -1,0 +1,173 @@
+"""Loops from libraries that were built ahead of time (`python -m card_envs build`), where they fit the sources.
+
+A folder `native/TARGET` has, for each game and for the loops without rules (`engine`), a library and a manifest. The
+manifest lists the loops by the name that `specialize` gives them, which ends with a digest of all their sources. So a
+loop whose sources were edited is not found, and compiled as if there were no library.
+
+Files are checked before they are used. What is damaged, or made for another processor, is left alone with a warning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FOLDER = Path(__file__).parents[1] / "native"
+FORMAT = 1  # of manifests and entries
+SWITCH = "CARD_ENVS_NATIVE"  # 0: compile everything; a folder: look there
+WITHOUT_RULES = "engine"  # the library of loops without rules
+ENTRY = "entry.pyd" if os.name == "nt" else "entry.abi3.so"
+KINDS = {"array": "a", "tuple": "t", "none": "n", "bool": "b"}
+
+
+class Damaged(ValueError):
+    """A file of a library is not what its manifest says."""
+
+
+def find(name: str, game: str | None, fallback: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return a loop of a library by its specialized name, or None.
+
+    Args:
+        name: of the loop, with the digest of its sources.
+        game: name of the game; None for a loop without rules.
+        fallback: is called instead for arguments of types that the library's loop was not made for.
+    """
+    target = chosen_target()
+    if target is None:
+        return None
+    try:
+        loops, entries = _library(target, game or WITHOUT_RULES)
+        if name not in loops:
+            return None
+        bound: Callable[..., Any] = _caller(target).bind(tuple(map(entries, loops[name])), fallback)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+        _warn(f"{target / (game or WITHOUT_RULES)}: not used: {error}")
+        return None
+    return bound
+
+
+@cache
+def chosen_target() -> Path | None:
+    """Return the folder whose code this processor can run that asks the most of it, or None."""
+    place = os.environ.get(SWITCH, "")
+    if place == "0":
+        return None
+    found: list[tuple[int, Path]] = []
+    for file in (Path(place) if place else FOLDER).glob("*/target.json"):
+        try:
+            target = json.loads(file.read_bytes())
+            if target["format"] != FORMAT:
+                raise Damaged(f"expected format {FORMAT}, got {target['format']!r:.80}")
+            if target["machine"] == machine() and processor_has() >= set(target["needs"]):
+                found.append((len(target["needs"]), file.parent))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _warn(f"{file}: not used: {error}")
+    return max(found)[1] if found else None
+
+
+def machine() -> str:
+    """Return the system and processor: linux-x86_64, darwin-arm64, win32-amd64."""
+    return f"{sys.platform}-{platform.machine().lower()}"
+
+
+@cache
+def processor_has() -> frozenset[str]:
+    """Return what the processor has, as Linux names it; empty where the system does not say."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    words = next((line.partition(":")[2] for line in lines if line.startswith(("flags", "Features"))), "")
+    return frozenset(words.split())
+
+
+@cache
+def _library(target: Path, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    """Return the loops of a library, and a function that returns what the caller needs to know of an entry."""
+    file = target / f"{name}.manifest.json"
+    if not file.exists():
+        return {}, lambda entry: entry
+    manifest = json.loads(_checked(file, _sums(target)[file.name]))
+    dtypes = [_dtype(described) for described in manifest["dtypes"]]
+    path = target / manifest["library"]
+    _checked(path, manifest["sha256"])
+    library = ctypes.CDLL(str(path))
+
+    def entry(loop: Any) -> Any:
+        address = ctypes.cast(getattr(library, loop["symbol"]), ctypes.c_void_p).value
+        kinds = tuple(kind for argument in loop["arguments"] for kind in _kinds(argument, dtypes))
+        returns = loop["returns"]
+        parts = returns[1:] if returns[0] == "tuple" else [returns]
+        letters = "".join(KINDS.get(part[0], part[0][0]) for part in parts)
+        return address, len(loop["arguments"]), kinds, letters, returns[0] == "tuple"
+
+    return manifest["loops"], entry
+
+
+def _kinds(argument: list[Any], dtypes: list[Any]) -> list[tuple[str, bool, int, int, Any]]:
+    """Return letter, written or no Python number, dimensions or parts, alignment and dtype of an argument's parts."""
+    kind, *rest = argument
+    if kind == "array":
+        dtype = dtypes[rest[0]]
+        return [("a", rest[2], rest[1], dtype.alignment, dtype)]
+    if kind == "tuple":
+        return [("t", False, len(rest), 1, None), *(one for part in rest for one in _kinds(part, dtypes))]
+    if kind in KINDS:
+        return [(KINDS[kind], False, 0, 1, np.dtype(np.bool_))]
+    return [("f" if kind.startswith("float") else "i", kind not in ("int64", "float64"), 0, 1, np.dtype(kind))]
+
+
+def _dtype(described: Any) -> np.dtype[Any]:
+    """Return a dtype from its description in a manifest: its name, or size and fields of a record."""
+    if isinstance(described, str):
+        return np.dtype(described)
+    itemsize, fields = described
+    names, formats, shapes, offsets = zip(*fields)
+    parts = [(_dtype(part), tuple(shape)) for part, shape in zip(formats, shapes)]
+    layout: Any = {"names": list(names), "formats": parts, "offsets": list(offsets), "itemsize": itemsize}
+    return np.dtype(layout, align=True)
+
+
+@cache
+def _sums(target: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of a target."""
+    sums: dict[str, str] = json.loads((target / "target.json").read_bytes())["sha256"]
+    return sums
+
+
+def _checked(file: Path, expected: str) -> bytes:
+    """Return the contents of a file. Raises Damaged if they are not those that were written."""
+    content = file.read_bytes()
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise Damaged(f"{file.name}: damaged, or of another build: build it again: python -m card_envs build")
+    return content
+
+
+@cache
+def _caller(target: Path) -> Any:
+    """Return the extension module that calls entries."""
+    file = target / ENTRY
+    _checked(file, _sums(target)[ENTRY])
+    spec = spec_from_file_location("entry", file, loader=ExtensionFileLoader("entry", str(file)))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -1,0 +1,286 @@
+"""Libraries built ahead of time: the same bytes as compiled code, no compiler, and nothing stale or strange."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from card_envs.build import build_libraries
+from card_envs.build._visit import visit
+from card_envs.engine import _library as library
+from card_envs.engine import compile as specializing
+from card_envs.engine import jit
+from card_envs.engine._legality import find_illegal
+from card_envs.engine.batch import BatchEnv
+from card_envs.game import Game
+from card_envs.scaffold.high_card import GAME as TINY
+
+ROOT = Path(__file__).parents[1]
+NO_COMPILER = """
+import sys
+
+class NoCompiler:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("numba", "llvmlite"):
+            raise ImportError(f"{name} was asked for")
+
+sys.meta_path.insert(0, NoCompiler())
+"""
+VISIT = """
+from card_envs.build._loops import game_of
+from card_envs.build._visit import visit
+from card_envs.games import GAMES
+game = game_of({package!r})
+GAMES.setdefault(game.name, game)
+visit(game)
+"""
+
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled"),
+]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the library of the smallest game."""
+    folder = tmp_path_factory.mktemp("native")
+    (target,) = build_libraries([TINY], ["native"], folder)
+    assert target == folder / "native"
+    return folder
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+    """Lets this process look for libraries in another folder, as a fresh process would."""
+    caches: list[Any] = [
+        specializing._bound, library.chosen_target, library._library, library._sums, library._caller, library._warn
+    ]  # fmt: skip
+
+    def forget() -> None:
+        for cached in caches:
+            cached.cache_clear()
+
+    def look_in(folder: Path) -> None:
+        monkeypatch.setenv(library.SWITCH, str(folder))
+        forget()
+
+    yield look_in
+    monkeypatch.undo()
+    forget()
+
+
+def folder_of(game: Game, built: Path) -> Path:
+    """Where the library of a game is: of the smallest one that made here; else the checkout's, where there is one."""
+    if game == TINY:
+        return built
+    if not list(library.FOLDER.glob(f"*/{game.name}.manifest.json")):
+        pytest.skip("not built: python -m card_envs build")
+    return library.FOLDER
+
+
+def run(code: str, **environment: str) -> str:
+    """What a fresh process prints that can't import a compiler."""
+    done = subprocess.run(
+        [sys.executable, "-c", NO_COMPILER + code], cwd=ROOT, env={**os.environ, **environment}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_everything_runs_without_a_compiler(game: Game, built: Path) -> None:
+    run(VISIT.format(package=game.package), CARD_ENVS_NATIVE=str(folder_of(game, built)))
+
+
+COMMANDS = """
+import sys
+from card_envs.__main__ import main
+sys.argv = ["card_envs", *{words!r}]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "{game}", "random", "greedy", "--pairs", "4"],
+        ["survey", "{game}", "--episodes", "4"],
+        ["watch", "{game}", "--delay", "0"],
+        ["serve", "--stdio"],
+    ],
+)
+def test_commands_run_without_a_compiler(game: Game, built: Path, words: list[str]) -> None:
+    if game == TINY:
+        pytest.skip("no command knows it")
+    folder = str(folder_of(game, built))
+    request = json.dumps({"id": 1, "call": "table", "body": {"game": game.name, "opponents": "greedy"}})
+    done = subprocess.run(
+        [sys.executable, "-c", NO_COMPILER + COMMANDS.format(words=[word.format(game=game.name) for word in words])],
+        cwd=ROOT, env={**os.environ, "CARD_ENVS_NATIVE": folder}, input=request + "\n", capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "was asked for" not in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_libraries_give_the_same_bytes(game: Game, built: Path, use: Callable[[Path], None]) -> None:
+    """Every loop that a visit calls, with copies of its arguments, as a library has it and as Numba compiles it."""
+    use(folder_of(game, built))
+    whole, compared = specializing._bound, set()
+
+    def both(loop: Any, of: Game | None, bot: str, inline: bool, target: Any = "cpu") -> Any:
+        found = whole(loop, of, bot, inline, target)
+        bound, stem = specializing.rebuilt(loop, of, bot, inline)
+        compiled = specializing._Compiled(bound, stem)
+
+        def checked(*arguments: Any) -> Any:
+            copies = copy.deepcopy(arguments)
+            result = found(*arguments)
+            assert compiled(*copies) == result or result != result
+            assert parts_of(copies) == parts_of(arguments), bound.__name__
+            compared.add(bound.__name__)
+            return result
+
+        return checked
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(specializing, "_bound", both)
+        visit(game)
+    assert len(compared) > 20
+
+
+def parts_of(value: Any) -> Any:
+    """The bytes of all arrays of arguments."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    return [parts_of(part) for part in value] if isinstance(value, tuple) else value
+
+
+# What is edited, damaged or foreign
+
+
+def answer(use: Callable[[Path], None], folder: Path) -> tuple[bool, list[str]]:
+    """Whether a loop comes from the library in a folder, and the warnings; it is right in any case."""
+    use(folder)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loop: Any = specializing.specialize(find_illegal)
+        assert loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])) == 1
+    return not hasattr(loop, "stats"), [str(one.message) for one in caught]
+
+
+def test_a_library_is_used(built: Path, use: Callable[[Path], None]) -> None:
+    assert answer(use, built) == (True, [])
+    assert answer(use, Path("/proc/none")) == (False, [])
+
+
+def changed(built: Path, folder: Path, name: str, edit: Callable[[bytes], bytes]) -> Path:
+    """A copy of the folder in which a file is another one."""
+    shutil.copytree(built, folder)
+    file = folder / "native" / name
+    file.write_bytes(edit(file.read_bytes()))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("engine.so", lambda content: content[:-1]),
+        ("engine.so", lambda content: content[:5000] + b"\x90" + content[5001:]),
+        ("engine.so", lambda content: b""),
+        ("engine.manifest.json", lambda content: content[: len(content) // 2]),
+        ("engine.manifest.json", lambda content: content.replace(b"int64", b"uint64", 1)),
+        ("engine.manifest.json", lambda content: b"{}"),
+        (library.ENTRY, lambda content: content[:-1]),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_left_alone(
+    built: Path, use: Callable[[Path], None], tmp_path: Path, name: str, edit: Callable[[bytes], bytes]
+) -> None:
+    is_used, warned = answer(use, changed(built, tmp_path / "native", name, edit))
+    assert not is_used and len(warned) == 1 and name in warned[0] and "build" in warned[0]
+
+
+@pytest.mark.parametrize("field", ["format", "machine", "needs"])
+def test_foreign_targets_are_left_alone(built: Path, use: Callable[[Path], None], tmp_path: Path, field: str) -> None:
+    other = {"format": 99, "machine": "linux-sparc", "needs": ["sse99"]}
+
+    def edit(content: bytes) -> bytes:
+        return json.dumps({**json.loads(content), field: other[field]}).encode()
+
+    is_used, warned = answer(use, changed(built, tmp_path / "native", "target.json", edit))
+    assert not is_used and len(warned) == (field == "format")
+
+
+def test_arguments_of_other_types_are_compiled_for(built: Path, use: Callable[[Path], None]) -> None:
+    use(built)
+    loop: Any = specializing.specialize(find_illegal)
+    actions = np.array([1, 1], np.int32)  # it was built for int64
+    assert loop(0, 2, np.array([[3], [1]], np.uint64), 5, actions) == 1
+    legal = np.array([[3, 0], [1, 0]], np.uint64)[:, :1]  # not in one piece
+    assert loop(0, 2, legal, 5, np.array([1, 1])) == 1
+
+
+EDITED = """
+import sys
+from card_envs.engine import _kernels as kernels
+from card_envs.engine.batch import BatchEnv
+from card_envs.scaffold.high_card import GAME
+import numpy as np
+env = BatchEnv(GAME, 2, seed=1)
+for _ in range(20):
+    env.step(env.mask.argmax(axis=1))
+print(env.rewards.sum(), env.states.tobytes().hex()[:64], "numba" in sys.modules)
+"""
+
+
+def test_an_edited_rule_is_compiled(built: Path, tmp_path: Path) -> None:
+    """The loop of an edited rule comes from the compiler, and plays by the rule as it stands."""
+    shutil.copytree(ROOT / "card_envs", tmp_path / "card_envs", ignore=shutil.ignore_patterns("__pycache__", "models"))
+    rules = tmp_path / "card_envs" / "scaffold" / "high_card" / "rules.py"
+
+    def played(**environment: str) -> list[str]:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), **environment}
+        done = subprocess.run(
+            [sys.executable, "-c", EDITED], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    before = played(CARD_ENVS_NATIVE=str(built))
+    assert before[-1] == "False"
+    text = rules.read_text(encoding="utf-8")
+    edited = text.replace("state.rewards[winner] = np.float32(1)", "state.rewards[winner] = np.float32(3)")
+    assert edited != text
+    rules.write_text(edited, encoding="utf-8")
+    after = played(CARD_ENVS_NATIVE=str(built))
+    assert after[-1] == "True" and after == played(CARD_ENVS_NATIVE="0")
+    assert before[:2] != after[:2]
+
+
+def test_no_path_of_this_machine_is_in_a_library(built: Path) -> None:
+    for folder in (built, library.FOLDER):
+        for file in folder.glob("*/*"):
+            content = file.read_bytes()
+            for path in (str(ROOT), sys.prefix, str(Path(np.__file__).parent), "site-packages"):
+                assert path.encode() not in content, f"{file}: {path}"
+
+
+def test_batches_with_threads_use_the_library(built: Path, use: Callable[[Path], None]) -> None:
+    use(built)
+    one, two = (BatchEnv(TINY, 4096, seed=1, num_threads=threads) for threads in (1, 2))
+    for _ in range(5):
+        for env in (one, two):
+            env.step(env.mask.argmax(axis=1))
+    assert one.states.tobytes() == two.states.tobytes() and one.obs.tobytes() == two.obs.tobytes()

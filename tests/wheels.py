@@ -1,0 +1,99 @@
+"""Builds all wheels into `dist/` and tries those that this machine can run: `python -m tests.wheels`.
+
+One with libraries for each kind of machine, all of them made here, and one without. Needs the extra `build`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+from typing import NamedTuple
+
+from card_envs.build import build_libraries
+from card_envs.engine._library import machine
+from card_envs.games import GAMES
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+
+
+class Wheel(NamedTuple):
+    """A wheel: the end of its tag, the machine that it is for, and whose libraries it has."""
+
+    platform: str
+    machine: str
+    targets: tuple[str, ...]
+
+
+WHEELS = (
+    Wheel("manylinux_2_17_x86_64", "linux-x86_64", ("x86-64-v2", "x86-64-v3")),
+    Wheel("manylinux_2_17_aarch64", "linux-aarch64", ("aarch64",)),
+    Wheel("macosx_11_0_arm64", "darwin-arm64", ("macos-arm64",)),
+    Wheel("macosx_10_15_x86_64", "darwin-x86_64", ("macos-x86-64",)),
+    Wheel("win_amd64", "win32-amd64", ("windows-x86-64",)),
+    Wheel("", "", ()),
+)
+TRY = """
+import sys, time
+start = time.perf_counter()
+import card_envs
+for name in card_envs.GAMES if hasattr(card_envs, "GAMES") else {games!r}:
+    from card_envs.envs.aec import CardEnv
+    env = CardEnv(card_envs.get_game(name))
+    env.reset(seed=1)
+    print(name, [card_envs.load_opponent(f"{{name}}/{{who}}").evaluate(env.view(env.agent_selection))[0].move
+                 for who in ("small", "strong")])
+print(f"{{time.perf_counter() - start:.1f}} s, Numba imported: {{'numba' in sys.modules}}")
+"""
+
+
+def run(*words: str | Path, **environment: str) -> str:
+    """What a command says. Ends the check where it fails."""
+    done = subprocess.run(
+        [*map(str, words)], cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def make(wheel: Wheel) -> Path:
+    """Build a wheel and return its file."""
+    before = set(DIST.glob("*.whl"))
+    tag = f"{wheel.platform}:{','.join(wheel.targets)}" if wheel.targets else ""
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", DIST, CARD_ENVS_WHEEL=tag)
+    (made,) = set(DIST.glob("*.whl")) - before
+    return made
+
+
+def tried(wheel: Path) -> str:
+    """What a clean environment says that has only this wheel and what it needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = Path(folder) / "bin" / "python"
+        run(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel)
+        done = subprocess.run(
+            [str(python), "-c", TRY.format(games=list(GAMES))], cwd=folder, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+
+def main() -> None:
+    """Build, list and try."""
+    for file in DIST.glob("*.whl"):
+        file.unlink()
+    targets = [target for wheel in WHEELS for target in wheel.targets]
+    build_libraries(list(GAMES.values()), targets, progress=lambda what, done, of: print(f"{what}: {done} of {of}"))
+    for wheel in WHEELS:
+        made = make(wheel)
+        print(f"{made.name}: {made.stat().st_size / 1e6:.1f} MB")
+        if wheel.machine in ("", machine()):
+            print(tried(made))
+
+
+if __name__ == "__main__":
+    main()
