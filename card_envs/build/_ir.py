@@ -6,6 +6,7 @@ comes out knows no processor yet. A process that did this can compile nothing el
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ from card_envs.engine import _numba
 
 SLOT = ir.IntType(64)
 STATUS = ir.IntType(32)
+# What an error would say: pickled, with paths of this machine. An entry returns a number instead.
+PICKLES = re.compile(r'(@\.const\.pickledata\.\S+ = \w+ constant \[\d+ x i8\] )c".*"')
 IN_LIBRARIES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
 
@@ -109,7 +112,8 @@ def compiled(function: Any, asked: Asked, symbol: str) -> Entry:
     library._ensure_finalized()  # links what it calls
     whole = library._final_module.clone()
     whole.link_in(llvm.parse_assembly(cgutils.normalize_ir_text(str(module))))
-    return Entry(symbol, [kind_of(kind) for kind in asked.signature], kind_of(returns), str(whole))
+    arguments = [kind_of(kind) for kind in asked.signature]
+    return Entry(symbol, arguments, kind_of(returns), PICKLES.sub(r"\1zeroinitializer", str(whole)))
 
 
 class Slots:

@@ -14,7 +14,8 @@ import sysconfig
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,14 +102,14 @@ def tour(games: Sequence[Game], workers: int, progress: Progress) -> list[Asked]
 
 
 def compile_all(
-    asked: Iterable[Asked], targets: Sequence[str], cache: Path, workers: int, progress: Progress
+    asked: Iterable[Asked], targets: Sequence[str], objects: Path, workers: int, progress: Progress
 ) -> dict[str, list[Built]]:
     """Return the loops of each library as machine code, made in several processes."""
     # A loop with many arguments is a search, which takes longest: it comes first.
     tasks = sorted(asked, key=lambda one: (-len(one.signature), one[:5], str(one.signature)))
     libraries: dict[str, list[Built]] = {}
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        work = partial(made, targets=tuple(targets), cache=cache)
+        work = partial(made, targets=tuple(targets), objects=objects)
         running = {pool.submit(work, one, number): one for number, one in enumerate(tasks)}
         progress("compiling loops", 0, len(tasks))
         for done, future in enumerate(as_completed(running)):
@@ -123,7 +124,7 @@ def compile_all(
     return {name: sorted(loops) for name, loops in sorted(libraries.items())}
 
 
-def made(asked: Asked, number: int, targets: tuple[str, ...], cache: Path) -> Built:
+def made(asked: Asked, number: int, targets: tuple[str, ...], objects: Path) -> Built:
     """Return a loop as machine code for some targets; what was made before is taken from the cache."""
     from card_envs.build import _ir
     from card_envs.build._targets import object_code, target_of
@@ -133,18 +134,25 @@ def made(asked: Asked, number: int, targets: tuple[str, ...], cache: Path) -> Bu
     made_from = f"{bound.__name__} {asked.signature}"
     symbol = f"card_envs_{bound.__name__}_{hashlib.sha256(made_from.encode()).hexdigest()[:8]}"
     files = {
-        name: hashlib.sha256(f"{FORMAT} {made_from} {target_of(name)}".encode()).hexdigest()[:32] for name in targets
+        name: hashlib.sha256(f"{maker()} {made_from} {target_of(name)}".encode()).hexdigest()[:32] for name in targets
     }
-    missing = [name for name, file in files.items() if not (cache / f"{file}.o").exists()]
-    kinds = cache / f"{hashlib.sha256(made_from.encode()).hexdigest()[:32]}.json"
+    missing = [name for name, file in files.items() if not (objects / f"{file}.o").exists()]
+    kinds = objects / f"{hashlib.sha256(f'{maker()} {made_from}'.encode()).hexdigest()[:32]}.json"
     if missing or not kinds.exists():
         entry = _ir.compiled(bound, asked, symbol)
         text = _ir.joined([entry.text], [symbol])
         for name in missing:
-            _replace(cache / f"{files[name]}.o", object_code(text, target_of(name)))
+            _replace(objects / f"{files[name]}.o", object_code(text, target_of(name)))
         _replace(kinds, json.dumps([entry.arguments, entry.returns]).encode())
     arguments, returns = json.loads(kinds.read_bytes())
     return Built(bound.__name__, symbol, arguments, returns, files)
+
+
+@cache
+def maker() -> str:
+    """Return a digest of what makes machine code of a loop: this package's part of it, and its libraries."""
+    sources = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("_ir.py", "_targets.py"))
+    return hashlib.sha256(sources).hexdigest() + version("numba") + version("llvmlite")
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -26,6 +26,7 @@ SIZES, DEPTHS = 14, 36  # of houses; of positions of known cards to come
 TENTHS = 11
 NOTHING, TO_FOUNDATION, TO_OPPONENT, TO_HOUSE, NOWHERE = range(5)  # where a card could go
 PLACES = 5
+PLACE_VALUES = (PLACES * PLACES, PLACES, 1)  # of the next three known cards in a pattern
 NUM_PLACES_OF_NEXT = 256
 TABLES = (
     Stat("kind", meaning="what comes next"),
@@ -310,7 +311,7 @@ def mark_queue(
         card = int(state.hands[player, first + i] if i < in_hand else state.wastes[player, 1 + i - in_hand])
         place = place_for(card, state.wanted, marking.loads[k], taken)
         if i < min(3, in_hand):
-            pattern += place * PLACES ** (2 - i)
+            pattern += place * PLACE_VALUES[i]
         when = min(i, DEPTHS - 1) if in_order else DEPTHS - 1
         index = (k * DEPTHS + when) * PLACES + place
         num = put(AT.queue, index * RANKS + missing_below(state, card), kind, features, num)
