@@ -4,13 +4,13 @@ BIN := .venv/bin
 
 .PHONY: train test processes slow page check bench build wheels docs figures release-check clean
 
-train: .venv/train .venv/library-back_alley  ## train the quick-start policy on all cores (about five minutes), measure it, say how to load it
+train: .venv/train  ## train the quick-start policy on all cores (about five minutes), measure it, say how to load it
 	$(BIN)/python -m training.train --config configs/quickstart.toml --processes 0
 
-test: .venv/dev .venv/library  ## the test suite
+test: .venv/dev  ## the test suite
 	$(BIN)/python -m pytest -n 2
 
-processes: .venv/dev .venv/library  ## tests that start processes which compile and train: the documents' commands, shared runs, new games
+processes: .venv/dev  ## tests that start processes which compile and train: the documents' commands, shared runs, new games
 	$(BIN)/python -m pytest -n 2 -m 'processes and not slow'
 
 slow: .venv/dev  ## the long tests, with what they print
@@ -31,9 +31,10 @@ docs: .venv/docs  ## the documentation site in build/docs: warnings are errors, 
 	$(BIN)/python -m sphinx -c docs -q -W --keep-going -d build/doctrees . build/docs
 	$(BIN)/python docs/links.py build/docs
 
-build: .venv/library  ## compile all games ahead of time, for this machine: everything starts at once
+build: .venv/train  ## compile all games ahead of time, for this machine (six minutes on two cores): all starts at once
+	$(BIN)/python -m card_envs build
 
-wheels: .venv/dev  ## wheels with libraries for each kind of machine, and one without, in dist/
+wheels: .venv/wheels  ## wheels with libraries for each kind of machine, and one without, in dist/
 	$(BIN)/python -m tests.wheels
 
 figures: .venv/train  ## the tables of measured figures in the documents, from strength/*.json and docs/speed.json
@@ -57,14 +58,9 @@ clean:
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,serve,open-spiel,onnx,dev]'
 	touch $@
 
-SOURCES := $(shell find card_envs training -name '*.py' -o -name '*.c')
-
-# Where there is no C compiler, everything is compiled when it is first called, as for an edited rule.
-.venv/library: .venv/train $(SOURCES)
-	$(BIN)/python -m card_envs build && touch $@ || true
-
-.venv/library-%: .venv/train $(SOURCES)
-	test .venv/library -nt $< || $(BIN)/python -m card_envs build $* && touch $@ || true
+.venv/wheels: .venv/dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,build,dev]'
+	touch $@
 
 .venv/docs: .venv/train
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,docs]'

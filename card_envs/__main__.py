@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from types import ModuleType, TracebackType
+from types import TracebackType
 
 
 def without_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -21,9 +21,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +31,7 @@ from rich.text import Text
 
 from card_envs import _files as files
 from card_envs._console import Program, console, say
+from card_envs._training import training_module
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.options import described
@@ -618,16 +617,6 @@ def train(context: typer.Context) -> None:
     """Train a policy in self-play; `train --help` lists the options."""
     program = training_module("train").app
     program(context.args, prog_name="python -m card_envs train")
-
-
-def training_module(name: str) -> ModuleType:
-    """Import a module of training: within this package where it is installed, beside it in a checkout."""
-    installed = find_spec("card_envs.training") is not None
-    module = import_module(f"card_envs.training.{name}" if installed else f"training.{name}")
-    root = Path(__file__).parents[0 if installed else 1]
-    if module.__file__ is None or root / "training" not in Path(module.__file__).parents:
-        raise ValueError(f"{module.__file__}: another package is called training, too; expected {root / 'training'}")
-    return module
 
 
 @app.command()

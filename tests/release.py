@@ -58,6 +58,7 @@ CORE: dict[str, tuple[list[str], str]] = {
     "play": ([GAME, "--record", "game.json"], "saved"),
     "watch": (["--replay", "game.json"], ""),
     "new-game": (["clean_game", "--folder", "made"], "clean_game"),
+    "build": (["--help"], "--target"),
     "check": (["clean_game"], ""),  # the one just made: those that ship have their tests in the checkout
 }
 TRAIN = [

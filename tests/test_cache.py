@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from card_envs.engine import _cache as cache
-from card_envs.engine import compile, jit
+from card_envs.engine import _library, compile, jit
 from card_envs.engine._legality import find_illegal
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +30,16 @@ print(loop.stats.cache_path, sum(loop.stats.cache_hits.values()))
 """
 
 pytestmark = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
+
+
+@pytest.fixture(autouse=True)
+def without_libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No library has what is compiled here."""
+    monkeypatch.setenv("CARD_ENVS_NATIVE", "0")
+    _library.chosen_target.cache_clear()
+    yield
+    _library.chosen_target.cache_clear()
+    compile._bound.cache_clear()
 
 
 def bound_anew() -> Any:

@@ -62,7 +62,7 @@ INPUTS = {
     ("play", "resume"): "play high_card --resume IN",
     ("watch", "replay"): "watch --replay IN",
 }
-OTHERS = {("serve", "folder")}  # of a server's tables
+OTHERS = {("serve", "folder"), ("build", "folder")}  # of a server's tables, of libraries
 # Those that have no such files, and one that is used wrongly.
 MORE = (
     "games",

@@ -21,9 +21,9 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.engine import _defaults as defaults
+from card_envs.engine import _instructions, batch, sets
 from card_envs.engine import _kernels as kernels
 from card_envs.engine import _sums as sums
-from card_envs.engine import batch, sets
 from card_envs.engine._legality import IllegalMove
 from card_envs.engine._seen import Seen, forget, is_new, new_seen
 from card_envs.engine.batch import BatchEnv
@@ -658,14 +658,14 @@ def bounds_and_types(game_name: str) -> None:
     found: dict[str, list[str]] = {}
     for module in (game.rules, game.bot, sets, rng):
         for name, function in vars(module).items():
-            linked = getattr(function, "linked", None)  # the rule as loops call it
+            linked = getattr(getattr(function, "compiled", None), "linked", None)  # the rule as loops call it
             for compiled in linked.overloads.values() if linked is not None else ():
                 types = compiled.type_annotation.typemap.items()
                 floats = sorted({variable.split(".")[0] for variable, type_ in types if type_ == numba.float64})
                 if floats:
                     found.setdefault(name, []).extend(floats)
     play: Any = game.rules.play
-    assert play.linked.overloads, "the rules came from a cache, where no types are left"
+    assert play.compiled.linked.overloads, "the rules came from a cache, where no types are left"
     print(json.dumps(found))
 
 
@@ -682,7 +682,7 @@ def test_bounds_and_types(game: Game, tmp_path: Path) -> None:
 def test_sets_stay_unsigned(card_type: Any) -> None:
     for helper in (sets.bit, sets.below_card, sets.above_card):
         helper(card_type(63))
-        for compiled in helper.overloads.values():  # type: ignore[attr-defined]
+        for compiled in helper.compiled.overloads.values():  # type: ignore[attr-defined]
             assert compiled.signature.return_type == numba.uint64
     assert sets.bit(card_type(63)) == 1 << 63
     assert sets.below_card(card_type(63)) == (1 << 63) - 1
@@ -730,7 +730,7 @@ def write(rows, start, cards, entries):
 @pytest.mark.parametrize("length", LENGTHS)
 def test_spreading_writes_just_so_many_entries(length: int, x86: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At both ends of a row, in rows that lie in one piece or do not, and not a byte beside them."""
-    monkeypatch.setattr(sets, "X86", x86)
+    monkeypatch.setattr(_instructions, "X86", x86)
     write = writer(length)
     entries = np.arange(1, 65, dtype=np.int8)
     expected = [SET >> card & 1 for card in range(length)] + entries[:length].tolist()
@@ -804,10 +804,11 @@ def test_spreading_compiles_to_vectors_elsewhere(
         pytest.skip("nothing is compiled")
     from llvmlite import binding
 
-    monkeypatch.setattr(sets, "X86", triple.startswith("x86"))
+    monkeypatch.setattr(_instructions, "X86", triple.startswith("x86"))
     write = writer(52)
     write(np.zeros((1, 104), np.int8), 0, np.uint64(1), np.zeros(64, np.int8))
-    (code,) = (write.inspect_llvm(signature) for signature in write.signatures)
+    compiled = write.compiled
+    (code,) = (compiled.inspect_llvm(signature) for signature in compiled.signatures)
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     machine = binding.Target.from_triple(triple).create_target_machine(cpu=processor, features=features, opt=3)

@@ -28,7 +28,16 @@ LAYERS = (
     {"games"},
     {"envs", "opponents"},
     {"compare", "terminal", "serve"},
-    {"__init__", "__main__", "_bench", "_layout", "build", "scaffold", "testing"},  # and the `<game>_v0` modules
+    {
+        "__init__",
+        "__main__",
+        "_bench",
+        "_layout",
+        "_training",
+        "build",
+        "scaffold",
+        "testing",
+    },  # and the `<game>_v0` modules
 )
 IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}

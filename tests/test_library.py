@@ -141,7 +141,7 @@ def test_libraries_give_the_same_bytes(game: Game, built: Path, use: Callable[[P
 
     def both(loop: Any, of: Game | None, bot: str, inline: bool, target: Any = "cpu") -> Any:
         found = whole(loop, of, bot, inline, target)
-        bound, stem = specializing.rebuilt(loop, of, bot, inline)
+        bound, stem = specializing._rebuilt(loop, of, bot, inline)
         compiled = specializing._Compiled(bound, stem)
 
         def checked(*arguments: Any) -> Any:

@@ -73,7 +73,7 @@ def build_libraries(
     from card_envs.build._targets import target_of
 
     wanted = [target_of(name) for name in targets]
-    workers = jobs or len(os.sched_getaffinity(0))
+    workers = jobs or os.cpu_count() or 1
     for target in wanted:
         target.link(folder, [])  # before anything takes minutes
     _headers()
@@ -110,7 +110,7 @@ def compile_all(
     libraries: dict[str, list[Built]] = {}
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         work = partial(made, targets=tuple(targets), objects=objects)
-        running = {pool.submit(work, one, number): one for number, one in enumerate(tasks)}
+        running = {pool.submit(work, one): one for one in tasks}
         progress("compiling loops", 0, len(tasks))
         for done, future in enumerate(as_completed(running)):
             one = running[future]
@@ -124,13 +124,13 @@ def compile_all(
     return {name: sorted(loops) for name, loops in sorted(libraries.items())}
 
 
-def made(asked: Asked, number: int, targets: tuple[str, ...], objects: Path) -> Built:
+def made(asked: Asked, targets: tuple[str, ...], objects: Path) -> Built:
     """Return a loop as machine code for some targets; what was made before is taken from the cache."""
     from card_envs.build import _ir
     from card_envs.build._targets import object_code, target_of
-    from card_envs.engine.compile import rebuilt
+    from card_envs.engine.compile import _rebuilt
 
-    bound, _ = rebuilt(asked.function(), asked.of_game(), asked.bot, asked.inline)
+    bound, _ = _rebuilt(asked.function(), asked.of_game(), asked.bot, asked.inline)
     made_from = f"{bound.__name__} {asked.signature}"
     symbol = f"card_envs_{bound.__name__}_{hashlib.sha256(made_from.encode()).hexdigest()[:8]}"
     files = {

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from card_envs.__main__ import training_module
 from card_envs._bench import batch_out_of_step
+from card_envs._training import training_module
 from card_envs.compare._contest import Contest
 from card_envs.compare._solving import SolveTask
 from card_envs.compare.estimates import estimate, share

@@ -1,4 +1,7 @@
-"""The instructions that compiled code has in place of functions marked `instruction`, under the same names."""
+"""The instructions that compiled code has in place of functions marked `instruction`, under the same names.
+
+Where they do not apply, compiled code has the function in plain Python (`PLAIN`).
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,15 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.core.cpu import CPUContext
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from card_envs.engine import _sums, sets
-from card_envs.engine._compilable import plain
-from card_envs.engine.jit import checks_bounds
-
 X86 = platform.machine() in ("x86_64", "AMD64")
 ENTRIES = "card_envs.entries."  # the names of functions that turn bits into entries, up to the number of bits
 
+PLAIN: dict[str, Any] = {}  # each function in plain Python, by name
 KINDS = [types.float32, types.int32, types.float32, types.float32]  # of the arrays of `add_tile`
 
 
@@ -51,7 +51,7 @@ def _vectors(context: Any, signature: Any) -> tuple[int, list[int]]:
     length = signature.args[3].literal_value
     arrays = [array for array in signature.args if isinstance(array, types.Array)]
     whole = all(array.layout == "C" for array in arrays)
-    if not isinstance(context, CPUContext) or not whole or length < 4 or checks_bounds():
+    if not isinstance(context, CPUContext) or not whole or length < 4 or config.BOUNDSCHECK:
         return 0, []
     size = min(64, 1 << (length.bit_length() - 1))
     return size, [*range(0, length - size, size), length - size]
@@ -121,7 +121,7 @@ def spread(typing: Any, entries: Any, start: Any, cards: Any, length: Any) -> An
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, offsets = _vectors(context, signature)
         if not offsets:
-            return context.compile_internal(builder, plain(sets.spread), signature, arguments)
+            return context.compile_internal(builder, PLAIN["spread"], signature, arguments)
         for offset in offsets:
             skipped = ir.Constant(ir.IntType(64), offset)
             part = builder.trunc(builder.lshr(arguments[2], skipped), ir.IntType(size))
@@ -140,7 +140,7 @@ def copy(typing: Any, entries: Any, start: Any, source: Any, length: Any) -> Any
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, offsets = _vectors(context, signature)
         if not offsets:
-            return context.compile_internal(builder, plain(sets.copy), signature, arguments)
+            return context.compile_internal(builder, PLAIN["copy"], signature, arguments)
         for offset in offsets:
             skipped = ir.Constant(ir.IntType(64), offset)
             origin = _at(context, builder, signature.args[2], arguments[2], skipped, size)
@@ -173,7 +173,7 @@ def some_bits(typing: Any, entries: Any, start: Any, probe: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if not isinstance(context, CPUContext) or signature.args[0].layout != "C":
-            return context.compile_internal(builder, plain(sets.some_bits), signature, arguments)
+            return context.compile_internal(builder, PLAIN["some_bits"], signature, arguments)
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         place, kind = _vector(builder, array, arguments[1])
         common = builder.and_(builder.load(place, align=1), _repeated(builder, arguments[2], kind))
@@ -206,9 +206,11 @@ def add_tile(  # type: ignore[no-untyped-def]
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         arrays = [array for array in signature.args if isinstance(array, types.Array)]
         whole = all(array.layout == "C" for array in arrays) and [array.dtype for array in arrays] == KINDS
-        if not whole or not isinstance(context, CPUContext) or checks_bounds():
-            return context.compile_internal(builder, _sums.add_columns, signature, arguments)
-        number = signature.args[-1].literal_value
+        columns = signature.args[-1]
+        constant = isinstance(columns, types.IntegerLiteral)
+        if not whole or not constant or not isinstance(context, CPUContext) or config.BOUNDSCHECK:
+            return context.compile_internal(builder, PLAIN["add_tile"], signature, arguments)
+        number = columns.literal_value
         kind = ir.VectorType(ir.FloatType(), number)
         table, rows, times, target = (
             context.make_array(array)(context, builder, arguments[i]) for array, i in zip(arrays, (0, 1, 2, 5))

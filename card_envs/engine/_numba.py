@@ -19,7 +19,6 @@ from numba.core.registry import CPUDispatcher, cpu_target
 
 from card_envs.engine import _instructions  # registers what instructions are before anything is compiled
 from card_envs.engine._cache import lasting
-from card_envs.engine._compilable import Compilable
 
 IN_RULES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
@@ -34,6 +33,7 @@ def compiled_rule(function: Any, inline: bool) -> Any:
 
 
 def instruction_of(function: Any) -> Any:
+    _instructions.PLAIN[function.__name__] = function
     return getattr(_instructions, function.__name__)
 
 
@@ -44,7 +44,8 @@ def compiled_loop(function: Any) -> Any:
 def compiled_kernel(function: Any, interpreted: bool) -> Any:
     from numba import cuda  # importing it takes a tenth of a second
 
-    _let_cuda_compile_rules()
+    if not interpreted:
+        _let_cuda_compile_rules()
     names = ", ".join(list(inspect.signature(function).parameters)[2:])
     source = f"""def kernel(number, {names}):
         i = cuda.grid(1)
@@ -69,7 +70,7 @@ def _let_cuda_compile_rules() -> None:
     if not hasattr(whole, "sees_rules"):
 
         def resolve(self: Any, value: Any) -> Any:
-            return whole(self, value.compiled if isinstance(value, Compilable) else value)
+            return whole(self, getattr(value, "compiled", value))  # of a `_compilable.Compilable`
 
         setattr(resolve, "sees_rules", True)  # noqa: B010 - functions have no such attribute to type checkers
         CUDATypingContext.resolve_value_type = resolve

@@ -31,17 +31,7 @@ def add_rows(weights: Floats, entry: NDArray[np.int32], value: Floats, first: in
     while column + NARROW <= width:
         add_tile(weights, entry, value, first, last, sums, column, NARROW)
         column += NARROW
-    add_columns(weights, entry, value, first, last, sums, column, width - column)
-
-
-def add_columns(
-    weights: Floats, entry: NDArray[np.int32], value: Floats, first: int, last: int, sums: Floats, column: int,
-    size: int,
-) -> None:  # fmt: skip
-    """Do the same for `size` columns from `column` on."""
-    for k in range(first, last):
-        for h in range(column, column + size):
-            sums[h] += value[k] * weights[entry[k], h]
+    add_tile(weights, entry, value, first, last, sums, column, width - column)
 
 
 @instruction
@@ -49,8 +39,10 @@ def add_tile(
     weights: Floats, entry: NDArray[np.int32], value: Floats, first: int, last: int, sums: Floats, column: int,
     size: int,
 ) -> None:  # fmt: skip
-    """Do `add_columns` for a constant `size`, in vector instructions.
+    """Do the same for `size` columns from `column` on; in vector instructions where `size` is a constant.
 
     The compiler would use none by itself, because `sums` might alias the weights.
     """
-    add_columns(weights, entry, value, first, last, sums, column, size)
+    for k in range(first, last):
+        for h in range(column, column + size):
+            sums[h] += value[k] * weights[entry[k], h]

@@ -65,7 +65,7 @@ def specialize_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> 
 
 @cache
 def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu") -> Any:
-    bound, stem = rebuilt(loop, game, bot, inline, target)
+    bound, stem = _rebuilt(loop, game, bot, inline, target)
     if target == "cuda":
         return _cached(jit.threads(bound), stem)
     if jit.INTERPRETED:
@@ -75,7 +75,7 @@ def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target
     return built or compiled.compiled
 
 
-def rebuilt(
+def _rebuilt(
     loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu"
 ) -> tuple[FunctionType, str]:
     """Return a copy of a loop with a game's functions in place of the stubs, and its name up to the digest."""
