@@ -66,6 +66,7 @@ OTHERS = {("serve", "folder"), ("build", "folder")}  # of a server's tables, of 
 # Those that have no such files, and one that is used wrongly.
 MORE = (
     "games",
+    "build --target nowhere",
     "schema high_card",
     "schema high_card --table",
     "layout high_card",

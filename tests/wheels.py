@@ -1,4 +1,4 @@
-"""Builds all wheels into `dist/` and tries those that this machine can run: `python -m tests.wheels`.
+"""Builds all wheels into `dist/` and tries those that this machine can run: `python -m tests.wheels [TARGET]...`.
 
 One with libraries for each kind of machine, all of them made here, and one without. Needs the extra `build`.
 """
@@ -34,19 +34,19 @@ WHEELS = (
     Wheel("manylinux_2_17_aarch64", "linux-aarch64", ("aarch64",)),
     Wheel("macosx_11_0_arm64", "darwin-arm64", ("macos-arm64",)),
     Wheel("macosx_10_15_x86_64", "darwin-x86_64", ("macos-x86-64",)),
-    Wheel("win_amd64", "win32-amd64", ("windows-x86-64",)),
     Wheel("", "", ()),
 )
 TRY = """
 import sys, time
 start = time.perf_counter()
 import card_envs
-for name in card_envs.GAMES if hasattr(card_envs, "GAMES") else {games!r}:
-    from card_envs.envs.aec import CardEnv
-    env = CardEnv(card_envs.get_game(name))
+from card_envs.envs.aec import CardEnv
+for game in {games!r}:
+    env = CardEnv(card_envs.get_game(game))
     env.reset(seed=1)
-    print(name, [card_envs.load_opponent(f"{{name}}/{{who}}").evaluate(env.view(env.agent_selection))[0].move
-                 for who in ("small", "strong")])
+    view = env.view(env.agent_selection)
+    for who in ("small", "strong", "champion"):
+        print(game, who, card_envs.load_opponent(f"{{game}}/{{who}}").evaluate(view)[0].move)
 print(f"{{time.perf_counter() - start:.1f}} s, Numba imported: {{'numba' in sys.modules}}")
 """
 
@@ -82,13 +82,14 @@ def tried(wheel: Path) -> str:
         return done.stdout + done.stderr
 
 
-def main() -> None:
-    """Build, list and try."""
+def main(names: list[str]) -> None:
+    """Build, list and try the wheels of some targets, or all."""
+    chosen = [wheel for wheel in WHEELS if not names or set(wheel.targets) & set(names)]
     for file in DIST.glob("*.whl"):
         file.unlink()
-    targets = [target for wheel in WHEELS for target in wheel.targets]
+    targets = [target for wheel in chosen for target in wheel.targets]
     build_libraries(list(GAMES.values()), targets, progress=lambda what, done, of: print(f"{what}: {done} of {of}"))
-    for wheel in WHEELS:
+    for wheel in chosen:
         made = make(wheel)
         print(f"{made.name}: {made.stat().st_size / 1e6:.1f} MB")
         if wheel.machine in ("", machine()):
@@ -96,4 +97,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

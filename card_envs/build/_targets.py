@@ -58,13 +58,13 @@ class Target(NamedTuple):
         files = list(map(str, objects))
         if not self.loads:
             return [*_zig("wasm-ld"), "--no-entry", "--export-dynamic", "--allow-undefined", "-o", str(library), *files]
-        return [*self._cc(), "-shared", "-s", "-o", str(library), *files, *([] if "windows" in self.zig else ["-lm"])]
+        return [*self._cc(), "-shared", "-s", "-o", str(library), *files, "-lm"]
 
     def compile_c(self, source: Path, module: Path, headers: Path) -> list[str]:
         """Return the command that makes an extension module of a C file. Raises ValueError as `link`."""
-        hide = [] if "windows" in self.zig else ["-fPIC", "-fvisibility=hidden"]
-        late = ["-undefined", "dynamic_lookup"] if "macos" in self.zig else []
-        return [*self._cc(), "-O2", "-shared", "-s", *hide, *late, f"-I{headers}", str(source), "-o", str(module)]
+        how = ["-O2", "-shared", "-s", "-fPIC", "-fvisibility=hidden"]
+        how += ["-undefined", "dynamic_lookup"] if self.machine.startswith("darwin") else []  # Python has the symbols
+        return [*self._cc(), *how, f"-I{headers}", str(source), "-o", str(module)]
 
     def _cc(self) -> list[str]:
         """Return the C compiler: this system's for this machine, zig's for others.
@@ -91,7 +91,6 @@ V2 = ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")
 V3 = (*V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
 WASM = "+bulk-memory,+sign-ext,+nontrapping-fptoint,+mutable-globals,+simd128"
 X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
-MAC_ARM = "aarch64-macos"
 TARGETS = {
     target.name: target
     for target in (
@@ -103,9 +102,6 @@ TARGETS = {
         ),
         Target(
             "macos-x86-64", "x86_64-apple-macosx10.15.0", "x86-64-v2", "", "darwin-x86_64", (), "x86_64-macos", ".dylib"
-        ),
-        Target(
-            "windows-x86-64", "x86_64-pc-windows-gnu", "x86-64-v2", "", "win32-amd64", (), "x86_64-windows-gnu", ".dll"
         ),
         Target("wasm32", "wasm32-unknown-unknown", "generic", WASM, suffix=".wasm"),
     )

@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parents[1] / "native"
 FORMAT = 1  # of manifests and entries
 SWITCH = "CARD_ENVS_NATIVE"  # 0: compile everything; a folder: look there
 WITHOUT_RULES = "engine"  # the library of loops without rules
-ENTRY = "entry.pyd" if os.name == "nt" else "entry.abi3.so"
+ENTRY = "entry.abi3.so"
 KINDS = {"array": "a", "tuple": "t", "none": "n", "bool": "b"}
 
 
