@@ -17,7 +17,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from card_envs.games import GAMES
@@ -54,7 +55,7 @@ state.legal_actions()
 
 
 class Cost(NamedTuple):
-    """What it took: wall seconds, CPU seconds, MiB at most."""
+    """The cost of a process: wall seconds, CPU seconds, peak MiB."""
 
     wall: float
     cpu: float
@@ -65,7 +66,7 @@ class Cost(NamedTuple):
 
 
 def cost(code: str, environment: dict[str, str]) -> Cost:
-    """What a fresh process takes for some code."""
+    """Return the cost of running some code in a fresh process."""
     command = [sys.executable, "-c", code + REPORT, repr(time.time())]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -74,7 +75,7 @@ def cost(code: str, environment: dict[str, str]) -> Cost:
 
 
 def server_cost(environment: dict[str, str]) -> Cost:
-    """What a server takes up to its first answer, with all games and opponents."""
+    """Return the cost of a server up to its first answer, with all games and opponents."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +104,7 @@ def server_cost(environment: dict[str, str]) -> Cost:
 
 
 def environments(cache: str) -> dict[str, dict[str, str]]:
-    """The environment of a process for each column."""
+    """Return the environment of a process for each column."""
     own = {**os.environ, "NUMBA_CACHE_DIR": cache}
     compiled = {**own, "CARD_ENVS_NATIVE": "0"}
     return {"Numba, cold": compiled, "Numba, warm": compiled, "library": own}
@@ -113,17 +114,11 @@ def rows(games: list[str], with_cold: bool) -> Iterator[tuple[str, dict[str, Cos
     """Yield what to do, and what it takes in each column."""
     tasks = [(f"{game}: first reset", RESET.format(game=game)) for game in games]
     tasks += [(f"{game}: first move of {who}", MOVE.format(game=game, player=who)) for game in games for who in PLAYERS]
-    for name, code in tasks:
+    measured: list[tuple[str, Callable[[dict[str, str]], Cost]]] = [(name, partial(cost, code)) for name, code in tasks]
+    for name, measure in [*measured, ("server: first answer", server_cost)]:
         with tempfile.TemporaryDirectory() as cache:
-            kinds = environments(cache)
-            if not with_cold:
-                kinds = {"library": kinds["library"]}
-            yield name, {kind: cost(code, environment) for kind, environment in kinds.items()}
-    with tempfile.TemporaryDirectory() as cache:
-        kinds = environments(cache)
-        if not with_cold:
-            kinds = {"library": kinds["library"]}
-        yield "server: first answer", {kind: server_cost(environment) for kind, environment in kinds.items()}
+            kinds = environments(cache).items()
+            yield name, {kind: measure(own) for kind, own in kinds if with_cold or kind == "library"}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Where training is: within this package where it is installed, beside it in a checkout."""
+"""Import training, from this package where it is installed and from beside it in a checkout."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -81,11 +82,12 @@ def untried() -> set[str]:
     return {name or callback.__name__.replace("_", "-") for name, callback in callbacks if callback} - CORE.keys()
 
 
-def run(*words: str | Path, cwd: Path = ROOT, text: str = "", fails: bool = False) -> str:
+def run(*words: str | Path, cwd: Path = ROOT, text: str = "", fails: bool = False, **environment: str) -> str:
     """What a command says. Ends the check where it fails, or ends in a traceback."""
     done = subprocess.run(
-        [*map(str, words)], cwd=cwd, input=text, capture_output=True, text=True, check=False, timeout=900
-    )
+        [*map(str, words)], cwd=cwd, env={**os.environ, **environment}, input=text, capture_output=True, text=True,
+        check=False, timeout=900,
+    )  # fmt: skip
     said = done.stdout + done.stderr
     if "Traceback" in said or (done.returncode != 0 and not fails):
         raise SystemExit(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{said}")

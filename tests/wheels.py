@@ -5,8 +5,6 @@ One with libraries for each kind of machine, all of them made here, and one with
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
 import venv
@@ -16,9 +14,7 @@ from typing import NamedTuple
 from card_envs.build import build_libraries
 from card_envs.engine._library import machine
 from card_envs.games import GAMES
-
-ROOT = Path(__file__).parents[1]
-DIST = ROOT / "dist"
+from tests.release import DIST, ROOT, run
 
 
 class Wheel(NamedTuple):
@@ -51,16 +47,6 @@ print(f"{{time.perf_counter() - start:.1f}} s, Numba imported: {{'numba' in sys.
 """
 
 
-def run(*words: str | Path, **environment: str) -> str:
-    """What a command says. Ends the check where it fails."""
-    done = subprocess.run(
-        [*map(str, words)], cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def make(wheel: Wheel) -> Path:
     """Build a wheel and return its file."""
     before = set(DIST.glob("*.whl"))
@@ -76,10 +62,7 @@ def tried(wheel: Path) -> str:
         venv.create(folder, with_pip=True)
         python = Path(folder) / "bin" / "python"
         run(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel)
-        done = subprocess.run(
-            [str(python), "-c", TRY.format(games=list(GAMES))], cwd=folder, capture_output=True, text=True, check=False
-        )
-        return done.stdout + done.stderr
+        return run(python, "-c", TRY.format(games=list(GAMES)), cwd=Path(folder))
 
 
 def main(names: list[str]) -> None:

@@ -7,7 +7,6 @@ comes out knows no processor yet. A process that did this can compile nothing el
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,11 +15,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, codegen
-from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
-from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import as_dtype
@@ -32,7 +30,6 @@ SLOT = ir.IntType(64)
 STATUS = ir.IntType(32)
 # What an error would say: pickled, with paths of this machine. An entry returns a number instead.
 PICKLES = re.compile(r'(@\.const\.pickledata\.\S+ = \w+ constant \[\d+ x i8\] )c".*"')
-IN_LIBRARIES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
 
 class Entry(NamedTuple):
@@ -74,27 +71,13 @@ def leave_raw() -> None:
         setattr(owner, name, function)
 
 
-class _Exported(CPUDispatcher):
-    """A function that is compiled up to LLVM's language, for these types alone."""
-
-    def add_overload(self, result: Any) -> None:
-        self.overloads[tuple(result.signature.args)] = result
-
-
-class _ToModule(Compiler):
-    def compile_extra(self, func: Any) -> Any:
-        flags = self.state.flags
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        return super().compile_extra(func)
-
-
 @global_compiler_lock
 def compiled(function: Any, asked: Asked, symbol: str) -> Entry:
     """Return a loop whose helpers are a game's own (see `engine/compile.py`) for the types that it is asked with."""
     leave_raw()
-    exported = _Exported(function, targetoptions=IN_LIBRARIES, pipeline_class=_ToModule)
-    exported.compile(asked.signature)
-    (result,) = exported.overloads.values()
+    linked = _numba._Linked(function, {}, _numba.IN_RULES, _numba._ForLinking)
+    linked.compile(asked.signature)
+    (result,) = linked.overloads.values()
     library, context = result.library, result.target_context
     module = library._codegen._create_empty_module(f"entry.{symbol}")
     entry = ir.Function(module, ir.FunctionType(STATUS, [SLOT.as_pointer()]), symbol)
@@ -113,11 +96,12 @@ def compiled(function: Any, asked: Asked, symbol: str) -> Entry:
     whole = library._final_module.clone()
     whole.link_in(llvm.parse_assembly(cgutils.normalize_ir_text(str(module))))
     arguments = [kind_of(kind) for kind in asked.signature]
-    return Entry(symbol, arguments, kind_of(returns), PICKLES.sub(r"\1zeroinitializer", str(whole)))
+    text = with_one_entry(PICKLES.sub(r"\1zeroinitializer", str(whole)), symbol)
+    return Entry(symbol, arguments, kind_of(returns), text)
 
 
 class Slots:
-    """Reads arguments from slots, or writes results into them, from the first one on."""
+    """The slots of an entry: arguments are read from them, or results written into them, from the first one on."""
 
     def __init__(self, context: Any, builder: Any, slots: Any) -> None:
         self.context = context
@@ -194,22 +178,10 @@ def described(dtype: np.dtype[Any]) -> Any:
     return [dtype.itemsize, fields]
 
 
-def parts(texts: list[str], entries: list[str]) -> Iterator[Any]:
-    """Yield modules in which everything but entries may stand several times."""
-    for text in texts:
-        part = llvm.parse_assembly(text)
-        for function in part.functions:
-            if not function.is_declaration and function.name not in entries:
-                function.linkage = "linkonce_odr"
-        yield part
-
-
-def joined(texts: list[str], entries: list[str]) -> str:
-    """Return one module, of which only the entries are seen from outside."""
-    whole, *others = parts(texts, entries)
-    for part in others:
-        whole.link_in(part)
-    for thing in (*whole.functions, *whole.global_variables):
-        if not thing.is_declaration and thing.name not in entries:
+def with_one_entry(text: str, symbol: str) -> str:
+    """Return a module of which only the entry is seen from outside."""
+    module = llvm.parse_assembly(text)
+    for thing in (*module.functions, *module.global_variables):
+        if not thing.is_declaration and thing.name != symbol:
             thing.linkage = "internal"
-    return str(whole)
+    return str(module)

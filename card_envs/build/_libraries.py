@@ -7,7 +7,6 @@ import json
 import multiprocessing
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -19,9 +18,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from card_envs._files import in_words
+from card_envs._files import in_words, replace_file, replace_folder, write_json
 from card_envs.build._loops import Asked
-from card_envs.engine._library import ENTRY, FOLDER, FORMAT, WITHOUT_RULES, machine
+from card_envs.engine._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES
 from card_envs.game import Game
 
 CACHE = ".objects"  # machine code of loops, by what it was made from
@@ -132,18 +131,15 @@ def made(asked: Asked, targets: tuple[str, ...], objects: Path) -> Built:
 
     bound, _ = _rebuilt(asked.function(), asked.of_game(), asked.bot, asked.inline)
     made_from = f"{bound.__name__} {asked.signature}"
-    symbol = f"card_envs_{bound.__name__}_{hashlib.sha256(made_from.encode()).hexdigest()[:8]}"
-    files = {
-        name: hashlib.sha256(f"{maker()} {made_from} {target_of(name)}".encode()).hexdigest()[:32] for name in targets
-    }
+    symbol = f"card_envs_{bound.__name__}_{_sum(made_from.encode())[:8]}"
+    files = {name: _sum(f"{maker()} {made_from} {target_of(name)}".encode())[:32] for name in targets}
     missing = [name for name, file in files.items() if not (objects / f"{file}.o").exists()]
-    kinds = objects / f"{hashlib.sha256(f'{maker()} {made_from}'.encode()).hexdigest()[:32]}.json"
+    kinds = objects / f"{_sum(f'{maker()} {made_from}'.encode())[:32]}.json"
     if missing or not kinds.exists():
         entry = _ir.compiled(bound, asked, symbol)
-        text = _ir.joined([entry.text], [symbol])
         for name in missing:
-            _replace(objects / f"{files[name]}.o", object_code(text, target_of(name)))
-        _replace(kinds, json.dumps([entry.arguments, entry.returns]).encode())
+            replace_file(objects / f"{files[name]}.o", object_code(entry.text, target_of(name)))
+        replace_file(kinds, json.dumps([entry.arguments, entry.returns]))
     arguments, returns = json.loads(kinds.read_bytes())
     return Built(bound.__name__, symbol, arguments, returns, files)
 
@@ -152,47 +148,40 @@ def made(asked: Asked, targets: tuple[str, ...], objects: Path) -> Built:
 def maker() -> str:
     """Return a digest of what makes machine code of a loop: this package's part of it, and its libraries."""
     sources = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("_ir.py", "_targets.py"))
-    return hashlib.sha256(sources).hexdigest() + version("numba") + version("llvmlite")
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file that is there completely or not at all."""
-    room = path.with_name(f"{path.name}.{os.getpid()}")
-    room.write_bytes(content)
-    room.replace(path)
+    return _sum(sources) + version("numba") + version("llvmlite")
 
 
 def _write(folder: Path, target: Any, built: dict[str, list[Built]]) -> Path:
     """Link the libraries of a target and put them in place, beside those of other games."""
-    room, final = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=folder)), folder / target.name
-    try:
-        for file in final.glob("*.manifest.json"):
-            if file.name.removesuffix(".manifest.json") not in built:
-                shutil.copy2(file, room)
-                shutil.copy2(file.with_name(file.name.replace(".manifest.json", target.suffix)), room)
-        for name, loops in built.items():
-            library = f"{name}{target.suffix}"
+    final = folder / target.name
+    with tempfile.TemporaryDirectory() as name:
+        room = Path(name)
+        for game, loops in built.items():
+            library = room / f"{game}{target.suffix}"
             objects = [folder / CACHE / f"{loop.objects[target.name]}.o" for loop in loops]
-            _run(target.link(room / library, objects), f"linking {library} for {target.name}")
-            digest = hashlib.sha256((room / library).read_bytes()).hexdigest()
-            manifest = {"library": library, "sha256": digest, **_manifest(loops)}
-            (room / f"{name}.manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-        if target.loads:
-            _run(target.compile_c(Path(__file__).with_name("entry.c"), room / ENTRY, _headers()), "compiling entry.c")
-        sums = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(room.iterdir())}
-        facts = {"format": FORMAT, "machine": target.machine or machine(), "needs": target.needs, "sha256": sums}
-        (room / "target.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
-        room.chmod(0o755)
-        if final.exists():
-            former = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=folder))
-            final.rename(former / "former")
-            room.rename(final)
-            shutil.rmtree(former, ignore_errors=True)
-        else:
-            room.rename(final)
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
+            _run(target.link(library, objects), f"linking {library.name} for {target.name}")
+            manifest = {"library": library.name, "sha256": _sum(library.read_bytes()), **_manifest(loops)}
+            write_json(room / f"{game}.manifest.json", manifest)
+        _run(target.compile_c(Path(__file__).with_name("entry.c"), room / ENTRY, _headers()), "compiling entry.c")
+        files = {file.name: file.read_bytes() for file in sorted(room.iterdir())}
+    sums = _sums(final) | {name: _sum(content) for name, content in files.items()}
+    facts = {"format": FORMAT, "machine": target.machine, "needs": target.needs, "sha256": sums}
+    files[TARGET] = json.dumps(facts, indent=1).encode()
+    replace_folder(final, files, lambda place: {TARGET, *_sums(place)} & files.keys() if _sums(place) else ())
     return final
+
+
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of a target's folder; none where there is no such folder."""
+    try:
+        sums: dict[str, str] = json.loads((folder / TARGET).read_bytes())["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return sums
 
 
 def _manifest(loops: list[Built]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a library is made of."""
+"""The loops of a library."""
 
 from __future__ import annotations
 

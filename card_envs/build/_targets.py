@@ -29,7 +29,7 @@ class Target(NamedTuple):
         name: of the target, and of its folder.
         triple: as LLVM names it.
         cpu, features: of LLVM, what may be used.
-        machine: system and processor, as `engine/_library.py` names them; empty: this one, or none that runs Python.
+        machine: system and processor, as `engine/_library.py` names them.
         needs: what a processor must have to run it, as Linux names it in /proc/cpuinfo; empty: any of the kind.
         zig: the triple as zig names it, to link for another system.
         suffix: of libraries.
@@ -38,8 +38,8 @@ class Target(NamedTuple):
     name: str
     triple: str
     cpu: str
-    features: str = ""
-    machine: str = ""
+    features: str
+    machine: str
     needs: tuple[str, ...] = ()
     zig: str = ""
     suffix: str = ".so"
@@ -48,17 +48,9 @@ class Target(NamedTuple):
     def is_x86(self) -> bool:
         return self.triple.startswith("x86_64")
 
-    @property
-    def loads(self) -> bool:
-        """Whether Python loads its libraries."""
-        return self.suffix != ".wasm"
-
     def link(self, library: Path, objects: list[Path]) -> list[str]:
         """Return the command that links a library. Raises ValueError where there is no linker."""
-        files = list(map(str, objects))
-        if not self.loads:
-            return [*_zig("wasm-ld"), "--no-entry", "--export-dynamic", "--allow-undefined", "-o", str(library), *files]
-        return [*self._cc(), "-shared", "-s", "-o", str(library), *files, "-lm"]
+        return [*self._cc(), "-shared", "-s", "-o", str(library), *map(str, objects), "-lm"]
 
     def compile_c(self, source: Path, module: Path, headers: Path) -> list[str]:
         """Return the command that makes an extension module of a C file. Raises ValueError as `link`."""
@@ -74,22 +66,17 @@ class Target(NamedTuple):
         own = shutil.which(os.environ.get("CC", "cc"))
         if own and (self.name == NATIVE or (self.machine == machine() and not _has_zig())):
             return [own]
-        return [*_zig("cc"), *(["-target", self.zig] if self.zig else [])]
+        if not _has_zig():
+            raise ValueError("linking needs a C compiler (cc), or zig: pip install ziglang")
+        return [sys.executable, "-m", "ziglang", "cc", *(["-target", self.zig] if self.zig else [])]
 
 
 def _has_zig() -> bool:
     return find_spec("ziglang") is not None
 
 
-def _zig(tool: str) -> list[str]:
-    if not _has_zig():
-        raise ValueError("linking needs a C compiler (cc), or zig: pip install ziglang")
-    return [sys.executable, "-m", "ziglang", tool]
-
-
 V2 = ("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")
 V3 = (*V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
-WASM = "+bulk-memory,+sign-ext,+nontrapping-fptoint,+mutable-globals,+simd128"
 X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 TARGETS = {
     target.name: target
@@ -103,7 +90,6 @@ TARGETS = {
         Target(
             "macos-x86-64", "x86_64-apple-macosx10.15.0", "x86-64-v2", "", "darwin-x86_64", (), "x86_64-macos", ".dylib"
         ),
-        Target("wasm32", "wasm32-unknown-unknown", "generic", WASM, suffix=".wasm"),
     )
 }
 
@@ -126,8 +112,7 @@ def target_of(name: str) -> Target:
 def machine_of(target: Target) -> Any:
     """Return LLVM's machine for a target."""
     kind = llvm.Target.from_triple(target.triple)
-    reloc = "static" if target.triple.startswith("wasm") else "pic"
-    return kind.create_target_machine(cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel="default")
+    return kind.create_target_machine(cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default")
 
 
 def object_code(text: str, target: Target) -> bytes:

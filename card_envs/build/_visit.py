@@ -1,4 +1,4 @@
-"""Asking everything that the package has for a game something: what the tour notes, and what must run from a library.
+"""Call everything that the package offers for a game: the tour notes the loops, and libraries must have them.
 
 Searches try one world only: how long a loop runs does not change what it is called with.
 """
@@ -55,11 +55,10 @@ def visit_environments(game: Game) -> None:
     env = CardEnv(game)
     env.reset(seed=1)
     for _ in range(6):
-        observation, *_ = env.last()
+        env.last()
         env.observe(env.agents[0])
         env.state()
         env.step(env.parse_move(env.legal_moves()[-1]))
-        assert observation is not None
     env.clone().reset(seed=2, options={"deal": env.record().deal})
     seat = SingleSeatEnv(game.name)
     _, info = seat.reset(seed=1)

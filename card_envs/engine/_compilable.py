@@ -39,7 +39,7 @@ class Compilable:
 
     @cached_property
     def compiled(self) -> Any:
-        """What Numba makes of it."""
+        """The function as Numba compiled it."""
         raise NotImplementedError
 
     @property

@@ -113,42 +113,49 @@ def other_entries(function: Any) -> None:
     builder.ret(builder.zext(chosen, kind))
 
 
-@intrinsic(prefer_literal=True)
-def spread(typing: Any, entries: Any, start: Any, cards: Any, length: Any) -> Any:
-    """Write a set as `length` entries, each 0 or 1, from `start` on, card 0 first; `length` is a constant."""
-    _check_constant(length)
+def _by_vectors(name: str, vector: Any) -> Any:
+    """Return what generates code that writes an array, its first argument, from a position on, by vectors.
+
+    Args:
+        name: of the function in `PLAIN`, for where vectors do not apply.
+        vector: `(context, builder, signature, argument, skipped, size)` to the vector of `size` entries that comes
+            after the first `skipped` ones; `argument` is the third one.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, offsets = _vectors(context, signature)
         if not offsets:
-            return context.compile_internal(builder, PLAIN["spread"], signature, arguments)
+            return context.compile_internal(builder, PLAIN[name], signature, arguments)
         for offset in offsets:
             skipped = ir.Constant(ir.IntType(64), offset)
-            part = builder.trunc(builder.lshr(arguments[2], skipped), ir.IntType(size))
+            written = vector(context, builder, signature, arguments[2], skipped, size)
             target = _at(context, builder, signature.args[0], arguments[0], builder.add(arguments[1], skipped), size)
-            builder.store(_entries(builder, part, size), target, align=1)
+            builder.store(written, target, align=1)
         return context.get_dummy_value()
 
-    return types.void(entries, types.int64, types.uint64, length), generate
+    return generate
+
+
+def _bits_from(context: Any, builder: Any, signature: Any, cards: Any, skipped: Any, size: int) -> Any:
+    return _entries(builder, builder.trunc(builder.lshr(cards, skipped), ir.IntType(size)), size)
+
+
+def _entries_from(context: Any, builder: Any, signature: Any, source: Any, skipped: Any, size: int) -> Any:
+    return builder.load(_at(context, builder, signature.args[2], source, skipped, size), align=1)
+
+
+@intrinsic(prefer_literal=True)
+def spread(typing: Any, entries: Any, start: Any, cards: Any, length: Any) -> Any:
+    """Write a set as `length` entries, each 0 or 1, from `start` on, card 0 first; `length` is a constant."""
+    _check_constant(length)
+    return types.void(entries, types.int64, types.uint64, length), _by_vectors("spread", _bits_from)
 
 
 @intrinsic(prefer_literal=True)
 def copy(typing: Any, entries: Any, start: Any, source: Any, length: Any) -> Any:
     """Write the first `length` entries of `source` from `start` on; `length` is a constant."""
     _check_constant(length)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size, offsets = _vectors(context, signature)
-        if not offsets:
-            return context.compile_internal(builder, PLAIN["copy"], signature, arguments)
-        for offset in offsets:
-            skipped = ir.Constant(ir.IntType(64), offset)
-            origin = _at(context, builder, signature.args[2], arguments[2], skipped, size)
-            target = _at(context, builder, signature.args[0], arguments[0], builder.add(arguments[1], skipped), size)
-            builder.store(builder.load(origin, align=1), target, align=1)
-        return context.get_dummy_value()
-
-    return types.void(entries, types.int64, source, length), generate
+    return types.void(entries, types.int64, source, length), _by_vectors("copy", _entries_from)
 
 
 def _vector(builder: Any, array: Any, start: Any) -> tuple[Any, Any]:
@@ -158,9 +165,9 @@ def _vector(builder: Any, array: Any, start: Any) -> tuple[Any, Any]:
 
 
 def _repeated(builder: Any, value: Any, kind: Any) -> Any:
-    """Return a vector that repeats the lowest 8 bits of an integer."""
+    """Return a vector of which every entry is the value."""
     nothing, lanes = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), kind.count)
-    one = builder.insert_element(nothing, builder.trunc(value, kind.element), ir.Constant(lanes.element, 0))
+    one = builder.insert_element(nothing, value, ir.Constant(lanes.element, 0))
     return builder.shuffle_vector(one, nothing, ir.Constant(lanes, None))
 
 
@@ -176,7 +183,9 @@ def some_bits(typing: Any, entries: Any, start: Any, probe: Any) -> Any:
             return context.compile_internal(builder, PLAIN["some_bits"], signature, arguments)
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         place, kind = _vector(builder, array, arguments[1])
-        common = builder.and_(builder.load(place, align=1), _repeated(builder, arguments[2], kind))
+        common = builder.and_(
+            builder.load(place, align=1), _repeated(builder, builder.trunc(arguments[2], kind.element), kind)
+        )
         return builder.bitcast(builder.icmp_unsigned("!=", common, ir.Constant(kind, None)), ir.IntType(64))
 
     return types.uint64(entries, types.int64, types.int64), generate
@@ -190,7 +199,7 @@ def set_bits(typing: Any, entries: Any, start: Any, cards: Any, probe: Any) -> A
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         place, kind = _vector(builder, array, arguments[1])
         named = builder.neg(_entries(builder, arguments[2], 64))
-        added = builder.and_(named, _repeated(builder, arguments[3], kind))
+        added = builder.and_(named, _repeated(builder, builder.trunc(arguments[3], kind.element), kind))
         builder.store(builder.or_(builder.load(place, align=1), added), place, align=1)
         return context.get_dummy_value()
 
@@ -219,15 +228,14 @@ def add_tile(  # type: ignore[no-untyped-def]
         place = builder.bitcast(builder.gep(target.data, [start]), kind.as_pointer())
         total = cgutils.alloca_once_value(builder, builder.load(place, align=4))
         width = builder.extract_value(table.shape, 1)
-        nothing, lanes = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), number)
         with cgutils.for_range_slice(builder, begin, end, context.get_constant(types.intp, 1)) as (k, _):
             row = builder.sext(builder.load(builder.gep(rows.data, [k])), ir.IntType(64))
             origin = builder.gep(table.data, [builder.add(builder.mul(row, width), start)])
             weight = builder.load(builder.bitcast(origin, kind.as_pointer()), align=4)
             factor = builder.load(builder.gep(times.data, [k]))
-            one = builder.insert_element(nothing, factor, ir.Constant(lanes.element, 0))
-            each = builder.shuffle_vector(one, nothing, ir.Constant(lanes, None))
-            builder.store(builder.fadd(builder.load(total), builder.fmul(each, weight)), total)
+            builder.store(
+                builder.fadd(builder.load(total), builder.fmul(_repeated(builder, factor, kind), weight)), total
+            )
         builder.store(builder.load(total), place, align=4)
         return context.get_dummy_value()
 

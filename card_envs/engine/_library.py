@@ -30,6 +30,7 @@ FORMAT = 1  # of manifests and entries
 SWITCH = "CARD_ENVS_NATIVE"  # 0: compile everything; a folder: look there
 WITHOUT_RULES = "engine"  # the library of loops without rules
 ENTRY = "entry.abi3.so"
+TARGET = "target.json"  # what a target is, and the SHA-256 of its files
 KINDS = {"array": "a", "tuple": "t", "none": "n", "bool": "b"}
 
 
@@ -66,7 +67,7 @@ def chosen_target() -> Path | None:
     if place == "0":
         return None
     found: list[tuple[int, Path]] = []
-    for file in (Path(place) if place else FOLDER).glob("*/target.json"):
+    for file in (Path(place) if place else FOLDER).glob(f"*/{TARGET}"):
         try:
             target = json.loads(file.read_bytes())
             if target["format"] != FORMAT:
@@ -144,7 +145,7 @@ def _dtype(described: Any) -> np.dtype[Any]:
 @cache
 def _sums(target: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of a target."""
-    sums: dict[str, str] = json.loads((target / "target.json").read_bytes())["sha256"]
+    sums: dict[str, str] = json.loads((target / TARGET).read_bytes())["sha256"]
     return sums
 
 

@@ -1,4 +1,4 @@
-"""How Numba compiles rules and loops. Nothing here is imported before something has to be compiled.
+"""Compile rules and loops with Numba; imported only when something has to be compiled.
 
 `_nrt=False` keeps reference counting out of rule functions, which would run two to five times slower with it; it also
 turns allocation into a compile-time error. Rules are compiled only as parts of loops (`_Rule`), which halves compile
