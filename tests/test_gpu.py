@@ -132,12 +132,12 @@ def test_the_simulator_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path:
 @pytest.mark.gpu
 @pytest.mark.parametrize("skip_forced", [False, True])
 def test_a_gpu_plays_as_the_cpu(game: Game, skip_forced: bool) -> None:
-    """All fields and States of 10,000 tables, bit by bit, under all options in turn."""
+    """All fields and States of 2,000 tables, bit by bit, under all options in turn."""
     from card_envs.engine.gpu import GpuBatchEnv
 
     for options in option_sets(game):
-        expected = played(BatchEnv(game, 10_000, 3, options=options, skip_forced=skip_forced), 100)
-        found = played(GpuBatchEnv(game, 10_000, 3, options=options, skip_forced=skip_forced), 100)
+        expected = played(BatchEnv(game, 2_000, 3, options=options, skip_forced=skip_forced), 100)
+        found = played(GpuBatchEnv(game, 2_000, 3, options=options, skip_forced=skip_forced), 100)
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, err_msg=name)
 

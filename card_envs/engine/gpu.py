@@ -1,6 +1,6 @@
 """Thousands of tables in GPU memory: the loops of `BatchEnv`, one thread per table, on torch CUDA tensors.
 
-This has not been run on a GPU yet; docs/gpu.md says what is tested without one, and how. Under CUDA's simulator
+docs/gpu.md says what has run on a GPU, and what is tested without one. Under CUDA's simulator
 (`NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1`) the same class runs on CPU tensors, slowly.
 """
 
