@@ -1,0 +1,85 @@
+// Big Ben for people: notation, custom deals, views. The same as card_envs/games/big_ben/view.py.
+
+import { ACE_LOW, checkText, chosen, dealKeys, deck, parsePack, range } from "./_shared.js";
+
+const CARDS = deck(ACE_LOW);
+const PACK_SIZE = 92;
+const FLOOR = 3; // entries below each pile
+const SPANS = "5D-QD 6C-AC 7H-2H 8S-3S 9D-4D TC-5C JH-6H QS-7S KD-8D 2C-9C 3H-TH 4S-JS"; // of the foundations (BB-1)
+const CHOICES = { fill_order: ["rounds", "pile_by_pile"], waste_deal: ["always", "when_stuck"], reward: ["win", "cards"] };
+
+export const NAME = "big_ben";
+export const HOURS = ["12", ...range(11).map((hour) => String(hour + 1))];
+export const PILES = HOURS.map((hour) => `T${hour}`);
+/** The cards of each foundation, from base to last. */
+export const RUNS = SPANS.split(" ").map((span) => {
+  const [base, last] = span.split("-").map((card) => ACE_LOW.indexOf(card[0]));
+  return range(((last - base + 13) % 13) + 1).map((step) => ACE_LOW[(base + step) % 13] + span[1]);
+});
+
+const SORTED_PACK = range(52).flatMap((code) => (RUNS.some(([base]) => base === CARDS[code]) ? [code] : [code, code]));
+const MOVES = [
+  ...PILES.flatMap((pile) => ["F", ...PILES.filter((other) => other !== pile)].map((target) => `${pile}-${target}`)),
+  ...["F", ...PILES].map((target) => `W-${target}`),
+  "deal",
+];
+
+export const moveText = (state, action) => MOVES[action];
+
+/** Return the action for a text, legal or not. */
+export function parseMove(state, text) {
+  checkText(text);
+  if (MOVES.includes(text)) return MOVES.indexOf(text);
+  throw new Error(`'${text}' is not a move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal`);
+}
+
+/** Return the pack of {pack: [92 cards in dealing order]}, in an array. */
+export function parseDeal(state, deal) {
+  const { pack } = dealKeys(deal, ["pack"], `{"pack": [${PACK_SIZE} cards in dealing order]}`);
+  return [Int8Array.from(parsePack(pack, CARDS, SORTED_PACK, "deal.pack"))];
+}
+
+/** Return the pack of the deal on the table. */
+export const dealtPack = (state) => state.pack.slice();
+
+/** Return packs as a custom deal: the inverse of `parseDeal`. */
+export const dealText = ([pack]) => ({ pack: Array.from(pack, (card) => CARDS[card]) });
+
+/** Return the options that the state was made with. */
+export const optionsOf = (state) => ({
+  fill_order: state.pile_by_pile ? "pile_by_pile" : "rounds",
+  waste_deal: state.when_stuck ? "when_stuck" : "always",
+  reward: state.reward_win ? "win" : "cards",
+});
+
+/** Set the options of a blank state. */
+export function setOptions(state, given) {
+  const options = chosen(given, CHOICES);
+  state.pile_by_pile = options.fill_order === "pile_by_pile";
+  state.when_stuck = options.waste_deal === "when_stuck";
+  state.reward_win = options.reward === "win";
+}
+
+/** Return the reason of the end ("" while it runs) and the number of cards placed so far. */
+export function outcome(state) {
+  const reason = state.num_placed === PACK_SIZE ? "won" : "lost";
+  return { reason: state.over ? reason : "", scores: [state.num_placed] };
+}
+
+/** Return what the player may know. */
+export function view(state, seat) {
+  const { piles, heights, to_come: toCome, in_stock: inStock } = state;
+  const byHour = (value) => Object.fromEntries(HOURS.map((hour, number) => [hour, value(number)]));
+  const texts = (cards) => Array.from(cards, (card) => CARDS[card]);
+  return {
+    seat,
+    foundations: byHour((hour) => RUNS[hour].at(-1 - toCome[hour])),
+    piles: Object.fromEntries(PILES.map((name, i) => [name, texts(piles[i].subarray(FLOOR, FLOOR + heights[i]))])),
+    waste: texts(state.waste.subarray(0, state.num_waste)),
+    hops: state.hops,
+    stock: CARDS.flatMap((card, code) => Array(inStock[code]).fill(card)),
+    stock_size: PACK_SIZE - state.num_dealt,
+    to_come: byHour((hour) => toCome[hour]),
+    placed: state.num_placed,
+  };
+}

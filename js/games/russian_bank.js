@@ -1,0 +1,149 @@
+// Russian Bank for people: notation, custom deals, views. The same as card_envs/games/russian_bank/view.py.
+
+import { ACE_LOW, SUITS, checkInt, checkText, chosen, dealKeys, members, parsePack, range, shown } from "./_shared.js";
+
+const CARDS = [...ACE_LOW].flatMap((rank) => [...SUITS].map((suit) => rank + suit));
+const NO_CARD = 63;
+const NUM_CARDS = 52;
+const MOST_GAMES = 50; // of a match
+const HOUSES = range(8).map((house) => `H${house + 1}`);
+const ADVANCE = "advance";
+const MOVES = [
+  ...["R", "D", ...HOUSES].map((source) => `${source}-F`),
+  ...["R", "D"].flatMap((source) => ["OR", "OW", ...HOUSES].map((target) => `${source}-${target}`)),
+  ADVANCE,
+  ...["OR", "OW"].flatMap((target) => HOUSES.map((house) => `${house}-${target}`)),
+  ...HOUSES.flatMap((house) => HOUSES.filter((other) => other !== house).map((target) => `${house}-${target}`)),
+];
+const REASONS = ["", "win", "stalemate", "no_progress"];
+const CHOICES = {
+  start: ["low_reserve", "high_reserve", "random", "player_0", "player_1"],
+  match: [false, true],
+  reward: ["points", "win", "penalty"],
+};
+
+export const NAME = "russian_bank";
+export const SEAT_NAMES = ["you", "opponent"];
+
+const texts = (cards) => Array.from(cards, (card) => CARDS[card]);
+
+/** Return what the advance means now. */
+function advanceText(state) {
+  if (state.turned !== NO_CARD) return "discard";
+  return state.hand_sizes[state.seat] + state.waste_sizes[state.seat] ? "turn" : "end";
+}
+
+export const moveText = (state, action) => (MOVES[action] === ADVANCE ? advanceText(state) : MOVES[action]);
+
+/** Return the action for a text, legal or not; another kind of advance than the current one is an error. */
+export function parseMove(state, text) {
+  checkText(text);
+  if (text === advanceText(state)) return MOVES.indexOf(ADVANCE);
+  if (["turn", "discard", "end"].includes(text)) {
+    throw new Error(`'${text}' is not possible now; expected ${advanceText(state)}`);
+  }
+  if (text !== ADVANCE && MOVES.includes(text)) return MOVES.indexOf(text);
+  throw new Error(
+    `'${text}' is not a move of Russian Bank; expected R-F, D-H3, H2-H5, H4-OW, turn, discard, end, …`,
+  );
+}
+
+/** Return the packs of {packs: [[52 cards], [52 cards]], starts: 0, later: [{…}, …]}; only `packs` is required. */
+export function parseDeal(state, deal) {
+  const first = parseGame(deal, "deal", ["later"]);
+  const later = deal.later ?? [];
+  if (!Array.isArray(later) || later.length >= MOST_GAMES) {
+    throw new Error(`deal.later: expected a list of less than ${MOST_GAMES} deals, got ${shown(later)}`);
+  }
+  if (later.length && !state.match) throw new Error("deal.later: only with match=true; otherwise an episode is one game");
+  return [first, ...later.map((game, number) => parseGame(game, `deal.later[${number}]`))];
+}
+
+function parseGame(deal, where, more = []) {
+  const example = '{"packs": [[52 cards], [52 cards]], "starts": 0}';
+  const { packs, starts } = dealKeys(deal, ["packs", "starts", ...more], example, where);
+  if (!Array.isArray(packs) || packs.length !== 2) {
+    throw new Error(`${where}.packs: expected the packs of player 0 and player 1, got ${shown(packs)}`);
+  }
+  const cards = packs.map((pack, i) => parsePack(pack, CARDS, range(NUM_CARDS), `${where}.packs[${i}]`));
+  return Int8Array.of(...cards.flat(), "starts" in deal ? checkInt(starts, 0, 1, `${where}.starts`) : -1);
+}
+
+/** Return the packs and the starter of the deal on the table. */
+export const dealtPack = (state) => Int8Array.of(...state.packs[0], ...state.packs[1], state.starts);
+
+/** Return packs as a custom deal: the inverse of `parseDeal`. */
+export function dealText(packs) {
+  const [first, ...later] = packs.map((pack) => {
+    const starts = pack[2 * NUM_CARDS];
+    const cards = texts(pack.subarray(0, 2 * NUM_CARDS));
+    return { packs: [cards.slice(0, NUM_CARDS), cards.slice(NUM_CARDS)], ...(starts >= 0 && { starts }) };
+  });
+  return { ...first, ...(later.length && { later }) };
+}
+
+/** Return the options that the state was made with. */
+export const optionsOf = (state) => ({
+  start: CHOICES.start[state.start],
+  match: state.match,
+  reward: CHOICES.reward[state.reward],
+});
+
+/** Set the options of a blank state. */
+export function setOptions(state, given) {
+  const options = chosen(given, CHOICES);
+  state.start = CHOICES.start.indexOf(options.start);
+  state.match = options.match;
+  state.reward = CHOICES.reward.indexOf(options.reward);
+  state.turned = NO_CARD;
+  state.tops.fill(NO_CARD);
+}
+
+/** Return the reason of the end ("" while it runs) and each player's points so far. */
+export function outcome(state) {
+  const reason = state.match ? "match" : REASONS[state.game_end];
+  return { reason: state.over ? reason : "", scores: [...state.scores] };
+}
+
+/** Return what a seat may know. */
+export function view(state, seat) {
+  const { turned, foundations } = state;
+  return {
+    seat,
+    game_number: state.game_number - state.needs_deal,
+    scores: [...state.scores],
+    starts: state.starts,
+    turned: turned === NO_CARD ? null : CARDS[turned],
+    players: [0, 1].map((player) => playerView(state, player)),
+    houses: Array.from(state.houses, (house) => texts(members(house)).reverse()),
+    foundations: Object.fromEntries([...SUITS].map((suit, i) => [suit, [...foundations.subarray(2 * i, 2 * i + 2)]])),
+    house_moves: state.house_moves,
+    idle_turns: state.idle,
+    progress: state.progress,
+    dealt: [0, 1].map((player) => dealt(state, player)),
+  };
+}
+
+function playerView(state, player) {
+  const lowest = state.lowest_reserves[player];
+  const faceDown = Math.max(lowest - 1, 0);
+  const reserveSize = state.reserve_sizes[player];
+  const first = state.hand_next[player];
+  const size = state.hand_sizes[player];
+  const wasteSize = state.waste_sizes[player];
+  const hand = state.hands[player].subarray(first, first + size);
+  return {
+    reserve: { face_down: faceDown, cards: texts(state.reserves[player].subarray(1 + faceDown, 1 + reserveSize)), lowest },
+    hand: { size, cards: state.first_pass[player] ? null : texts(hand) },
+    waste: texts(state.wastes[player].subarray(1, 1 + wasteSize)),
+    unseen: texts(members(state.unseen[player])),
+    stale: state.stale[player],
+    penalty_points: 2 * reserveSize + size + wasteSize,
+  };
+}
+
+/** Return a pack as dealt, as far as its cards were seen. */
+function dealt(state, player) {
+  const unseen = new Set(members(state.unseen[player]));
+  return Array.from(state.packs[player], (card) => (unseen.has(card) ? null : CARDS[card]));
+}
