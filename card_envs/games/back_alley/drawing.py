@@ -186,5 +186,6 @@ def _hand(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
         step = fan_step(len(row), 106, at.hand_room, 100)
         left = x - (100 + (len(row) - 1) * step) / 2
         for i, card in enumerate(row):
-            with picture.place(card, card_name(card) + (", a trump" if trump in card or card in ("BB", "LB") else "")):
+            is_trump = card[1] == trump or card in ("BB", "LB")
+            with picture.place(card, card_name(card) + (", a trump" if is_trump else "")):
                 picture.card(card, left + i * step, y + start // at.row * 152)
