@@ -95,10 +95,9 @@ function drawTrick(picture, at, view) {
   const words = cards.map((card, i) => `${SEAT_NAMES[seats[i]]} ${cardName(card)}`).join(", ");
   picture.place("trick", `${complete ? "last trick" : "trick"}: ${words || "not begun"}`, () => {
     // Drop target for playing a card.
-    picture.raw(
-      svg`<rect x="${left}" y="${top}" width="${right + 100 - left}" height="${bottom + 140 - top}" fill-opacity="0"/>` +
-        svg`<g opacity="${complete ? 0.55 : 1}">`,
-    );
+    const [width, height] = [right + 100 - left, bottom + 140 - top];
+    picture.raw(svg`<rect x="${left}" y="${top}" width="${width}" height="${height}" fill-opacity="0"/>`);
+    picture.raw(svg`<g opacity="${complete ? 0.55 : 1}">`);
     cards.forEach((card, i) => {
       const [across, down] = at.trick[seats[i]];
       if (i === 0) {

@@ -49,12 +49,13 @@ function drawFace(picture, at, done) {
   ROMAN.forEach((numeral, i) => {
     picture.text(numeral, ...onClock(i, FACE - 44), 26, { colour: INK, weight: "bold" });
   });
-  const petals = range(12).map((i) => `<path d="M0-24C10-46 10-70 0-92-10-70-10-46 0-24Z" transform="rotate(${30 * i})"/>`);
-  const turned = (turns) => (360 * turns).toFixed(1);
+  const petal = "M0-24C10-46 10-70 0-92-10-70-10-46 0-24Z";
+  const petals = range(12).map((i) => `<path d="${petal}" transform="rotate(${30 * i})"/>`);
+  const [hour, minute] = [done, (12 * done) % 1].map((turns) => (360 * turns).toFixed(1));
   picture.raw(
     `<g fill="#b58a2a" fill-opacity=".22">${petals.join("")}</g>` +
-      `<path d="M-7 20 -4.5-84 0-108 4.5-84 7 20Z" fill="${INK}" transform="rotate(${turned(done)})"/>` +
-      `<path d="M-4.5 30-2.5-138 0-160 2.5-138 4.5 30Z" fill="${INK}" transform="rotate(${turned((12 * done) % 1)})"/>` +
+      `<path d="M-7 20 -4.5-84 0-108 4.5-84 7 20Z" fill="${INK}" transform="rotate(${hour})"/>` +
+      `<path d="M-4.5 30-2.5-138 0-160 2.5-138 4.5 30Z" fill="${INK}" transform="rotate(${minute})"/>` +
       `<circle r="12" fill="${INK}"/><circle r="5" fill="${GOLD}"/></g>`,
   );
 }

@@ -27,7 +27,7 @@ export const suitName = (suit) => shapes.suits[suit].name;
 
 export const layouts = (game) => shapes.layouts[game];
 
-/** Return a number as Python's `%g` writes it: with six digits, of which no zeros trail; a half goes to the even digit. */
+/** Return a number as Python's `%g` writes it: six digits without trailing zeros; a half goes to the even digit. */
 export function written(number) {
   const half = /^(-?\d\.\d{4}[02468])50*(e.*)$/.exec(number.toExponential(60));
   const rounded = half ? half[1] + half[2] : number.toExponential(5);

@@ -1,6 +1,7 @@
 // Back Alley for people: notation, custom deals, views. The same as card_envs/games/back_alley/view.py.
 
-import { ACE_HIGH, SUITS, checkInt, checkText, chosen, dealKeys, deck, members, parsePack, range, shown } from "./_shared.js";
+import { ACE_HIGH, SUITS, checkInt, checkText, chosen, dealKeys, deck } from "./_shared.js";
+import { members, parsePack, range, shown } from "./_shared.js";
 
 const LITTLE_BLOOPER = 52;
 const NUM_CARDS = 54;
@@ -78,7 +79,8 @@ export function setOptions(state, { deals = null, ...rest }) {
   const { reward } = chosen(rest, { reward: ["points", "win"] });
   const listed = Array.isArray(deals) && deals.length > 0 && deals.length <= MOST_DEALS;
   if (!listed && deals !== null && deals !== "single") {
-    throw new Error(`options: deals: expected "single" or a list of 1 to ${MOST_DEALS} hand sizes, got ${shown(deals)}`);
+    const expected = `"single" or a list of 1 to ${MOST_DEALS} hand sizes`;
+    throw new Error(`options: deals: expected ${expected}, got ${shown(deals)}`);
   }
   if (listed) deals.forEach((size, number) => checkInt(size, 1, 13, `options: deals[${number}]`));
   state.single = deals === "single";

@@ -6,7 +6,11 @@ const CARDS = deck(ACE_LOW);
 const PACK_SIZE = 92;
 const FLOOR = 3; // entries below each pile
 const SPANS = "5D-QD 6C-AC 7H-2H 8S-3S 9D-4D TC-5C JH-6H QS-7S KD-8D 2C-9C 3H-TH 4S-JS"; // of the foundations (BB-1)
-const CHOICES = { fill_order: ["rounds", "pile_by_pile"], waste_deal: ["always", "when_stuck"], reward: ["win", "cards"] };
+const CHOICES = {
+  fill_order: ["rounds", "pile_by_pile"],
+  waste_deal: ["always", "when_stuck"],
+  reward: ["win", "cards"],
+};
 
 export const NAME = "big_ben";
 export const HOURS = ["12", ...range(11).map((hour) => String(hour + 1))];

@@ -50,23 +50,31 @@ export function parseMove(state, text) {
 
 /** Return the packs of {packs: [[52 cards], [52 cards]], starts: 0, later: [{…}, …]}; only `packs` is required. */
 export function parseDeal(state, deal) {
-  const first = parseGame(deal, "deal", ["later"]);
-  const later = deal.later ?? [];
+  const { later = [] } = gameKeys(deal, "deal", "starts", "later");
   if (!Array.isArray(later) || later.length >= MOST_GAMES) {
     throw new Error(`deal.later: expected a list of less than ${MOST_GAMES} deals, got ${shown(later)}`);
   }
-  if (later.length && !state.match) throw new Error("deal.later: only with match=true; otherwise an episode is one game");
-  return [first, ...later.map((game, number) => parseGame(game, `deal.later[${number}]`))];
+  if (later.length && !state.match) {
+    throw new Error("deal.later: only with match=true; otherwise an episode is one game");
+  }
+  const first = parseGame(deal, "deal");
+  return [first, ...later.map((game, number) => {
+    const where = `deal.later[${number}]`;
+    return parseGame(gameKeys(game, where, "starts"), where);
+  })];
 }
 
-function parseGame(deal, where, more = []) {
-  const example = '{"packs": [[52 cards], [52 cards]], "starts": 0}';
-  const { packs, starts } = dealKeys(deal, ["packs", "starts", ...more], example, where);
+function gameKeys(deal, where, ...optional) {
+  return dealKeys(deal, ["packs", ...optional], '{"packs": [[52 cards], [52 cards]], "starts": 0}', where);
+}
+
+function parseGame(deal, where) {
+  const { packs } = deal;
   if (!Array.isArray(packs) || packs.length !== 2) {
     throw new Error(`${where}.packs: expected the packs of player 0 and player 1, got ${shown(packs)}`);
   }
   const cards = packs.map((pack, i) => parsePack(pack, CARDS, range(NUM_CARDS), `${where}.packs[${i}]`));
-  return Int8Array.of(...cards.flat(), "starts" in deal ? checkInt(starts, 0, 1, `${where}.starts`) : -1);
+  return Int8Array.of(...cards.flat(), "starts" in deal ? checkInt(deal.starts, 0, 1, `${where}.starts`) : -1);
 }
 
 /** Return the packs and the starter of the deal on the table. */
@@ -131,9 +139,10 @@ function playerView(state, player) {
   const first = state.hand_next[player];
   const size = state.hand_sizes[player];
   const wasteSize = state.waste_sizes[player];
+  const reserve = state.reserves[player].subarray(1 + faceDown, 1 + reserveSize);
   const hand = state.hands[player].subarray(first, first + size);
   return {
-    reserve: { face_down: faceDown, cards: texts(state.reserves[player].subarray(1 + faceDown, 1 + reserveSize)), lowest },
+    reserve: { face_down: faceDown, cards: texts(reserve), lowest },
     hand: { size, cards: state.first_pass[player] ? null : texts(hand) },
     waste: texts(state.wastes[player].subarray(1, 1 + wasteSize)),
     unseen: texts(members(state.unseen[player])),

@@ -1,0 +1,133 @@
+"""The package for JavaScript: what it makes of States is what Python makes of them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from card_envs.build._drawings import drawings_module
+from card_envs.draw import draw
+from card_envs.engine.table import Table
+from card_envs.game import Game, State
+from card_envs.games import GAMES
+from card_envs.options import as_json
+from card_envs.testing.malformed import mutated
+from tests.conftest import option_sets, positions, program, some, table_of
+
+JS = Path(__file__).parents[1] / "js"
+PORTED = [game for game in GAMES.values() if (JS / "games" / f"{game.name}.js").exists()]
+NUM_POSITIONS, NUM_DEALS = 240, 400
+OUTCOME = ("reason", "scores")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package with what its build adds."""
+    folder = tmp_path_factory.mktemp("package") / "js"
+    shutil.copytree(JS, folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "draw" / "shapes.js").write_text(drawings_module(PORTED))
+    return folder
+
+
+def packed(state: State) -> str:
+    return base64.b64encode(state.tobytes()).decode()
+
+
+def layout(game: Game) -> dict[str, Any]:
+    fields = {
+        name: {"type": field[0].base.name, "offset": field[1], "shape": field[0].shape}
+        for name, field in (game.rules.STATE.fields or {}).items()
+    }
+    return {"size": game.rules.STATE.itemsize, "fields": fields}
+
+
+def ended(game: Game, options: dict[str, Any]) -> list[State]:
+    """States in which a deal comes next, the last one after the end of the episode."""
+    table = table_of(game, options, 5)
+    states = []
+    while not table.over:
+        table.play(table.bot_move("greedy"))
+        if table.needs_deal:
+            states.append(table.copy().state)
+            if not table.over:
+                table.deal()
+    return [*states[:2], states[-1]]
+
+
+def position(game: Game, state: State, seat: int) -> dict[str, Any]:
+    view = game.view.view(state, seat)
+    pictures = [draw(game, view, tall) for tall in (False, True)]
+    moves = np.flatnonzero(Table(game, state).legal()).tolist() if view["to_move"] == seat else []
+    return {
+        "kind": "position",
+        "state": packed(state),
+        "seat": seat,
+        "legal": moves,
+        "view": view,
+        "svg": [
+            (hashlib.sha256(picture.encode()).hexdigest(), re.sub("<defs>.*</defs>", "", picture))
+            for picture in pictures
+        ],
+        "outcome": dict(zip(OUTCOME, game.view.outcome(state))),
+        "pack": game.view.dealt_pack(state).tolist(),
+    }
+
+
+def deals(game: Game, states: list[State]) -> Iterator[dict[str, Any]]:
+    """Custom deals, right and wrong."""
+    rng = random.Random(3)
+    for number in range(NUM_DEALS):
+        chosen = rng.choices(states, k=rng.choice((1, 1, 2)) if game.name != "big_ben" else 1)
+        deal = game.view.deal_text([game.view.dealt_pack(state) for state in chosen])
+        if number % 8:
+            deal = mutated(deal, rng)
+        try:
+            expected: Any = [pack.tolist() for pack in game.view.parse_deal(chosen[0], deal)]
+        except ValueError as error:
+            expected = str(error).partition(": ")[0]
+        yield {"kind": "deal", "state": packed(chosen[0]), "deal": deal, "expected": expected}
+
+
+def cases(game: Game) -> Iterator[dict[str, Any]]:
+    yield {"game": game.name, "layout": layout(game)}
+    for options in option_sets(game):
+        state = game.rules.new_state(game.validated(options))
+        num_deals = getattr(game.view, "num_deals", None)
+        yield {
+            "kind": "options",
+            "options": options,
+            "state": packed(state),
+            "made": as_json(game.view.options_of(state)),
+            "deals": num_deals(state) if num_deals else None,
+        }
+    states = list(some(positions(game), NUM_POSITIONS))
+    for options in option_sets(game)[:8]:
+        states += ended(game, options)
+    for number, state in enumerate(states):
+        yield position(game, state, (int(state.seat) + number // 2 * (number % 2)) % game.rules.NUM_SEATS)
+    yield from deals(game, states[:NUM_POSITIONS])
+
+
+@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
+def test_the_same_as_in_python(game: Game, package: Path, tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    with file.open("w") as out:
+        out.writelines(json.dumps(case) + "\n" for case in cases(game))
+    done = subprocess.run(
+        [program("node"), package / "test" / "same.mjs", file], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    counts = json.loads(done.stdout)
+    assert counts["position"] >= NUM_POSITIONS and counts["deal"] == NUM_DEALS
