@@ -41,6 +41,13 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def run_node(*words: Path) -> str:
+    """What a program says that must succeed."""
+    done = subprocess.run([program("node"), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
 def packed(state: State) -> str:
     return base64.b64encode(state.tobytes()).decode()
 
@@ -120,14 +127,15 @@ def cases(game: Game) -> Iterator[dict[str, Any]]:
     yield from deals(game, states[:NUM_POSITIONS])
 
 
+def test_the_page_without_a_server(package: Path) -> None:
+    (package / "index.js").write_text((package / "test" / "core.js").read_text())
+    run_node(package / "test" / "ask.mjs")
+
+
 @pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
 def test_the_same_as_in_python(game: Game, package: Path, tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     with file.open("w") as out:
         out.writelines(json.dumps(case) + "\n" for case in cases(game))
-    done = subprocess.run(
-        [program("node"), package / "test" / "same.mjs", file], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    counts = json.loads(done.stdout)
+    counts = json.loads(run_node(package / "test" / "same.mjs", file))
     assert counts["position"] >= NUM_POSITIONS and counts["deal"] == NUM_DEALS

@@ -1,6 +1,8 @@
 // Plays any game of the server: what can be taken where is in `data-moves` and `data-place` of the pictures, all else
 // in the protocol's positions. No game is named here.
 
+import { ask } from "./ask.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 const SUITS = { C: "♣", D: "♦", H: "♥", S: "♠" };
 const SUIT_NAMES = { C: "clubs", D: "diamonds", H: "hearts", S: "spades" };
@@ -22,22 +24,6 @@ let picked = ""; // the place that a card is to be taken from
 let epoch = 0; // changes with each table, so that answers for an old one are dropped
 
 // The server
-
-/** Ask the server; a path has no slash at its beginning, for the page may lie under another. */
-async function ask(path, body) {
-  const how = body === undefined
-    ? {}
-    : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  let reply;
-  try {
-    reply = await fetch(path, how);
-  } catch {
-    throw new Error("The server can't be reached.");
-  }
-  const found = await reply.json().catch(() => ({}));
-  if (!reply.ok) throw Object.assign(new Error(found.error?.message ?? `${reply.status} ${reply.statusText}`), { code: found.error?.code });
-  return found;
-}
 
 const shape = () => (window.innerHeight > window.innerWidth ? "tall" : "wide");
 

@@ -1,0 +1,240 @@
+// Answers the page's requests as a server does, but plays here: one table, kept so that a reload comes back to it.
+
+import { load } from "../index.js";
+
+const GAMES = ["back_alley", "russian_bank", "big_ben"];
+const KEPT = "card_envs table"; // in localStorage
+
+const loaded = new Map();
+let kept = null; // the table
+
+/** Return a game, loaded once. */
+function gameOf(name) {
+  if (!GAMES.includes(name)) throw new Error(`game: no '${name}'; there are: ${GAMES.join(", ")}`);
+  if (!loaded.has(name)) loaded.set(name, load(name, { base: new URL("../", import.meta.url) }));
+  return loaded.get(name);
+}
+
+/** An episode with the moves so far. */
+class Episode {
+  constructor(table) {
+    Object.assign(this, { table, played: [] });
+  }
+
+  /** Return an episode after some moves; `where` names them in errors. */
+  static after(game, how, moves, where) {
+    const episode = new Episode(game.deal(how));
+    moves.forEach((move, number) => {
+      if (episode.over) throw new Error(`${where}.${number}: the game is over before it`);
+      try {
+        episode.play(move);
+      } catch (error) {
+        throw new Error(`${where}.${number}: ${error.message}`);
+      }
+    });
+    return episode;
+  }
+
+  get over() {
+    return this.table.outcome().reason !== "";
+  }
+
+  get moves() {
+    return this.played.map(({ move }) => move);
+  }
+
+  play(move) {
+    const { seat } = this.table;
+    this.table.play(move);
+    this.played.push({ seat, move });
+  }
+
+  /** Return what a seat may see, with the moves from number `since` on. */
+  position(game, seat, players, since = this.played.length) {
+    const { reason, scores } = this.table.outcome();
+    return {
+      game,
+      seat,
+      players,
+      turn: this.played.length,
+      moves: this.played.slice(since),
+      your_turn: !this.over && this.table.seat === seat,
+      view: this.table.view(seat),
+      outcome: { over: this.over, reason, scores },
+      can_undo: false,
+      problem: null,
+    };
+  }
+}
+
+/** The table of a person and players of the package. */
+class SeatedTable {
+  #thinking = new AbortController();
+
+  /** Sit down; `header` has game, options, players (null for the person), seed, token and moves. */
+  static async open(header) {
+    const table = new SeatedTable();
+    const game = await gameOf(header.game);
+    Object.assign(table, { header, game, seat: header.players.indexOf(null), playing: null, problem: null });
+    table.episode = table.after(header.moves);
+    return table;
+  }
+
+  get token() {
+    return this.header.token;
+  }
+
+  /** Let the others play until it is the person's turn or the game is over. */
+  turn() {
+    this.playing ??= this.#play(this.#thinking.signal).finally(() => (this.playing = null));
+    return this.playing;
+  }
+
+  async #play(signal) {
+    const { episode, header } = this;
+    try {
+      while (!episode.over && episode.table.seat !== this.seat && !signal.aborted) {
+        const { seat } = episode.table;
+        const seed = header.seed + episode.played.length;
+        const { move } = await episode.table.advise(header.players[seat], { seed, signal });
+        if (signal.aborted) return;
+        episode.play(move);
+        this.keep();
+      }
+    } catch (error) {
+      if (!signal.aborted) this.problem = error.message;
+    }
+  }
+
+  move(text) {
+    if (this.episode.over || this.episode.table.seat !== this.seat) throw new Error("it is not your turn");
+    this.episode.play(text);
+    this.keep();
+  }
+
+  /** Return the number of moves to go back to so that the person may move differently; -1 if there is none. */
+  get lastOwn() {
+    return this.episode.over ? -1 : this.episode.played.findLastIndex(({ seat }) => seat === this.seat);
+  }
+
+  async undo() {
+    if (this.lastOwn < 0) throw new Error("nothing can be taken back here");
+    const moves = this.episode.moves.slice(0, this.lastOwn);
+    this.#thinking.abort();
+    await this.playing;
+    this.#thinking = new AbortController();
+    this.problem = null;
+    this.episode = this.after(moves);
+    this.keep();
+  }
+
+  after(moves) {
+    const { seed, options } = this.header;
+    return Episode.after(this.game, { seed, options }, moves, "moves");
+  }
+
+  keep() {
+    localStorage.setItem(KEPT, JSON.stringify({ ...this.header, moves: this.episode.moves }));
+  }
+
+  leave() {
+    this.#thinking.abort();
+  }
+
+  position(since) {
+    const { header, seat, problem } = this;
+    const found = this.episode.position(header.game, seat, header.players, since);
+    return { ...found, can_undo: this.lastOwn >= 0, problem };
+  }
+}
+
+/** Return the table of a token, from localStorage if it is not in memory. */
+async function tableOf(token) {
+  if (kept?.token === token) return kept;
+  const header = JSON.parse(localStorage.getItem(KEPT));
+  if (header?.token !== token) throw new Error("no such seat, or the table is gone");
+  kept?.leave();
+  kept = await SeatedTable.open(header);
+  return kept;
+}
+
+/** Return a seed of deals that a JSON number can be. */
+function newSeed() {
+  const [high, low] = crypto.getRandomValues(new Uint32Array(2));
+  return (high >>> 11) * 2 ** 32 + low;
+}
+
+const number = (text) => (text === undefined ? undefined : Number(text));
+
+// By the last part of the path, or the one before a token: (body, query, token) => reply.
+const REPLIES = {
+  async games() {
+    const games = await Promise.all(GAMES.map(gameOf));
+    return { version: 1, games: games.map((game) => game.description) };
+  },
+
+  async tables({ game, options, players }) {
+    const seed = newSeed();
+    kept?.leave();
+    kept = await SeatedTable.open({ game, options, players, seed, token: seed.toString(36), moves: [] });
+    kept.keep();
+    return { game, seats: [{ seat: kept.seat, token: kept.token }] };
+  },
+
+  async seats(body, { wait, since, at }, token) {
+    const table = await tableOf(token);
+    const { header, seat, episode } = table;
+    if (at !== undefined) {
+      return table.after(episode.moves.slice(0, Number(at))).position(header.game, seat, header.players, number(since));
+    }
+    const playing = table.turn();
+    if (Number(wait)) await playing;
+    return table.position(number(since));
+  },
+
+  async moves({ move, turn, wait }, query, token) {
+    const table = await tableOf(token);
+    if (turn !== table.episode.played.length) throw new Error("the table has gone on meanwhile; nothing was done");
+    table.move(move);
+    const playing = table.turn();
+    if (wait) await playing;
+    return table.position(turn);
+  },
+
+  async undo(body, query, token) {
+    const table = await tableOf(token);
+    await table.undo();
+    return table.position();
+  },
+
+  async record(body, query, token) {
+    return (await tableOf(token)).episode.table.record();
+  },
+
+  async advise({ game, opponent }) {
+    const { moves } = await kept.episode.table.advise(opponent, { seed: 0 });
+    return { game, opponent, seat: kept.seat, moves };
+  },
+
+  async replay({ record, seat, at }) {
+    if (!Array.isArray(record?.moves)) throw new Error("record: moves: expected the moves of a game");
+    const game = await gameOf(record.game);
+    if (record.version !== game.description.version) {
+      throw new Error(`record: version: ${record.version}; these are the rules of version ${game.description.version}`);
+    }
+    const { options, deal, moves } = record;
+    const episode = Episode.after(game, { seed: 0, options, deal }, moves.slice(0, at), "record: moves");
+    return episode.position(record.game, seat, game.description.seat_names.map(() => null));
+  },
+};
+
+/** Return the reply that a server would give, a position with a picture if the path asks for one. */
+export async function ask(path, body) {
+  const [place, text] = path.split("?");
+  const { picture, ...query } = Object.fromEntries(new URLSearchParams(text));
+  const [, kind, token, what] = place.split("/");
+  const found = await REPLIES[what ?? kind](body, query, token);
+  if (!picture) return found;
+  const { draw } = await import(`../draw/${found.game}.js`);
+  return { ...found, picture: draw(found.view, picture === "tall") };
+}
