@@ -92,6 +92,14 @@ def position(game: Game, state: State, seat: int) -> dict[str, Any]:
     }
 
 
+def numbers() -> list[tuple[float, str]]:
+    """Numbers as `%g` writes them, many with a half of the last digit."""
+    rng = random.Random(1)
+    found = [rng.randrange(1, 1 << 24) / (1 << rng.randrange(24)) for _ in range(3000)]
+    found += [rng.uniform(-1, 1) * 10 ** rng.randrange(-9, 16) for _ in range(3000)]
+    return [(number, f"{number:g}") for number in found]
+
+
 def deals(game: Game, states: list[State]) -> Iterator[dict[str, Any]]:
     """Custom deals, right and wrong."""
     rng = random.Random(3)
@@ -109,6 +117,7 @@ def deals(game: Game, states: list[State]) -> Iterator[dict[str, Any]]:
 
 def cases(game: Game) -> Iterator[dict[str, Any]]:
     yield {"game": game.name, "layout": layout(game)}
+    yield {"kind": "numbers", "numbers": numbers()}
     for options in option_sets(game):
         state = game.rules.new_state(game.validated(options))
         num_deals = getattr(game.view, "num_deals", None)

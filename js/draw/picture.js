@@ -29,6 +29,7 @@ export const layouts = (game) => shapes.layouts[game];
 
 /** Return a number as Python's `%g` writes it: six digits without trailing zeros; a half goes to the even digit. */
 export function written(number) {
+  if (Number.isInteger(number) && Math.abs(number) < 1e6) return String(number); // the other way is slow
   const half = /^(-?\d\.\d{4}[02468])50*(e.*)$/.exec(number.toExponential(60));
   const rounded = half ? half[1] + half[2] : number.toExponential(5);
   const [digits, exponent] = rounded.split("e").map(Number);

@@ -7,6 +7,7 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 
 import { reader } from "../layout.js";
+import { written } from "../draw/picture.js";
 import { newState, viewOf } from "../views.js";
 
 const lines = createInterface({ input: createReadStream(process.argv[2]) })[Symbol.asyncIterator]();
@@ -27,6 +28,9 @@ function parsed(state, deal) {
 }
 
 const checks = {
+  numbers({ numbers }) {
+    for (const [number, text] of numbers) assert.equal(written(number), text, String(number));
+  },
   position({ state: packed, seat, legal, view, svg, outcome, pack }) {
     const raw = bytes(packed);
     const state = read(raw);
