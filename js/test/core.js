@@ -25,7 +25,7 @@ class Table {
   }
 
   play(move) {
-    if (!this.legal().includes(move)) throw new Error(`'${move}' is not a legal move; legal: ${this.legal().join(", ")}`);
+    if (!this.legal().includes(move)) throw new Error(`'${move}' is not a legal move`);
     this.moves.push(move);
   }
 
@@ -34,8 +34,8 @@ class Table {
   }
 
   outcome() {
-    const won = 1 - this.seat;
-    return { reason: this.needsDeal ? "won" : "", scores: [0, 1].map((seat) => Number(this.needsDeal && seat === won)) };
+    const scores = [0, 1].map((seat) => Number(this.needsDeal && seat !== this.seat));
+    return { reason: this.needsDeal ? "won" : "", scores };
   }
 
   record() {
