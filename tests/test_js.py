@@ -104,7 +104,7 @@ def deals(game: Game, states: list[State]) -> Iterator[dict[str, Any]]:
     """Custom deals, right and wrong."""
     rng = random.Random(3)
     for number in range(NUM_DEALS):
-        chosen = rng.choices(states, k=rng.choice((1, 1, 2)) if game.name != "big_ben" else 1)
+        chosen = rng.choices(states, k=rng.choice((1, 1, 2)))
         deal = game.view.deal_text([game.view.dealt_pack(state) for state in chosen])
         if number % 8:
             deal = mutated(deal, rng)
