@@ -651,9 +651,15 @@ def build(
         Path | None, typer.Option(help="gets a folder for each target; default: where it is used")
     ] = None,
     jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one for each core")] = 0,
+    api: Annotated[
+        bool, typer.Option("--api", help="a C library, or with wasm32 a module for JavaScript, in build/api")
+    ] = False,
+    opponent: Annotated[
+        list[str] | None, typer.Option(help="with --api: who is in it; default: the scripted ones, small, presets")
+    ] = None,
 ) -> None:
     """Compile games ahead of time, so that everything starts at once. Needs a C compiler."""
-    from card_envs.build import BuildError, build_libraries
+    from card_envs.build import BuildError, build_api, build_libraries
     from card_envs.build._loops import game_of
     from card_envs.compare._waiting import waiting
     from card_envs.engine._library import FOLDER
@@ -668,7 +674,11 @@ def build(
             progress.update(task, completed=done)
 
         try:
-            written = build_libraries(chosen, target or ["native"], folder or FOLDER, jobs, show)
+            if api:
+                place = folder or Path("build/api")
+                written = build_api(chosen, target or ["native"], place, jobs, show, opponent or ())
+            else:
+                written = build_libraries(chosen, target or ["native"], folder or FOLDER, jobs, show)
         except BuildError as error:
             raise ValueError(str(error)) from None
     for place in written:

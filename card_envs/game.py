@@ -236,6 +236,12 @@ class OptionalRules(Protocol):
         differ between worlds. A search over all moves of a turn goes on only after an action that reveals nothing.
         """
 
+    def text_index(self, state: State, action: int) -> int:
+        """Return which of the view's `TEXTS` an action has in a state; default: the action itself.
+
+        Programs in other languages name moves by it.
+        """
+
 
 class Bot(Protocol):
     """Required in `bot.py`, compiled like the rules. Both functions use only what the seat to move may know."""
@@ -327,6 +333,7 @@ class OptionalView(Protocol):
 
     RATES: tuple[Rate, ...]  # ratios of statistics to show; default: none
     PHASES: dict[str, range]  # kinds of decision, by the range of their actions; default: one kind
+    TEXTS: tuple[str, ...]  # all texts of moves, for `text_index`; default: those of the actions before the first deal
 
     def num_deals(self, state: State) -> int:
         """Return the number of scored deals in an episode; default: 1, also right if the number is open."""
@@ -503,6 +510,15 @@ class Game:
         phases: dict[str, range] = getattr(self.view, "PHASES", {})
         return phases
 
+    @cached_property
+    def move_texts(self) -> tuple[str, ...]:
+        """All texts of moves; `text_index` says which of them an action has."""
+        texts: tuple[str, ...] | None = getattr(self.view, "TEXTS", None)
+        if texts is not None:
+            return texts
+        undealt = self.rules.new_state(self.options())
+        return tuple(self.view.move_text(undealt, action) for action in range(self.rules.NUM_ACTIONS))
+
     @property
     def all_see_alike(self) -> bool:
         """True if every seat always knows the same cards: then any action that reveals nothing is predictable."""
@@ -594,6 +610,7 @@ determinize = _stub(Rules.determinize)
 score_margin = _stub(Rules.score_margin)
 update_stats = _stub(OptionalRules.update_stats)
 reveals = _stub(OptionalRules.reveals)
+text_index = _stub(OptionalRules.text_index)
 trivial = _stub(Bot.trivial)
 greedy = _stub(Bot.greedy)
 likelihood = _stub(OptionalBot.likelihood)

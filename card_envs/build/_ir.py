@@ -7,8 +7,9 @@ comes out knows no processor yet. A process that did this can compile nothing el
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -28,6 +29,7 @@ from card_envs.engine import _numba
 
 SLOT = ir.IntType(64)
 STATUS = ir.IntType(32)
+Call: TypeAlias = Callable[[list[Any]], tuple[Any, Any]]
 # What an error would say: pickled, with paths of this machine. An entry returns a number instead.
 PICKLES = re.compile(r'(@\.const\.pickledata\.\S+ = \w+ constant \[\d+ x i8\] )c".*"')
 
@@ -74,30 +76,48 @@ def leave_raw() -> None:
 @global_compiler_lock
 def compiled(function: Any, asked: Asked, symbol: str) -> Entry:
     """Return a loop whose helpers are a game's own (see `engine/compile.py`) for the types that it is asked with."""
+
+    def body(context: Any, builder: Any, call: Call, returns: Any) -> None:
+        slots = Slots(context, builder, builder.function.args[0])
+        status, value = call([slots.argument(kind) for kind in asked.signature])
+        with builder.if_then(status.is_ok):
+            Slots(context, builder, builder.function.args[0]).put(returns, value)
+        builder.ret(status.code)
+
+    text, returns = _with_entry(function, asked.signature, symbol, [SLOT.as_pointer()], body)
+    return Entry(symbol, [kind_of(kind) for kind in asked.signature], kind_of(returns), text)
+
+
+def _with_entry(
+    function: Any, signature: tuple[Any, ...], symbol: str, parameters: list[Any], body: Callable[..., None]
+) -> tuple[str, Any]:
+    """Return a module with a loop and an entry `int32 symbol(parameters…)`, and the type that the loop returns.
+
+    `body` writes the entry: it gets Numba's context, a builder, what calls the loop with arguments and returns its
+    status and its value, and the type of that.
+    """
     leave_raw()
     linked = _numba._Linked(function, {}, _numba.IN_RULES, _numba._ForLinking)
-    linked.compile(asked.signature)
+    linked.compile(signature)
     (result,) = linked.overloads.values()
     library, context = result.library, result.target_context
     module = library._codegen._create_empty_module(f"entry.{symbol}")
-    entry = ir.Function(module, ir.FunctionType(STATUS, [SLOT.as_pointer()]), symbol)
+    entry = ir.Function(module, ir.FunctionType(STATUS, parameters), symbol)
     builder = ir.IRBuilder(entry.append_basic_block())
     loop = context.declare_function(module, result.fndesc)
     kinds, returns = result.fndesc.argtypes, result.fndesc.restype
-    with context.push_code_library(library):
-        slots = Slots(context, builder, entry.args[0])
-        arguments = [slots.argument(kind) for kind in kinds]
+
+    def call(arguments: list[Any]) -> tuple[Any, Any]:
         status, value = context.call_conv.call_function(builder, loop, returns, kinds, arguments)
-        with builder.if_then(status.is_ok):
-            Slots(context, builder, entry.args[0]).put(returns, value)
-        builder.ret(status.code)
+        return status, value
+
+    with context.push_code_library(library):
+        body(context, builder, call, returns)
     loop.linkage = "external"
     library._ensure_finalized()  # links what it calls
     whole = library._final_module.clone()
     whole.link_in(llvm.parse_assembly(cgutils.normalize_ir_text(str(module))))
-    arguments = [kind_of(kind) for kind in asked.signature]
-    text = with_one_entry(PICKLES.sub(r"\1zeroinitializer", str(whole)), symbol)
-    return Entry(symbol, arguments, kind_of(returns), text)
+    return with_one_entry(PICKLES.sub(r"\1zeroinitializer", str(whole)), symbol), returns
 
 
 class Slots:
@@ -129,15 +149,10 @@ class Slots:
         return self.context.cast(self.builder, word, types.int64, kind)
 
     def _array(self, kind: Any) -> Any:
-        builder, itemsize = self.builder, self.context.get_abi_sizeof(self.context.get_data_type(kind.dtype))
-        data = builder.inttoptr(builder.load(self.place()), self.context.get_data_type(kind.dtype).as_pointer())
-        shape = [builder.load(self.place()) for _ in range(kind.ndim)]
-        strides = [ir.Constant(SLOT, itemsize)]
-        for length in reversed(shape[1:]):
-            strides.insert(0, builder.mul(strides[0], length))
-        array = make_array(kind)(self.context, builder)
-        populate_array(array, data, shape, strides, ir.Constant(SLOT, itemsize), None)
-        return array._getvalue()
+        data = self.builder.inttoptr(self.builder.load(self.place()), pointer_to(self.context, kind))
+        return array_at(
+            self.context, self.builder, kind, data, [self.builder.load(self.place()) for _ in range(kind.ndim)]
+        )
 
     def put(self, kind: Any, value: Any) -> None:
         """Write a value into the next slots."""
@@ -149,6 +164,22 @@ class Slots:
             self.builder.store(self.builder.bitcast(double, SLOT), self.place())
         elif not isinstance(kind, types.NoneType):
             self.builder.store(self.context.cast(self.builder, value, kind, types.int64), self.place())
+
+
+def pointer_to(context: Any, kind: Any) -> Any:
+    """Return LLVM's type of a pointer to the entries of an array."""
+    return context.get_data_type(kind.dtype).as_pointer()
+
+
+def array_at(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
+    """Return an array in one piece of someone else's memory."""
+    itemsize = ir.Constant(SLOT, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    strides = [itemsize]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    array = make_array(kind)(context, builder)
+    populate_array(array, data, shape, strides, itemsize, None)
+    return array._getvalue()
 
 
 def kind_of(kind: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from card_envs._files import in_words, replace_file, replace_folder, write_json
 from card_envs.build._loops import Asked
@@ -25,6 +25,19 @@ from card_envs.game import Game
 
 CACHE = ".objects"  # machine code of loops, by what it was made from
 Progress = Callable[[str, int, int], object]
+
+
+class Loop(Protocol):
+    """What is compiled in a process of its own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def package(self) -> str | None: ...
+
+
+Task = TypeVar("Task", bound=Loop)
+Result = TypeVar("Result")
 
 
 class BuildError(RuntimeError):
@@ -107,20 +120,30 @@ def compile_all(
     # A loop with many arguments is a search, which takes longest: it comes first.
     tasks = sorted(asked, key=lambda one: (-len(one.signature), one[:5], str(one.signature)))
     libraries: dict[str, list[Built]] = {}
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        work = partial(made, targets=tuple(targets), objects=objects)
-        running = {pool.submit(work, one): one for one in tasks}
+    done = in_processes(made, tasks, workers, progress, targets=tuple(targets), objects=objects)
+    for one, built in done.items():
+        game = one.of_game()
+        libraries.setdefault(game.name if game else WITHOUT_RULES, []).append(built)
+    return {name: sorted(loops) for name, loops in sorted(libraries.items())}
+
+
+def in_processes(
+    work: Callable[..., Result], tasks: Sequence[Task], workers: int, progress: Progress, **fixed: Any
+) -> dict[Task, Result]:
+    """Return what a function makes of each task, in several processes. Raises BuildError that names the task."""
+    found: dict[Task, Result] = {}
+    with ProcessPoolExecutor(workers or os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(partial(work, **fixed), one): one for one in tasks}
         progress("compiling loops", 0, len(tasks))
         for done, future in enumerate(as_completed(running)):
             one = running[future]
             try:
-                game = one.of_game()
-                libraries.setdefault(game.name if game else WITHOUT_RULES, []).append(future.result())
+                found[one] = future.result()
             except Exception as error:
                 pool.shutdown(cancel_futures=True)
-                raise BuildError(f"{one.module}.{one.name} for {one.package}: {error}") from error
+                raise BuildError(f"{one.name} for {one.package}: {error}") from error
             progress("compiling loops", done + 1, len(tasks))
-    return {name: sorted(loops) for name, loops in sorted(libraries.items())}
+    return found
 
 
 def made(asked: Asked, targets: tuple[str, ...], objects: Path) -> Built:

@@ -34,6 +34,13 @@ class Asked(NamedTuple):
         return None if self.package is None else game_of(self.package)
 
 
+def type_of(value: Any) -> Any:
+    """Return the Numba type of an argument."""
+    from numba import typeof, types
+
+    return types.none if value is None else typeof(value)
+
+
 def game_of(package: str) -> Game:
     """Return the game of a package."""
     game: Game = import_module(package).GAME

@@ -48,8 +48,24 @@ class Target(NamedTuple):
     def is_x86(self) -> bool:
         return self.triple.startswith("x86_64")
 
-    def link(self, library: Path, objects: list[Path]) -> list[str]:
-        """Return the command that links a library. Raises ValueError where there is no linker."""
+    @property
+    def is_wasm(self) -> bool:
+        return self.triple.startswith("wasm32")
+
+    def link(self, library: Path, objects: list[Path], exports: list[str] | None = None) -> list[str]:
+        """Return the command that links a library. Raises ValueError where there is no linker.
+
+        Args:
+            library: the file to write.
+            objects: machine code.
+            exports: functions that a WebAssembly module shows.
+        """
+        if self.is_wasm:
+            if not _has_zig():
+                raise ValueError("linking WebAssembly needs zig: pip install ziglang")
+            shown = [f"--export={name}" for name in ("__heap_base", *(exports or ()))]
+            how = ["--no-entry", "--strip-all", "--stack-first", "-z", f"stack-size={STACK}", *shown]
+            return [sys.executable, "-m", "ziglang", "wasm-ld", *how, "-o", str(library), *map(str, objects)]
         return [*self._cc(), "-shared", "-s", "-o", str(library), *map(str, objects), "-lm"]
 
     def compile_c(self, source: Path, module: Path, headers: Path) -> list[str]:
@@ -69,6 +85,9 @@ class Target(NamedTuple):
         if not _has_zig():
             raise ValueError("linking needs a C compiler (cc), or zig: pip install ziglang")
         return [sys.executable, "-m", "ziglang", "cc", *(["-target", self.zig] if self.zig else [])]
+
+
+STACK = 1 << 18  # bytes, of a WebAssembly module: loops keep little there
 
 
 def _has_zig() -> bool:
@@ -94,25 +113,48 @@ TARGETS = {
 }
 
 
-def target_of(name: str) -> Target:
+WASM = Target(
+    "wasm32",
+    "wasm32-unknown-unknown",
+    "generic",
+    "+bulk-memory,+sign-ext,+nontrapping-fptoint,+mutable-globals,+simd128",
+    "wasm32",
+    suffix=".wasm",
+)
+
+
+def target_of(name: str, api: bool = False) -> Target:
     """Return a target by name; `native` is this machine, with all that its processor has.
+
+    Args:
+        name: of the target.
+        api: for programs in other languages: there is `wasm32` as well.
 
     Raises:
         ValueError: there is none of this name; lists those that there are.
     """
+    if name == WASM.name and api:
+        return WASM
     if name == NATIVE:
         features = llvm.get_host_cpu_features().flatten()
         needs = tuple(sorted(processor_has()))
         return Target(NATIVE, llvm.get_process_triple(), llvm.get_host_cpu_name(), features, machine(), needs)
     if name not in TARGETS:
-        raise ValueError(f"target: expected {NATIVE} or one of {', '.join(TARGETS)}, got {name!r:.80}")
+        known = ", ".join((*TARGETS, WASM.name) if api else TARGETS)
+        raise ValueError(f"target: expected {NATIVE} or one of {known}, got {name!r:.80}")
     return TARGETS[name]
 
 
 def machine_of(target: Target) -> Any:
     """Return LLVM's machine for a target."""
     kind = llvm.Target.from_triple(target.triple)
-    return kind.create_target_machine(cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default")
+    return kind.create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=3,
+        reloc="static" if target.is_wasm else "pic",
+        codemodel="default",
+    )
 
 
 def object_code(text: str, target: Target) -> bytes:

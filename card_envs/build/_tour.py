@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import typeof, types
+from numba import types
 
-from card_envs.build._loops import Asked, game_of
+from card_envs.build._loops import Asked, game_of, type_of
 from card_envs.build._visit import visit
 from card_envs.engine import compile as specializing
 from card_envs.game import Game
@@ -52,11 +52,6 @@ def asked_by(game: Game, visit: Callable[[Game], None]) -> list[Asked]:
     return [
         Asked._make((*key, signature)) for key, signatures in found.items() for signature in merged(list(signatures))
     ]
-
-
-def type_of(value: Any) -> Any:
-    """Return the Numba type of an argument."""
-    return types.none if value is None else typeof(value)
 
 
 def merged(signatures: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 // A picture of a table: cards, piles, fans and captions at places, combined into one SVG document. The same, byte for
-// byte, as card_envs/draw; `shapes.js` has the shapes and is written by card_envs/build/_drawings.py.
+// byte, as card_envs/draw; the build writes `shapes.js` (card_envs/build/_drawings.py).
 
-import shapes from "./shapes.js";
+import shapes from "../built/wasm32/shapes.js";
 
 export const CREAM = "#f3ead2";
 export const GOLD = "#f2c14e";

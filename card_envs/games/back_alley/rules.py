@@ -717,6 +717,12 @@ def reveals(state: State, action: int) -> bool:
 
 
 @rule
+def text_index(state: State, action: int) -> int:
+    """Return the true card, whose suit depends on the one that was turned, or the bid."""
+    return action if action >= LITTLE_BLOOPER else (action - 13 * int(state.shift)) % 52
+
+
+@rule
 def score_margin(state: State, seat: int) -> int:
     return int(state.scores[int(seat) & 1]) - int(state.scores[1 - (int(seat) & 1)])
 

@@ -35,6 +35,7 @@ from card_envs.views import (
 CARDS = (*deck(ACE_HIGH), "LB", "BB")
 CODES = {card: code for code, card in enumerate(CARDS)}
 BIDS = ("pass", *map(str, range(1, 13)), "board")
+TEXTS = (*CARDS, *BIDS)
 SEAT_NAMES = ("you", "left", "partner", "right")
 PHASES = {"bidding": range(ACTION.bid, rules.NUM_ACTIONS), "play": range(ACTION.bid)}
 RATES = (
@@ -78,7 +79,7 @@ def card_set(state: State, cards: list[str]) -> int:
 
 def move_text(state: State, action: int) -> str:
     """Return an action in the notation of RULES.md: `pass`, `1` to `12`, `board`, or the card."""
-    return BIDS[action - ACTION.bid] if action >= ACTION.bid else CARDS[true_card(state, action)]
+    return TEXTS[action if action >= ACTION.bid else true_card(state, action)]
 
 
 def parse_move(state: State, text: str) -> int:

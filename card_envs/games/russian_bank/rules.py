@@ -774,6 +774,17 @@ def reveals(state: State, action: int) -> bool:
 
 
 @rule
+def text_index(state: State, action: int) -> int:
+    """Return the action, or for an advance how it is called now: the view's last three texts."""
+    if action != ACTION.advance:
+        return action
+    if state.turned != NO_CARD:
+        return NUM_ACTIONS + 1
+    seat = int(state.seat)
+    return NUM_ACTIONS if int(state.hand_sizes[seat]) + int(state.waste_sizes[seat]) > 0 else NUM_ACTIONS + 2
+
+
+@rule
 def score_margin(state: State, seat: int) -> int:
     return int(state.scores[int(seat)]) - int(state.scores[1 - int(seat)])
 

@@ -40,6 +40,8 @@ SOURCES = HOUSES | {rules.RESERVE: "R", rules.HAND: "D", -1: ""}
 TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHER_WASTE: "OW", -1: ""}
 MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules.PAIRS)  # "-" for an advance
 ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ACTION.advance}
+ADVANCES = ("turn", "discard", "end")
+TEXTS = (*MOVES, *ADVANCES)
 REASONS = ("", "win", "stalemate", "no_progress")
 RATES = (
     Rate("own turns", "a game", "turns", per="games"),
@@ -82,7 +84,7 @@ def parse_move(state: State, text: str) -> int:
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in ACTIONS:
         return ACTIONS[text]
-    if text in ("turn", "discard", "end"):
+    if text in ADVANCES:
         if text == advance_text(state):
             return ACTION.advance
         raise ValueError(f"{text!r} is not possible now; expected {advance_text(state)}")

@@ -157,7 +157,7 @@ def new_scratch(game: Game) -> Scratch:
 
 def new_rows(moves: int, entries: int) -> MoveRows:
     """Return buffers for `moves` rows of up to `entries` entries; untouched memory costs nothing."""
-    entry, value = np.empty(moves * entries, np.int32), np.empty(moves * entries, np.float32)
+    entry, value = np.zeros(moves * entries, np.int32), np.zeros(moves * entries, np.float32)
     return MoveRows(np.zeros(moves, np.int64), np.zeros(moves + 1, np.int64), entry, value)
 
 

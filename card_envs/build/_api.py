@@ -1,0 +1,221 @@
+"""What the C interface of a game has: functions of the rules, and of players with the memory that each needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.build import _functions as functions
+from card_envs.build._exported import Local, Number, Pointer, memory_of
+from card_envs.engine import compile as specializing
+from card_envs.game import (
+    Game,
+)
+from card_envs.opponents._macros import MAX_LENGTH
+from card_envs.opponents._names import load_opponent
+from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, checked_scratch
+from card_envs.opponents.networks._afterstates import follow_mode
+from card_envs.opponents.networks._ntuples import PLAYER
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.policies import AfterstatePolicy
+from card_envs.opponents.phased import PhasedPolicy
+from card_envs.opponents.policy import decisions_at
+from card_envs.opponents.scripted import ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy
+from card_envs.opponents.search._policy import policy_of
+
+ERRORS = {
+    functions.ILLEGAL: "the action is not legal",
+    functions.NO_DECISION: "no decision is due: deal first",
+    functions.DEAL_NOT_DUE: "no deal is due: a decision is",
+    functions.NO_SEAT: "there is no such seat",
+}
+SCRIPTED = ("trivial", "greedy")
+
+
+class Export(NamedTuple):
+    """A function to export.
+
+    Attributes:
+        name: in the API, behind the game's prefix.
+        function: the loop.
+        arguments: of the loop, as `_exported.exported` takes them.
+        parameters: of the C function: declarations without the commas.
+        meaning: what it does, for the header.
+        bot: as for `specialize`.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    parameters: tuple[str, ...]
+    meaning: str
+    bot: str = ""
+
+
+class Player(NamedTuple):
+    """An opponent as an exported function, and the memory that it works in.
+
+    Attributes:
+        export: the function.
+        first: what is in the memory at first: offsets with arrays; the rest is zero.
+        size: of the memory, in bytes.
+    """
+
+    export: Export
+    first: list[tuple[int, NDArray[Any]]]
+    size: int
+
+
+def exports_of_rules(game: Game) -> list[Export]:
+    """Return the functions of a game's rules."""
+    rules = game.rules
+    state = Pointer(0, np.zeros(1, rules.STATE))
+    mask = np.zeros(rules.NUM_ACTIONS, np.int8)
+    of_state, number = "void *state", Number(1)
+    read = "const void *state"
+    key = np.zeros(1, np.uint64)
+    return [
+        Export(
+            "begin", functions.begin, (state, Pointer(1, key)), (of_state, "const uint64_t *seed"),
+            "begin an episode and deal; the same seed deals the same cards everywhere",
+        ),
+        Export("deal", functions.deal, (state,), (of_state,), "deal; after the end of an episode the next one begins"),
+        Export(
+            "set_deal", functions.set_deal, (state, Pointer(1, np.zeros(rules.PACK_SIZE, np.int8))),
+            (of_state, "const int8_t *pack"), "deal this pack, whose cards are not checked",
+        ),
+        Export("seat", functions.seat_to_move, (state,), (read,), "the seat to move, or NO_DECISION"),
+        Export("over", functions.is_over, (state,), (read,), "1 after the end of the episode"),
+        Export(
+            "legal", functions.legal_actions, (state, Pointer(1, mask)), (read, "int8_t *mask"),
+            "write 1 for each legal action, else 0; returns how many are legal",
+        ),
+        Export(
+            "play", functions.play_legal, (state, Local(mask), number), (of_state, "int32_t action"), "play an action"
+        ),
+        Export(
+            "rewards", functions.write_rewards, (state, Pointer(1, np.zeros(rules.NUM_SEATS, np.float32))),
+            (read, "float *rewards"), "write what the last action paid each seat",
+        ),
+        Export(
+            "observe", functions.observe_seat, (state, number, Pointer(2, np.zeros(rules.OBS_SIZE, np.int8))),
+            (read, "int32_t seat", "int8_t *observation"), "write what a seat may know",
+        ),
+        Export(
+            "determinize", functions.redraw, (state, number, Pointer(2, key), Local(key)),
+            (of_state, "int32_t seat", "const uint64_t *key"), "redraw all that a seat can't know",
+        ),
+        Export(
+            "margin", functions.margin, (state, number), (read, "int32_t seat"),
+            "points of a seat's side over the best other side, so far",
+        ),
+        Export(
+            "text", functions.index_of_text, (state, number, rules.NUM_ACTIONS), (read, "int32_t action"),
+            "which of the texts an action has now",
+        ),
+    ]  # fmt: skip
+
+
+class Asked(Exception):
+    """Carries the arguments of a search's loop to who wants to know them."""
+
+
+def player_of(game: Game, name: str) -> Player:
+    """Return an opponent as a function.
+
+    Raises:
+        ValueError: there is none of this name, or it is of a kind that can't be exported.
+    """
+    rules = game.rules
+    policy = load_opponent(name, game).policy
+    states, stream = np.zeros(1, rules.STATE), np.zeros(1, np.uint64)
+    inside: Any = None
+    first = last = 0
+    if isinstance(policy, PhasedPolicy):
+        first, last = policy.actions.start, policy.actions.stop
+        inside = _network(game, policy_of(policy.inside), name)
+        policy = policy.outside
+    policy, bot = policy_of(policy), PLAYER
+    function: Callable[..., Any]
+    if isinstance(policy, SearchPolicy):
+        asked = policy_of(policy.rollout) if policy.prior is None else None
+        baseline = None if asked is None else _network(game, asked, name)
+        function, needed = functions.advise_search, (stream, *_arguments(game, policy), baseline, first, last, inside)
+    elif inside is not None:
+        raise ValueError(f"{name}: only a search can be played with another policy in a phase")
+    elif isinstance(policy, NTuplePolicy) and not policy.sampled:
+        function, order = functions.advise_ntuple, np.zeros(1, np.int64)
+        needed = (states, stream, policy.table, *policy._scratch(), order)
+    elif isinstance(policy, ScriptedPolicy):
+        function, needed, bot = functions.advise_scripted, (states, stream), name
+    else:
+        function, needed = functions.advise_network, (states, stream, *_network(game, policy, name))
+    placed, content, size = memory_of(_sharing(needed, []), 1)
+    given = (
+        Pointer(0, np.zeros(1, rules.STATE)),
+        Pointer(2, np.zeros(2, np.uint64)),
+        Pointer(3, np.zeros((1, MAX_LENGTH), np.int16)),
+        Pointer(4, np.zeros((5, rules.NUM_ACTIONS))),
+    )
+    parameters = ("const void *state", "void *memory", "const uint64_t *keys", "int16_t *actions", "double *values")
+    export = Export(
+        "advise_" + re.sub(r"\W", "_", name), function, (*given, *placed), parameters,
+        "write the actions to play now, up to 32, and the values of all; returns how many actions", bot,
+    )  # fmt: skip
+    return Player(export, content, size)
+
+
+def _sharing(value: Any, known: list[AfterstateNetwork]) -> Any:
+    """Return arguments in which equal networks are one."""
+    if isinstance(value, AfterstateNetwork):
+        for network in known:
+            if all(map(np.array_equal, network, value)):
+                return network
+        known.append(value)
+    elif isinstance(value, tuple):
+        parts = [_sharing(part, known) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
+
+
+class Reader(NamedTuple):
+    """A network that scores moves, and what it works with."""
+
+    network: AfterstateNetwork
+    mode: int
+    scratch: Any
+
+
+def _network(game: Game, policy: Any, name: str) -> Reader:
+    if not isinstance(policy, AfterstatePolicy) or policy.network is None or policy.sampled:
+        raise ValueError(f"{name}: can't be exported: {type(policy).__name__}")
+    return Reader(policy.network, follow_mode(game, policy.lookahead), checked_scratch(game, policy.network))
+
+
+def _arguments(game: Game, policy: SearchPolicy) -> tuple[Any, ...]:
+    """Return the arguments that a search calls `decide_tables` with, from the batch on, for one decision."""
+    settings = {**policy.settings, "threads": 1}
+    search = SearchPolicy(game, **settings)
+    states = np.zeros(1, game.rules.STATE)
+    states[0] = game.rules.new_state(game.options())
+    if policy._in_python is not None or policy.seconds is not None:
+        raise ValueError(f"{policy!r}: can't be exported: it keeps to a time, or asks a policy in Python")
+    specializing.specialize(functions.begin, game)(states, np.zeros(1, np.uint64))
+    pool = search._pool(np.random.default_rng(0))
+
+    def note(*arguments: Any) -> int:
+        raise Asked(arguments)
+
+    pool._loop = note
+    search._idle.append(pool)
+    try:
+        search.search(decisions_at(game, states), np.random.default_rng(0))
+    except Asked as asked:
+        arguments: tuple[Any, ...] = asked.args[0]
+        return arguments[5:]  # behind first, last, mode, share, num_shares
+    raise AssertionError("a search that does not decide")

@@ -1,0 +1,54 @@
+"""A game as data, for programs in other languages: sizes, layouts, texts of moves, options, presets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from card_envs.game import Field, Game, offsets
+from card_envs.options import adapter
+
+
+def description(game: Game) -> dict[str, Any]:
+    """Return what a program needs to know about a game besides its functions, ready for JSON."""
+    rules = game.rules
+    return {
+        "name": game.name,
+        "title": game.title,
+        "version": game.version,
+        "seats": rules.NUM_SEATS,
+        "seat_names": list(game.view.SEAT_NAMES),
+        "sides": list(game.sides),
+        "actions": rules.NUM_ACTIONS,
+        "pack": rules.PACK_SIZE,
+        "state": layout(rules.STATE),
+        "observation": {"size": rules.OBS_SIZE, "fields": fields(rules.OBS_FIELDS)},
+        "phases": {name: [actions.start, actions.stop] for name, actions in game.phases.items()},
+        "texts": list(game.move_texts),
+        "options": adapter(game.options).json_schema(),
+    }
+
+
+def layout(dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return the size in bytes and the fields of a record: type, offset in bytes, shape."""
+    found = {}
+    for name, (kind, offset, *_) in (dtype.fields or {}).items():
+        found[name] = {"type": kind.base.name, "offset": offset, "shape": list(kind.shape)}
+    return {"size": dtype.itemsize, "fields": found}
+
+
+def fields(declared: tuple[Field, ...]) -> list[dict[str, Any]]:
+    """Return the fields of an observation: offset, size, bounds, meaning."""
+    start: Any = offsets(declared)
+    return [
+        {
+            "name": field.name,
+            "offset": int(getattr(start, field.name)),
+            "size": field.size,
+            "low": field.low,
+            "high": field.high,
+            "meaning": field.meaning,
+        }
+        for field in declared
+    ]

@@ -1,0 +1,298 @@
+"""`build_api`: a game's rules and players as a C library or a WebAssembly module, for programs in other languages."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from card_envs._files import replace_file, replace_folder
+from card_envs.build._description import description
+from card_envs.build._drawings import drawings_module
+from card_envs.build._libraries import CACHE, Progress, _run, _sum, _sums, in_processes
+from card_envs.build._loops import game_of
+from card_envs.engine._library import TARGET
+from card_envs.game import Game
+from card_envs.games import GAMES
+from card_envs.options import choices_of
+
+MAGIC, LAYOUT = b"CARDENV1", 16
+BYTES, HALVES = range(2)
+ASK = "advise:"  # before the name of an opponent, in a task
+PLAYERS = ("trivial", "greedy", "small")  # and the game's presets
+MORE_ERRORS = {
+    -5: "there is no such option",
+    -6: "that is not a move",
+    -7: "there is no such player",
+    -8: "the file is damaged, or of another version",
+    -9: "the memory is too small",
+}
+
+
+class Task(NamedTuple):
+    """A function to compile: of a game's package, by its name in the API."""
+
+    package: str
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A function as machine code.
+
+    Attributes:
+        name: in the API.
+        symbol: in the library.
+        parameters, meaning: for the header.
+        objects: for each target, its file in the cache.
+        player: its name, if this asks one.
+        size: of a player's memory.
+        layout: of it; of a player's file, too.
+        file: of the player, in the cache; empty if this is no player.
+    """
+
+    name: str
+    symbol: str
+    parameters: tuple[str, ...]
+    meaning: str
+    objects: dict[str, str]
+    player: str = ""
+    size: int = 0
+    layout: str = ""
+    file: str = ""
+
+
+def build_api(
+    games: Sequence[Game], targets: Sequence[str], folder: Path, jobs: int = 0,
+    progress: Progress = lambda what, done, of: None, opponents: Sequence[str] = (),
+) -> list[Path]:  # fmt: skip
+    """Write a folder for each target: for each game a library or module, a header, a description, files of players.
+
+    For the other arguments and the errors see `build_libraries`; there is one more target, `wasm32`.
+
+    Args:
+        opponents: names for `load_opponent`; default: the scripted ones, `small` and the game's presets.
+    """
+    from card_envs.build._targets import target_of
+
+    wanted = [target_of(name, api=True) for name in targets]
+    for target in wanted:
+        target.link(folder, [])  # before anything takes minutes
+    objects = folder / CACHE
+    objects.mkdir(parents=True, exist_ok=True)
+    names = {game: names_of(game, opponents) for game in games}
+    tasks = [Task(game.package, name) for game in games for name in reversed(names[game])]  # searches take longest
+    done = in_processes(compiled, tasks, jobs, progress, targets=tuple(targets), objects=objects)
+    written = []
+    for target in wanted:
+        files: dict[str, bytes] = {}
+        for game in games:
+            of_game = [done[Task(game.package, name)] for name in names[game]]
+            files |= _files(game, of_game, target, objects)
+        place = folder / target.name
+        sums = _sums(place) | {name: _sum(content) for name, content in files.items()}
+        files[TARGET] = json.dumps({"target": target.name, "sha256": sums}, indent=1).encode()
+        replace_folder(place, files, _own_files)
+        written.append(place)
+    return written
+
+
+def _own_files(folder: Path) -> set[str]:
+    return {TARGET, *_sums(folder)} if _sums(folder) else set()
+
+
+def names_of(game: Game, opponents: Sequence[str]) -> list[str]:
+    """Return the names of all functions of a game: `advise:NAME` asks an opponent."""
+    from card_envs.build._api import exports_of_rules
+    from card_envs.opponents import opponent_names
+
+    asked = opponents or [name for name in opponent_names(game) if name in (*PLAYERS, *game.presets)]
+    return [*(export.name for export in exports_of_rules(game)), *(ASK + name for name in dict.fromkeys(asked))]
+
+
+def compiled(task: Task, targets: tuple[str, ...], objects: Path) -> Compiled:
+    """Return a function as machine code for some targets; what was made before is taken from the cache."""
+    from card_envs.build._api import Player, exports_of_rules, player_of
+    from card_envs.build._exported import exported, kind_of, parts_of
+    from card_envs.build._targets import object_code, target_of
+    from card_envs.engine.compile import _rebuilt
+
+    game = game_of(task.package)
+    player: Player | None = None
+    if task.name.startswith(ASK):
+        player = player_of(game, task.name.removeprefix(ASK))
+        export = player.export
+    else:
+        export = next(one for one in exports_of_rules(game) if one.name == task.name)
+    function, _ = _rebuilt(export.function, game, export.bot, inline=True)  # type: ignore[arg-type]
+    symbol = f"card_envs_{game.name}_{export.name}"
+    parts = [_described(part) for part in parts_of(export.arguments)]
+    made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"
+    files = {name: f"{_sum(f'{made_from} {target_of(name, api=True)}'.encode())[:32]}.o" for name in targets}
+    missing = [name for name, file in files.items() if not (objects / file).exists()]
+    found = Compiled(export.name, symbol, export.parameters, export.meaning, files)
+    if player is not None:
+        layout = _sum(made_from.encode())[:LAYOUT]
+        content = player_file(layout, player.first)
+        found = replace(
+            found,
+            player=export.name.removeprefix("advise_"),
+            size=player.size,
+            layout=layout,
+            file=f"{_sum(content)[:32]}.player",
+        )
+        replace_file(objects / found.file, content)
+    if missing:
+        text = exported(function, export.arguments, symbol)
+        for name in missing:
+            replace_file(objects / files[name], object_code(text, target_of(name, api=True)))
+    return found
+
+
+def _described(part: Any) -> str:
+    """Return what machine code depends on in an argument: not what is in an array."""
+    if hasattr(part, "array"):
+        return str([part.array.shape, *(getattr(part, one.name) for one in fields(part) if one.name != "array")])
+    return repr(part)
+
+
+@cache
+def maker() -> str:
+    """Return a digest of what makes machine code of a function, and its libraries."""
+    names = ("_ir.py", "_exported.py", "_targets.py")
+    sources = b"".join(Path(__file__).with_name(name).read_bytes() for name in names)
+    return _sum(sources) + version("numba") + version("llvmlite")
+
+
+def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
+    """Return the file of a player: what is in its memory at first, float32 as float16 where that is exact."""
+    segments = []
+    for offset, array in first:
+        flat = np.ascontiguousarray(array).ravel()
+        with np.errstate(over="ignore"):
+            halves = flat.astype("<f2") if flat.dtype == np.float32 else None
+        if halves is not None and np.array_equal(halves.astype(np.float32), flat):
+            segments.append(struct.pack("<QII", offset, halves.size, HALVES) + halves.tobytes())
+        else:
+            segments.append(struct.pack("<QII", offset, flat.nbytes, BYTES) + flat.tobytes())
+    return MAGIC + layout.encode() + struct.pack("<I", len(segments)) + b"".join(segments)
+
+
+def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) -> dict[str, bytes]:
+    """Return the files of a game for a target, by name."""
+    players = {one.player: one for one in functions if one.file}
+    known = description(game) | {"initial": initial(game).hex(), "choices": patches(game)}
+    known["opponents"] = list(players)
+    known["players"] = {
+        name: {
+            "made_of": game.presets.get(name, name),
+            "searches": "search:" in game.presets.get(name, name),
+            "memory": one.size,
+            "layout": one.layout,
+            "file": f"{game.name}.{name}.player",
+        }
+        for name, one in players.items()
+    }
+    files = {f"{game.name}.json": json.dumps(known, indent=1).encode()}
+    files |= {f"{game.name}.{name}.player": (objects / one.file).read_bytes() for name, one in players.items()}
+    machine_code = [objects / one.objects[target.name] for one in functions]
+    with tempfile.TemporaryDirectory() as place:
+        room = Path(place)
+        if target.is_wasm:
+            files["shapes.js"] = drawings_module(list(GAMES.values())).encode()
+            library = room / f"{game.name}.wasm"
+            _run(target.link(library, machine_code, [one.symbol for one in functions]), f"linking {library.name}")
+        else:
+            (room / "tables.h").write_text(tables(game, players))
+            more = ["-fvisibility=hidden", f'-DTABLES="{room / "tables.h"}"', str(Path(__file__).with_name("api.c"))]
+            library = room / f"libcard_envs_{game.name}{target.suffix}"
+            _run([*target.link(library, machine_code), *more], f"linking {library.name} for {target.name}")
+            files[f"card_envs_{game.name}.h"] = header(game, functions).encode()
+        files[library.name] = library.read_bytes()
+    return files
+
+
+def initial(game: Game, **options: Any) -> bytes:
+    """Return a State with some options before its first deal."""
+    state = np.zeros(1, game.rules.STATE)
+    state[0] = game.rules.new_state(replace(game.options(), **options))
+    return state.tobytes()
+
+
+def patches(game: Game) -> dict[str, list[tuple[int, int]]]:
+    """Return what each value of an option writes into a State, as `option=value`: offsets and bytes.
+
+    An option writes the same bytes whatever its value, so that a choice undoes an earlier one.
+    """
+    found = {}
+    for name, values in choices_of(game.options).items():
+        states = {value: initial(game, **{name: value}) for value in values}
+        written = [k for k in range(len(initial(game))) if len({state[k] for state in states.values()}) > 1]
+        for value, state in states.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            found[f"{name}={text}"] = [(k, state[k]) for k in written]
+    return found
+
+
+def tables(game: Game, players: dict[str, Compiled]) -> str:
+    """Return the tables that `api.c` includes."""
+    from card_envs.build._api import ERRORS
+
+    choices: list[str] = []
+    all_patches: list[str] = []
+    for text, written in patches(game).items():
+        choices.append(f"{{{json.dumps(text)}, {len(all_patches)}, {len(all_patches) + len(written)}}}")
+        all_patches += [f"{{{offset}, {value}}}" for offset, value in written]
+    listed = [f'{{"{name}", "{one.layout}", {one.size}}}' for name, one in players.items()]
+    problems = [f"{{{code}, {json.dumps(text)}}}" for code, text in (ERRORS | MORE_ERRORS).items()]
+    return "\n".join(
+        (
+            f"#define NAME(x) card_envs_{game.name}_##x",
+            f"#define ACTIONS {game.rules.NUM_ACTIONS}",
+            f"static const uint8_t INITIAL[] = {{{', '.join(map(str, initial(game)))}}};",
+            f"static const patch PATCHES[] = {{{', '.join(all_patches or ['{0, 0}'])}}};",
+            f"static const choice CHOICES[] = {{{', '.join(choices)}}};",
+            f"static const char *const TEXTS[] = {{{', '.join(map(json.dumps, game.move_texts))}}};",
+            f"static const player PLAYERS[] = {{{', '.join(listed)}}};",
+            f"static const problem PROBLEMS[] = {{{', '.join(problems)}}};",
+            "",
+        )
+    )
+
+
+def header(game: Game, functions: list[Compiled]) -> str:
+    """Return the header of a game's C library."""
+    from card_envs.build._api import ERRORS
+
+    rules, upper = game.rules, f"CARD_ENVS_{game.name.upper()}"
+    sizes = {
+        "STATE_SIZE": rules.STATE.itemsize,
+        "SEATS": rules.NUM_SEATS,
+        "ACTIONS": rules.NUM_ACTIONS,
+        "OBSERVATION": rules.OBS_SIZE,
+        "PACK": rules.PACK_SIZE,
+    }
+    sizes |= {f"{one.player.upper()}_MEMORY": one.size for one in functions if one.file}
+    declared = {one: f"int32_t {one.symbol}({', '.join(one.parameters)});" for one in functions}
+    own = [
+        f"/* {one.meaning[0].upper()}{one.meaning[1:]}. */\n{text}" for one, text in declared.items() if not one.file
+    ]
+    return Template(Path(__file__).with_name("api.h").read_text()).substitute(
+        name=game.name,
+        title=game.title,
+        upper=upper,
+        sizes="\n".join(f"    {upper}_{name} = {size}," for name, size in sizes.items()),
+        errors="\n".join(f"   {code}: {text}" for code, text in (ERRORS | MORE_ERRORS).items()),
+        options="\n".join(f"   {text}" for text in patches(game)),
+        rules="\n\n".join(own),
+        players="\n".join(text for one, text in declared.items() if one.file),
+    )

@@ -1,0 +1,259 @@
+// Card games with their players, in a browser or in Node:
+//
+//   const game = await load("back_alley");
+//   const table = game.deal({ seed: 1 });
+//   while (!table.over) table.play(await table.choose("small"));
+//   console.log(table.outcome());
+
+import { Engine } from "./engine.js";
+import { reader } from "./layout.js";
+import { Thinker } from "./thinker.js";
+import { newState, viewOf } from "./views.js";
+
+const BUILT = new URL("./built/", import.meta.url);
+const thinker = new Thinker();
+const MASK = (1n << 64n) - 1n;
+
+/** Hash 64 bits to 64 bits (splitmix64), as card_envs does. */
+function mix(bits) {
+  let found = bits & MASK;
+  found = ((found ^ (found >> 30n)) * 0xbf58476d1ce4e5b9n) & MASK;
+  found = ((found ^ (found >> 27n)) * 0x94d049bb133111ebn) & MASK;
+  return found ^ (found >> 31n);
+}
+
+/** Return a seed from 0 to 2 ** 64 - 1 as a BigInt; a random one if none is given. */
+function seedOf(seed) {
+  if (seed === undefined) return crypto.getRandomValues(new BigUint64Array(1))[0];
+  const given = typeof seed === "bigint" || Number.isSafeInteger(seed) ? BigInt(seed) : -1n;
+  if (given >= 0n && given <= MASK) return given;
+  throw new Error(`seed: expected a whole number from 0 to 2 ** 64 - 1, got ${String(seed).slice(0, 80)}`);
+}
+
+/**
+ * Load a game: "back_alley", "russian_bank" or "big_ben".
+ *
+ * `base` is the URL of the folder with the compiled files; by default they are in the package.
+ */
+export async function load(name, { base = BUILT } = {}) {
+  if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`game: expected a name, got ${JSON.stringify(name)}`);
+  const [engine, own] = await Promise.all([Engine.open(name, new URL(base)), import(`./games/${name}.js`)]);
+  return new Game(engine, own);
+}
+
+class Game {
+  constructor(engine, own) {
+    Object.assign(this, { engine, own, read: reader(engine.description.state) });
+  }
+
+  /** Sizes, fields, options and players of the game. */
+  get description() {
+    return this.engine.description;
+  }
+
+  /**
+   * Return a table of a new episode.
+   *
+   * The same seed deals the same cards as in Python. `deal` is a custom deal in the format of the game's rules; after
+   * its packs, deals are random.
+   */
+  deal({ seed, options = {}, deal } = {}) {
+    return new Table(this, seedOf(seed), options, deal);
+  }
+}
+
+class Table {
+  #bytes;
+  #given = []; // packs to deal
+  #dealt = []; // packs
+  #moves = [];
+  #plans = new Map(); // what a player means to play next, by what it sees
+
+  constructor(game, seed, options, deal) {
+    this.game = game;
+    if (seed === null) return; // a copy
+    const { engine, own } = game;
+    this.#bytes = newState(own, engine.description.state, game.read, options);
+    if (deal !== undefined) this.#given = own.parseDeal(this.#state, deal);
+    if (this.#given.length) {
+      this.#state.rng = mix(mix(seed + 0x9e3779b97f4a7c15n) + 0x9e3779b97f4a7c15n);
+      this.#deal();
+    } else {
+      engine.write(engine.keys, BigUint64Array.of(seed));
+      engine.call(this.#bytes, "begin", engine.keys);
+      this.#dealt.push(own.dealtPack(this.#state));
+    }
+  }
+
+  get #state() {
+    return this.game.read(this.#bytes);
+  }
+
+  #deal() {
+    const { engine, own } = this.game;
+    while (this.#state.needs_deal) {
+      const pack = this.#given[this.#dealt.length];
+      if (pack) {
+        engine.write(engine.pack, Int8Array.from(pack));
+        engine.call(this.#bytes, "set_deal", engine.pack);
+      } else {
+        engine.call(this.#bytes, "deal");
+      }
+      this.#dealt.push(own.dealtPack(this.#state));
+    }
+  }
+
+  /** The seat to move; null after the end. */
+  get seat() {
+    return this.over ? null : this.#state.seat;
+  }
+
+  /** True after the end of the episode. */
+  get over() {
+    return this.#state.over;
+  }
+
+  /** What the last move paid each seat. */
+  get rewards() {
+    return Array.from(this.#state.rewards);
+  }
+
+  /** The moves so far. */
+  get moves() {
+    return [...this.#moves];
+  }
+
+  /** Return the legal moves of the seat to move, as texts. */
+  legal() {
+    return this.#legal().map((action) => this.#text(action));
+  }
+
+  #legal() {
+    const { engine } = this.game;
+    if (this.over) return [];
+    engine.call(this.#bytes, "legal", engine.mask);
+    const mask = engine.at(Int8Array, engine.mask, engine.description.actions);
+    return [...mask.keys()].filter((action) => mask[action]);
+  }
+
+  #text(action) {
+    const { engine } = this.game;
+    return engine.description.texts[engine.call(this.#bytes, "text", action)];
+  }
+
+  /** Play a move, and deal if that is due. Throws an Error for what is no legal move. */
+  play(move) {
+    if (this.over) throw new Error("the game is over");
+    const legal = this.#legal();
+    const action = legal.find((one) => this.#text(one) === move);
+    if (action === undefined) {
+      const texts = legal.map((one) => this.#text(one)).join(", ");
+      throw new Error(`${String(JSON.stringify(move)).slice(0, 40)} is not a legal move now; expected one of ${texts}`);
+    }
+    this.game.engine.call(this.#bytes, "play", action);
+    this.#moves.push(move);
+    if (!this.over) this.#deal();
+  }
+
+  /** Return all that a seat may know, as the protocol shows it. */
+  view(seat = this.#state.seat) {
+    return viewOf(this.game.own, this.#state, this.#seatOf(seat), this.legal());
+  }
+
+  /** Return what a seat may know as numbers, by the names of the observation's fields. */
+  observation(seat = this.#state.seat) {
+    const { engine } = this.game;
+    const { size, fields } = engine.description.observation;
+    engine.call(this.#bytes, "observe", this.#seatOf(seat), engine.observation);
+    const whole = engine.at(Int8Array, engine.observation, size);
+    return Object.fromEntries(fields.map(({ name, offset, size: own }) => [name, whole.subarray(offset, offset + own)]));
+  }
+
+  #seatOf(seat) {
+    const { seats } = this.game.description;
+    if (Number.isInteger(seat) && seat >= 0 && seat < seats) return seat;
+    throw new Error(`seat: expected a number from 0 to ${seats - 1}, got ${String(seat).slice(0, 80)}`);
+  }
+
+  /** Return {over, reason, scores}: why the episode ended, and a number for each seat so far. */
+  outcome() {
+    return { over: this.over, ...this.game.own.outcome(this.#state) };
+  }
+
+  /** Return the episode so far as a game record, hidden cards included; Python's `verify` and `replay` read it. */
+  record() {
+    const { own, description } = this.game;
+    return {
+      game: description.name,
+      version: description.version,
+      options: own.optionsOf(this.#state),
+      deal: own.dealText(this.#dealt),
+      moves: this.moves,
+      outcome: this.outcome(),
+    };
+  }
+
+  /** Return a table with the same cards, for trying moves. */
+  copy() {
+    const copy = new Table(this.game, null);
+    copy.#bytes = this.#bytes.slice();
+    [copy.#given, copy.#dealt, copy.#moves] = [this.#given, [...this.#dealt], [...this.#moves]];
+    return copy;
+  }
+
+  /**
+   * Ask a player about the position: {move, moves}, the move that it would play, and all moves, best first.
+   *
+   * A player that searches says what it expects: `margin` in points by the end of the deal, its standard `error`, the
+   * `advantage` over the baseline with its error, and the number of `worlds`; else they are null. It knows no more than
+   * the seat to move: hidden cards are redrawn first. The same `seed` gives the same answer; `signal` stops it.
+   */
+  async advise(player, { seed, signal } = {}) {
+    const { actions, values, legal } = await this.#ask(player, seed, signal);
+    const column = (row, action) => values[row * this.game.description.actions + action];
+    const known = (row, action) => (Number.isNaN(column(row, action)) ? null : column(row, action));
+    const moves = legal.map((action) => ({
+      move: this.#text(action),
+      probability: Number(action === actions[0]),
+      margin: known(0, action),
+      error: known(1, action),
+      worlds: known(4, action) ?? 0,
+      advantage: known(2, action),
+      advantage_error: known(3, action),
+    }));
+    const rank = (one, other) => other.probability - one.probability || other.worlds - one.worlds || other.margin - one.margin;
+    return { move: this.#text(actions[0]), moves: moves.sort(rank) };
+  }
+
+  /** Return the move that a player plays. What it planned before is played on, without asking again. */
+  async choose(player, { seed, signal } = {}) {
+    const seen = `${player} ${this.#sight()}`;
+    const planned = this.#plans.get(seen);
+    if (planned) return planned;
+    const { actions } = await this.#ask(player, seed, signal);
+    const copy = this.copy();
+    for (const action of actions.slice(0, -1)) {
+      copy.play(copy.#text(action));
+      this.#plans.set(`${player} ${copy.#sight()}`, copy.#text(actions[copy.#moves.length - this.#moves.length]));
+    }
+    return this.#text(actions[0]);
+  }
+
+  /** Return what the seat to move sees, as a text. */
+  #sight() {
+    return JSON.stringify([this.#state.seat, this.#legal(), Object.values(this.observation()).map((part) => [...part])]);
+  }
+
+  async #ask(player, seed, signal) {
+    const { engine, description } = this.game;
+    const legal = this.#legal();
+    if (!legal.length) throw new Error("the game is over");
+    const start = seedOf(seed);
+    const keys = [mix(start + 1n), mix(start + 2n)];
+    const searches = description.players[player]?.searches && legal.length > 1;
+    const found = searches
+      ? await thinker.advise(engine, this.#bytes.slice(), player, keys, signal)
+      : await engine.advise(this.#bytes, player, keys);
+    return { ...found, legal };
+  }
+}

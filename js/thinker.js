@@ -1,0 +1,79 @@
+// Players that search think in a worker, one decision after the other.
+
+/** Return a worker with `send`, `listen` and `stop`, in a browser or in Node. */
+async function newWorker() {
+  const url = new URL("./worker.js", import.meta.url);
+  if (typeof Worker !== "undefined") {
+    const worker = new Worker(url, { type: "module" });
+    return {
+      send: (message) => worker.postMessage(message),
+      listen: (heard, failed) => {
+        worker.onmessage = (event) => heard(event.data);
+        worker.onerror = (event) => failed(new Error(event.message || "the worker could not be started"));
+      },
+      stop: () => worker.terminate(),
+    };
+  }
+  const { Worker: NodeWorker } = await import("node:worker_threads");
+  const worker = new NodeWorker(url);
+  worker.unref(); // a process need not wait for it
+  return {
+    send: (message) => worker.postMessage(message),
+    listen: (heard, failed) => worker.on("message", heard).on("error", failed),
+    stop: () => worker.terminate(),
+  };
+}
+
+export class Thinker {
+  #worker = null; // a promise
+  #asked = new Map(); // by id
+  #number = 0;
+
+  /** Ask a player in the worker: {actions, values}. An aborted signal stops the worker; a new one is made later. */
+  async advise(engine, bytes, player, keys, signal) {
+    signal?.throwIfAborted();
+    this.#worker ??= this.#begin();
+    const worker = await this.#worker;
+    signal?.throwIfAborted();
+    const id = this.#number;
+    this.#number += 1;
+    const stop = () => this.#end(signal.reason);
+    signal?.addEventListener("abort", stop, { once: true });
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#asked.set(id, { resolve, reject });
+        worker.send({ id, name: engine.description.name, base: String(engine.base), bytes, player, keys });
+      });
+    } finally {
+      signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  async #begin() {
+    const worker = await newWorker();
+    await new Promise((resolve, reject) => {
+      const heard = ({ id, found, problem }) => {
+        if (id < 0) return resolve();
+        const waiting = this.#asked.get(id);
+        this.#asked.delete(id);
+        if (problem === undefined) waiting?.resolve(found);
+        else waiting?.reject(new Error(problem));
+        return undefined;
+      };
+      worker.listen(heard, (error) => {
+        reject(error);
+        this.#end(error);
+      });
+    });
+    return worker;
+  }
+
+  /** Stop the worker; what was asked fails with an error. */
+  #end(error) {
+    const worker = this.#worker;
+    this.#worker = null;
+    worker?.then((one) => one.stop(), () => {});
+    for (const { reject } of this.#asked.values()) reject(error);
+    this.#asked.clear();
+  }
+}
