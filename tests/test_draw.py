@@ -27,7 +27,6 @@ from card_envs.draw.raster import pixels, save_gif
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.game import Game
-from card_envs.games import GAMES
 from card_envs.terminal._suits import with_suits
 from tests.conftest import play_randomly, positions, redealt, seats_of, short_options, some
 
@@ -79,16 +78,6 @@ def test_pictures_are_whole(game: Game, tall: bool) -> None:
             assert found
             x, y, size = float(found[1]), float(found[2]), float(found[4] or 1)
             assert 0 <= x <= width - 100 * size and 0 <= y <= height - 140 * size, use.attrib
-
-
-def test_only_trumps_are_called_trumps() -> None:
-    game = GAMES["back_alley"]
-    states = some(positions(game), 200)
-    assert {None} < {game.view.view(state, 0)["trump"] for state in states}
-    for state in states:
-        view = game.view.view(state, int(state["seat"]))
-        trumps = [card for card in view["hand"] if card[1] == view["trump"] or card in ("LB", "BB")]
-        assert draw(game, view).count(', a trump"') == len(trumps)
 
 
 def test_every_card_has_a_face_of_its_own() -> None:
