@@ -93,7 +93,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], own_files: OwnFiles
 
     Args:
         folder: destination.
-        files: content by file name.
+        files: content by file name, or by path within the folder.
         own_files: returns the names that may be replaced in an existing folder; none if it is not one of ours.
 
     Raises:
@@ -106,11 +106,13 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], own_files: OwnFiles
     try:
         fresh.mkdir()
         for name, data in files.items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             _write(fresh / name, data)
         if folder.exists():
             fresh.chmod(stat.S_IMODE(folder.stat().st_mode))
+            replaced = {Path(name).parts[0] for name in files}
             for entry in folder.iterdir():
-                if entry.name not in {*files, *own_files(folder)}:
+                if entry.name not in {*replaced, *own_files(folder)}:
                     _add_copy(entry, fresh / entry.name)
         if not _renamed(fresh, folder, EXCHANGE if folder.exists() else NOREPLACE):
             _swap_in_two_steps(fresh, folder)

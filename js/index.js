@@ -10,7 +10,7 @@ import { reader } from "./layout.js";
 import { Thinker } from "./thinker.js";
 import { newState, viewOf } from "./views.js";
 
-const BUILT = new URL("./built/", import.meta.url);
+const BUILT = new URL("./built/wasm32/", import.meta.url);
 const thinker = new Thinker();
 const MASK = (1n << 64n) - 1n;
 

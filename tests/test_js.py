@@ -36,7 +36,6 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package with what its build adds."""
     folder = tmp_path_factory.mktemp("package") / "js"
     shutil.copytree(JS, folder)
-    (folder / "package.json").write_text('{"type": "module"}')
     (folder / "built" / "wasm32").mkdir(parents=True, exist_ok=True)
     (folder / "built" / "wasm32" / "shapes.js").write_text(drawings_module(PORTED))
     return folder

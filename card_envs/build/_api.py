@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from card_envs.build import _functions as functions
 from card_envs.build._exported import Local, Number, Pointer, memory_of
-from card_envs.engine import compile as specializing
 from card_envs.game import (
     Game,
 )
@@ -23,9 +22,9 @@ from card_envs.opponents.networks._ntuples import PLAYER
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
+from card_envs.opponents.search._decide import Batch, new_results
 from card_envs.opponents.search._policy import policy_of
 
 ERRORS = {
@@ -121,10 +120,6 @@ def exports_of_rules(game: Game) -> list[Export]:
     ]  # fmt: skip
 
 
-class Asked(Exception):
-    """Carries the arguments of a search's loop to who wants to know them."""
-
-
 def player_of(game: Game, name: str) -> Player:
     """Return an opponent as a function.
 
@@ -198,24 +193,13 @@ def _network(game: Game, policy: Any, name: str) -> Reader:
 
 
 def _arguments(game: Game, policy: SearchPolicy) -> tuple[Any, ...]:
-    """Return the arguments that a search calls `decide_tables` with, from the batch on, for one decision."""
-    settings = {**policy.settings, "threads": 1}
-    search = SearchPolicy(game, **settings)
-    states = np.zeros(1, game.rules.STATE)
-    states[0] = game.rules.new_state(game.options())
+    """Return the arguments that a search calls `decide_tables` with for one decision, from the batch on."""
     if policy._in_python is not None or policy.seconds is not None:
         raise ValueError(f"{policy!r}: can't be exported: it keeps to a time, or asks a policy in Python")
-    specializing.specialize(functions.begin, game)(states, np.zeros(1, np.uint64))
-    pool = search._pool(np.random.default_rng(0))
-
-    def note(*arguments: Any) -> int:
-        raise Asked(arguments)
-
-    pool._loop = note
-    search._idle.append(pool)
-    try:
-        search.search(decisions_at(game, states), np.random.default_rng(0))
-    except Asked as asked:
-        arguments: tuple[Any, ...] = asked.args[0]
-        return arguments[5:]  # behind first, last, mode, share, num_shares
-    raise AssertionError("a search that does not decide")
+    num_actions = game.rules.NUM_ACTIONS
+    pool, limits = policy._pool(np.random.default_rng(0)), policy._limits(None)
+    (arms, *_), (stats, *_) = pool.room(limits)
+    states, tried = np.zeros(1, game.rules.STATE), np.zeros((1, num_actions), np.int8)
+    batch = Batch(states, np.zeros(1, np.uint64), np.zeros(1, np.int64), tried)
+    results = new_results(1, policy._length, num_actions)
+    return batch, limits, policy._budget(), *policy._parts[:-1], pool._scratches[0], arms, stats, results

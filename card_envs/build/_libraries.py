@@ -128,11 +128,16 @@ def compile_all(
 
 
 def in_processes(
-    work: Callable[..., Result], tasks: Sequence[Task], workers: int, progress: Progress, **fixed: Any
-) -> dict[Task, Result]:
-    """Return what a function makes of each task, in several processes. Raises BuildError that names the task."""
+    work: Callable[..., Result], tasks: Sequence[Task], workers: int, progress: Progress, fresh: bool = False,
+    **fixed: Any,
+) -> dict[Task, Result]:  # fmt: skip
+    """Return what a function makes of each task, in several processes. Raises BuildError that names the task.
+
+    With `fresh`, each task has a process of its own: after a compilation ahead of time none can compile for itself.
+    """
     found: dict[Task, Result] = {}
-    with ProcessPoolExecutor(workers or os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers or os.cpu_count(), spawn, max_tasks_per_child=1 if fresh else None) as pool:
         running = {pool.submit(partial(work, **fixed), one): one for one in tasks}
         progress("compiling loops", 0, len(tasks))
         for done, future in enumerate(as_completed(running)):

@@ -23,11 +23,13 @@ from card_envs.build._loops import game_of
 from card_envs.engine._library import TARGET
 from card_envs.game import Game
 from card_envs.games import GAMES
+from card_envs.opponents import opponent_names
 from card_envs.options import choices_of
 
+BUILT = "built/wasm32"  # in the package for JavaScript
 MAGIC, LAYOUT = b"CARDENV1", 16
 BYTES, HALVES = range(2)
-ASK = "advise:"  # before the name of an opponent, in a task
+RULES = "rules"
 PLAYERS = ("trivial", "greedy", "small")  # and the game's presets
 MORE_ERRORS = {
     -5: "there is no such option",
@@ -39,7 +41,7 @@ MORE_ERRORS = {
 
 
 class Task(NamedTuple):
-    """A function to compile: of a game's package, by its name in the API."""
+    """Functions to compile in one process: all RULES of a game, or what asks one of its opponents."""
 
     package: str
     name: str
@@ -89,14 +91,17 @@ def build_api(
         target.link(folder, [])  # before anything takes minutes
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
-    names = {game: names_of(game, opponents) for game in games}
-    tasks = [Task(game.package, name) for game in games for name in reversed(names[game])]  # searches take longest
-    done = in_processes(compiled, tasks, jobs, progress, targets=tuple(targets), objects=objects)
+    asked = {
+        game: opponents or [name for name in opponent_names(game) if name in (*PLAYERS, *game.presets)]
+        for game in games
+    }
+    tasks = [Task(game.package, name) for game in games for name in (*reversed(asked[game]), RULES)]  # searches first
+    done = in_processes(compiled, tasks, jobs, progress, fresh=True, targets=tuple(targets), objects=objects)
     written = []
     for target in wanted:
         files: dict[str, bytes] = {}
         for game in games:
-            of_game = [done[Task(game.package, name)] for name in names[game]]
+            of_game = [one for name in (RULES, *asked[game]) for one in done[Task(game.package, name)]]
             files |= _files(game, of_game, target, objects)
         place = folder / target.name
         sums = _sums(place) | {name: _sum(content) for name, content in files.items()}
@@ -110,30 +115,23 @@ def _own_files(folder: Path) -> set[str]:
     return {TARGET, *_sums(folder)} if _sums(folder) else set()
 
 
-def names_of(game: Game, opponents: Sequence[str]) -> list[str]:
-    """Return the names of all functions of a game: `advise:NAME` asks an opponent."""
-    from card_envs.build._api import exports_of_rules
-    from card_envs.opponents import opponent_names
+def compiled(task: Task, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
+    """Return functions as machine code for some targets; what was made before is taken from the cache."""
+    from card_envs.build._api import exports_of_rules, player_of
 
-    asked = opponents or [name for name in opponent_names(game) if name in (*PLAYERS, *game.presets)]
-    return [*(export.name for export in exports_of_rules(game)), *(ASK + name for name in dict.fromkeys(asked))]
+    game = game_of(task.package)
+    if task.name == RULES:
+        return [_compiled(game, export, targets, objects) for export in exports_of_rules(game)]
+    player = player_of(game, task.name)
+    return [_compiled(game, player.export, targets, objects, player)]
 
 
-def compiled(task: Task, targets: tuple[str, ...], objects: Path) -> Compiled:
-    """Return a function as machine code for some targets; what was made before is taken from the cache."""
-    from card_envs.build._api import Player, exports_of_rules, player_of
+def _compiled(game: Game, export: Any, targets: tuple[str, ...], objects: Path, player: Any = None) -> Compiled:
     from card_envs.build._exported import exported, kind_of, parts_of
     from card_envs.build._targets import object_code, target_of
     from card_envs.engine.compile import _rebuilt
 
-    game = game_of(task.package)
-    player: Player | None = None
-    if task.name.startswith(ASK):
-        player = player_of(game, task.name.removeprefix(ASK))
-        export = player.export
-    else:
-        export = next(one for one in exports_of_rules(game) if one.name == task.name)
-    function, _ = _rebuilt(export.function, game, export.bot, inline=True)  # type: ignore[arg-type]
+    function, _ = _rebuilt(export.function, game, export.bot, inline=True)
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
     made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"
@@ -143,13 +141,8 @@ def compiled(task: Task, targets: tuple[str, ...], objects: Path) -> Compiled:
     if player is not None:
         layout = _sum(made_from.encode())[:LAYOUT]
         content = player_file(layout, player.first)
-        found = replace(
-            found,
-            player=export.name.removeprefix("advise_"),
-            size=player.size,
-            layout=layout,
-            file=f"{_sum(content)[:32]}.player",
-        )
+        who, file = export.name.removeprefix("advise_"), f"{_sum(content)[:32]}.player"
+        found = replace(found, player=who, size=player.size, layout=layout, file=file)
         replace_file(objects / found.file, content)
     if missing:
         text = exported(function, export.arguments, symbol)

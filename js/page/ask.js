@@ -11,7 +11,7 @@ let kept = null; // the table
 /** Return a game, loaded once. */
 function gameOf(name) {
   if (!GAMES.includes(name)) throw new Error(`game: no '${name}'; there are: ${GAMES.join(", ")}`);
-  if (!loaded.has(name)) loaded.set(name, load(name, { base: new URL("../", import.meta.url) }));
+  if (!loaded.has(name)) loaded.set(name, load(name));
   return loaded.get(name);
 }
 
@@ -96,7 +96,7 @@ class SeatedTable {
       while (!episode.over && episode.table.seat !== this.seat && !signal.aborted) {
         const { seat } = episode.table;
         const seed = header.seed + episode.played.length;
-        const { move } = await episode.table.advise(header.players[seat], { seed, signal });
+        const move = await episode.table.choose(header.players[seat], { seed, signal });
         if (signal.aborted) return;
         episode.play(move);
         this.keep();
@@ -227,6 +227,8 @@ const REPLIES = {
     return episode.position(record.game, seat, game.description.seat_names.map(() => null));
   },
 };
+
+if (globalThis.navigator?.serviceWorker) navigator.serviceWorker.register(new URL("../sw.js", import.meta.url));
 
 /** Return the reply that a server would give, a position with a picture if the path asks for one. */
 export async function ask(path, body) {

@@ -43,6 +43,10 @@ class Table {
     return { game: this.game, version: 0, options: {}, deal: { seed: this.seed }, moves: this.moves, outcome };
   }
 
+  async choose(preset, asking) {
+    return (await this.advise(preset, asking)).move;
+  }
+
   async advise(preset, { seed, signal }) {
     await new Promise((done) => setTimeout(done, 1));
     signal?.throwIfAborted();

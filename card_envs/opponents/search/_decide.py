@@ -32,6 +32,7 @@ from card_envs.opponents.search._budget import (
     Float64s,
     chosen_arm,
     judge,
+    new_stats,
     stage_end,
 )
 from card_envs.opponents.search._candidates import Expansion, find_macros, new_expansion
@@ -179,6 +180,12 @@ def new_scratch(game: Game, parts: Parts, candidates: int, ranked: int, played: 
         np.zeros(capacity, np.float32),
         np.zeros(capacity, np.int64),
     )
+
+
+def new_results(n: int, length: int, num_actions: int) -> Results:
+    """Return room for n decisions, of macro-actions of at most that length."""
+    macros = np.full((n, length), NO_ACTION, np.int16)
+    return Results(macros, np.zeros(n, np.int64), np.zeros(n), new_stats(n, num_actions))
 
 
 def new_arms(candidates: int, num_actions: int) -> Arms:

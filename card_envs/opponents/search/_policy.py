@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine._buffers import UINT64, check_choice, check_game, check_int, checked
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION
+from card_envs.opponents._macros import MAX_LENGTH
 from card_envs.opponents._plan_cache import PlanCache
 from card_envs.opponents.networks._afterstates import follow_mode
 from card_envs.opponents.networks._ntuples import PLAYER
@@ -51,9 +51,8 @@ from card_envs.opponents.search._budget import (
     ArmStats,
     Budget,
     budget_of,
-    new_stats,
 )
-from card_envs.opponents.search._decide import Batch, Limits, Parts, Results
+from card_envs.opponents.search._decide import Batch, Limits, Parts, new_results
 from card_envs.opponents.search._leaf import Leaf
 from card_envs.opponents.search._rollout import try_with_policy
 from card_envs.opponents.search._workers import FIRST_PLAYOUT, WorkerPool
@@ -227,19 +226,24 @@ class SearchPolicy:
         n, num_actions = decisions.mask.shape
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
         baselines, tried = self._baselines(decisions)
-        length = MAX_LENGTH if self.moves == "turn" else 1
-        macros = np.full((n, length), NO_ACTION, np.int16)
-        results = Results(macros, np.zeros(n, np.int64), np.zeros(n), new_stats(n, num_actions))
+        results = new_results(n, self._length, num_actions)
         pool = self._pool(np.random.default_rng(keys))
-        budget = budget_of(LONGER * self.worlds, self.refine_steps)
         moves = pool.decide(
-            Batch(states, keys, baselines, tried), self._limits(self.seconds), budget, self.seconds, results
+            Batch(states, keys, baselines, tried), self._limits(self.seconds), self._budget(), self.seconds, results
         )
         self._playout_seconds = pool.playout_seconds
         self._idle.append(pool)
         if self.moves == "turn":
             self.plans.add(states, results.macros)
         return SearchResult(results.macros, results.baselines, results.expected, results.stats, moves)
+
+    @property
+    def _length(self) -> int:
+        """The length of its macro-actions."""
+        return MAX_LENGTH if self.moves == "turn" else 1
+
+    def _budget(self) -> Budget:
+        return budget_of(LONGER * self.worlds, self.refine_steps)
 
     def _baselines(self, decisions: Decisions) -> tuple[Int64s, Int8s]:
         """Return [n] the baseline actions, and [n, A] the actions to try, all of them legal."""

@@ -69,9 +69,7 @@ class WorkerPool:
             results: are written.
         """
         n, threads = len(batch.states), len(self._scratches)
-        size = limits.arms if self.parts.prior_weights is not None else limits.candidates
-        self._arms = [Arms(arms.macros[:size], arms.live[:size], arms.race) for arms in self._all_arms]
-        self._stats = [ArmStats._make(array[:size] for array in stats) for stats in self._all_stats]
+        self._arms, self._stats = self.room(limits)
         if seconds is None and self.in_python is None and (threads == 1 or n >= MANY * threads):
             bounds = [n * k // threads for k in range(threads + 1)]
 
@@ -83,6 +81,12 @@ class WorkerPool:
 
             return sum(self._map(work))
         return sum(self._in_stages(i, batch, limits, budget, seconds, results) for i in range(n))
+
+    def room(self, limits: Limits) -> tuple[list[Arms], list[ArmStats]]:
+        """Return the arms and their statistics for each thread."""
+        size = limits.arms if self.parts.prior_weights is not None else limits.candidates
+        arms = [Arms(arms.macros[:size], arms.live[:size], arms.race) for arms in self._all_arms]
+        return arms, [ArmStats._make(array[:size] for array in stats) for stats in self._all_stats]
 
     def _run(self, *arguments: Any) -> int:
         """Call the compiled loop, with the parts between the budget and the scratch."""

@@ -1,0 +1,51 @@
+"""`python -m card_envs.build._page JS FOLDER`: the page with its games in WebAssembly, for any web server or file host.
+
+JS is the folder of the package for JavaScript, with what `python -m card_envs build --api --target wasm32` built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+from card_envs._files import replace_folder
+from card_envs.build._native import BUILT
+from card_envs.games import GAMES
+
+PAGE = Path(__file__).parents[1] / "serve" / "page"
+OF_PAGE = ("page.js", "page.css", "icon.svg")
+MARK = "sw.js"  # a folder with it was written here
+ON_DEMAND = ("strong.player", "champion.player")  # large: kept once somebody has asked them
+
+
+def page_files(package: Path) -> dict[str, bytes]:
+    """Return the files of the page by their path.
+
+    Raises:
+        OSError: something was not built.
+    """
+    built = [file for game in GAMES for file in sorted((package / BUILT).glob(f"{game}.*"))]
+    for game in GAMES:
+        if package / BUILT / f"{game}.wasm" not in built:
+            raise FileNotFoundError(f"{package / BUILT / game}.wasm: not there; make npm builds it")
+    modules = [*package.glob("*.js"), *package.glob("games/*.js"), *package.glob("draw/*.js"), package / "page/ask.js"]
+    files = {str(file.relative_to(package)): file.read_bytes() for file in [*sorted(modules), *built]}
+    files[f"{BUILT}/shapes.js"] = (package / BUILT / "shapes.js").read_bytes()
+    files |= {f"page/{name}": (PAGE / name).read_bytes() for name in OF_PAGE}
+    files["index.html"] = (PAGE / "index.html").read_bytes().replace(b"<head>", b'<head>\n  <base href="page/">', 1)
+    digest = hashlib.sha256(b"".join(name.encode() + content for name, content in sorted(files.items()))).hexdigest()
+    kept = ["./", *(name for name in files if not name.endswith(ON_DEMAND))]
+    begins = f"const VERSION = {json.dumps(f'card_envs {digest[:16]}')};\nconst FILES = {json.dumps(kept)};\n"
+    return files | {MARK: begins.encode() + (package / "page" / MARK).read_bytes()}
+
+
+def write_page(package: Path, folder: Path) -> None:
+    """Write the page into a folder. Raises OSError or ValueError: see `page_files` and `replace_folder`."""
+    files = page_files(package)
+    replace_folder(folder, files, lambda old: {Path(name).parts[0] for name in files} if (old / MARK).exists() else ())
+
+
+if __name__ == "__main__":
+    write_page(*map(Path, sys.argv[1:]))

@@ -1,0 +1,99 @@
+/** A JSON object. */
+export type Json = { [key: string]: unknown };
+
+/** A player's estimate of a legal move; null where it has none. */
+export interface ActionValue {
+  move: string;
+  probability: number;
+  /** Expected points by the end of the deal, and its standard error. */
+  margin: number | null;
+  error: number | null;
+  /** Number of worlds in which it was tried. */
+  worlds: number;
+  /** Mean difference in points to the baseline move in the same worlds, and its standard error. */
+  advantage: number | null;
+  advantage_error: number | null;
+}
+
+export interface Asking {
+  /** Of the worlds that a player draws; random by default. The same seed gives the same answer. */
+  seed?: number | bigint;
+  /** Stops a search. */
+  signal?: AbortSignal;
+}
+
+export interface Outcome {
+  over: boolean;
+  /** Why the episode ended; empty while it runs. */
+  reason: string;
+  scores: number[];
+}
+
+/** Everything needed to replay an episode; Python's `verify` and `replay` read it. */
+export interface GameRecord {
+  game: string;
+  version: number;
+  options: Json;
+  deal: Json;
+  moves: string[];
+  outcome: Outcome;
+}
+
+export interface Field {
+  name: string;
+  offset: number;
+  size: number;
+  low: number;
+  high: number;
+  meaning: string;
+}
+
+export interface Description {
+  name: string;
+  title: string;
+  version: number;
+  seats: number;
+  /** From a seat's perspective: itself first, then the others clockwise. */
+  seat_names: string[];
+  /** Of each seat; seats of one side win and lose together. */
+  sides: number[];
+  actions: number;
+  observation: { size: number; fields: Field[] };
+  /** JSON schema of the options. */
+  options: Json;
+  /** Names for `advise` and `choose`. */
+  opponents: string[];
+}
+
+export interface Table {
+  /** The seat to move; null after the end. */
+  readonly seat: number | null;
+  readonly over: boolean;
+  /** What the last move paid each seat. */
+  readonly rewards: number[];
+  readonly moves: string[];
+  /** The legal moves of the seat to move. */
+  legal(): string[];
+  /** Play a legal move, and deal if that is due. Throws an Error for any other. */
+  play(move: string): void;
+  /** All that a seat may know, as the protocol shows it; by default of the seat to move. */
+  view(seat?: number): Json;
+  /** All that a seat may know as numbers, by the names of the observation's fields. */
+  observation(seat?: number): Record<string, Int8Array>;
+  outcome(): Outcome;
+  record(): GameRecord;
+  copy(): Table;
+  /** Ask a player about all moves, best first, and the one that it would play. */
+  advise(player: string, asking?: Asking): Promise<{ move: string; moves: ActionValue[] }>;
+  /** The move that a player plays; what it planned before is played on. */
+  choose(player: string, asking?: Asking): Promise<string>;
+}
+
+export interface Game {
+  readonly description: Description;
+  /** Begin an episode. The same seed deals the same cards as in Python; `deal` is a custom deal. */
+  deal(how?: { seed?: number | bigint; options?: Json; deal?: Json }): Table;
+}
+
+/** Load a game: "back_alley", "russian_bank" or "big_ben"; `base` is the folder with the compiled files. */
+export function load(name: string, how?: { base?: string | URL }): Promise<Game>;

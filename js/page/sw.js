@@ -1,0 +1,26 @@
+// Keeps the page for visits without a network. The build puts VERSION and FILES, relative to this file, before it.
+
+self.addEventListener("install", (event) => {
+  event.waitUntil(caches.open(VERSION).then((cache) => cache.addAll(FILES)).then(() => self.skipWaiting()));
+});
+
+self.addEventListener("activate", (event) => {
+  const outdated = (names) => names.filter((name) => name.startsWith("card_envs ") && name !== VERSION);
+  const forget = async () => Promise.all(outdated(await caches.keys()).map((name) => caches.delete(name)));
+  event.waitUntil(forget().then(() => self.clients.claim()));
+});
+
+/** Answer from what is kept; what isn't, such as the files of strong players, is fetched once. */
+async function answer(request) {
+  const cache = await caches.open(VERSION);
+  const kept = await cache.match(request, { ignoreSearch: true });
+  if (kept) return kept;
+  const reply = await fetch(request);
+  if (reply.ok) await cache.put(request, reply.clone());
+  return reply;
+}
+
+self.addEventListener("fetch", (event) => {
+  const { method, url } = event.request;
+  if (method === "GET" && url.startsWith(self.registration.scope)) event.respondWith(answer(event.request));
+});

@@ -1,0 +1,371 @@
+"""The C interface and the WebAssembly module of a game: the same as in Python, byte for byte and move for move."""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs import load_opponent
+from card_envs.build import build_api
+from card_envs.engine import jit
+from card_envs.engine.table import Table
+from card_envs.game import Game, State
+from card_envs.games import GAMES
+from card_envs.opponents import opponent_names
+from card_envs.opponents.policy import decisions_at, evaluation_of, reset
+from card_envs.scaffold.high_card import GAME as TINY
+from tests.conftest import option_sets, positions, program, some, table_of
+
+ROOT = Path(__file__).parents[1]
+OF_TINY = ("trivial", "greedy", "search:64", "search:32,moves=turn")
+KEPT = ROOT / "js" / "built"  # where slow tests build, so that a second run takes what is there
+HAS_ZIG = find_spec("ziglang") is not None
+TARGETS = ("native", "wasm32") if HAS_ZIG else ("native",)
+ROWS = "means", "errors", "advantages", "advantage_errors", "worlds"
+
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled"),
+]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a folder for each target, of the smallest game."""
+    folder = tmp_path_factory.mktemp("api")
+    build_api([TINY], TARGETS, folder, opponents=OF_TINY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole() -> Path:
+    """The same of all games with their presets: takes long the first time."""
+    build_api(list(GAMES.values()), TARGETS, KEPT)
+    return KEPT
+
+
+class Library:
+    """A game's C library."""
+
+    def __init__(self, folder: Path, game: Game) -> None:
+        self.game, self.folder = game, folder
+        self.known = json.loads((folder / f"{game.name}.json").read_text())
+        self.library = ctypes.CDLL(str(next(folder.glob(f"libcard_envs_{game.name}.*"))))
+        self.memory: dict[str, NDArray[Any]] = {}
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function: Any = getattr(self.library, f"card_envs_{self.game.name}_{name}")
+        function.restype = {
+            "error": ctypes.c_char_p, "move_text": ctypes.c_char_p, "state_size": ctypes.c_uint64,
+            "player_memory": ctypes.c_uint64, "init": None,
+        }.get(name, ctypes.c_int32)  # fmt: skip
+
+        def call(*arguments: Any) -> Any:
+            return function(*[ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else a for a in arguments])
+
+        return call
+
+    def load(self, player: str, content: bytes | None = None, size: int | None = None) -> int:
+        """Load a player from its file, or from something else."""
+        known = self.known["players"][player]
+        content = (self.folder / known["file"]).read_bytes() if content is None else content
+        self.memory[player] = aligned(known["memory"])
+        room = len(self.memory[player]) if size is None else size
+        length = ctypes.c_uint64(len(content))
+        return int(self.load_player(player.encode(), content, length, self.memory[player], ctypes.c_uint64(room)))
+
+    def advise(self, player: str, state: State, keys: NDArray[np.uint64]) -> tuple[list[int], NDArray[np.float64]]:
+        """What a player would do, and the values of all actions."""
+        if player not in self.memory:
+            assert self.load(player) == 0
+        actions, values = np.zeros(32, np.int16), np.zeros((5, self.game.rules.NUM_ACTIONS))
+        given = np.array([state], self.game.rules.STATE)
+        before = given.tobytes()
+        number = getattr(self, f"advise_{player}")(given, self.memory[player], keys, actions, values)
+        assert given.tobytes() == before
+        return actions[:number].tolist(), values
+
+
+def aligned(size: int) -> NDArray[Any]:
+    whole = np.full(size + 64, 0x5A, np.uint8)  # not zero: a player's memory need not be
+    start = -whole.ctypes.data % 64
+    return whole[start : start + size]
+
+
+def clean(states: Any) -> bytes:
+    """The bytes of a State; those between its fields, which copies leave undefined, are zero."""
+    whole = np.zeros(1, states.dtype)
+    for name in states.dtype.names:
+        whole[name] = states[name]
+    return whole.tobytes()
+
+
+def keys_of(seed: int) -> NDArray[np.uint64]:
+    """The keys that a search draws from a generator with this seed."""
+    rng = np.random.default_rng(seed)
+    return np.array([rng.integers(0, 1 << 64, 1, np.uint64)[0] for _ in range(2)], np.uint64)
+
+
+def expected(game: Game, player: str, state: State, seed: int) -> tuple[int, dict[str, list[Any]] | None]:
+    """What Python's player plays, and its values."""
+    policy = load_opponent(player, game).policy
+    reset(policy)
+    decisions = decisions_at(game, np.array([state], game.rules.STATE))
+    action = int(policy.act(decisions, np.random.default_rng(seed))[0])
+    if "search" not in game.presets.get(player, player):
+        return action, None
+    reset(policy)
+    worth = evaluation_of(policy, decisions, np.random.default_rng(seed))
+    assert worth is not None
+    return action, {name: getattr(worth, name)[0].tolist() for name in ROWS}
+
+
+def safe(player: str) -> str:
+    """A player's name as the library has it."""
+    return re.sub(r"\W", "_", player)
+
+
+def plays(game: Game, number: int) -> Iterator[tuple[Table, int]]:
+    """Tables at decisions of games with options, seeds and random moves, and the seed."""
+    rng = np.random.default_rng(1)
+    sets = option_sets(game)
+    for seed in range(number):
+        table = table_of(game, sets[seed % len(sets)], seed)
+        while not table.over:
+            yield table, seed
+            table.play(int(rng.choice(np.flatnonzero(table.legal()))))
+            while table.needs_deal and not table.over:
+                yield table, seed
+                table.deal()
+        yield table, seed
+
+
+def same_rules(library: Library, number: int) -> int:
+    """Play games in both; return how many positions were the same."""
+    game = library.game
+    rules = game.rules
+    mask, obs, rewards = np.zeros(rules.NUM_ACTIONS, np.int8), np.zeros(rules.OBS_SIZE, np.int8), np.zeros(0)
+    rewards = np.zeros(rules.NUM_SEATS, np.float32)
+    count = 0
+    for table, seed in plays(game, number):
+        count += 1
+        state = table.states.copy()
+        assert library.seat(state) == (-2 if table.needs_deal else table.seat)
+        assert library.over(state) == table.over
+        assert library.legal(state, mask) == table.legal().sum()
+        assert np.array_equal(mask, table.legal())
+        library.rewards(state, rewards)
+        assert rewards.tolist() == table.rewards
+        for seat in range(rules.NUM_SEATS):
+            assert library.observe(state, seat, obs) == 0
+            assert np.array_equal(obs, table.observe(seat))
+        assert clean(state) == clean(table.states)
+        if table.needs_deal:
+            dealt = table.copy()
+            dealt.deal()
+            assert library.play(state, 0) == -2
+            assert library.deal(state) == 0
+            assert clean(state) == clean(dealt.states)
+            again = table.states.copy()
+            assert library.set_deal(again, game.view.dealt_pack(dealt.state)) == 0
+            assert np.array_equal(game.view.dealt_pack(again[0]), game.view.dealt_pack(dealt.state))
+            continue
+        assert library.deal(state) == -3
+        redrawn = table.copy()
+        redrawn.determinize(table.seat, seed)
+        assert library.determinize(state, table.seat, np.array([seed], np.uint64)) == 0
+        assert clean(state) == clean(redrawn.states)
+        for action in range(rules.NUM_ACTIONS):
+            state = table.states.copy()
+            if mask[action]:
+                text = game.view.move_text(table.state, action)
+                assert library.move_text(state, action).decode() == text
+                assert library.parse_move(state, text.encode()) == action
+                played = table.copy()
+                played.play(action)
+                assert library.play(state, action) == 0
+                assert clean(state) == clean(played.states)
+            else:
+                assert library.play(state, action) == -1
+                assert clean(state) == clean(table.states)
+    return count
+
+
+def same_players(library: Library, states: Any, players: list[str]) -> None:
+    for player in players:
+        for seed, state in enumerate(states):
+            action, worth = expected(library.game, player, state, seed)
+            actions, values = library.advise(safe(player), state, keys_of(seed))
+            assert actions[0] == action, (player, seed)
+            if worth is not None and not np.isnan(values).all():
+                worlds = np.nan_to_num(values[4])
+                np.testing.assert_array_equal(worlds, worth["worlds"])
+                tried = worlds > 0
+                for row, name in zip(values[:4], ROWS[:4]):
+                    np.testing.assert_allclose(row[tried], np.array(worth[name])[tried], rtol=1e-12, equal_nan=True)
+
+
+def test_rules_in_c(built: Path) -> None:
+    assert same_rules(Library(built / "native", TINY), 40) > 200
+
+
+def test_players_in_c(built: Path) -> None:
+    same_players(Library(built / "native", TINY), some(positions(TINY), 60), list(OF_TINY))
+
+
+def test_no_player_sees_hidden_cards(built: Path) -> None:
+    library = Library(built / "native", TINY)
+    for seed, state in enumerate(some(positions(TINY), 60)):
+        other = Table(TINY, state)
+        other.determinize(other.seat, seed)
+        for player in library.known["opponents"]:
+            mine, values = library.advise(player, state, keys_of(seed))
+            again, values_again = library.advise(player, other.state, keys_of(seed))
+            assert mine == again
+            np.testing.assert_array_equal(values, values_again)
+
+
+def test_what_is_wrong_is_said(built: Path) -> None:
+    library = Library(built / "native", TINY)
+    state, obs = np.zeros(1, TINY.rules.STATE), np.zeros(TINY.rules.OBS_SIZE, np.int8)
+    library.init(state)
+    fresh = np.zeros(1, TINY.rules.STATE)
+    fresh[0] = TINY.rules.new_state(TINY.options())
+    assert clean(state) == clean(fresh)
+    assert library.state_size() == TINY.rules.STATE.itemsize
+    assert library.set_option(state, b"reward=nothing") == -5
+    for option in library.known["choices"]:
+        assert library.set_option(state, option.encode()) == 0
+    assert library.begin(state, np.array([7], np.uint64)) == 0
+    seats = TINY.rules.NUM_SEATS
+    assert [library.observe(state, seat, obs) for seat in (-1, seats)] == [-4, -4]
+    assert [library.play(state, action) for action in (-1, TINY.rules.NUM_ACTIONS, 1 << 30)] == [-1, -1, -1]
+    assert library.move_text(state, TINY.rules.NUM_ACTIONS) is None
+    assert library.parse_move(state, b"no move") == -6
+    assert library.error(-5) == b"there is no such option" and library.error(-6) == b"that is not a move"
+    assert library.player_memory(b"nobody") == 0
+    player = "search_32_moves_turn"
+    content = (built / "native" / f"high_card.{player}.player").read_bytes()
+    assert library.load(player) == 0
+    assert library.load(player, size=library.player_memory(player.encode()) - 1) == -9
+    for wrong in (b"", content[:20], content[:-1], content + b"\0", content.replace(b"CARDENV1", b"CARDENV2")):
+        assert library.load(player, wrong) == -8
+    offset = 8 + 16 + 4  # of the first segment: where its content goes
+    assert library.load(player, content[:offset] + b"\xff" * 8 + content[offset + 8 :]) == -8
+    assert library.load_player(b"nobody", content, ctypes.c_uint64(len(content)), state, ctypes.c_uint64(0)) == -7
+
+
+def cases(game: Game, number: int, states: Any, players: list[str]) -> Iterator[dict[str, Any]]:
+    """What Node is to find: positions of games with what follows, and answers of players."""
+
+    def packed(state: Any) -> str:
+        return base64.b64encode(clean(state)).decode()
+
+    rng = np.random.default_rng(2)
+    for table, seed in plays(game, number):
+        known: dict[str, Any] = {"state": packed(table.states), "legal": table.legal().tolist()}
+        if table.needs_deal:
+            dealt = table.copy()
+            dealt.deal()
+            yield known | {"dealt": packed(dealt.states)}
+            continue
+        action = int(rng.choice(np.flatnonzero(table.legal())))
+        played = table.copy()
+        played.play(action)
+        known |= {"action": action, "played": packed(played.states), "seat": table.seat, "seed": seed}
+        known |= {"observation": table.observe(table.seat).tolist()}
+        yield known | {"text": game.view.move_text(table.state, action)}
+    for player in players:
+        for seed, state in enumerate(states):
+            action, worth = expected(game, player, state, seed)
+            if worth is not None:  # JSON has no nan
+                worth = {name: [None if value != value else value for value in row] for name, row in worth.items()}
+            keys = [str(key) for key in keys_of(seed)]
+            yield {"state": packed(state), "player": safe(player), "keys": keys, "action": action, "values": worth}
+
+
+def in_node(folder: Path, game: Game, tmp_path: Path, lines: Iterator[dict[str, Any]]) -> int:
+    """Let Node compare; return how many cases were the same."""
+    file = tmp_path / "cases.jsonl"
+    with file.open("w") as out:
+        out.writelines(json.dumps(line) + "\n" for line in lines)
+    command: list[Any] = [program("node"), ROOT / "js" / "test" / "engine.mjs", folder / "wasm32", game.name, file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not HAS_ZIG, reason="needs ziglang: pip install 'card_envs[build]'")
+def test_the_same_in_webassembly(built: Path, tmp_path: Path) -> None:
+    lines = cases(TINY, 20, some(positions(TINY), 40), list(OF_TINY))
+    assert in_node(built, TINY, tmp_path, lines) > 200
+
+
+# All games: slow
+
+
+PRESETS = [
+    (game, name)
+    for game in GAMES.values()
+    for name in opponent_names(game)
+    if name in ("trivial", "greedy", "small", *game.presets)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
+def test_all_rules(whole: Path, game: Game, tmp_path: Path) -> None:
+    print(game.name, same_rules(Library(whole / "native", game), 30), "positions in C")
+    if HAS_ZIG:
+        print(game.name, in_node(whole, game, tmp_path, cases(game, 60, [], [])), "positions in Node")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("game", "player"), PRESETS, ids=lambda one: getattr(one, "name", one))
+def test_all_players(whole: Path, game: Game, player: str, tmp_path: Path) -> None:
+    """A thousand positions for each, fifty for a champion."""
+    states = some(positions(game), 50 if player == "champion" else 1000)
+    same_players(Library(whole / "native", game), states, [player])
+    if HAS_ZIG:
+        print(game.name, player, in_node(whole, game, tmp_path, cases(game, 0, states, [player])), "answers in Node")
+
+
+@pytest.mark.slow
+def test_programs_in_c_and_rust(whole: Path, tmp_path: Path) -> None:
+    """Whole games, as the first lines of the programs say how."""
+    folder = whole / "native"
+    for compiler, source in ((program("cc"), "play.c"), (program("rustc"), "play.rs")):
+        at = ROOT / "native" / source
+        how: list[Any] = {
+            "play.c": [at, "-I", folder, "-L", folder, "-lcard_envs_back_alley", f"-Wl,-rpath,{folder}"],
+            "play.rs": ["-O", "--edition", "2021", at, "-L", folder, "-C", f"link-arg=-Wl,-rpath,{folder}"],
+        }[source]
+        subprocess.run([compiler, *how, "-o", tmp_path / "play"], check=True)
+        said = [
+            subprocess.run([tmp_path / "play", folder, "1", who], check=True, capture_output=True, text=True).stdout
+            for who in ("greedy", "small", "small", "strong")
+        ]
+        print(said[1])
+        assert said[1] == said[2] and len(set(said)) == 3
+        assert all(len(text.splitlines()) > 20 for text in said)
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "card_envs", "build", "--target"]
+    for more, message in ((["wasm32"], "expected native or one of"), (["nothing", "--api"], "wasm32")):
+        done = subprocess.run([*command, *more], capture_output=True, text=True, cwd=tmp_path, check=False)
+        said = done.stdout + done.stderr
+        assert done.returncode == 2 and message in said and "Traceback" not in said
+        assert not list(tmp_path.rglob("*.json"))
