@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: train test processes slow page check bench build wheels docs figures release-check clean
+.PHONY: train test processes slow page check bench build native npm page-static wheels docs figures release-check clean
 
 train: .venv/train  ## train the quick-start policy on all cores (about five minutes), measure it, say how to load it
 	$(BIN)/python -m training.train --config configs/quickstart.toml --processes 0
@@ -34,6 +34,16 @@ docs: .venv/docs  ## the documentation site in build/docs: warnings are errors, 
 build: .venv/train  ## compile all games ahead of time, for this machine (six minutes on two cores): all starts at once
 	$(BIN)/python -m card_envs build
 
+native: .venv/wheels  ## C libraries of all games and their players, for this machine, in build/api
+	$(BIN)/python -m card_envs build --api
+
+npm: .venv/wheels  ## the package for JavaScript: WebAssembly of all games and their players, in js/built
+	$(BIN)/python -m card_envs build --api --target wasm32 --folder js/built
+	cd js && npm pack --silent --pack-destination ../build
+
+page-static: npm  ## the page that needs no server, in build/page
+	$(BIN)/python -m card_envs.build._page js build/page
+
 wheels: .venv/wheels  ## wheels with libraries for each kind of machine, and one without, in dist/
 	$(BIN)/python -m tests.wheels
 
@@ -44,7 +54,7 @@ release-check: .venv/dev  ## wheel and sdist, built and tested in clean environm
 	$(BIN)/python -m tests.release
 
 clean:
-	rm -rf .venv build dist card_envs/native
+	rm -rf .venv build dist card_envs/native js/built
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'

@@ -166,7 +166,7 @@ function newSeed() {
 
 const number = (text) => (text === undefined ? undefined : Number(text));
 
-// By the last part of the path, or the one before a token: (body, query, token) => reply.
+// By the last part of the path, or the one before a token: (body, query, token, signal) => reply.
 const REPLIES = {
   async games() {
     const games = await Promise.all(GAMES.map(gameOf));
@@ -211,8 +211,8 @@ const REPLIES = {
     return (await tableOf(token)).episode.table.record();
   },
 
-  async advise({ game, opponent }) {
-    const { moves } = await kept.episode.table.advise(opponent, { seed: 0 });
+  async advise({ game, opponent }, query, token, signal) {
+    const { moves } = await kept.episode.table.advise(opponent, { seed: 0, signal });
     return { game, opponent, seat: kept.seat, moves };
   },
 
@@ -230,12 +230,16 @@ const REPLIES = {
 
 if (globalThis.navigator?.serviceWorker) navigator.serviceWorker.register(new URL("../sw.js", import.meta.url));
 
-/** Return the reply that a server would give, a position with a picture if the path asks for one. */
-export async function ask(path, body) {
+/**
+ * Return the reply that a server would give, a position with a picture if the path asks for one.
+ *
+ * `signal` stops a player that thinks.
+ */
+export async function ask(path, body, signal) {
   const [place, text] = path.split("?");
   const { picture, ...query } = Object.fromEntries(new URLSearchParams(text));
   const [, kind, token, what] = place.split("/");
-  const found = await REPLIES[what ?? kind](body, query, token);
+  const found = await REPLIES[what ?? kind](body, query, token, signal);
   if (!picture) return found;
   const { draw } = await import(`../draw/${found.game}.js`);
   return { ...found, picture: draw(found.view, picture === "tall") };

@@ -1,15 +1,19 @@
 // How the page asks the server. A page without a server has another module of this name.
 
-/** Return the reply of the protocol; a path has no slash at its beginning, for the page may lie under another. */
-export async function ask(path, body) {
+/**
+ * Return the reply of the protocol; a path has no slash at its beginning, for the page may lie under another.
+ *
+ * `signal` stops the wait for it.
+ */
+export async function ask(path, body, signal) {
   const how = body === undefined
-    ? {}
-    : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    ? { signal }
+    : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal };
   let reply;
   try {
     reply = await fetch(path, how);
   } catch {
-    throw new Error("The server can't be reached.");
+    throw signal?.aborted ? signal.reason : new Error("The server can't be reached.");
   }
   const found = await reply.json().catch(() => ({}));
   if (!reply.ok) {

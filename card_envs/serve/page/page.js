@@ -21,6 +21,8 @@ let record = null; // of a file, or of the finished game
 let live = null; // the newest position
 let shown = null; // the position in the picture
 let picked = ""; // the place that a card is to be taken from
+let waitingSince = 0; // when a wait for others, or for a hint, began; 0: there is none
+let thinking = null; // stops the hint that is asked for
 let epoch = 0; // changes with each table, so that answers for an old one are dropped
 
 // The server
@@ -228,7 +230,9 @@ async function hint() {
   busy(true);
   await attempt(async () => {
     const now = epoch;
-    const { moves } = await ask("v1/advise", { game: game.name, opponent: $("adviser").value, view: live.view, seconds: 2 });
+    const asked = { game: game.name, opponent: $("adviser").value, view: live.view, seconds: 2 };
+    thinking = new AbortController();
+    const { moves } = await ask("v1/advise", asked, thinking.signal);
     if (now !== epoch || shown !== live) return;
     const words = new Map(moves.map((one) => [one.move, worth(one)]));
     for (const button of $("moves").children) {
@@ -240,7 +244,17 @@ async function hint() {
     for (const name of gestures()[moves[0].move] ?? []) placesOf(name).forEach((group) => group.classList.add("advised"));
     $("status").textContent = `${$("adviser").value} would play ${inWords(moves[0].move)}: ${worth(moves[0])}${moves[0].margin === null ? "" : " points expected"}.`;
   });
+  thinking = null;
   busy(false);
+}
+
+/** Show how long a wait has lasted, and the button that ends one for a hint. */
+function tick() {
+  const waits = !$("table").hidden && (thinking || $("table").dataset.state === "waiting");
+  waitingSince = waits ? waitingSince || Date.now() : 0;
+  const seconds = waits ? Math.floor((Date.now() - waitingSince) / 1000) : 0;
+  $("clock").textContent = seconds ? `${seconds} s` : "";
+  $("stop").hidden = !(thinking && seconds);
 }
 
 const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
@@ -506,6 +520,8 @@ $("games").addEventListener("change", choose);
 $("file").addEventListener("change", open);
 $("leave").addEventListener("click", leave);
 $("hint").addEventListener("click", hint);
+$("stop").addEventListener("click", () => thinking?.abort(new Error("Stopped.")));
+setInterval(tick, 250);
 $("undo").addEventListener("click", undo);
 $("save").addEventListener("click", save);
 $("step").addEventListener("click", () => {

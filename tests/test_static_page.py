@@ -1,0 +1,122 @@
+"""The page that plays without a server: whole games in Chromium on a phone's width and a desk's, online and offline.
+
+Slow: it needs the WebAssembly of all games (`make npm`). `CARD_ENVS_PAGE_SHOTS=FOLDER`: where screenshots go.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from card_envs import replay
+from card_envs.build import build_api
+from card_envs.build._page import write_page
+from card_envs.game import Game
+from card_envs.games import GAMES
+from card_envs.record import GameRecord
+from tests.conftest import short_options
+from tests.test_page import READY, SIZES, browser, shot, sit_down
+
+JS = Path(__file__).parents[1] / "js"
+__all__ = ["browser"]  # a fixture
+
+pytestmark = pytest.mark.slow
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Any web server's answers, without its log."""
+
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm", ".js": "text/javascript"}
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a web server with the page's folder, which is not at its top."""
+    build_api(list(GAMES.values()), ["wasm32"], JS / "built")
+    top = tmp_path_factory.mktemp("web")
+    write_page(JS, top / "cards")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(top))) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/cards/"
+        server.shutdown()
+
+
+@pytest.fixture
+def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page of the size that the test asks for; it may not complain."""
+    width, height = SIZES[getattr(request, "param", "desk")]
+    context = browser.new_context(viewport={"width": width, "height": height})
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(address)
+    yield page
+    context.close()
+    assert not complaints
+
+
+def play_as_advised(page: Any, who: str, moves: int = 10_000) -> None:
+    """Play what a player advises, to the end of the game or so many moves."""
+    page.select_option("#adviser", who)
+    for _ in range(moves):
+        page.wait_for_selector(READY)
+        if page.get_attribute("#table", "data-state") == "over":
+            return
+        page.click("#hint")
+        page.click("#moves button.best")
+
+
+@pytest.mark.parametrize("page", SIZES, indirect=True)
+@pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
+def test_whole_games(page: Any, game: Game, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    size = request.node.callspec.params["page"]
+    sit_down(page, game, short_options(game), "small")
+    play_as_advised(page, "greedy", 6)
+    shot(page, "static", game.name, size)
+    page.reload()  # comes back to the table
+    page.wait_for_selector(READY)
+    page.select_option("#pace", "0")
+    play_as_advised(page, "small")
+    shot(page, "static", game.name, size, "over")
+    with page.expect_download() as download:
+        page.click("#save")
+    record = GameRecord(**json.loads(download.value.path().read_text()))
+    assert record.outcome["over"] and replay(record) is not None
+
+
+@pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
+def test_strong_players_think_in_a_worker(page: Any, game: Game) -> None:
+    """The page goes on meanwhile, and leaving the table stops them."""
+    sit_down(page, game, short_options(game))
+    page.evaluate("window.ticks = 0; setInterval(() => window.ticks++, 10)")
+    play_as_advised(page, "champion", 2)
+    assert page.evaluate("window.ticks") > 20
+    page.wait_for_selector(READY)
+    if page.get_attribute("#table", "data-state") == "yours":
+        page.click("#hint")
+    page.click("#leave")
+    page.wait_for_selector("#form")
+
+
+def test_offline(page: Any) -> None:
+    """After the first visit."""
+    page.evaluate("navigator.serviceWorker.ready")
+    page.wait_for_function("navigator.serviceWorker.controller !== null")
+    page.context.set_offline(True)
+    page.reload()
+    for game in GAMES.values():
+        sit_down(page, game, short_options(game), "small")
+        play_as_advised(page, "small", 4)
+        page.click("#leave")
