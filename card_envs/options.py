@@ -8,20 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    Union,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
 from card_envs._files import short_repr
 
@@ -77,26 +64,6 @@ def described(declared: type[Any]) -> dict[str, Described]:
         field.name: Described(field.default, field.metadata.get("description", ""), types[field.name])
         for field in dataclasses.fields(declared)
     }
-
-
-def choices_of(declared: type[Any]) -> dict[str, list[Any]]:
-    """Return the values of each of a game's `Options` that can be listed: texts, numbers and None, and booleans."""
-
-    def listed(kind: Any) -> list[Any]:
-        if kind is bool:
-            return [False, True]
-        if kind is NoneType:
-            return [None]
-        if get_origin(kind) is Literal:
-            return list(get_args(kind))
-        return [value for part in get_args(kind) for value in listed(part)] if is_union(kind) else []
-
-    return {name: listed(one.type) for name, one in described(declared).items()}
-
-
-def is_union(kind: Any) -> bool:
-    """Return whether a type is a union of types."""
-    return get_origin(kind) in (Union, UnionType)
 
 
 def validated(declared: type[Any], given: object, where: str) -> Any:

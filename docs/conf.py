@@ -32,7 +32,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = [
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "strength/README.md", "benchmarks/README.md",
-    "training/NOTES.md", "card_envs/games/*/RULES.md", "docs/**.md", "docs/notebook.ipynb",
+    "training/NOTES.md", "js/README.md", "card_envs/games/*/RULES.md", "docs/**.md", "docs/notebook.ipynb",
 ]  # fmt: skip
 exclude_patterns = [".*", "build", "dist", "runs", "card_envs/scaffold"]
 
@@ -66,17 +66,19 @@ SECTIONS = {
         "CONTRIBUTING.md",
     ],
     "Reference": [
-        "docs/api.md", "docs/protocol.md", "docs/glossary.md", "strength/README.md", "docs/speed.md",
+        "docs/api.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md", "strength/README.md", "docs/speed.md",
         "benchmarks/README.md", "docs/gpu.md", "docs/serving.md",
     ],
     "Background": [
-        "docs/inside.md", "docs/native.md", "training/NOTES.md", "SECURITY.md", "docs/release.md", "CHANGELOG.md",
+        "docs/inside.md", "docs/native.md", "js/README.md", "training/NOTES.md", "SECURITY.md", "docs/release.md",
+        "CHANGELOG.md",
     ],
 }  # fmt: skip
 
 # Titles in the table of contents that differ from the page's own.
 TITLES = {
     "CONTRIBUTING.md": "Add a game, contribute",
+    "js/README.md": "The package for JavaScript",
     "training/NOTES.md": "Training: what was tried",
 }
 

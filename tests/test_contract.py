@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from card_envs.compare._tables import new_tables, play_out
+from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
-from card_envs.game import Game, bounds, offsets, total
+from card_envs.game import Game, bounds, offsets, text_index, total
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.policies import NetworkPolicy, weight_shapes
 from card_envs.opponents.policy import Policy, decisions_at
@@ -388,6 +390,21 @@ def test_moves_survive_text(game: Game) -> None:
         texts = [game.view.move_text(state, action) for action in actions]
         assert [game.view.parse_move(state, text) for text in texts] == actions
         assert len(set(texts)) == len(texts)
+
+
+def write_text_indices(first: int, last: int, states: NDArray[Any], found: NDArray[np.int64]) -> None:
+    for i in range(first, last):
+        for action in range(found.shape[1]):
+            found[i, action] = text_index(states[i], action)
+
+
+def test_compiled_code_knows_the_texts(game: Game) -> None:
+    states = some(positions(game), 1500)
+    found = np.zeros((len(states), game.rules.NUM_ACTIONS), np.int64)
+    specialize(write_text_indices, game)(0, len(states), states, found)
+    for state, indices, legal in zip(states, found, decisions_at(game, states).mask):
+        for action in np.flatnonzero(legal).tolist():
+            assert game.move_texts[indices[action]] == game.view.move_text(state, action)
 
 
 @few_examples

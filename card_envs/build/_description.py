@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
 from card_envs.game import Field, Game, offsets
-from card_envs.options import adapter
+from card_envs.options import adapter, described
 
 
 def description(game: Game) -> dict[str, Any]:
@@ -52,3 +53,23 @@ def fields(declared: tuple[Field, ...]) -> list[dict[str, Any]]:
         }
         for field in declared
     ]
+
+
+def choices_of(declared: type[Any]) -> dict[str, list[Any]]:
+    """Return the values of each of a game's `Options` that can be listed: texts, numbers and None, and booleans."""
+
+    def listed(kind: Any) -> list[Any]:
+        if kind is bool:
+            return [False, True]
+        if kind is NoneType:
+            return [None]
+        if get_origin(kind) is Literal:
+            return list(get_args(kind))
+        return [value for part in get_args(kind) for value in listed(part)] if _is_union(kind) else []
+
+    return {name: listed(one.type) for name, one in described(declared).items()}
+
+
+def _is_union(kind: Any) -> bool:
+    """Return whether a type is a union of types."""
+    return get_origin(kind) in (Union, UnionType)

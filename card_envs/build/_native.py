@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from card_envs._files import replace_file, replace_folder
-from card_envs.build._description import description
+from card_envs.build._description import choices_of, description
 from card_envs.build._drawings import drawings_module
 from card_envs.build._libraries import CACHE, Progress, _run, _sum, _sums, in_processes
 from card_envs.build._loops import game_of
@@ -24,7 +24,6 @@ from card_envs.engine._library import TARGET
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
-from card_envs.options import choices_of
 
 BUILT = "built/wasm32"  # in the package for JavaScript
 MAGIC, LAYOUT = b"CARDENV1", 16
