@@ -47,10 +47,13 @@ Network = TypeVar("Network", bound=TrainedPolicy)
 
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
-# Their tests share what takes long to make: a server, a trained network, a copy of the checkout.
-SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "page", "scaffold")}
+# Their tests share what takes long to make: a server, a trained network, a library, a copy of the checkout.
+SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "library", "page", "scaffold")}
 # Besides the games', those that take longest.
-LONG = ("tests/training/", *(f"tests/test_{name}.py" for name in ("console", "documents", "scaffold", "serve_door")))
+LONG = (
+    "tests/training/",
+    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold", "serve_door")),
+)
 
 
 def games_under_test() -> list[Game]:

@@ -46,6 +46,7 @@ def test_a_model_plays_as_its_network(game: Game, kind: type[TrainedPolicy]) -> 
     np.testing.assert_allclose(model.probabilities(one), policy.probabilities(one), atol=1e-5)
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("kind", ARCHITECTURES.values())
 def test_models_survive_the_disk(game: Game, kind: type[TrainedPolicy], tmp_path: Path) -> None:
     policy = OnnxPolicy(game, to_onnx(network(game, kind)))
@@ -357,6 +358,7 @@ def test_what_is_checked_is_what_runs() -> None:
     assert OnnxPolicy(TINY, policy.model).model == policy.model
 
 
+@pytest.mark.mechanics
 def test_many_decisions_are_given_in_parts(game: Game) -> None:
     """The cost of a model is bounded for one part; the rows are the same."""
     policy = OnnxPolicy(game, to_onnx(network(game, ARCHITECTURES["afterstates"])))

@@ -347,12 +347,19 @@ def test_search_plays_where_every_move_is_forced(game: Game) -> None:
 
 ROLLOUTS = ("none", "scripted", "afterstate", "lookahead", "ntuple")
 ALL = list(product(get_args(Moves), PARTS, ROLLOUTS, ("none", "ntuple")))
-TOGETHER = [  # the two that are shipped
-    ("turn", "ntuple", "none", "ntuple"),
-    ("turn", "ntuple", "ntuple", "ntuple"),
+# The two that are shipped, each with a game that ships it.
+SHIPPED = [
+    ("big_ben", "turn", "ntuple", "none", "ntuple"),
+    ("russian_bank", "turn", "ntuple", "ntuple", "ntuple"),
 ]
-BY_GAME = [pytest.param(HIGH_CARD, *parts) for parts in ALL if "ntuple" not in parts] + [
-    pytest.param(get_game("big_ben"), *parts, marks=[] if parts in TOGETHER else [pytest.mark.slow]) for parts in ALL
+BY_GAME = [
+    *(pytest.param(HIGH_CARD, *parts) for parts in ALL if "ntuple" not in parts),
+    *(pytest.param(get_game(name), *parts) for name, *parts in SHIPPED),
+    *(
+        pytest.param(get_game("big_ben"), *parts, marks=pytest.mark.slow)
+        for parts in ALL
+        if ("big_ben", *parts) not in SHIPPED
+    ),
 ]
 
 
@@ -378,7 +385,10 @@ def test_any_parts_go_together(
 SLOW_TOO = {"back_alley": ROLLOUTS[2:4], "big_ben": ROLLOUTS[2:], "russian_bank": ROLLOUTS[2:]}
 PLAYING_ON = [pytest.param(HIGH_CARD, kind, None) for kind in ("afterstate", "lookahead")] + [
     pytest.param(
-        get_game(name), kind, leaf, marks=[] if (name, kind, leaf) == ("big_ben", *2 * ["ntuple"]) else pytest.mark.slow
+        get_game(name),
+        kind,
+        leaf,
+        marks=[] if (name, kind, leaf) == ("big_ben", *2 * ["ntuple"]) else pytest.mark.slow,
     )
     for name, kinds in SLOW_TOO.items()
     for kind in kinds

@@ -107,6 +107,7 @@ def test_weights_can_be_taken_over() -> None:
         Network(input_fields(rules), [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize(("baseline_bonus", "lookahead"), [(0.0, False), (3.0, False), (3.0, True)])
 def test_networks_that_see_moves_play_as_their_players_do(game: Game, baseline_bonus: float, lookahead: bool) -> None:
     network = AfterstateActor(game, [16, 8], baseline_bonus, 1.0, lookahead)
