@@ -22,11 +22,11 @@ from card_envs.build import build_api
 from card_envs.engine import jit
 from card_envs.engine.table import Table
 from card_envs.game import Game, State
-from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents.policy import decisions_at, evaluation_of, reset
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import option_sets, positions, program, some, table_of
+from tests.test_js import PORTED
 
 ROOT = Path(__file__).parents[1]
 OF_TINY = ("trivial", "greedy", "search:64", "search:32,moves=turn")
@@ -52,7 +52,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole() -> Path:
     """The same of all games with their presets: takes long the first time."""
-    build_api(list(GAMES.values()), TARGETS, KEPT)
+    build_api(PORTED, TARGETS, KEPT)
     return KEPT
 
 
@@ -318,14 +318,14 @@ def test_the_same_in_webassembly(built: Path, tmp_path: Path) -> None:
 
 PRESETS = [
     (game, name)
-    for game in GAMES.values()
+    for game in PORTED
     for name in opponent_names(game)
     if name in ("trivial", "greedy", "small", *game.presets)
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
+@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
 def test_all_rules(whole: Path, game: Game, tmp_path: Path) -> None:
     print(game.name, same_rules(Library(whole / "native", game), 30), "positions in C")
     if HAS_ZIG:

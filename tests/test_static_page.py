@@ -19,9 +19,9 @@ from card_envs import replay
 from card_envs.build import build_api
 from card_envs.build._page import write_page
 from card_envs.game import Game
-from card_envs.games import GAMES
 from card_envs.record import GameRecord
 from tests.conftest import short_options
+from tests.test_js import PORTED
 from tests.test_page import READY, SIZES, browser, shot, sit_down
 
 JS = Path(__file__).parents[1] / "js"
@@ -42,7 +42,7 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a web server with the page's folder, which is not at its top."""
-    build_api(list(GAMES.values()), ["wasm32"], JS / "built")
+    build_api(PORTED, ["wasm32"], JS / "built")
     top = tmp_path_factory.mktemp("web")
     write_page(JS, top / "cards")
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(top))) as server:
@@ -79,7 +79,7 @@ def play_as_advised(page: Any, who: str, moves: int = 10_000) -> None:
 
 
 @pytest.mark.parametrize("page", SIZES, indirect=True)
-@pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
+@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
 def test_whole_games(page: Any, game: Game, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     size = request.node.callspec.params["page"]
     sit_down(page, game, short_options(game), "small")
@@ -96,7 +96,7 @@ def test_whole_games(page: Any, game: Game, request: pytest.FixtureRequest, tmp_
     assert record.outcome["over"] and replay(record) is not None
 
 
-@pytest.mark.parametrize("game", GAMES.values(), ids=lambda game: game.name)
+@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
 def test_strong_players_think_in_a_worker(page: Any, game: Game) -> None:
     """The page goes on meanwhile, and leaving the table stops them."""
     sit_down(page, game, short_options(game))
@@ -116,7 +116,7 @@ def test_offline(page: Any) -> None:
     page.wait_for_function("navigator.serviceWorker.controller !== null")
     page.context.set_offline(True)
     page.reload()
-    for game in GAMES.values():
+    for game in PORTED:
         sit_down(page, game, short_options(game), "small")
         play_as_advised(page, "small", 4)
         page.click("#leave")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from card_envs._files import replace_folder
 from card_envs.build._native import BUILT
-from card_envs.games import GAMES
 
 PAGE = Path(__file__).parents[1] / "serve" / "page"
 OF_PAGE = ("page.js", "page.css", "icon.svg")
@@ -26,8 +25,9 @@ def page_files(package: Path) -> dict[str, bytes]:
     Raises:
         OSError: something was not built.
     """
-    built = [file for game in GAMES for file in sorted((package / BUILT).glob(f"{game}.*"))]
-    for game in GAMES:
+    games = sorted(file.stem for file in package.glob("games/[a-z]*.js"))
+    built = [file for game in games for file in sorted((package / BUILT).glob(f"{game}.*"))]
+    for game in games:
         if package / BUILT / f"{game}.wasm" not in built:
             raise FileNotFoundError(f"{package / BUILT / game}.wasm: not there; make npm builds it")
     modules = [*package.glob("*.js"), *package.glob("games/*.js"), *package.glob("draw/*.js"), package / "page/ask.js"]

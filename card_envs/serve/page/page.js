@@ -118,7 +118,7 @@ async function play(event) {
 async function sit(found) {
   const now = epoch;
   token = found;
-  history.replaceState(null, "", `#${token}`);
+  history.replaceState(null, "", `${location.pathname}#${token}`); // not relative: a page may have a base
   const position = await ask(seatPath({ wait: 0 }));
   if (now !== epoch) return;
   openTable(position);
