@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ctypes
+import hashlib
 import json
 import re
 import subprocess
@@ -33,6 +34,8 @@ OF_TINY = ("trivial", "greedy", "search:64", "search:32,moves=turn")
 KEPT = ROOT / "js" / "built"  # where slow tests build, so that a second run takes what is there
 HAS_ZIG = find_spec("ziglang") is not None
 TARGETS = ("native", "wasm32") if HAS_ZIG else ("native",)
+MILLION = 1_000_000
+MOST = 300  # decisions of a game that are compared in full
 ROWS = "means", "errors", "advantages", "advantage_errors", "worlds"
 
 pytestmark = [
@@ -124,12 +127,9 @@ def expected(game: Game, player: str, state: State, seed: int) -> tuple[int, dic
     reset(policy)
     decisions = decisions_at(game, np.array([state], game.rules.STATE))
     action = int(policy.act(decisions, np.random.default_rng(seed))[0])
-    if "search" not in game.presets.get(player, player):
-        return action, None
     reset(policy)
     worth = evaluation_of(policy, decisions, np.random.default_rng(seed))
-    assert worth is not None
-    return action, {name: getattr(worth, name)[0].tolist() for name in ROWS}
+    return action, worth and {name: getattr(worth, name)[0].tolist() for name in ROWS}
 
 
 def safe(player: str) -> str:
@@ -138,12 +138,14 @@ def safe(player: str) -> str:
 
 
 def plays(game: Game, number: int) -> Iterator[tuple[Table, int]]:
-    """Tables at decisions of games with options, seeds and random moves, and the seed."""
+    """Tables at the first decisions of games with options, seeds and random moves, and the seed."""
     rng = np.random.default_rng(1)
     sets = option_sets(game)
     for seed in range(number):
         table = table_of(game, sets[seed % len(sets)], seed)
-        while not table.over:
+        for _ in range(MOST):
+            if table.over:
+                break
             yield table, seed
             table.play(int(rng.choice(np.flatnonzero(table.legal()))))
             while table.needs_deal and not table.over:
@@ -330,6 +332,44 @@ def test_all_rules(whole: Path, game: Game, tmp_path: Path) -> None:
     print(game.name, same_rules(Library(whole / "native", game), 30), "positions in C")
     if HAS_ZIG:
         print(game.name, in_node(whole, game, tmp_path, cases(game, 60, [], [])), "positions in Node")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
+def test_a_million_decisions(whole: Path, game: Game, tmp_path: Path) -> None:
+    """The same legal moves at each, and the same States: C beside Python, then Node beside C by sums."""
+    library, rng = Library(whole / "native", game), np.random.default_rng(5)
+    mask, state, table = np.zeros(game.rules.NUM_ACTIONS, np.int8), np.zeros(1, game.rules.STATE), table_of(game, {}, 0)
+    actions, sums, episodes = [], [], 0
+    table.state.over = table.state.needs_deal = True
+    library.init(state)
+    for number in range(MILLION):
+        if table.over:
+            library.begin(state, np.array([episodes], np.uint64))
+            table.seed(episodes)
+            table.deal()
+            episodes += 1
+        while table.needs_deal:
+            assert library.deal(state) == 0
+            table.deal()
+        library.legal(state, mask)
+        assert np.array_equal(mask, table.legal())
+        legal = np.flatnonzero(mask)
+        action = int(legal[rng.integers(len(legal))])
+        assert library.play(state, action) == 0
+        table.play(action)
+        actions.append(action)
+        if number % 100 == 0:
+            assert clean(state) == clean(table.states)
+            sums.append(hashlib.sha256(clean(state)).hexdigest())
+    print(game.name, f"{MILLION:,} decisions of {episodes:,} episodes in C")
+    if HAS_ZIG:
+        file = tmp_path / "actions.json"
+        file.write_text(json.dumps({"actions": actions, "sums": sums, "every": 100}))
+        command: list[Any] = [program("node"), ROOT / "js" / "test" / "long.mjs", whole / "wasm32", game.name, file]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+        print(done.stdout)
 
 
 @pytest.mark.slow

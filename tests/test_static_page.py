@@ -117,6 +117,6 @@ def test_offline(page: Any) -> None:
     page.context.set_offline(True)
     page.reload()
     for game in PORTED:
-        sit_down(page, game, short_options(game), "small")
+        sit_down(page, game, {}, "small")
         play_as_advised(page, "small", 4)
         page.click("#leave")
