@@ -129,7 +129,7 @@ def expected(game: Game, player: str, state: State, seed: int) -> tuple[int, dic
     action = int(policy.act(decisions, np.random.default_rng(seed))[0])
     reset(policy)
     worth = evaluation_of(policy, decisions, np.random.default_rng(seed))
-    return action, worth and {name: getattr(worth, name)[0].tolist() for name in ROWS}
+    return action, None if worth is None else {name: getattr(worth, name)[0].tolist() for name in ROWS}
 
 
 def safe(player: str) -> str:
