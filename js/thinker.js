@@ -1,6 +1,10 @@
 // Players that search think in a worker, one decision after the other.
 
-/** Return a worker with `send`, `listen` and `stop`, in a browser or in Node. */
+/**
+ * Return a worker with `send`, `listen`, `hold` and `stop`, in a browser or in Node.
+ *
+ * A process in Node does not end while it holds a worker.
+ */
 async function newWorker() {
   const url = new URL("./worker.js", import.meta.url);
   if (typeof Worker !== "undefined") {
@@ -11,15 +15,16 @@ async function newWorker() {
         worker.onmessage = (event) => heard(event.data);
         worker.onerror = (event) => failed(new Error(event.message || "the worker could not be started"));
       },
+      hold: () => {},
       stop: () => worker.terminate(),
     };
   }
   const { Worker: NodeWorker } = await import("node:worker_threads");
   const worker = new NodeWorker(url);
-  worker.unref(); // a process need not wait for it
   return {
     send: (message) => worker.postMessage(message),
     listen: (heard, failed) => worker.on("message", heard).on("error", failed),
+    hold: (is) => (is ? worker.ref() : worker.unref()),
     stop: () => worker.terminate(),
   };
 }
@@ -42,6 +47,7 @@ export class Thinker {
     try {
       return await new Promise((resolve, reject) => {
         this.#asked.set(id, { resolve, reject });
+        worker.hold(true);
         worker.send({ id, name: engine.description.name, base: String(engine.base), bytes, player, keys });
       });
     } finally {
@@ -56,6 +62,7 @@ export class Thinker {
         if (id < 0) return resolve();
         const waiting = this.#asked.get(id);
         this.#asked.delete(id);
+        worker.hold(this.#asked.size > 0);
         if (problem === undefined) waiting?.resolve(found);
         else waiting?.reject(new Error(problem));
         return undefined;

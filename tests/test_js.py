@@ -43,8 +43,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_node(*words: Path) -> str:
     """What a program says that must succeed."""
-    done = subprocess.run([program("node"), *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    done = subprocess.run([program("node"), *words], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return done.stdout
 
 
@@ -134,6 +134,21 @@ def cases(game: Game) -> Iterator[dict[str, Any]]:
     for number, state in enumerate(states):
         yield position(game, state, (int(state.seat) + number // 2 * (number % 2)) % game.rules.NUM_SEATS)
     yield from deals(game, states[:NUM_POSITIONS])
+
+
+@pytest.mark.slow
+def test_what_the_readme_shows(tmp_path: Path) -> None:
+    """On the compiled games: `make npm`."""
+    (code,) = re.findall(r"^```js\n(.*?)^```", (JS / "README.md").read_text(), re.M | re.S)
+    (tmp_path / "readme.mjs").write_text(code.replace('"card-envs"', f'"{JS}/index.js"'))
+    said = run_node(tmp_path / "readme.mjs")
+    assert "over: true" in said and "hand:" in said
+
+
+@pytest.mark.slow
+def test_the_package() -> None:
+    """On the compiled games: `make npm`, then `npm test`."""
+    run_node(Path("--test"), JS / "test" / "package.test.mjs")
 
 
 def test_the_page_without_a_server(package: Path) -> None:

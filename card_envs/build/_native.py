@@ -23,7 +23,6 @@ from card_envs.build._loops import game_of
 from card_envs.engine._library import TARGET
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents import opponent_names
 
 BUILT = "built/wasm32"  # in the package for JavaScript
 MAGIC, LAYOUT = b"CARDENV1", 16
@@ -84,6 +83,7 @@ def build_api(
         opponents: names for `load_opponent`; default: the scripted ones, `small` and the game's presets.
     """
     from card_envs.build._targets import target_of
+    from card_envs.opponents import opponent_names  # here, or it would be compiled where `_tour.py` runs plain Python
 
     wanted = [target_of(name, api=True) for name in targets]
     for target in wanted:

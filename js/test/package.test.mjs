@@ -1,0 +1,69 @@
+// The package as its users have it: npm test. It needs what `make npm` builds.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { load } from "../index.js";
+
+for (const name of ["back_alley", "russian_bank", "big_ben"]) {
+  test(`${name}: a whole game, and again from its record`, async () => {
+    const game = await load(name);
+    assert.deepEqual(game.description.opponents.slice(-2), ["strong", "champion"]);
+    const table = game.deal({ seed: 1 });
+    assert.deepEqual(table.view(), game.deal({ seed: 1n }).view());
+    assert.notDeepEqual(table.view(), game.deal({ seed: 2 }).view());
+    for (let number = 0; !table.over && number < 400; number += 1) {
+      assert.ok(table.legal().length > 0);
+      table.play(await table.choose("small", { seed: number }));
+    }
+    const { deal, moves, options } = table.record();
+    const again = game.deal({ deal, options });
+    moves.forEach((move) => again.play(move));
+    assert.deepEqual(again.outcome(), table.outcome());
+    assert.deepEqual(again.view(0), table.view(0));
+  });
+
+  test(`${name}: what players say`, async () => {
+    const game = await load(name);
+    const table = game.deal({ seed: 4 });
+    table.play(table.legal().at(-1));
+    for (const player of game.description.opponents) {
+      const before = table.view();
+      const [one, other] = await Promise.all([1, 1].map((seed) => table.advise(player, { seed })));
+      assert.deepEqual(one, other);
+      assert.deepEqual(one.moves.map(({ move }) => move).sort(), table.legal().sort());
+      assert.equal(one.moves[0].move, one.move);
+      assert.deepEqual(table.view(), before);
+    }
+  });
+
+  test(`${name}: what is wrong is said`, async () => {
+    const game = await load(name);
+    const table = game.deal({ seed: 1 });
+    assert.throws(() => table.play("nothing"), /"nothing" is not a legal move now; expected one of /);
+    assert.throws(() => table.view(9), /seat: expected a number from 0/);
+    assert.throws(() => game.deal({ seed: -1 }), /seed: expected a whole number/);
+    assert.throws(() => game.deal({ options: { nothing: 1 } }), /unknown option "nothing"/);
+    assert.throws(() => game.deal({ deal: {} }), /^Error: deal: expected/);
+    await assert.rejects(table.advise("nobody"), /no player "nobody"; there are: trivial, /);
+    assert.deepEqual(table.moves, []);
+    const copy = table.copy();
+    copy.play(copy.legal()[0]);
+    assert.deepEqual([table.moves.length, copy.moves.length], [0, 1]);
+  });
+}
+
+test("a search is stopped, and another one answers later", async () => {
+  const game = await load("big_ben");
+  const table = game.deal({ seed: 1 });
+  const stop = new AbortController();
+  setTimeout(() => stop.abort(new Error("enough")), 100);
+  await assert.rejects(table.advise("champion", { signal: stop.signal }), /enough/);
+  await assert.rejects(table.advise("champion", { signal: stop.signal }), /enough/);
+  assert.ok((await table.advise("strong")).moves[0].worlds > 0);
+});
+
+test("a game that is not there", async () => {
+  await assert.rejects(load("no_game"), /no_game/);
+  await assert.rejects(load("../secret"), /expected a name/);
+});
