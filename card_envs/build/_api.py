@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from card_envs.build import _functions as functions
 from card_envs.build._exported import Local, Number, Pointer, memory_of
-from card_envs.game import (
-    Game,
-)
+from card_envs.game import Game
 from card_envs.opponents._macros import MAX_LENGTH
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, checked_scratch
@@ -33,7 +31,6 @@ ERRORS = {
     functions.DEAL_NOT_DUE: "no deal is due: a decision is",
     functions.NO_SEAT: "there is no such seat",
 }
-SCRIPTED = ("trivial", "greedy")
 
 
 class Export(NamedTuple):
@@ -147,7 +144,7 @@ def player_of(game: Game, name: str) -> Player:
         function, order = functions.advise_ntuple, np.zeros(1, np.int64)
         needed = (states, stream, policy.table, *policy._scratch(), order)
     elif isinstance(policy, ScriptedPolicy):
-        function, needed, bot = functions.advise_scripted, (states, stream), name
+        function, needed, bot = functions.advise_scripted, (states, stream), policy.bot
     else:
         function, needed = functions.advise_network, (states, stream, *_network(game, policy, name))
     placed, content, size = memory_of(_sharing(needed, []), 1)

@@ -102,7 +102,8 @@ def tour(games: Sequence[Game], workers: int, progress: Progress) -> list[Asked]
 
         def visit(game: Game) -> list[Asked]:
             file = Path(room) / game.name
-            _run([sys.executable, "-m", "card_envs.build._tour", game.package, str(file)], f"the tour of {game.name}")
+            command = [sys.executable, "-m", "card_envs.build._tour", game.package, str(file)]
+            _run(command, f"the tour of {game.name}", NUMBA_DISABLE_JIT="1")  # which the engine reads as it is imported
             asked: list[Asked] = pickle.loads(file.read_bytes())
             return asked
 
@@ -236,10 +237,11 @@ def _headers() -> Path:
     return folder
 
 
-def _run(command: list[str], what: str) -> None:
-    """Run a program. Raises BuildError with the last of what it said."""
+def _run(command: list[str], what: str, **more: str) -> None:
+    """Run a program, with more in its environment. Raises BuildError with the last of what it said."""
+    environment = {**os.environ, **more}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
     except OSError as error:
         raise BuildError(f"{what}: {in_words(error)}") from None
     if done.returncode:

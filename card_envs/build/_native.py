@@ -23,6 +23,7 @@ from card_envs.build._loops import game_of
 from card_envs.engine._library import TARGET
 from card_envs.game import Game
 from card_envs.games import GAMES
+from card_envs.opponents import opponent_names
 
 BUILT = "built/wasm32"  # in the package for JavaScript
 MAGIC, LAYOUT = b"CARDENV1", 16
@@ -54,7 +55,7 @@ class Compiled:
         symbol: in the library.
         parameters, meaning: for the header.
         objects: for each target, its file in the cache.
-        player: its name, if this asks one.
+        player: its name in the API, if this asks one; made_of: as `load_opponent` takes it, presets written out.
         size: of a player's memory.
         layout: of it; of a player's file, too.
         file: of the player, in the cache; empty if this is no player.
@@ -66,6 +67,7 @@ class Compiled:
     meaning: str
     objects: dict[str, str]
     player: str = ""
+    made_of: str = ""
     size: int = 0
     layout: str = ""
     file: str = ""
@@ -83,7 +85,6 @@ def build_api(
         opponents: names for `load_opponent`; default: the scripted ones, `small` and the game's presets.
     """
     from card_envs.build._targets import target_of
-    from card_envs.opponents import opponent_names  # here, or it would be compiled where `_tour.py` runs plain Python
 
     wanted = [target_of(name, api=True) for name in targets]
     for target in wanted:
@@ -122,10 +123,12 @@ def compiled(task: Task, targets: tuple[str, ...], objects: Path) -> list[Compil
     if task.name == RULES:
         return [_compiled(game, export, targets, objects) for export in exports_of_rules(game)]
     player = player_of(game, task.name)
-    return [_compiled(game, player.export, targets, objects, player)]
+    return [_compiled(game, player.export, targets, objects, player, task.name)]
 
 
-def _compiled(game: Game, export: Any, targets: tuple[str, ...], objects: Path, player: Any = None) -> Compiled:
+def _compiled(
+    game: Game, export: Any, targets: tuple[str, ...], objects: Path, player: Any = None, name: str = ""
+) -> Compiled:
     from card_envs.build._exported import exported, kind_of, parts_of
     from card_envs.build._targets import object_code, target_of
     from card_envs.engine.compile import _rebuilt
@@ -134,19 +137,20 @@ def _compiled(game: Game, export: Any, targets: tuple[str, ...], objects: Path, 
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
     made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"
-    files = {name: f"{_sum(f'{made_from} {target_of(name, api=True)}'.encode())[:32]}.o" for name in targets}
-    missing = [name for name, file in files.items() if not (objects / file).exists()]
+    files = {one: f"{_sum(f'{made_from} {target_of(one, api=True)}'.encode())[:32]}.o" for one in targets}
+    missing = [target for target, file in files.items() if not (objects / file).exists()]
     found = Compiled(export.name, symbol, export.parameters, export.meaning, files)
     if player is not None:
         layout = _sum(made_from.encode())[:LAYOUT]
         content = player_file(layout, player.first)
         who, file = export.name.removeprefix("advise_"), f"{_sum(content)[:32]}.player"
-        found = replace(found, player=who, size=player.size, layout=layout, file=file)
+        made_of = game.presets.get(name, name)
+        found = replace(found, player=who, made_of=made_of, size=player.size, layout=layout, file=file)
         replace_file(objects / found.file, content)
     if missing:
         text = exported(function, export.arguments, symbol)
-        for name in missing:
-            replace_file(objects / files[name], object_code(text, target_of(name, api=True)))
+        for target in missing:
+            replace_file(objects / files[target], object_code(text, target_of(target, api=True)))
     return found
 
 
@@ -186,8 +190,8 @@ def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) ->
     known["opponents"] = list(players)
     known["players"] = {
         name: {
-            "made_of": game.presets.get(name, name),
-            "searches": "search:" in game.presets.get(name, name),
+            "made_of": one.made_of,
+            "searches": "search:" in one.made_of,
             "memory": one.size,
             "layout": one.layout,
             "file": f"{game.name}.{name}.player",

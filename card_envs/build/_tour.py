@@ -1,13 +1,10 @@
 """`python -m card_envs.build._tour PACKAGE FILE`: which loops a game's environments and players call, with which types.
 
-Everything that the package offers is asked something, in plain Python, and the types of all arguments are noted.
+Everything that the package offers is asked something, in plain Python (with NUMBA_DISABLE_JIT=1), and the types of all
+arguments are noted.
 """
 
 from __future__ import annotations
-
-import os
-
-os.environ["NUMBA_DISABLE_JIT"] = "1"  # before anything imports the engine
 
 import pickle
 import sys
