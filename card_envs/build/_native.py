@@ -208,7 +208,7 @@ def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) ->
             library = room / f"{game.name}.wasm"
             _run(target.link(library, machine_code, [one.symbol for one in functions]), f"linking {library.name}")
         else:
-            (room / "tables.h").write_text(tables(game, players))
+            (room / "tables.h").write_text(tables(game, players), encoding="utf-8")
             more = ["-fvisibility=hidden", f'-DTABLES="{room / "tables.h"}"', str(Path(__file__).with_name("api.c"))]
             library = room / f"libcard_envs_{game.name}{target.suffix}"
             _run([*target.link(library, machine_code), *more], f"linking {library.name} for {target.name}")
@@ -282,7 +282,7 @@ def header(game: Game, functions: list[Compiled]) -> str:
     own = [
         f"/* {one.meaning[0].upper()}{one.meaning[1:]}. */\n{text}" for one, text in declared.items() if not one.file
     ]
-    return Template(Path(__file__).with_name("api.h").read_text()).substitute(
+    return Template(Path(__file__).with_name("api.h").read_text(encoding="utf-8")).substitute(
         name=game.name,
         title=game.title,
         upper=upper,
