@@ -56,7 +56,7 @@ export class Engine {
     this.values = this.#room(8 * ROWS * actions);
   }
 
-  /** Return the address of so many bytes, which are zero. */
+  /** Allocate zeroed bytes and return their address. */
   #room(size) {
     const start = Math.ceil(this.#end / WITHIN) * WITHIN;
     this.#end = start + size;

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
+from card_envs.build._description import layout
 from card_envs.build._drawings import drawings_module
 from card_envs.draw import draw
-from card_envs.engine.table import Table
 from card_envs.game import Game, State
 from card_envs.games import GAMES
 from card_envs.options import as_json
@@ -42,7 +41,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_node(*words: Path) -> str:
-    """What a program says that must succeed."""
+    """Run a Node program that must succeed, and return its output."""
     done = subprocess.run([program("node"), *words], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return done.stdout
@@ -50,14 +49,6 @@ def run_node(*words: Path) -> str:
 
 def packed(state: State) -> str:
     return base64.b64encode(state.tobytes()).decode()
-
-
-def layout(game: Game) -> dict[str, Any]:
-    fields = {
-        name: {"type": field[0].base.name, "offset": field[1], "shape": field[0].shape}
-        for name, field in (game.rules.STATE.fields or {}).items()
-    }
-    return {"size": game.rules.STATE.itemsize, "fields": fields}
 
 
 def ended(game: Game, options: dict[str, Any]) -> list[State]:
@@ -76,12 +67,11 @@ def ended(game: Game, options: dict[str, Any]) -> list[State]:
 def position(game: Game, state: State, seat: int) -> dict[str, Any]:
     view = game.view.view(state, seat)
     pictures = [draw(game, view, tall) for tall in (False, True)]
-    moves = np.flatnonzero(Table(game, state).legal()).tolist() if view["to_move"] == seat else []
     return {
         "kind": "position",
         "state": packed(state),
         "seat": seat,
-        "legal": moves,
+        "legal": view["legal"],
         "view": view,
         "svg": [
             (hashlib.sha256(picture.encode()).hexdigest(), re.sub("<defs>.*</defs>", "", picture))
@@ -116,17 +106,15 @@ def deals(game: Game, states: list[State]) -> Iterator[dict[str, Any]]:
 
 
 def cases(game: Game) -> Iterator[dict[str, Any]]:
-    yield {"game": game.name, "layout": layout(game)}
+    yield {"game": game.name, "layout": layout(game.rules.STATE)}
     yield {"kind": "numbers", "numbers": numbers()}
     for options in option_sets(game):
         state = game.rules.new_state(game.validated(options))
-        num_deals = getattr(game.view, "num_deals", None)
         yield {
             "kind": "options",
             "options": options,
             "state": packed(state),
             "made": as_json(game.view.options_of(state)),
-            "deals": num_deals(state) if num_deals else None,
         }
     states = list(some(positions(game), NUM_POSITIONS))
     for options in option_sets(game)[:8]:

@@ -90,7 +90,7 @@ class Library:
         return int(self.load_player(player.encode(), content, length, self.memory[player], ctypes.c_uint64(room)))
 
     def advise(self, player: str, state: State, keys: NDArray[np.uint64]) -> tuple[list[int], NDArray[np.float64]]:
-        """What a player would do, and the values of all actions."""
+        """Ask a player; return its actions, and the values of all."""
         if player not in self.memory:
             assert self.load(player) == 0
         actions, values = np.zeros(32, np.int16), np.zeros((5, self.game.rules.NUM_ACTIONS))
@@ -122,7 +122,7 @@ def keys_of(seed: int) -> NDArray[np.uint64]:
 
 
 def expected(game: Game, player: str, state: State, seed: int) -> tuple[int, dict[str, list[Any]] | None]:
-    """What Python's player plays, and its values."""
+    """Return the action that Python's player chooses, and its values."""
     policy = load_opponent(player, game).policy
     reset(policy)
     decisions = decisions_at(game, np.array([state], game.rules.STATE))

@@ -1,4 +1,4 @@
-"""What the C interface of a game has: functions of the rules, and of players with the memory that each needs."""
+"""Define the C interface of a game: its rules, and its players with the memory that each needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pictures are made of, as data: JavaScript places the same shapes at the same positions."""
+"""Export the shapes of pictures as data, for JavaScript to place at the same positions."""
 
 from __future__ import annotations
 

@@ -78,15 +78,19 @@ def write_rewards(states: Any, found: Any) -> None:
         found[s] = states[0].rewards[s]
 
 
+def has_seat(states: Any, seat: int) -> bool:
+    return 0 <= seat < states[0].rewards.shape[0]
+
+
 def observe_seat(states: Any, seat: int, obs: Int8s) -> int:
-    if seat < 0 or seat >= states[0].rewards.shape[0]:
+    if not has_seat(states, seat):
         return NO_SEAT
     observe(states[0], seat, obs)
     return 0
 
 
 def redraw(states: Any, seat: int, keys: UInt64s, stream: UInt64s) -> int:
-    if seat < 0 or seat >= states[0].rewards.shape[0]:
+    if not has_seat(states, seat):
         return NO_SEAT
     stream[0] = keys[0]
     draw_world(states[0], seat, stream)
@@ -94,7 +98,7 @@ def redraw(states: Any, seat: int, keys: UInt64s, stream: UInt64s) -> int:
 
 
 def margin(states: Any, seat: int) -> int:
-    if seat < 0 or seat >= states[0].rewards.shape[0]:
+    if not has_seat(states, seat):
         return 0
     return score_margin(states[0], seat)
 

@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int], object]
 
 
 class Loop(Protocol):
-    """What is compiled in a process of its own."""
+    """A task that one process compiles."""
 
     @property
     def name(self) -> str: ...

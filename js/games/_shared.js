@@ -73,8 +73,3 @@ export function parsePack(pack, names, expected, where) {
   }
   return cards;
 }
-
-/** Throw an error for what is no text. */
-export function checkText(move) {
-  if (typeof move !== "string") throw new Error(`move: expected a text, got ${shown(move)}`);
-}

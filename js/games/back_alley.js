@@ -1,11 +1,10 @@
-// Back Alley for people: notation, custom deals, views. The same as card_envs/games/back_alley/view.py.
+// Back Alley for people: custom deals, options, views. The same as card_envs/games/back_alley/view.py.
 
-import { ACE_HIGH, SUITS, checkInt, checkText, chosen, dealKeys, deck } from "./_shared.js";
+import { ACE_HIGH, SUITS, checkInt, chosen, dealKeys, deck } from "./_shared.js";
 import { members, parsePack, range, shown } from "./_shared.js";
 
 const LITTLE_BLOOPER = 52;
 const NUM_CARDS = 54;
-const FIRST_BID = NUM_CARDS; // as an action
 const CARDS = [...deck(ACE_HIGH), "LB", "BB"];
 const MATCH = [13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]; // hand sizes (BA-3)
 const MOST_DEALS = 100;
@@ -23,18 +22,6 @@ const cardText = (state, card) => CARDS[shifted(card, -state.shift)];
 function cardTexts(state, cards) {
   const codes = members(cards).map((card) => shifted(card, -state.shift));
   return codes.sort((a, b) => a - b).map((code) => CARDS[code]);
-}
-
-export const moveText = (state, action) => (action >= FIRST_BID ? BIDS[action - FIRST_BID] : cardText(state, action));
-
-/** Return the action for a text, legal or not. */
-export function parseMove(state, text) {
-  checkText(text);
-  if (BIDS.includes(text)) return FIRST_BID + BIDS.indexOf(text);
-  if (CARDS.includes(text)) return shifted(CARDS.indexOf(text), state.shift);
-  throw new Error(
-    `'${text}' is not a move of Back Alley; expected pass, 1 to 12, board, or a card such as AC, BB`,
-  );
 }
 
 /** Return the packs of {dealer: 0, size: 7, packs: [[54 cards], …]}; only `packs` is required. */
@@ -89,9 +76,6 @@ export function setOptions(state, { deals = null, ...rest }) {
   state.sizes.set(sizes);
   state.reward_win = reward === "win";
 }
-
-/** Return the number of deals in an episode, without pass-outs. */
-export const numDeals = (state) => state.num_deals;
 
 /** Return the reason of the end ("" while it runs) and each seat's team points so far. */
 export function outcome(state) {

@@ -1,6 +1,6 @@
-// Big Ben for people: notation, custom deals, views. The same as card_envs/games/big_ben/view.py.
+// Big Ben for people: custom deals, options, views. The same as card_envs/games/big_ben/view.py.
 
-import { ACE_LOW, checkText, chosen, dealKeys, deck, parsePack, range } from "./_shared.js";
+import { ACE_LOW, chosen, dealKeys, deck, parsePack, range } from "./_shared.js";
 
 const CARDS = deck(ACE_LOW);
 const PACK_SIZE = 92;
@@ -22,21 +22,6 @@ export const RUNS = SPANS.split(" ").map((span) => {
 });
 
 const SORTED_PACK = range(52).flatMap((code) => (RUNS.some(([base]) => base === CARDS[code]) ? [code] : [code, code]));
-const MOVES = [
-  ...PILES.flatMap((pile) => ["F", ...PILES.filter((other) => other !== pile)].map((target) => `${pile}-${target}`)),
-  ...["F", ...PILES].map((target) => `W-${target}`),
-  "deal",
-];
-
-export const moveText = (state, action) => MOVES[action];
-
-/** Return the action for a text, legal or not. */
-export function parseMove(state, text) {
-  checkText(text);
-  if (MOVES.includes(text)) return MOVES.indexOf(text);
-  throw new Error(`'${text}' is not a move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal`);
-}
-
 /** Return the pack of {pack: [92 cards in dealing order]}, in an array. */
 export function parseDeal(state, deal) {
   const { pack } = dealKeys(deal, ["pack"], `{"pack": [${PACK_SIZE} cards in dealing order]}`);

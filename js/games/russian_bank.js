@@ -1,20 +1,11 @@
-// Russian Bank for people: notation, custom deals, views. The same as card_envs/games/russian_bank/view.py.
+// Russian Bank for people: custom deals, options, views. The same as card_envs/games/russian_bank/view.py.
 
-import { ACE_LOW, SUITS, checkInt, checkText, chosen, dealKeys, members, parsePack, range, shown } from "./_shared.js";
+import { ACE_LOW, SUITS, checkInt, chosen, dealKeys, members, parsePack, range, shown } from "./_shared.js";
 
 const CARDS = [...ACE_LOW].flatMap((rank) => [...SUITS].map((suit) => rank + suit));
 const NO_CARD = 63;
 const NUM_CARDS = 52;
 const MOST_GAMES = 50; // of a match
-const HOUSES = range(8).map((house) => `H${house + 1}`);
-const ADVANCE = "advance";
-const MOVES = [
-  ...["R", "D", ...HOUSES].map((source) => `${source}-F`),
-  ...["R", "D"].flatMap((source) => ["OR", "OW", ...HOUSES].map((target) => `${source}-${target}`)),
-  ADVANCE,
-  ...["OR", "OW"].flatMap((target) => HOUSES.map((house) => `${house}-${target}`)),
-  ...HOUSES.flatMap((house) => HOUSES.filter((other) => other !== house).map((target) => `${house}-${target}`)),
-];
 const REASONS = ["", "win", "stalemate", "no_progress"];
 const CHOICES = {
   start: ["low_reserve", "high_reserve", "random", "player_0", "player_1"],
@@ -26,27 +17,6 @@ export const NAME = "russian_bank";
 export const SEAT_NAMES = ["you", "opponent"];
 
 const texts = (cards) => Array.from(cards, (card) => CARDS[card]);
-
-/** Return what the advance means now. */
-function advanceText(state) {
-  if (state.turned !== NO_CARD) return "discard";
-  return state.hand_sizes[state.seat] + state.waste_sizes[state.seat] ? "turn" : "end";
-}
-
-export const moveText = (state, action) => (MOVES[action] === ADVANCE ? advanceText(state) : MOVES[action]);
-
-/** Return the action for a text, legal or not; another kind of advance than the current one is an error. */
-export function parseMove(state, text) {
-  checkText(text);
-  if (text === advanceText(state)) return MOVES.indexOf(ADVANCE);
-  if (["turn", "discard", "end"].includes(text)) {
-    throw new Error(`'${text}' is not possible now; expected ${advanceText(state)}`);
-  }
-  if (text !== ADVANCE && MOVES.includes(text)) return MOVES.indexOf(text);
-  throw new Error(
-    `'${text}' is not a move of Russian Bank; expected R-F, D-H3, H2-H5, H4-OW, turn, discard, end, …`,
-  );
-}
 
 /** Return the packs of {packs: [[52 cards], [52 cards]], starts: 0, later: [{…}, …]}; only `packs` is required. */
 export function parseDeal(state, deal) {

@@ -1,4 +1,4 @@
-"""What the picture says of the cards in the hand."""
+"""Labels of the cards in a picture's hand."""
 
 from __future__ import annotations
 
