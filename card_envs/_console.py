@@ -27,7 +27,7 @@ LOST_OUTPUT, WRONG_INPUT = 1, 2  # exit codes
 WIDTH, HEIGHT = 80, 25  # used if the environment specifies an unusable size
 MIN_SIZE = {"COLUMNS": 20, "LINES": 2}
 PATIENCE = 0.2  # seconds to wait for a reader of the stream
-PLAIN = str.maketrans({"±": "+-", "–": "-", "—": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">="})
+PLAIN = str.maketrans({"±": "+-", "–": "-", "—": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">=", "█": "#", "░": "."})
 
 
 # The console

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from card_envs import GAMES, Game
+from card_envs.compare._report import duration
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md")
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- /figures -->\n)", re.S)
+FRONT_PLAYERS = ("champion", "strong", "search:64", "small", "greedy")
 FRONT_PAGE = ("random playouts, M/s", "BatchEnv.step, 1,024 tables, M/s", "AEC last + step, k/s")  # rows of `bench`
 
 Figures = dict[str, Any]
@@ -39,13 +41,6 @@ def spread(figure: Figures | None, scale: float = 1, form: str = ".0f", unit: st
     return f"{mean} ({low} to {high}){unit}" if (low, high) != (mean, mean) else f"{mean}{unit}"
 
 
-def time(microseconds: float) -> str:
-    """What a move takes."""
-    if microseconds >= 1000 / 3:
-        return f"{microseconds / 1000:.1f} ms"
-    return f"{microseconds:.1f} µs" if microseconds >= 1 else "under 1 µs"
-
-
 def by_strength(found: Figures) -> list[Figures]:
     """The policies of a comparison, the strongest first."""
     key = "rating" if "rating" in found["policies"][0] else "win_share"
@@ -57,7 +52,7 @@ def strength(found: Figures) -> str:
     solved = "won_of_winnable" in found["policies"][0]
     body = []
     for policy in by_strength(found):
-        won, move = spread(policy["win_share"], 100, ".1f", " %"), time(policy["microseconds_per_move"])
+        won, move = spread(policy["win_share"], 100, ".1f", " %"), duration(policy["microseconds_per_move"])
         if "rating" in policy:
             cells = [spread(policy["rating"]), won, spread(policy["margin_per_episode"], form="+.1f")]
         else:
@@ -90,40 +85,27 @@ def over_greedy(found: Figures, name: str) -> Figures:
 
 
 def result(found: Figures, policy: Figures) -> str:
-    """Its points over `greedy`, or the deals it won."""
+    """Its points over `greedy`, or the share of deals it won."""
     if "rating" in policy:
         return spread(over_greedy(found, policy["name"]), form="+.1f") if policy["name"] != "greedy" else "0"
-    return f"won {spread(policy['win_share'], 100, '.1f', ' %')}"
-
-
-def by_points(found: Figures) -> list[Figures]:
-    """The policies of a comparison in the order of `result`."""
-    if "rating" not in found["policies"][0]:
-        return by_strength(found)
-    return sorted(found["policies"], key=lambda policy: -over_greedy(found, policy["name"])["mean"])
+    return spread(policy["win_share"], 100, ".1f", " %")
 
 
 def summary() -> str:
-    """Return a table of all games: points over `greedy`, or deals won in a solitaire; champions in their own row."""
+    """Return a table of all games, points over `greedy` or deals won in a solitaire, and what it was measured on."""
     games = list(GAMES.values())
-    head, counts, champions, cells = [""], ["measured on"], ["`champion` on"], []
+    head, counts, cells = [""], [], []
     for game in games:
         found, best = comparison(game, "ladder"), comparison(game, "champion")
-        options = ", ".join(f"`{name}={value}`" for name, value in found["options"].items())
-        head.append(f"{game.title} ({options})" if options else game.title)
+        head.append(f"{game.title}: " + ("deals won" if game.is_solitaire else "points per deal"))
+        options = "".join(f" with `{name}={value}`" for name, value in found["options"].items())
         unit = "deals" if game.is_solitaire else "mirrored pairs"
-        counts.append(f"{found['pairs']:,} {unit}")
-        champions.append(f"{best['pairs']:,}")
+        counts.append(f"{game.title}{options}: {found['pairs']:,} {unit}, `champion` on {best['pairs']:,}.")
         spelled = ("champion", game.presets["champion"])
         champion = next(result(best, policy) for policy in best["policies"] if policy["name"] in spelled)
-        cells.append({"champion": champion} | {one["name"]: result(found, one) for one in by_points(found)})
-    places: dict[str, list[float]] = {}  # of each policy, from 0 for the strongest of a game to 1
-    for column in cells:
-        for place, name in enumerate(column):
-            places.setdefault(name, []).append(place / max(1, len(column) - 1))
-    names = sorted(places, key=lambda name: sum(places[name]) / len(places[name]))
-    body = [[f"`{name}`", *(column.get(name, "–") for column in cells)] for name in names]
-    return rows(head, [*body, counts, champions])
+        cells.append({one["name"]: result(found, one) for one in found["policies"]} | {"champion": champion})
+    body = [[f"`{name}`", *(column[name] for column in cells)] for name in FRONT_PLAYERS]
+    return rows(head, body) + "\n" + "\n".join(counts) + "\n"
 
 
 def speed(labels: tuple[str, ...] = ()) -> str:

@@ -22,7 +22,8 @@ from card_envs.__main__ import app, main
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
-from card_envs.compare._report import interval, percent, plus_minus, whole
+from card_envs.compare._report import duration, interval, on_one_line, percent, whole
+from card_envs.compare._tables import Asker, new_tables
 from card_envs.compare._tallies import estimated
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
 from card_envs.compare.pairs import chunks, join, play_pairs, seating
@@ -260,7 +261,22 @@ def test_infinite_bounds_in_words() -> None:
     assert whole(Estimate(1300, 1287, inf)) == "1300\nat least 1287" and whole(Estimate(1000, 1000, 1000)) == "1000"
     assert whole(Estimate(700, -inf, 712)) == "700\nat most 712"
     assert percent(Estimate(1, 0.8316, 1)) == "100.00 %\n83.16 to 100.00"
-    assert plus_minus(Estimate(5, -inf, inf), False) == "5" and plus_minus(Estimate(5, 4, 6), False) == "5 ±1"
+    assert on_one_line(Estimate(5, -inf, inf), False) == "5" and on_one_line(Estimate(5, 4, 6), False) == "5 ±1"
+    assert on_one_line(Estimate(1, 0.27, 1), True) == "100 (27 to 100) %"
+    assert on_one_line(Estimate(0.003, 0.001, 0.007), True) == "0.3 (0.1 to 0.7) %"
+    assert [duration(time) for time in (0.2, 13.54, 340, 1.34e6)] == ["under 1 µs", "13.5 µs", "0.3 ms", "1.3 s"]
+
+
+def test_the_first_answer_of_a_policy_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 60.0, 100.0, 101.0, 200.0, 202.0])
+    monkeypatch.setattr("card_envs.compare._tables.time.perf_counter", lambda: next(clock))
+    asker = Asker(HIGH_CARD, load_opponent("random", HIGH_CARD).policy, np.random.default_rng(0))
+    states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
+    timed = []
+    for count in (5, 4, 2):
+        asker.ask(states[:count])
+        timed.append((asker.seconds, asker.decisions))
+    assert timed == [(60.0, 5), (1.0, 4), (3.0, 6)]
 
 
 def test_enough_pairs_come_without_a_warning() -> None:

@@ -58,7 +58,7 @@ class Config(BaseModel):
     minutes: float | None = setting(None, "time to train; with `decisions`: whichever comes first", gt=0)
     decisions: int | None = setting(None, "decisions to learn from in all", ge=1)
     save_minutes: float = setting(1, "time between checkpoints, which a killed run resumes from", gt=0)
-    strength_minutes: float = setting(2, "time between quick measurements of strength", gt=0)
+    strength_minutes: float = setting(2, "most time between quick measurements of strength", gt=0)
     quick_pairs: int = setting(50, "mirrored pairs of a quick measurement against each anchor", ge=1)
     final_pairs: int = setting(500, "mirrored pairs of the last measurement", ge=1)
     sampled: bool = setting(

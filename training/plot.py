@@ -16,7 +16,7 @@ from .run_folder import LOG, read_log
 # The panels: title, the figures of the log (with their names in the legend), and the label of the axis.
 PANELS: list[tuple[str, dict[str, str], str]] = [
     ("Strength", {"win_share_trivial": "against trivial", "win_share_greedy": "against greedy"}, "win share"),
-    ("Margin", {"margin_trivial": "against trivial", "margin_greedy": "against greedy"}, "points an episode"),
+    ("Margin", {"margin_trivial": "against trivial", "margin_greedy": "against greedy"}, "points a deal"),
     ("Entropy", {"entropy": ""}, "share of the largest possible"),
     ("Error of the critic", {"value_error": ""}, "points, root mean square"),
 ]

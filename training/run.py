@@ -27,6 +27,9 @@ from .run_folder import BAD_BATCH, CHECKPOINT, OPPONENT
 ANCHORS = ("trivial", "greedy")
 # Deals of the quick measurements and of the last one, so that the reported figures are not those that were watched.
 QUICK_SEED, FINAL_SEED = 1, 2
+# At its beginning, a run is measured as often as this allows: after that share of the time so far, and of the time that
+# a measurement takes.
+EARLY_SECONDS, EARLY_SHARE, MEASURING_SHARE = 15.0, 0.4, 0.05
 # Settings that a resumed run may change.
 FREE_SETTINGS = {
     "minutes",
@@ -114,15 +117,17 @@ class Run:
             Whether it has reached its end.
         """
         saved = measured = time.monotonic()
+        took = 0.0
         while self.ranks.from_first(self.progress) < 1:
             if self.ranks.sum(stop())[0]:
                 return False
             entry = self.iterate()
             now = time.monotonic()
-            if self.ranks.from_first(now - measured > 60 * self.config.strength_minutes):
+            if self.ranks.from_first(now - measured > self._measuring_interval(took)):
                 if self.ranks.is_first:
                     entry |= self.quick_strength()
                 measured = time.monotonic()
+                took = measured - now
             show(entry, self.progress)
             if self.ranks.from_first(now - saved > 60 * self.config.save_minutes):
                 self.save_checkpoint(folder / CHECKPOINT)
@@ -130,6 +135,11 @@ class Run:
                     self.save(folder / OPPONENT)
                 saved = now
         return True
+
+    def _measuring_interval(self, took: float) -> float:
+        """Return the seconds between quick measurements, of which the last one took so long."""
+        early = max(EARLY_SECONDS, EARLY_SHARE * self.seconds, took / MEASURING_SHARE)
+        return min(60 * self.config.strength_minutes, early)
 
     # Checkpoints
 
@@ -226,7 +236,7 @@ class Run:
         for anchor in ANCHORS:
             result = self.strength(load_opponent(anchor, self.game), self.config.quick_pairs, QUICK_SEED)
             figures[f"win_share_{anchor}"] = result.win_share.mean
-            figures[f"margin_{anchor}"] = result.margin_per_episode.mean
+            figures[f"margin_{anchor}"] = result.margin_per_deal.mean
         return figures
 
     def final_strength(self, folder: Path, opponent: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from rich.table import Table as Sheet
 from card_envs._files import in_words
 
 from . import launch, run_folder
-from .command import command, complain, console, say
+from .command import command, compiling, complain, console, say
 from .config import Config, load_config
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def train(config: Config, resume: bool, shared_by: int = 1) -> int:
     Raises:
         ValueError, OSError: the run can't begin, or not go on; nothing was touched.
     """
-    if os.environ.get("RANK", "0") != "0":
+    if not is_first():
         return begin(config, resume, shared_by)
     run_folder.check_writable(config.runs, 50_000_000)
     with run_folder.locked(config.runs, config.name):
@@ -70,7 +70,7 @@ def train(config: Config, resume: bool, shared_by: int = 1) -> int:
 def begin(config: Config, resume: bool, shared_by: int) -> int:
     """Begin or resume the run in this process, and train; return the exit code."""
     folder = config.runs / config.name
-    with console.status("compiling and dealing"):
+    with compiling() if is_first() else nullcontext():
         from .run import Run  # torch takes seconds to import: not before the settings are right
 
         run = Run(config, shared_by)
@@ -129,6 +129,11 @@ def go(run: Run, folder: Path) -> int:
     return 0
 
 
+def is_first() -> bool:
+    """Return whether this is the process of a run that writes and talks."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def fail(folder: Path, why: str, code: int = LOST) -> int:
     """Say why a run ended and where it can go on; return the exit code."""
     checkpoint = folder / run_folder.CHECKPOINT
@@ -180,15 +185,18 @@ def print_strength(run: Run, strength: list[dict[str, Any]], opponent: Path) -> 
     """Print the table that ends a run, and how to use the opponent."""
     from card_envs.opponents._names import name_of_folder
 
+    deals = strength[0]["deals_per_episode"]
     sheet = Sheet(
         title=f"{run.settings.name}: {run.decisions:,} decisions in {run.seconds:.0f} s; "
-        f"{strength[0]['pairs']} mirrored pairs, "
-        + ("moves drawn from its probabilities" if run.algorithm.stored().sampled else "its likeliest moves")
+        f"{strength[0]['pairs']} mirrored pairs of "
+        + ("deals" if deals == 1 else f"matches of {deals} deals")
+        + (", moves drawn from its probabilities" if run.algorithm.stored().sampled else ", its likeliest moves")
     )
-    for column in ("against", "win share", "95 % interval", "margin an episode", "95 % interval"):
+    won = "deals won" if deals == 1 else "matches won"
+    for column in ("against", won, "95 % interval", "points a deal", "95 % interval"):
         sheet.add_column(column, justify="left" if column == "against" else "right")
     for result in strength:
-        share, margin = result["win_share"], result["margin_per_episode"]
+        share, margin = result["win_share"], result["margin_per_deal"]
         sheet.add_row(
             result["against"],
             f"{share['mean']:.3f}",

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from torch.utils.tensorboard import SummaryWriter
 
+from .command import Compiling
 from .config import Config
 from .run_folder import open_log
 
@@ -31,12 +32,9 @@ GROUPS = {
     "decisions_per": "speed",
     "seconds_": "speed",
 }
-HEADLINE = (
-    "entropy",
-    "value_error",
-    "advantage_loss",
-    "deals",
-)  # what the terminal shows, where there is one
+HEADLINE = ("entropy", "value_error", "advantage_loss", "deals")  # what the terminal shows, where there is one
+SURE_SECONDS = 5.0  # of training after which the time left is said
+BAR = 20  # letters
 
 
 class Watcher:
@@ -46,10 +44,13 @@ class Watcher:
         """Open a run's log to go on after that many decisions."""
         self._log = open_log(folder, decisions)
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions + 1 if decisions else None)
+        self._start: tuple[float, float] | None = None  # seconds and progress of the first entry, which may compile
+        self._said: set[str] = set()
         columns = ("{task.fields[rate]}", "{task.fields[left]}", "{task.fields[figures]}")
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(20),
+            BarColumn(BAR),
+            Compiling(),
             *map(TextColumn, columns),
             console=console,
             transient=True,
@@ -83,27 +84,43 @@ class Watcher:
             group = next((group for prefix, group in GROUPS.items() if name.startswith(prefix)), None)
             if group is not None and figure == figure:
                 self._board.add_scalar(f"{group}/{name}", figure, entry["decisions"])
-        headline = [f"{name.replace('_', ' ')} {entry[name]:.3g}" for name in HEADLINE if name in entry]
         seconds = entry["seconds"]
-        left = seconds * (1 / max(progress, 1e-9) - 1)
+        self._start = self._start or (seconds, progress)
+        trained, gained = seconds - self._start[0], progress - self._start[1]
+        left = trained * (1 - progress) / gained if gained > 0 else 0.0
+        rate = f"{entry['decisions_per_second'] / 1e3:.1f} k decisions per second"
+        headline = [f"{name.replace('_', ' ')} {entry[name]:.3g}" for name in HEADLINE if name in entry]
         self._progress.update(
             self._task,
             completed=progress,
-            rate=f"{entry['decisions'] / 1e6:.2f} M, {entry['decisions_per_second'] / 1e3:.1f} k/s",
-            left=f"{left // 60:.0f}:{left % 60:02.0f} left",
+            rate=f"{entry['decisions'] / 1e6:.2f} M, {rate}",
+            left=f"{left // 60:.0f}:{left % 60:02.0f} left" if left else "",
             figures=", ".join(headline),
         )
+        if trained > SURE_SECONDS:
+            self._say_once(f"{rate}, so about {max(left, 6) / 60:.1f} minutes left", "time")
         anchors = [name.removeprefix("win_share_") for name in entry if name.startswith("win_share_")]
         if anchors:
-            strength = ", ".join(
-                f"{anchor} {entry[f'win_share_{anchor}']:.2f} ({entry[f'margin_{anchor}']:+.3g})" for anchor in anchors
-            )
-            self._progress.console.print(
-                f"{entry['decisions']:>13,} decisions, {seconds / 60:5.1f} min: {', '.join([*headline[:1], ''])}"
-                f"win share (margin) against {strength}",
-                highlight=False,
-                soft_wrap=True,
-            )
+            self._say_once("measured now and then: share of episodes won (points a deal) against …", "strength")
+            done = f"{entry['decisions']:>13,} decisions {seconds / 60:5.1f} min"
+            of = [f"{one} {entry[f'win_share_{one}']:.2f} ({entry[f'margin_{one}']:+.1f})" for one in anchors]
+            self._say("  ".join([done, *of, _bar(entry, anchors[-1])]))
+
+    def _say_once(self, text: str, what: str) -> None:
+        """Print a line, unless one of this kind was printed."""
+        if what not in self._said:
+            self._said.add(what)
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        """Print a line above the display."""
+        self._progress.console.print(text, highlight=False, soft_wrap=True)
+
+
+def _bar(entry: dict[str, Any], anchor: str) -> str:
+    """Return the share of wins as a bar; those of all lines make the curve."""
+    full = round(BAR * entry[f"win_share_{anchor}"])
+    return "█" * full + "░" * (BAR - full)
 
 
 def _short(figure: float) -> float | None:

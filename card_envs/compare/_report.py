@@ -64,7 +64,7 @@ def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
         )
     sheet.add_row("score of seat 0", *(interval(part.score_of_seat_0) for part in parts))
     sheet.caption = few_warning(min(part.episodes for part in parts), "episodes")
-    sheet.add_row("us a decision,\ngame included", *(f"{part.microseconds_per_decision:.3g}" for part in parts))
+    sheet.add_row("a decision,\ngame included", *(duration(part.microseconds_per_decision) for part in parts))
     return sheet
 
 
@@ -81,11 +81,11 @@ def standings_sheet(title: str, found: Standings) -> Sheet:
     if found.policies[0].won_of_winnable:
         columns["won_of_winnable"] = percent
     sheet = Sheet(title=title, show_lines=True)
-    for column in ("", *map(worded, columns), "us a move"):
+    for column in ("", *map(worded, columns), "a move"):
         sheet.add_column(column, justify="right" if column else "left")
     for policy in (found.policies[i] for i in found.best_first):
         cells = [show(getattr(policy, name)) for name, show in columns.items()]
-        sheet.add_row(policy.name, *cells, f"{policy.microseconds_per_move:.3g}")
+        sheet.add_row(policy.name, *cells, duration(policy.microseconds_per_move))
     if found.solved is not None:
         sheet.caption = f"winnable: the {found.solved['won']:,} deals that the solver won"
     return sheet
@@ -117,7 +117,7 @@ def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
     """Return a table of the game's rates for every policy, without those that never occurred."""
     columns = list(dict.fromkeys(ratio.column for ratio in game.rates))
     in_percent = {(ratio.row, ratio.column) for ratio in game.rates if ratio.percent}
-    sheet = Sheet(title="beside the score (± half of the 95 % interval)")
+    sheet = Sheet(title="beside the score (with 95 % intervals)")
     for column in ("", "", *columns):
         sheet.add_column(column, justify="right" if column else "left")
     for row in dict.fromkeys(ratio.row for ratio in game.rates):
@@ -127,7 +127,7 @@ def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
             if any(figure and figure.mean for figure in figures[row].values())
         }
         for number, (name, of) in enumerate(shown.items()):
-            cells = [plus_minus(of.get(column), (row, column) in in_percent) for column in columns]
+            cells = [on_one_line(of.get(column), (row, column) in in_percent) for column in columns]
             sheet.add_row("" if number else row, name, *cells, end_section=number == len(shown) - 1)
     return sheet
 
@@ -141,8 +141,8 @@ def solving_sheet(title: str, figures: SolvingFigures) -> Sheet:
     return sheet
 
 
-def plus_minus(figure: Estimate | None, percent: bool) -> str:
-    """Return a figure on one line, rounded to the first digit of its interval."""
+def on_one_line(figure: Estimate | None, percent: bool) -> str:
+    """Return a figure on one line, rounded to the first digit of its interval: a share with its bounds, else with ±."""
     if figure is None:
         return ""
     scale = 100 if percent else 1
@@ -152,7 +152,19 @@ def plus_minus(figure: Estimate | None, percent: bool) -> str:
     if not 0 < half < inf:  # no interval: seen in one deal
         return f"{mean:.3g}{unit}"
     digits = min(max(-floor(log10(half)), 0), 4)
-    return f"{mean:.{digits}f} ±{half:.{digits}f}{unit}"
+    if percent:  # near 0 and 100 % the bounds are not equally far
+        return f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f}) %"
+    return f"{mean:.{digits}f} ±{half:.{digits}f}"
+
+
+def duration(microseconds: float) -> str:
+    """Return a time in the unit that fits it."""
+    if microseconds < 1:
+        return "under 1 µs"
+    for factor, unit in ((1, "µs"), (1e3, "ms"), (1e6, "s")):
+        if microseconds < 333 * factor or unit == "s":
+            break
+    return f"{microseconds / factor:.1f} {unit}"
 
 
 def show_comparison(console: Console, title: str, found: Standings) -> None:

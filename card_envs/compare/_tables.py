@@ -32,8 +32,8 @@ class Played:
         states: [B] the last State of each.
         rewards: [B, S] sums of rewards.
         moves: [B, P] number of moves of each policy, forced ones included.
-        seconds: [P] time for all decisions of each policy; for compiled players, the game's own time included.
-        decisions: [P] their number: moves with a choice; for compiled players, all moves.
+        seconds: [P] thinking time of each policy; for compiled players, the game's own time included.
+        decisions: [P] made in that time: moves with a choice; for compiled players, all moves.
         log: [B, L] the first L moves of each episode, -1 after its end.
         counts: [N, P, num_counts] statistics of `update_stats` and of the loop for each policy.
     """
@@ -243,7 +243,9 @@ def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, 
 
 @dataclass
 class Asker:
-    """Asks a policy for its actions and measures the time.
+    """Asks a policy for its actions and measures the time, without the first answer's if there are more.
+
+    The first may compile or load something.
 
     Attributes:
         game: the game.
@@ -251,6 +253,7 @@ class Asker:
         rng: of all its actions.
         seconds: thinking time so far.
         decisions: made in that time.
+        answers: number of them.
     """
 
     game: Game
@@ -258,12 +261,16 @@ class Asker:
     rng: np.random.Generator
     seconds: float = 0.0
     decisions: int = 0
+    answers: int = 0
 
     def ask(self, states: NDArray[Any]) -> Int64s:
         """Return [n] actions at these tables. Raises IllegalMove."""
         decisions = decisions_at(self.game, states)
         start = time.perf_counter()
         actions = moves_of(self.policy, decisions, self.rng)
+        if self.answers == 1:
+            self.seconds, self.decisions = 0.0, 0
         self.seconds += time.perf_counter() - start
         self.decisions += len(states)
+        self.answers += 1
         return actions
