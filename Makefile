@@ -4,8 +4,8 @@ BIN := .venv/bin
 
 .PHONY: train test processes slow page check bench build native npm page-static wheels docs figures release-check clean
 
-train: .venv/train  ## train the quick-start policy on all cores (about five minutes), measure it, say how to load it
-	$(BIN)/python -m training.train --config configs/quickstart.toml --processes 0
+train: .venv/train  ## train the quick-start policy, or GAME's, on all cores, measure it, say how to load it
+	$(BIN)/python -m training.train --config $(or $(GAME),quickstart) --processes 0
 
 test: .venv/dev  ## the test suite
 	$(BIN)/python -m pytest -n 2

@@ -335,6 +335,12 @@ class OptionalView(Protocol):
     PHASES: dict[str, range]  # kinds of decision, by the range of their actions; default: one kind
     TEXTS: tuple[str, ...]  # all texts of moves, for `text_index`; default: those of the actions before the first deal
 
+    def event_text(self, state: State, action: int, names: Sequence[str]) -> str:
+        """Return what else a legal action brings about that all see, such as who takes the trick; default: "".
+
+        `names` are those of the seats.
+        """
+
     def num_deals(self, state: State) -> int:
         """Return the number of scored deals in an episode; default: 1, also right if the number is open."""
 
@@ -559,6 +565,11 @@ class Game:
 
         pairs = [(entry(rate.counted, rate.entry), entry(rate.per, rate.entry)) for rate in self.rates]
         return np.array(pairs, np.int64).reshape(-1, 2)
+
+    def event_text(self, state: State, action: int, names: Sequence[str]) -> str:
+        """Return what else a legal action brings about that all see; often nothing."""
+        own: Callable[[State, int, Sequence[str]], str] | None = getattr(self.view, "event_text", None)
+        return own(state, action, names) if own else ""
 
     def num_deals(self, state: State) -> int:
         """Return the number of scored deals in an episode, 1 if that is open."""

@@ -412,8 +412,11 @@ def trajectory(game: Game, num_tables: int = 64, moves: int = 300, seed: int = 0
 def test_golden_trajectories(game: Game) -> None:
     """They change with the rules and the observation layout, and so must the game's version."""
     found, golden = trajectory(game), facts_of(game).GOLDEN
+    if not golden:
+        pytest.skip(f"once the rules are settled, write to the game's facts: GOLDEN = {{{game.version}: {found!r}}}")
     assert game.version in golden, f"add to GOLDEN of the game's facts: {game.version}: {found!r}"
-    assert found == golden[game.version], "rules or observations changed: raise the game's version"
+    changed = f"rules or observations changed: raise the game's version; before its first release, write {found!r}"
+    assert found == golden[game.version], changed
 
 
 def played(game_name: str) -> str:

@@ -17,7 +17,9 @@ import numba
 import pytest
 
 from card_envs.games import GAMES
-from card_envs.scaffold._check import check
+from card_envs.scaffold._check import STAGES, check
+from card_envs.scaffold._checks.places import check_rule_tests
+from card_envs.scaffold._checks.sources import Sources, read_sources
 from card_envs.scaffold._new_game import REGISTRY, NewGame, new_game, next_steps, plan, registered
 
 ROOT = Path(__file__).parents[1]
@@ -263,9 +265,6 @@ FAULTS = {
         "SCHEMA: dict",
     ),
     "table": Fault("RULES.md", "| `led` | 12 |", "| `led` | 13 |", "expected '| `led` | 12 |"),
-    "no test": Fault(
-        "tests/test_rules.py", "def test_hc_4_", "def test_the_", "HC-4 has no test: expected test_hc_4_", ""
-    ),
     "set and number": Fault(
         "bot.py", "winners = hand &", "winners = (hand - 1) &", "greedy: a uint64 meets an int64 and becomes"
     ),
@@ -380,6 +379,21 @@ def test_faults_are_found_in_their_places(folder: Path, kind: str) -> None:
     expected = f"{file}:{line}: {fault.said}"
     assert any(str(finding).startswith(expected) for finding in found), "\n".join(map(str, found))
     assert name not in GAMES
+
+
+def test_missing_tests_of_rules_are_found_last(folder: Path) -> None:
+    assert STAGES[-1] == (check_rule_tests,)
+    package = made(folder, "untested")
+    file = package / "tests" / "test_rules.py"
+    text = file.read_text()
+    assert text.count("def test_hc_4_") == 1
+    file.write_text(text.replace("def test_hc_4_", "def test_the_"))
+    sources = read_sources(package)
+    assert isinstance(sources, Sources)
+    game = importlib.import_module("untested").GAME
+    assert [str(finding) for finding in check_rule_tests(game, sources)] == [
+        f"{file}:1: HC-4 has no test: expected test_hc_4_…"
+    ]
 
 
 def test_missing_files_are_named(folder: Path) -> None:

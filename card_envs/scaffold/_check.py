@@ -1,7 +1,8 @@
 """`python -m card_envs check`: what is missing or wrong in a game, each fault with its file and line.
 
 Checks run from cheap to expensive, and those that build on something faulty are skipped: files, imports, declarations
-and sources, then each rule compiled by itself, then play. A mark of rules that have passed makes the second run fast.
+and sources, then each rule compiled by itself, then play, then the rules' tests. A mark of rules that have passed makes
+the second run fast.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from card_envs.games import GAMES, get_game
 from card_envs.scaffold._checks.compiled import check_compiled
 from card_envs.scaffold._checks.declared import check_declarations
 from card_envs.scaffold._checks.inside_rules import check_sources
-from card_envs.scaffold._checks.places import check_page, check_places
+from card_envs.scaffold._checks.places import check_page, check_places, check_rule_tests
 from card_envs.scaffold._checks.played import check_played
 from card_envs.scaffold._checks.sources import Finding, Sources, read_sources
 
@@ -29,6 +30,7 @@ STAGES: tuple[tuple[Check, ...], ...] = (
     (check_declarations, check_sources, check_places),
     (check_page, check_compiled),
     (check_played,),
+    (check_rule_tests,),  # which come last when a game is written
 )
 
 

@@ -16,7 +16,7 @@ TIED = "\u00a0"  # a non-breaking space
 
 
 class Event(NamedTuple):
-    """A move by a player, or, with the name "", the end of a deal."""
+    """A move by a player, or, with the name "", something else that all see, such as the end of a deal."""
 
     who: str
     what: str
@@ -40,6 +40,8 @@ def step(env: CardEnv, action: int, names: Sequence[str]) -> list[Event]:
     """Play a legal action; return the events. `names` are those of the seats."""
     before, deals = env.outcome()["scores"], env.deals
     events = [Event(names[env.possible_agents.index(env.agent_selection)], env.move_text(action))]
+    if happened := env.game.event_text(env.states[0], action, names):
+        events.append(Event("", happened))
     env.step(action)
     after = env.outcome()
     if env.deals > deals or (after["over"] and deals > 1):
@@ -50,7 +52,7 @@ def step(env: CardEnv, action: int, names: Sequence[str]) -> list[Event]:
 
 
 def told(events: Sequence[Event]) -> str:
-    """Return events as lines: consecutive moves of a seat together, the end of a deal on its own line."""
+    """Return events as lines: consecutive moves of a seat together, all else on lines of its own."""
     lines: list[str] = []
     for by_nobody, group in groupby(events, lambda event: not event.who):
         if by_nobody:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Annotated, Any, Literal
 
@@ -132,6 +133,14 @@ def options_of(state: State) -> Options:
     sizes = tuple(int(size) for size in state.sizes[: state.num_deals])
     deals: Any = "single" if state.single else None if sizes == rules.MATCH else sizes
     return Options(deals=deals, reward="win" if state.reward_win else "points")
+
+
+def event_text(state: State, action: int, names: Sequence[str]) -> str:
+    """Return who takes the trick that a card completes."""
+    if int(state.num_played) & 3 != 3:
+        return ""
+    winner = int(state.seat) if int(state.beats) >> action & 1 else int(state.best_seat)
+    return f"The trick goes to {names[winner]}."
 
 
 def num_deals(state: State) -> int:

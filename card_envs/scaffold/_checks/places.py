@@ -85,12 +85,16 @@ def check_places(game: Game, sources: Sources) -> Iterator[Finding]:
                 yield Finding(file, 1, f"this file is missing: {what}")
         if str(root) not in sys.path:
             sys.path.insert(0, str(root))
-    yield from _check_tests(game, sources, root)
+    yield from _check_tests(game, sources)
 
 
-def _check_tests(game: Game, sources: Sources, root: Path | None) -> Iterator[Finding]:
-    home = home_of_tests(game)
-    folder = root.joinpath(*home.split(".")) if root else sources.folder / "tests"
+def _folder_of_tests(game: Game, sources: Sources) -> Path:
+    root = checkout_of(game.package)
+    return root.joinpath(*home_of_tests(game).split(".")) if root else sources.folder / "tests"
+
+
+def _check_tests(game: Game, sources: Sources) -> Iterator[Finding]:
+    home, folder = home_of_tests(game), _folder_of_tests(game, sources)
     missing = [file for file in (folder / f"{name}.py" for name in TESTS) if not file.exists()]
     for file in missing:
         yield Finding(file, 1, "this file is missing: see card_envs/testing/referee.py")
@@ -108,7 +112,6 @@ def _check_tests(game: Game, sources: Sources, root: Path | None) -> Iterator[Fi
         yield from _check_referee(referee, folder / "referee.py")
     except Exception as error:  # the tests' code may raise anything
         yield own.blame(error)
-    yield from _check_rule_tests(sources, folder / "test_rules.py")
 
 
 def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
@@ -120,8 +123,9 @@ def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
                 yield Finding(file, Source(file).line_of("Referee"), f"Referee: {name} is missing")
 
 
-def _check_rule_tests(sources: Sources, file: Path) -> Iterator[Finding]:
+def check_rule_tests(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield numbered rules without a test that is named after them, and vice versa."""
+    file = _folder_of_tests(game, sources) / "test_rules.py"
     rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text(encoding="utf-8"))}
     tests = {}
     for name, node in Source(file).functions.items():
