@@ -30,6 +30,7 @@ bench: .venv/train  ## speed on this machine
 docs: .venv/docs  ## the documentation site in build/docs: warnings are errors, every link is checked
 	$(BIN)/python -m sphinx -c docs -q -W --keep-going -d build/doctrees . build/docs
 	$(BIN)/python docs/links.py build/docs
+	@echo "the site: build/docs/index.html"
 
 build: .venv/train  ## compile all games ahead of time, for this machine (six minutes on two cores): all starts at once
 	$(BIN)/python -m card_envs build

@@ -61,13 +61,13 @@ autodoc_default_options = {"members": True, "undoc-members": False}
 SECTIONS = {
     "Games": [str(rules_page(game).relative_to(ROOT)) for game in GAMES.values() if ROOT in rules_page(game).parents],
     "Guides": [
-        "docs/guides/install.md", "docs/guides/your-trainer.md", "docs/guides/train.md", "docs/guides/opponents.md",
-        "docs/guides/compare.md", "docs/guides/frontends.md", "docs/guides/onnx.md", "docs/notebook.ipynb",
-        "CONTRIBUTING.md",
+        "docs/guides/first-steps.md", "docs/guides/install.md", "docs/guides/your-trainer.md", "docs/guides/train.md",
+        "docs/guides/opponents.md", "docs/guides/compare.md", "docs/guides/frontends.md", "docs/guides/onnx.md",
+        "docs/notebook.ipynb", "CONTRIBUTING.md",
     ],
     "Reference": [
-        "docs/api.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md", "strength/README.md", "docs/speed.md",
-        "benchmarks/README.md", "docs/gpu.md", "docs/serving.md",
+        "docs/api.md", "docs/names.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md", "strength/README.md",
+        "docs/speed.md", "benchmarks/README.md", "docs/gpu.md", "docs/serving.md",
     ],
     "Background": [
         "docs/inside.md", "docs/native.md", "js/README.md", "training/NOTES.md", "SECURITY.md", "docs/release.md",
