@@ -303,6 +303,57 @@ def solve(
 
 
 @app.command()
+def generate(
+    game_name: GameName,
+    out: Annotated[Path, typer.Option(help="a folder; with --format minari, the name of a data set: NAME/OF-v0")],
+    players: Annotated[str, typer.Option(help="opponents, separated by commas: they take the sides in turn")] = "small",
+    games: Annotated[int, typer.Option(min=1, help="number of episodes")] = 1000,
+    form: Annotated[str, typer.Option("--format", help="parquet, jsonl (positions as text), or minari")] = "parquet",
+    values: Annotated[bool, typer.Option("--values", help="what searching players expect of every move")] = False,
+    solve: Annotated[
+        float | None,
+        typer.Option(help="winning lines that the solver finds in these seconds a deal, instead of players"),
+    ] = None,
+    seed: Seed = 0,
+    best: Best = False,
+    option: Options = None,
+    processes: Annotated[int, typer.Option(min=0, help="that share the work; 0: one for each core")] = 0,
+) -> None:
+    """Play games and write every decision, as data for training.
+
+    Ctrl-C stops; the same command goes on (Parquet and JSON lines).
+    """
+    from card_envs.compare._waiting import waiting
+    from card_envs.data import Plan
+    from card_envs.data import generate as generate_files
+    from card_envs.data._minari import to_minari
+    from card_envs.opponents._names import split_names
+
+    named = () if solve is not None else tuple(split_names(players))
+    options = tuple(sorted(parse_options(option).items()))
+    plan = Plan(get_game(game_name), named, games, seed, options, not best, values, solve)
+    workers = processes or os.cpu_count() or 1
+    rows = 0
+    try:
+        with waiting(console) as progress:
+            bar = progress.add_task("playing", total=games)
+
+            def show(done: int, written: int) -> None:
+                nonlocal rows
+                rows = written
+                progress.update(bar, completed=done, description=f"{written:,} decisions")
+
+            if form == "minari":
+                to_minari(plan, str(out), processes=workers, progress=show)
+            else:
+                generate_files(plan, out, format=form, processes=workers, progress=show)
+    except KeyboardInterrupt:
+        say(f"stopped after {rows:,} decisions; the same command goes on" if form != "minari" else "stopped")
+        raise typer.Exit(130) from None
+    say(f"{rows:,} decisions written to {out}")
+
+
+@app.command()
 def advise(
     game_name: GameName,
     position: Annotated[

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 SUITS = "CDHS"
 ACE_HIGH = "23456789TJQKA"
 ACE_LOW = "A23456789TJQK"
+SUIT_SYMBOLS = str.maketrans("♣♦♥♠♧♢♡♤", SUITS + SUITS)
+SPOKEN = {
+    "ace": "A", "two": "2", "deuce": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+    "eight": "8", "nine": "9", "ten": "T", "jack": "J", "queen": "Q", "king": "K", "clubs": "C", "club": "C",
+    "diamonds": "D", "diamond": "D", "hearts": "H", "heart": "H", "spades": "S", "spade": "S", "little": "L",
+    "big": "B", "blooper": "B", "joker": "B", "foundation": "F", "foundations": "F",
+} | dict.fromkeys(("to", "of", "the", "on", "onto", "i", "play", "bid"), "")  # fmt: skip
 
 
 def deck(ranks: str) -> tuple[str, ...]:
@@ -44,3 +52,14 @@ def parse_pack(pack: object, codes: Mapping[str, int], expected: Sequence[int], 
         missing = " ".join(names[code] for code, count in left.items() if count)
         raise ValueError(f"{where}: expected {len(expected)} cards, got {len(cards)}; missing: {missing}")
     return cards
+
+
+def squeezed(text: str) -> str:
+    """Return what remains of a move in any spelling: `10 of diamonds`, `td` and `T♦` are all `td`.
+
+    Case, spaces, dashes, arrows and other signs do not count, nor do words such as "of" and "to"; ranks and suits may
+    be spelled out or symbols, and a ten may be `10` before a suit. Numbers alone stay as they are: they may be bids.
+    """
+    text = re.sub(r"(?i)\b10(?=\s*(?:of\s+)?[cdhs])", "T", text.translate(SUIT_SYMBOLS))
+    words = re.findall(r"[^\W_]+", text)
+    return "".join(SPOKEN.get(word.lower(), word) for word in words).lower()

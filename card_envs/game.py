@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections import namedtuple
+from collections import Counter, namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -38,6 +38,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.cards import squeezed
 from card_envs.options import validated
 
 Int8s: TypeAlias = NDArray[np.int8]
@@ -54,6 +55,7 @@ Mask: TypeAlias = Int8s  # [A] 1 where an action is legal, else 0
 Obs: TypeAlias = Int8s  # [D] or [FULL_SIZE]
 Stats: TypeAlias = Int64s  # the entries of STATS, concatenated: see `update_stats`
 
+LONGEST_MOVE = 100  # letters of a move in words
 SCRATCH_STATES = 64  # length of the `states` that `refine_world` gets
 
 Parameters = ParamSpec("Parameters")
@@ -524,6 +526,26 @@ class Game:
             return texts
         undealt = self.rules.new_state(self.options())
         return tuple(self.view.move_text(undealt, action) for action in range(self.rules.NUM_ACTIONS))
+
+    def parse_move(self, state: State, text: str) -> int:
+        """Return the action for a move in the game's notation or in any spelling of it that leaves no doubt.
+
+        `td`, `T♦`, `10 d` and `ten of diamonds` are all `TD`: see `card_envs.cards.squeezed`. The action may be
+        illegal. Raises ValueError if it is not a move.
+        """
+        try:
+            return self.view.parse_move(state, text)
+        except ValueError:
+            known = self._spellings.get(squeezed(text)) if isinstance(text, str) and len(text) <= LONGEST_MOVE else None
+            if known is None:
+                raise
+        return self.view.parse_move(state, known)
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        """The texts of moves by what remains of them, without those that others share."""
+        counts = Counter(map(squeezed, self.move_texts))
+        return {short: text for text in self.move_texts if counts[short := squeezed(text)] == 1}
 
     @property
     def all_see_alike(self) -> bool:

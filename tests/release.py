@@ -46,6 +46,7 @@ CORE: dict[str, tuple[list[str], str]] = {
     "games": ([], GAME),
     "compare": ([GAME, "greedy", "trivial", "--pairs", "4"], "mirrored pairs"),
     "survey": ([GAME, "--episodes", "4"], "episodes"),
+    "generate": ([GAME, "--players", "greedy", "--games", "4", "--format", "jsonl", "--out", "games"], "decisions"),
     "solve": ([SOLVED, "--packs", "1", "--seconds", "2"], "packs"),
     "advise": ([GAME, "view.json", "--opponent", "greedy"], "probability"),
     "schema": ([GAME], "properties"),

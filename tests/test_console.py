@@ -43,6 +43,7 @@ OUTPUTS = {
     ("compare", "picture"): f"{COMPARE} --picture OUT.png",
     ("compare", "records"): f"{COMPARE} --records OUT",
     ("survey", "json_file"): "survey high_card --episodes 16 --json OUT.json",
+    ("generate", "out"): "generate high_card --players greedy --games 20 --processes 1 --format jsonl --out OUT",
     ("solve", "json_file"): f"solve {SOLVED} --packs 2 --positions 50 --json OUT.json",
     ("advise", "json_file"): "advise high_card view.json --opponent greedy --json OUT.json",
     ("bench", "json_file"): "bench high_card --json OUT.json",

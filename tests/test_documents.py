@@ -72,6 +72,8 @@ def test_commands_run(line: str, folder: Path) -> None:
         extra = ["--pairs", "10"]
     if "solve" in words:
         extra = ["--packs", "2"]
+    if "generate" in words:
+        extra = ["--games", "4"]
     if "survey" in words:
         extra = ["--episodes", "20"]
     if "bench" in words:

@@ -311,11 +311,13 @@ class CardEnv(AECEnv):
         return text
 
     def parse_move(self, text: str) -> int:
-        """Return the action for a text in the game's notation. Raises ValueError if it is not a move."""
+        """Return the action for a move in the game's notation, in any spelling that leaves no doubt: `TD`, `10♦`, …
+
+        Raises ValueError if it is not a move.
+        """
         if not isinstance(text, str):
             raise ValueError(f"{self.game.name}: move: expected a text, got {text!r:.80}")
-        action: int = self.game.view.parse_move(self._table.state, text)
-        return action
+        return self.game.parse_move(self._table.state, text)
 
     def view(self, agent: str) -> dict[str, Any]:
         """Return everything that an agent may know, ready for JSON (`game.view.SCHEMA`)."""

@@ -46,7 +46,7 @@ class ServedEpisode(Episode):
 
     def checked(self, text: str) -> int:
         """Return the action of a legal move. Raises ValueError if it is not a move or illegal."""
-        action = self.game.view.parse_move(self.table.state, text)
+        action = self.game.parse_move(self.table.state, text)
         mask = self.table.legal()
         if not is_legal(mask, action):
             legal = ", ".join(self.move_text(int(number)) for number in np.flatnonzero(mask))

@@ -1,0 +1,274 @@
+"""What is played, and its decisions as arrays. Letters for shapes: `N` decisions, `G` games, `P` players."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.compare._solving import SolveTask, solver_of
+from card_envs.compare._tables import ASKED, compiled_kind, new_tables, play_out
+from card_envs.engine._buffers import check_int
+from card_envs.engine._dealing import deal_next
+from card_envs.engine.compile import specialize
+from card_envs.game import Game, Int8s, Int64s, legal, observe, play
+from card_envs.opponents._names import load_opponent
+from card_envs.opponents.policy import Decisions, Policy, evaluation_of, reset
+from card_envs.opponents.scripted import ScriptedPolicy
+
+MOST_GAMES = 1 << 32
+ROWS_AT_ONCE = 1 << 16
+GAMES_AT_ONCE = 16, 4096  # fewest and most of a part
+TRIED = 16  # games that are played to estimate the length of one
+LOG_SIZE = 4096
+
+
+class Rows(NamedTuple):
+    """Decisions in the order of the games, and of the moves in each.
+
+    Attributes:
+        game: [N] int64 number of the game.
+        deal: [N] int32 number of the deal in the game.
+        seat: [N] int8 seat to move.
+        player: [N] int8 its player: a number into the plan's names.
+        action: [N] int16.
+        reward: [N] float32, what the seat is paid until its next decision.
+        last: [N] bool, whether it was the seat's last decision in the game.
+        obs: [N, D] int8.
+        mask: [N, A] int8.
+        values: [N, A] float32, the margin that the player expects of each action; nan where it said nothing. None if
+            nothing was asked.
+        finals: [G, S, D] int8, what each seat sees when the game is over.
+    """
+
+    game: Int64s
+    deal: NDArray[np.int32]
+    seat: Int8s
+    player: Int8s
+    action: NDArray[np.int16]
+    reward: NDArray[np.float32]
+    last: NDArray[np.bool_]
+    obs: Int8s
+    mask: Int8s
+    values: NDArray[np.float32] | None
+    finals: Int8s
+
+
+class _Columns(NamedTuple):
+    """What the loop writes; see `Rows`."""
+
+    deal: NDArray[np.int32]
+    seat: Int8s
+    action: NDArray[np.int16]
+    reward: NDArray[np.float32]
+    last: NDArray[np.bool_]
+    obs: Int8s
+    mask: Int8s
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which games are played; everything that a process needs to play some of them.
+
+    Attributes:
+        game: the game.
+        players: names, as for `load_opponent`; game i begins with player i modulo P on the first side, and so on.
+        games: number of episodes.
+        seed: of deals and players.
+        options: of the game, as sorted items.
+        sampled: networks sample their actions; False: they play the likeliest.
+        values: keep what players expect of each action, if they search.
+        solve_seconds: in a solitaire with a solver: play the line that it finds in that time of the processor, with all
+            cards known, instead of players; deals that it does not win are left out. None: players play.
+    """
+
+    game: Game
+    players: tuple[str, ...]
+    games: int
+    seed: int = 0
+    options: tuple[tuple[str, Any], ...] = ()
+    sampled: bool = True
+    values: bool = False
+    solve_seconds: float | None = None
+
+    def check(self) -> None:
+        """Raise ValueError, before anything is played, for a number, name or option that does not fit."""
+        check_int(self.games, 1, MOST_GAMES, "games")
+        self.game.validated(dict(self.options))
+        if self.solve_seconds is not None:
+            solver_of(self.game)
+            if self.players or self.values:
+                raise ValueError("solved deals have no players, and no values")
+        elif not self.players:
+            raise ValueError("players: expected at least one name")
+        for name in self.players:
+            _load_once(name, self.game, self.sampled)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all that decides which rows come about, for JSON."""
+        found = asdict(self) | {"game": self.game.name, "version": self.game.version, "options": dict(self.options)}
+        return {**found, "players": list(self.players), "games_at_once": self.games_at_once()}
+
+    def parts(self) -> list[range]:
+        """Return the numbers of the games in portions, which depend on nothing but the plan."""
+        size = self.games_at_once()
+        return [range(start, min(start + size, self.games)) for start in range(0, self.games, size)]
+
+    def games_at_once(self) -> int:
+        """Return how many games have about ROWS_AT_ONCE decisions."""
+        least, most = GAMES_AT_ONCE
+        if self.solve_seconds is not None:
+            return least
+        played = self._play(np.arange(TRIED), [ScriptedPolicy("greedy")], 0)
+        return int(np.clip(ROWS_AT_ONCE * TRIED // max(1, int(played.moves.sum())), least, most))
+
+    def play(self, part: range) -> Rows:
+        """Play some of the games. Raises IllegalMove or PolicyError if a player fails."""
+        numbers = np.arange(part.start, part.stop)
+        if self.solve_seconds is not None:
+            return self._rows(*self._solved(numbers))
+        policies: list[Policy] = [_load_once(name, self.game, self.sampled) for name in self.players]
+        for policy in policies:  # rows must not depend on what this process played before
+            reset(policy)
+        asked = self._asked(policies)
+        played = self._play(numbers, asked, LOG_SIZE)
+        longest = int(played.moves.sum(axis=1).max())
+        if longest > LOG_SIZE:
+            asked = self._asked(policies)
+            played = self._play(numbers, asked, longest)
+        rows = self._rows(numbers, played.log)
+        return rows._replace(values=_values(rows, asked)) if self.values else rows
+
+    def _asked(self, policies: list[Policy]) -> list[Policy]:
+        """Return the policies, so that what they say is kept if it is wanted."""
+        wanted = [self.values and compiled_kind(policy) == ASKED for policy in policies]
+        return [_Noting(policy) if noted else policy for policy, noted in zip(policies, wanted)]
+
+    def _play(self, numbers: Int64s, policies: Sequence[Policy], log_size: int) -> Any:
+        rngs = [np.random.default_rng([self.seed, int(numbers[0]), stream]) for stream in range(len(policies))]
+        states = new_tables(self.game, dict(self.options), self.seed, numbers)
+        return play_out(self.game, states, policies, self._seating(numbers, len(policies)), rngs, log_size=log_size)
+
+    def _solved(self, numbers: Int64s) -> tuple[Int64s, NDArray[np.int16]]:
+        """Return the numbers of the deals that the solver wins, and the winning moves."""
+        assert self.solve_seconds is not None
+        task = SolveTask(self.game, self.seed, self.options, self.solve_seconds)
+        lines = {int(number): task.solve_number(int(number))[1].moves for number in numbers}
+        won = {number: moves for number, moves in lines.items() if moves}
+        log = np.full((len(won), max(map(len, won.values()), default=0)), -1, np.int16)
+        for row, moves in zip(log, won.values()):
+            row[: len(moves)] = moves
+        return np.array(list(won), np.int64), log
+
+    def _seating(self, numbers: Int64s, num_players: int) -> Int8s:
+        """Return [G, S], the player in each seat."""
+        return ((numbers[:, None] + np.array(self.game.sides)) % num_players).astype(np.int8)
+
+    def _rows(self, numbers: Int64s, log: NDArray[np.int16]) -> Rows:
+        """Replay the moves of these games and return their decisions."""
+        rules = self.game.rules
+        lengths = (log >= 0).sum(axis=1)
+        n, starts = int(lengths.sum()), np.cumsum(lengths) - lengths
+        columns = _Columns(
+            np.zeros(n, np.int32), np.zeros(n, np.int8), np.zeros(n, np.int16), np.zeros(n, np.float32),
+            np.zeros(n, np.bool_), np.empty((n, rules.OBS_SIZE), np.int8), np.empty((n, rules.NUM_ACTIONS), np.int8),
+        )  # fmt: skip
+        states = new_tables(self.game, dict(self.options), self.seed, numbers)
+        finals = np.empty((len(numbers), rules.NUM_SEATS, rules.OBS_SIZE), np.int8)
+        newest = np.full((len(numbers), rules.NUM_SEATS), -1)
+        specialize(write_rows, self.game)(0, len(numbers), states, log, starts, columns, newest, finals)
+        tables = np.repeat(np.arange(len(numbers)), lengths)
+        player = self._seating(numbers, max(1, len(self.players)))[tables, columns.seat]
+        deal, seat, action, reward, last, obs, mask = columns
+        return Rows(numbers[tables], deal, seat, player, action, reward, last, obs, mask, None, finals)
+
+
+_load_once = cache(load_opponent)
+
+
+def write_rows(
+    first: int, last: int, states: NDArray[Any], log: NDArray[np.int16], starts: Int64s, columns: _Columns,
+    newest: Int64s, finals: Int8s,
+) -> None:  # fmt: skip
+    """Replay games and write a row for each decision.
+
+    Args:
+        first, last: range of games.
+        states: [G] after their first deals; played to the end.
+        log: [G, L] their moves, -1 after the end.
+        starts: [G] first row of each.
+        columns: written.
+        newest: [G, S] -1; becomes the last row of each seat.
+        finals: [G, S, D] written.
+    """
+    deals, seats, actions, rewards, lasts, obs, masks = columns
+    for i in range(first, last):
+        state = states[i]
+        deal = 0
+        for k in range(log.shape[1]):
+            action = log[i, k]
+            if action < 0:
+                break
+            while state.needs_deal:
+                deal_next(state)
+                deal += 1
+            row = starts[i] + k
+            seat = state.seat
+            deals[row] = deal
+            seats[row] = seat
+            actions[row] = action
+            legal(state, masks[row])
+            observe(state, seat, obs[row])
+            newest[i, seat] = row
+            play(state, action)
+            for s in range(newest.shape[1]):
+                if newest[i, s] >= 0:
+                    rewards[newest[i, s]] += state.rewards[s]
+        for s in range(newest.shape[1]):
+            observe(state, s, finals[i, s])
+            if newest[i, s] >= 0:
+                lasts[newest[i, s]] = True
+
+
+class _Noting:
+    """A policy that keeps what it expects of the actions that it is asked about."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.means: list[NDArray[np.float32]] = []
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
+        """Return the policy's actions."""
+        found = evaluation_of(self.policy, decisions, rng)
+        if found is None:
+            self.means.append(np.full(decisions.mask.shape, np.nan, np.float32))
+            return self.policy.act(decisions, rng)
+        self.means.append(found.means.astype(np.float32))
+        return found.chosen
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        """See `Policy`."""
+        return self.policy.probabilities(decisions)
+
+
+def _values(rows: Rows, asked: Sequence[Policy]) -> NDArray[np.float32]:
+    """Return [N, A] what the players said, each to the row of its decision.
+
+    `play_out` asks at every game that waits, in the order of the games, until none does. So its k-th round is about the
+    k-th decision of each game that has several legal actions and a player who is asked.
+    """
+    values = np.full(rows.mask.shape, np.nan, np.float32)
+    is_asked = np.array([isinstance(policy, _Noting) for policy in asked])
+    waited = is_asked[rows.player] & (rows.mask.sum(axis=1) > 1)
+    before = np.cumsum(waited) - waited
+    begins = np.r_[True, rows.game[1:] != rows.game[:-1]]
+    rounds = before - np.maximum.accumulate(np.where(begins, before, 0))
+    for number, one in enumerate(asked):
+        if isinstance(one, _Noting) and one.means:
+            own = np.flatnonzero(waited & (rows.player == number))
+            values[own[np.lexsort((rows.game[own], rounds[own]))]] = np.concatenate(one.means)
+    return values

@@ -1,0 +1,217 @@
+"""Games as data: rows are what was played, files repeat and resume, and readers find what the guide says."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from card_envs.data import Plan, Rows, generate
+from card_envs.data._minari import to_minari
+from card_envs.episode import Episode
+from card_envs.game import Game
+from card_envs.opponents.policy import ActionValues, Decisions, decisions_at
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
+
+SEARCH = "search:8"
+
+
+def played_again(plan: Plan, rows: Rows) -> None:
+    """Assert that the rows are what the environment shows when their actions are played."""
+    game = plan.game
+    for number in range(plan.games):
+        own = np.flatnonzero(rows.game == number)
+        episode = Episode(game, game.validated(dict(plan.options)), seed=plan.seed, number=number)
+        paid = np.zeros((len(own) + 1, game.rules.NUM_SEATS))
+        for k, i in enumerate(own):
+            table = episode.table
+            seen = decisions_at(game, table.states)
+            assert (rows.seat[i], rows.deal[i]) == (table.seat, len(episode.dealt) - 1)
+            assert (rows.obs[i] == seen.obs).all() and (rows.mask[i] == seen.mask).all()
+            assert seen.mask[0, rows.action[i]]
+            table_rewards = table.states["rewards"][0]
+            episode.actions.append(int(rows.action[i]))
+            table.play(int(rows.action[i]))
+            paid[k] = table_rewards
+            if not table.over:
+                episode.deal()
+        assert episode.over
+        for seat in range(game.rules.NUM_SEATS):
+            mine = [k for k, i in enumerate(own) if rows.seat[i] == seat]
+            for k, after in zip(mine, [*mine[1:], len(own)]):
+                assert rows.reward[own[k]] == pytest.approx(paid[k:after, seat].sum(), abs=1e-4)
+                assert rows.last[own[k]] == (after == len(own))
+            assert (rows.finals[number, seat] == episode.table.observe(seat)).all()
+
+
+def test_rows_are_what_was_played(game: Game) -> None:
+    plan = Plan(game, ("random", "greedy"), 3, seed=4)
+    rows = plan.play(range(3))
+    played_again(plan, rows)
+    sides = np.array(game.sides)
+    assert (rows.player == (rows.game + sides[rows.seat]) % 2).all()
+
+
+class Telling:
+    """Expects of each legal action what the decision and the action are, so that no other row has the same."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        return decisions.mask.argmax(axis=1)
+
+    def probabilities(self, decisions: Decisions) -> Any:
+        raise NotImplementedError
+
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
+        means = told_of(decisions.obs, decisions.mask)
+        return ActionValues(means, means, means, means, decisions.mask.astype(np.int64), self.act(decisions, rng))
+
+
+def told_of(obs: Any, mask: Any) -> Any:
+    weights = np.random.default_rng(0).random(obs.shape[1]).astype(np.float32)
+    found = (obs @ weights)[:, None] + np.arange(mask.shape[1])
+    return np.where(mask == 1, found, np.nan)
+
+
+def test_values_stand_beside_the_decisions_that_they_are_of(game: Game) -> None:
+    telling = f"{__name__}:Telling"
+    plan = Plan(game, (telling, "random", telling) if game.num_sides > 1 else (telling,), 12, values=True)
+    rows = plan.play(range(12))
+    assert rows.values is not None
+    asked = (rows.player != 1) & (rows.mask.sum(axis=1) > 1)
+    expected = np.where(asked[:, None], told_of(rows.obs, rows.mask), np.nan)
+    assert np.allclose(rows.values, expected, atol=1e-3, equal_nan=True) and asked.any()
+    without = dataclasses.replace(plan, values=False).play(range(12))
+    assert without.values is None and (without.action == rows.action).all()
+
+
+def test_searches_play_the_same_when_their_values_are_kept() -> None:
+    plan = Plan(HIGH_CARD, (SEARCH, "random"), 40, values=True)
+    rows, without = plan.play(range(40)), dataclasses.replace(plan, values=False).play(range(40))
+    assert (without.action == rows.action).all() and rows.values is not None
+    asked = (rows.player == 0) & (rows.mask.sum(axis=1) > 1)
+    assert np.isfinite(rows.values[asked, rows.action[asked]]).all() and not np.isfinite(rows.values[~asked]).any()
+
+
+class Slow:
+    """Fails at the second part, as if the command had been stopped there."""
+
+    calls = 0
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        type(self).calls += 1
+        if type(self).calls == 12:
+            raise KeyboardInterrupt
+        return decisions.mask.argmax(axis=1)
+
+    def probabilities(self, decisions: Decisions) -> Any:
+        raise NotImplementedError
+
+
+def table_of(folder: Path) -> Any:
+    return pytest.importorskip("pyarrow.parquet").read_table(folder)
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("card_envs.data._plan.GAMES_AT_ONCE", (16, 16))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_files_are_completed_after_a_stop(tmp_path: Path) -> None:
+    plan = Plan(HIGH_CARD, (f"{__name__}:Slow",), 100)
+    Slow.calls = 0
+    with pytest.raises(KeyboardInterrupt):
+        generate(plan, tmp_path / "stopped")
+    there = {file: file.stat().st_mtime_ns for file in (tmp_path / "stopped").glob("games-*")}
+    assert 0 < len(there) < 7
+    told: list[tuple[int, int]] = []
+    rows = generate(plan, tmp_path / "stopped", progress=lambda *found: told.append(found))
+    assert told[-1] == (100, rows) and len(told) == 7 - len(there)
+    assert all(file.stat().st_mtime_ns == at for file, at in there.items())
+    generate(plan, tmp_path / "whole")
+    names = sorted(file.name for file in (tmp_path / "whole").iterdir())
+    assert sorted(file.name for file in (tmp_path / "stopped").iterdir()) == names
+    for name in names:
+        if name.startswith("games"):
+            assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert generate(plan, tmp_path / "whole") == 0  # complete
+
+
+def test_parquet_has_the_rows(tmp_path: Path) -> None:
+    plan = Plan(HIGH_CARD, (SEARCH, "greedy"), 30, values=True)
+    generate(plan, tmp_path)
+    table, rows = table_of(tmp_path), plan.play(range(30))
+    assert json.loads(table.schema.metadata[b"card_envs"])["players"] == [SEARCH, "greedy"]
+    for name in ("game", "deal", "seat", "action", "reward", "last"):
+        assert (table[name].to_numpy() == getattr(rows, name)).all()
+    assert table["player"].to_pylist() == [plan.players[player] for player in rows.player]
+    for name in ("obs", "mask"):
+        found = np.frombuffer(b"".join(table[name].to_pylist()), np.int8).reshape(len(rows.seat), -1)
+        assert (found == getattr(rows, name)).all()
+    assert np.allclose(np.array(table["values"].to_pylist(), np.float32), rows.values, equal_nan=True)
+
+
+def test_lines_say_the_position_and_the_move(game: Game, tmp_path: Path) -> None:
+    plan = Plan(game, ("random",), 2, seed=1)
+    generate(plan, tmp_path, format="jsonl")
+    rows = plan.play(range(2))
+    lines = [json.loads(line) for file in sorted(tmp_path.glob("*.jsonl")) for line in file.open(encoding="utf-8")]
+    assert len(lines) == len(rows.seat)
+    episode = Episode(game, game.validated({}), seed=1, number=0)
+    view = game.view.view(episode.table.state, episode.table.seat)
+    assert lines[0]["text"] == game.view.picture(view) and sorted(lines[0]["legal"]) == sorted(view["legal"])
+    for line, action in zip(lines, rows.action):
+        assert line["move"] in line["legal"]
+        if line["game"] == 0:
+            assert episode.game.view.move_text(episode.table.state, int(action)) == line["move"]
+            episode.play(int(action))
+
+
+def test_a_minari_data_set_has_an_episode_a_seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    minari = pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    plan = Plan(HIGH_CARD, ("greedy",), 5)
+    rows = plan.play(range(5))
+    with pytest.warns(UserWarning, match="code_permalink"):
+        assert to_minari(plan, "high_card/greedy-v0") == len(rows.seat)
+    found = minari.load_dataset("high_card/greedy-v0")
+    assert found.total_episodes == 10 and found.total_steps == len(rows.seat)
+    first = next(found.iterate_episodes([0]))
+    own = (rows.game == 0) & (rows.seat == 0)
+    assert (first.actions == rows.action[own]).all() and first.rewards.sum() == rows.reward[own].sum()
+    assert (first.observations["observation"] == np.r_[rows.obs[own], rows.finals[0, 0][None]]).all()
+    assert first.terminations.tolist() == [False, False, True]
+    with pytest.raises(ValueError, match="there is a Minari data set of this name"):
+        to_minari(plan, "high_card/greedy-v0")
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    plan = Plan(HIGH_CARD, ("greedy",), 20)
+    generate(plan, tmp_path / "there")
+    for other, said in (
+        (Plan(HIGH_CARD, ("greedy",), 21), "holds other games, of games = 20; take another folder"),
+        (Plan(HIGH_CARD, ("random",), 20), r"of players = \['greedy'\]"),
+        (Plan(HIGH_CARD, (), 20), "players: expected at least one name"),
+        (Plan(HIGH_CARD, ("gredy",), 20), "did you mean high_card/greedy"),
+        (Plan(HIGH_CARD, ("greedy",), 0), "games: expected"),
+        (Plan(HIGH_CARD, (), 20, solve_seconds=1), "there is no solver for this game"),
+        (Plan(HIGH_CARD, ("greedy",), 20, options=(("x", 1),)), "unknown option"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            generate(other, tmp_path / "there")
+    with pytest.raises(ValueError, match="format: expected parquet or jsonl"):
+        generate(plan, tmp_path / "other", format="csv")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "games-1.parquet").touch()
+    with pytest.raises(ValueError, match="holds games without generate"):
+        generate(plan, tmp_path / "full")
