@@ -198,11 +198,14 @@ class ActionValues:
         The errors are exact if one of the two is the baseline, or if both did the same in all worlds. Else they are
         those of independent results, which is mostly too much: all results share the baseline's luck.
         """
-        features = (self.advantages, self.advantage_errors, self.errors, self.worlds)
-        of_chosen = [np.take_along_axis(each, self.chosen[:, None], axis=1) for each in features]
-        errors = np.hypot(self.advantage_errors, of_chosen[1])
-        errors[np.all([each == one for each, one in zip(features, of_chosen)], axis=0)] = 0
-        return self.advantages - of_chosen[0], errors
+
+        def of_chosen(values: NDArray[Any]) -> NDArray[Any]:
+            return np.take_along_axis(values, self.chosen[:, None], axis=1)
+
+        errors: NDArray[np.float64] = np.hypot(self.advantage_errors, of_chosen(self.advantage_errors))
+        results = self.advantages, self.advantage_errors, self.errors, self.worlds
+        errors[np.all([values == of_chosen(values) for values in results], axis=0)] = 0
+        return self.advantages - of_chosen(self.advantages), errors
 
 
 class ActionValue(NamedTuple):
