@@ -342,7 +342,7 @@ class OptionalView(Protocol):
     RATES: tuple[Rate, ...]  # ratios of statistics to show; default: none
     PHASES: dict[str, range]  # kinds of decision, by the range of their actions; default: one kind
     TEXTS: tuple[str, ...]  # all texts of moves, for `text_index`; default: those of the actions before the first deal
-    MARGIN_UNIT: str  # what `score_margin` counts: "cards"; default: "points"
+    MARGIN_UNIT: str  # what `score_margin` counts, a remark in brackets: "cards (of both)"; default: "points"
     LEGEND: tuple[tuple[str, str], ...]  # parts of moves, each with its meaning: ("T1-T12", "piles"); default: none
     CHOICES: tuple[Choice, ...]  # the options that people are offered; default: all, with their names and values
 

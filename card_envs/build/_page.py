@@ -15,7 +15,7 @@ from card_envs.build._native import BUILT
 from card_envs.games import get_game
 
 PAGE = Path(__file__).parents[1] / "serve" / "page"
-OF_PAGE = ("page.js", "page.css", "icon.svg")
+OF_PAGE = ("page.js", "rules.js", "page.css", "icon.svg")
 MARK = "sw.js"  # a folder with it was written here
 ON_DEMAND = ("strong.player", "champion.player")  # large: kept once somebody has asked them
 

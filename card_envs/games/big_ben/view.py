@@ -34,7 +34,7 @@ from card_envs.views import VERSION, Amount, Strict, Version, deal_keys, follows
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
-MARGIN_UNIT = "cards placed (all 92 count twice)"
+MARGIN_UNIT = "cards (those of a won game count twice)"
 LEGEND = (
     ("T1 … T12", "the pile beside that hour of the clock"),
     ("W", "the waste, where the stock is dealt"),
