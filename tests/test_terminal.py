@@ -23,7 +23,7 @@ from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import ActionValue, Opponent, decisions_at
 from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
-from card_envs.terminal import _thinking
+from card_envs.terminal import _waiting
 from card_envs.terminal._narration import seat_names
 from card_envs.terminal._play import chosen_action, play_game
 from card_envs.terminal._watch import watch_game, watch_record
@@ -231,7 +231,7 @@ def test_a_hint_that_takes_long_shows_it_and_is_stopped(game: Game, monkeypatch:
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Opponent, "evaluate", evaluate)
-    monkeypatch.setattr(_thinking, "Console", lambda **_: Console(file=terminal, force_terminal=True, width=80))
+    monkeypatch.setattr(_waiting, "Console", lambda **_: Console(file=terminal, force_terminal=True, width=80))
     stopper = threading.Thread(target=interrupt, daemon=True)
 
     def answer(shown: str) -> str:
@@ -248,9 +248,9 @@ def test_a_hint_that_takes_long_shows_it_and_is_stopped(game: Game, monkeypatch:
 
 
 def test_what_fails_while_thinking_is_raised() -> None:
-    assert _thinking.thinking("it", lambda: 3) == 3
+    assert _waiting.thinking("it", lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
-        _thinking.thinking("it", lambda: 1 // 0)
+        _waiting.thinking("it", lambda: 1 // 0)
 
 
 @pytest.mark.mechanics

@@ -32,7 +32,7 @@ from card_envs.terminal._narration import (
     told,
 )
 from card_envs.terminal._suits import LETTERS, with_suits
-from card_envs.terminal._thinking import thinking
+from card_envs.terminal._waiting import thinking
 
 HELP = """\
 Type a move as it is shown, in small or capital letters; its first letters will
