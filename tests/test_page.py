@@ -232,7 +232,7 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
         page.click("#hint")
     page.wait_for_selector("#moves button.best")
     assert page.locator("#moves button small").count() == moves
-    assert page.inner_text("#status").startswith("search:64: ")
+    assert page.inner_text("#status").startswith("search:64 would play ")
     assert_compared(page, game, reply.value.json()["moves"])
     page.click("#moves button.best")
     page.wait_for_selector("#undo[aria-disabled=false], #table[data-state=over]")

@@ -287,9 +287,9 @@ function showAdvice(adviser, moves) {
   $("moves").scrollTop = 0;
   for (const name of gestures()[best.move] ?? []) placesOf(name).forEach((group) => group.classList.add("advised"));
   const scale = best.margin === null
-    ? "Others: how likely they are."
-    : `Others: ${game.margin_unit.replace(/ \(.*/, "")} compared with it.`;
-  $("status").textContent = `${adviser}: ${inWords(best.move)}. ${others.length ? scale : ""}`;
+    ? "Others: how likely."
+    : `Others: ${game.margin_unit.replace(/ \(.*/, "")} more or less.`;
+  $("status").textContent = `${adviser} would play ${inWords(best.move)}. ${others.length ? scale : ""}`;
 }
 
 /** What is written on moves by a hint, and what it means. */
