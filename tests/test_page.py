@@ -288,6 +288,10 @@ def test_all_that_is_needed_to_play_is_on_the_screen(page: Any, game: Game) -> N
         box = page.locator(part).bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= page.viewport_size["height"], part
         assert box["height"] >= 40 or part == "#status"
+    moves = page.locator("#moves").bounding_box()
+    for one in page.locator("#moves button").all():
+        box = one.bounding_box()
+        assert box["y"] + box["height"] <= moves["y"] + moves["height"] <= page.viewport_size["height"]
     assert page.evaluate("() => scrollY") == 0
     assert page.locator("#picture").bounding_box()["height"] > page.viewport_size["height"] / 3
 
