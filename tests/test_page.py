@@ -254,7 +254,7 @@ def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
     assert [move for move, _ in shown] == [one["move"] for one in moves]
     if len(moves) == 1:
         return
-    assert shown[0][1] == "best" and game.margin_unit.partition(" (")[0] in page.inner_text("#status")
+    assert shown[0][1] == "advised" and game.margin_unit.partition(" (")[0] in page.inner_text("#status")
     for one, (_, small) in zip(moves[1:], shown[1:], strict=True):
         if one["dropped"] or not one["worlds"]:
             assert small == ("dropped" if one["dropped"] else "not tried")

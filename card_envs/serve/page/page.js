@@ -270,7 +270,7 @@ async function hint() {
   busy(false);
 }
 
-/** Order the moves as an adviser does, and say on each how it compares with the first one. */
+/** Order the moves as an adviser does, and say on each how it compares with the one advised. */
 function showAdvice(adviser, moves) {
   const [best, ...others] = moves;
   const buttons = new Map([...$("moves").children].map((button) => [button.dataset.move, button]));
@@ -294,8 +294,8 @@ function showAdvice(adviser, moves) {
 
 /** What is written on moves by a hint, and what it means. */
 const hintLegend = (unit) => [
-  ["best", "what the adviser would play"],
-  ["−1.7 ± 0.6", `how many ${unit} the move brings compared with the best, on average, ± the standard error`],
+  ["advised", "what the adviser would play"],
+  ["−1.7 ± 0.6", `how many ${unit} the move brings compared with the advised one, on average, ± the standard error; a plus may be chance`],
   ["equal", "the same in all that was tried"],
   ["dropped", "given up early: others soon looked better"],
   ["62 %", "how likely an adviser that does not search would play it"],
@@ -304,12 +304,12 @@ const hintLegend = (unit) => [
 /** What an adviser thinks of a move, in short and at length. */
 function worth(one, best) {
   if (one.margin === null && best.margin === null) return [percent(one), `${percent(one)} likely`];
-  if (one === best) return ["best", "the best"];
+  if (one === best) return ["advised", "advised"];
   if (one.worlds === 0) return ["not tried", "not tried"];
   const digits = one.difference_error < 0.05 ? 2 : 1;
   const figures = `${signed(one.difference, digits)} ± ${one.difference_error?.toFixed(digits) ?? "?"}`;
   if (one.dropped) return ["dropped", `dropped early, after ${count(one.worlds, "trial")}: ${figures}`];
-  return one.difference === 0 && one.difference_error === 0 ? ["equal", "equal to the best"] : [figures, figures];
+  return one.difference === 0 && one.difference_error === 0 ? ["equal", "equal to the advised one"] : [figures, figures];
 }
 
 /** Show how long a wait has lasted, and the button that ends one for a hint. */
