@@ -375,22 +375,21 @@ def advise(
     files.check_output(json_file)
     with console.status("thinking"):
         advices = load_opponent(opponent, game).evaluate(view, seed)
+    best = advices[0]
     sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
-    searched = advices[0].margin is not None
-    columns = (
-        ("expected margin", "± standard error", "advantage", "± its error", "worlds") if searched else ("probability",)
-    )
-    for column in ("move", *columns):
-        sheet.add_column(column, justify="left" if column == "move" else "right")
-    if searched:
-        sheet.add_column("why not")
+    searched = best.margin is not None
+    compared = (f"against {best.move}", "± error", "expected margin", "± error", "worlds", "why not")
+    sheet.add_column("move")
+    for column in compared if searched else ("probability",):
+        sheet.add_column(column, justify="left" if column == "why not" else "right")
     for one in advices:
         if searched:
-            why = why_not(advices[0], one) if one is not advices[0] else ""
-            numbers = [f"{number:.2f}" for number in (one.margin, one.error, one.advantage, one.advantage_error)]
-            sheet.add_row(one.move, *numbers, str(one.worlds), why)
+            numbers = [f"{number:.2f}" for number in (one.difference, one.difference_error, one.margin, one.error)]
+            sheet.add_row(one.move, *numbers, str(one.worlds), "" if one is best else why_not(best, one))
         else:
             sheet.add_row(one.move, f"{one.probability:.3f}")
+    if searched:
+        sheet.caption = f"in {game.margin_unit}"
     figures = {"game": game.name, "opponent": opponent, "seed": seed, "moves": [one._asdict() for one in advices]}
     deliver(figures, json_file, lambda: console.print(sheet))
 

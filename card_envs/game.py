@@ -94,6 +94,14 @@ class Rate(NamedTuple):
     percent: bool = False
 
 
+class Choice(NamedTuple):
+    """An option in the words of a card player, for pages on which people choose."""
+
+    option: str  # its name in `options.py`
+    title: str  # "Length"
+    values: tuple[tuple[Any, str], ...]  # those offered, the default first, each with its words: ("single", "one deal")
+
+
 class Offsets(Protocol):
     """The first entry of each field, by the field's name."""
 
@@ -336,6 +344,9 @@ class OptionalView(Protocol):
     RATES: tuple[Rate, ...]  # ratios of statistics to show; default: none
     PHASES: dict[str, range]  # kinds of decision, by the range of their actions; default: one kind
     TEXTS: tuple[str, ...]  # all texts of moves, for `text_index`; default: those of the actions before the first deal
+    MARGIN_UNIT: str  # what `score_margin` counts, a remark in brackets: "cards (of both)"; default: "points"
+    LEGEND: tuple[tuple[str, str], ...]  # parts of moves, each with its meaning: ("T1-T12", "piles"); default: none
+    CHOICES: tuple[Choice, ...]  # the options that people are offered; default: all, with their names and values
 
     def event_text(self, state: State, action: int, names: Sequence[str]) -> str:
         """Return what else a legal action brings about that all see, such as who takes the trick; default: "".
@@ -575,6 +586,24 @@ class Game:
         """The ratios of statistics that comparisons show."""
         rates: tuple[Rate, ...] = getattr(self.view, "RATES", ())
         return rates
+
+    @property
+    def margin_unit(self) -> str:
+        """What `score_margin` counts, and so the estimates of searches."""
+        unit: str = getattr(self.view, "MARGIN_UNIT", "points")
+        return unit
+
+    @property
+    def legend(self) -> tuple[tuple[str, str], ...]:
+        """The parts of moves, each with its meaning."""
+        legend: tuple[tuple[str, str], ...] = getattr(self.view, "LEGEND", ())
+        return legend
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The options that people are offered, in words; empty if the game has no words for them."""
+        choices: tuple[Choice, ...] = getattr(self.view, "CHOICES", ())
+        return choices
 
     @cached_property
     def rate_entries(self) -> Int64s:

@@ -1,4 +1,4 @@
-"""Validation of untrusted JSON, custom deals and views, for the `view.py` of every game.
+"""Validation of untrusted JSON, custom deals and views, for the `view.py` of every game; games in words.
 
 A game's `from_view` parses the view (`read`), guesses a pack or a state, plays the moves that the view shows
 (`play_shown`), and lets `settled` do the rest. Every error is a ValueError that begins with the path to the fault.
@@ -25,6 +25,18 @@ DEEPEST = 8
 Amount = Annotated[int, Field(ge=0, le=1000)]  # number of cards, tricks or bids; pictures of more would be too large
 Points = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]  # far beyond the score of any episode
 Version = Annotated[Literal[1], Field(description="version of the format of views")]
+
+
+def in_words(game: Game) -> dict[str, Any]:
+    """Return what a page for people says about a game besides its views, ready for JSON."""
+    return {
+        "margin_unit": game.margin_unit,
+        "legend": [list(entry) for entry in game.legend],
+        "choices": [
+            {"option": option, "title": title, "values": [list(entry) for entry in values]}
+            for option, title, values in game.choices
+        ],
+    }
 
 
 class Strict(BaseModel):

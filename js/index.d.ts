@@ -5,14 +5,19 @@ export type Json = { [key: string]: unknown };
 export interface ActionValue {
   move: string;
   probability: number;
-  /** Expected points by the end of the deal, and its standard error. */
+  /** Expected by the end of the deal, in the game's `margin_unit`, and its standard error. */
   margin: number | null;
   error: number | null;
   /** Number of worlds in which it was tried. */
   worlds: number;
-  /** Mean difference in points to the baseline move in the same worlds, and its standard error. */
+  /** Mean difference to the baseline move in the same worlds, and its standard error. */
   advantage: number | null;
   advantage_error: number | null;
+  /** Mean difference to the move that the player would play, and its standard error: moves compare by it. */
+  difference: number | null;
+  difference_error: number | null;
+  /** Whether the search gave the move up early: its figures are rough. */
+  dropped: boolean;
 }
 
 export interface Asking {
@@ -61,6 +66,12 @@ export interface Description {
   observation: { size: number; fields: Field[] };
   /** JSON schema of the options. */
   options: Json;
+  /** What margins count: "points". */
+  margin_unit: string;
+  /** Parts of moves, each with its meaning. */
+  legend: [string, string][];
+  /** Options to offer to people, in words: values with their words, the default first. */
+  choices: { option: string; title: string; values: [unknown, string][] }[];
   /** Names for `advise` and `choose`. */
   opponents: string[];
 }

@@ -204,25 +204,34 @@ class Table {
   /**
    * Ask a player about the position: {move, moves}, the move that it would play, and all moves, best first.
    *
-   * A player that searches says what it expects: `margin` in points by the end of the deal, its standard `error`, the
-   * `advantage` over the baseline with its error, and the number of `worlds`; else they are null. It knows no more than
-   * the seat to move: hidden cards are redrawn first. The same `seed` gives the same answer; `signal` stops it.
+   * A player that searches says what it expects: `margin` by the end of the deal, in the game's `margin_unit`, its
+   * standard `error`, the `advantage` over the baseline and the `difference` to `move` with their errors, and the number
+   * of `worlds`; else they are null. Compare moves by `difference`; those that were `dropped` early have rough figures.
+   * A player knows no more than the seat to move: hidden cards are redrawn first. The same `seed` gives the same answer;
+   * `signal` stops it.
    */
   async advise(player, { seed, signal } = {}) {
     const { actions, values, legal } = await this.#ask(player, seed, signal);
     const column = (row, action) => values[row * this.game.description.actions + action];
-    const known = (row, action) => (Number.isNaN(column(row, action)) ? null : column(row, action));
+    const orNull = (number) => (Number.isNaN(number) ? null : number);
+    const known = (row, action) => orNull(column(row, action));
+    const [best] = actions;
+    const worlds = (action) => known(4, action) ?? 0;
+    const isSame = (action) => [1, 2, 3, 4].every((row) => column(row, action) === column(row, best));
     const moves = legal.map((action) => ({
       move: this.#text(action),
-      probability: Number(action === actions[0]),
+      probability: Number(action === best),
       margin: known(0, action),
       error: known(1, action),
-      worlds: known(4, action) ?? 0,
+      worlds: worlds(action),
       advantage: known(2, action),
       advantage_error: known(3, action),
+      difference: orNull(column(2, action) - column(2, best)),
+      difference_error: isSame(action) ? 0 : orNull(Math.hypot(column(3, action), column(3, best))),
+      dropped: worlds(action) > 0 && worlds(action) < worlds(best),
     }));
     const rank = (one, other) => other.probability - one.probability || other.worlds - one.worlds || other.margin - one.margin;
-    return { move: this.#text(actions[0]), moves: moves.sort(rank) };
+    return { move: this.#text(best), moves: moves.sort(rank) };
   }
 
   /** Return the move that a player plays. What it planned before is played on, without asking again. */

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -15,14 +16,19 @@ from typing import Any
 
 import pytest
 
+import card_envs
+from card_envs.draw._pips import PIPS
 from card_envs.game import Game
+from card_envs.opponents import opponent_names
 from card_envs.record import GameRecord
 from tests.conftest import games_under_test, program, short_options
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra `serve`")
 
+LEVELS = ("greedy", "small", "strong", "champion")
 SIZES = {"phone": (390, 844), "desk": (1280, 800)}
+PAGE = Path(card_envs.__file__).parent / "serve" / "page"
 READY = "#table[data-state=yours] #moves button:enabled, #table[data-state=over]"
 SHOTS = os.environ.get("CARD_ENVS_PAGE_SHOTS")
 
@@ -77,15 +83,34 @@ def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator
 
 def sit_down(page: Any, game: Game, options: dict[str, Any], opponent: str = "greedy", pace: str = "0") -> None:
     page.check(f"input[value={game.name}]")
-    for select in page.locator("select[name=player]").all():
-        select.select_option(opponent)
+    if game.rules.NUM_SEATS > 1:
+        if opponent in LEVELS:
+            page.check(f"input[name=level][value={opponent}]")
+        else:
+            page.click("#others > summary")
+            for select in page.locator("select[name=player]").all():
+                select.select_option(opponent)
     if options:
         page.click("#more summary")
         for name, value in options.items():
             page.select_option(f"select[name='option {name}']", json.dumps(value))
     page.click("form button[type=submit]")
     page.wait_for_selector(READY)
+    more(page)
     page.select_option("#pace", pace)
+
+
+def more(page: Any) -> None:
+    """Open what is not needed to play."""
+    if page.get_attribute("#extra", "open") is None:
+        page.click("#extra > summary")
+
+
+def is_grey(page: Any, button: str) -> bool:
+    """Return whether a button says why it can't be used."""
+    grey: bool = page.get_attribute(button, "aria-disabled") == "true"
+    assert grey == bool(page.get_attribute(button, "title"))
+    return grey
 
 
 def shot(page: Any, *words: str) -> None:
@@ -196,26 +221,48 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
 @pytest.mark.mechanics
 def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     sit_down(page, game, short_options(game))
-    assert page.is_disabled("#undo") and page.is_disabled("#save")
+    for button in ("#undo", "#save"):
+        assert is_grey(page, button)
+        page.click(button, force=True)  # Playwright waits for one that works
+        assert page.inner_text("#status") == page.get_attribute(button, "title")
     before = page.inner_html("#picture")
     moves = page.locator("#moves button").count()
     page.select_option("#adviser", "search:64")
-    page.click("#hint")
-    page.wait_for_selector("#moves button.best", timeout=200_000)  # the first search may have to be compiled
+    with page.expect_response("**/v1/advise", timeout=200_000) as reply:  # the first search may have to be compiled
+        page.click("#hint")
+    page.wait_for_selector("#moves button.best")
     assert page.locator("#moves button small").count() == moves
-    assert ("±" in page.inner_text("#moves button.best small")) == (moves > 1)
-    assert "search:64 would play" in page.inner_text("#status")
+    assert page.inner_text("#status").startswith("search:64 would play ")
+    assert_compared(page, game, reply.value.json()["moves"])
     page.click("#moves button.best")
-    page.wait_for_selector("#undo:enabled, #table[data-state=over]")
+    page.wait_for_selector("#undo[aria-disabled=false], #table[data-state=over]")
     if page.get_attribute("#table", "data-state") == "over":
         return
     page.wait_for_selector(READY)
     page.reload()
     page.wait_for_selector(READY)
     page.click("#undo")
-    page.wait_for_selector("#undo:disabled")
+    page.wait_for_selector("#undo[aria-disabled=true]")
     page.wait_for_selector(READY)
     assert page.inner_html("#picture") == before
+
+
+def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
+    """The moves stand in the order of the advice, with what is comparable on each."""
+    buttons = page.locator("#moves button").all()
+    shown = [(one.get_attribute("data-move"), one.locator("small").inner_text()) for one in buttons]
+    assert [move for move, _ in shown] == [one["move"] for one in moves]
+    if len(moves) == 1:
+        return
+    assert shown[0][1] == "advised" and game.margin_unit.partition(" (")[0] in page.inner_text("#status")
+    for one, (_, small) in zip(moves[1:], shown[1:], strict=True):
+        if one["dropped"] or not one["worlds"]:
+            assert small == ("dropped" if one["dropped"] else "not tried")
+        elif one["difference"] == one["difference_error"] == 0:
+            assert small == "equal"
+        else:
+            figure, error = (float(part) for part in small.replace("−", "-").split(" ± "))
+            assert abs(figure - one["difference"]) <= 0.051 and abs(error - one["difference_error"]) <= 0.051
 
 
 @pytest.mark.mechanics
@@ -228,6 +275,88 @@ def test_screen_readers_are_told(page: Any, game: Game) -> None:
         assert control.evaluate("(one) => one.ariaLabel || one.innerText || one.labels?.[0]?.innerText"), control
     for place in page.locator("#picture [data-place]").all():
         assert place.get_attribute("aria-label")
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_all_that_is_needed_to_play_is_on_the_screen(page: Any, game: Game) -> None:
+    """Without scrolling, and large enough to touch."""
+    page.check(f"input[value={game.name}]")
+    page.click("form button[type=submit]")
+    page.wait_for_selector(READY)
+    for part in ("#help", "#leave", "#status", "#picture", "#moves button >> nth=0", "#hint", "#undo", "#step"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= page.viewport_size["height"], part
+        assert box["height"] >= 40 or part == "#status"
+    moves = page.locator("#moves").bounding_box()
+    for one in page.locator("#moves button").all():
+        box = one.bounding_box()
+        assert box["y"] + box["height"] <= moves["y"] + moves["height"] <= page.viewport_size["height"]
+    assert page.evaluate("() => scrollY") == 0
+    assert page.locator("#picture").bounding_box()["height"] > page.viewport_size["height"] / 3
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_the_rules_and_the_codes_of_moves_are_there_to_read(page: Any, game: Game) -> None:
+    page.check(f"input[value={game.name}]")
+    page.click("#help")
+    page.wait_for_selector("#rules:has-text('The rules')")
+    text = page.inner_text("#rules")
+    assert game.title in text and all(code in text and meaning in text for code, meaning in game.legend)
+    assert "layout:" not in text and "**" not in text and "## " not in text  # it is for players, and no Markdown
+    page.click("#rules button")
+    assert not page.is_visible("#rules")
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", ["phone"], indirect=True)
+def test_a_game_without_a_drawing_is_readable(page: Any, game: Game) -> None:
+    sit_down(page, game, {})
+    drawn, plain = page.locator("#picture svg"), page.locator("#picture pre")
+    assert drawn.is_visible() == (game.drawing is not None) != (plain.count() == 1)
+    if game.drawing is None:
+        assert plain.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)") >= 14
+        assert len(plain.inner_text().splitlines()) > 1
+
+
+@pytest.mark.mechanics
+def test_options_are_put_in_the_words_of_the_game(page: Any, game: Game) -> None:
+    page.check(f"input[value={game.name}]")
+    page.click("#more > summary")
+    text = page.inner_text("#options")
+    for choice in game.choices:
+        assert choice.title in text and all(words in text for _, words in choice.values)
+    assert page.locator("#options select").count() == (len(game.choices) or len(vars(game.options())))
+
+
+@pytest.mark.mechanics
+def test_usual_opponents_come_first(page: Any, game: Game) -> None:
+    """One choice for all seats; each seat has the others behind "more"."""
+    page.check(f"input[value={game.name}]")
+    if game.rules.NUM_SEATS == 1:
+        assert not page.is_visible("#players")
+        return
+    offered = page.locator("#levels input").evaluate_all("(all) => all.map((one) => one.value)")
+    assert offered == [name for name in LEVELS if name in opponent_names(game)]
+    assert page.is_checked("input[name=level][value=greedy]") and not page.is_visible("#seats")
+    page.click("#others > summary")
+    for select in page.locator("#seats select").all():
+        names = select.locator("option").evaluate_all("(all) => all.map((one) => one.value)")
+        assert names[: len(offered)] == offered and sorted(names) == sorted(opponent_names(game))
+        select.select_option("random")
+    assert page.locator("#levels input:checked").count() == 0
+    page.check("input[name=level][value=greedy]")
+    assert {select.input_value() for select in page.locator("#seats select").all()} == {"greedy"}
+
+
+def test_suits_are_drawn_as_on_the_cards() -> None:
+    index = (PAGE / "index.html").read_text(encoding="utf-8")
+    for suit, path in PIPS.items():
+        assert f'<symbol id="suit-{suit}" viewBox="-50 -50 100 100"><path d="{path}"/>' in index
+    pictographs = re.compile("[\u2190-\u21ff\u2300-\u2bff\U0001f000-\U0001ffff]")
+    for file in PAGE.glob("*.[jhc]*"):
+        assert not pictographs.findall(file.read_text(encoding="utf-8")), file
 
 
 @pytest.mark.mechanics

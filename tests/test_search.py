@@ -7,6 +7,7 @@ import copy
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args
@@ -28,7 +29,7 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy, NetworkPolicy
-from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at
+from card_envs.opponents.policy import ActionValues, Decisions, Opponent, Policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search import _workers as workers
@@ -326,6 +327,13 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
         one.advantage is not None and one.advantage_error is not None and one.advantage_error >= 0 for one in advices
     )
     assert [one.probability for one in advices] == [1.0] + [0.0] * (len(advices) - 1)
+    best = advices[0]
+    assert best.difference == best.difference_error == 0 and not best.dropped
+    for one in advices:
+        assert one.difference is not None and one.advantage is not None and best.advantage is not None
+        assert one.difference == one.advantage - best.advantage and one.dropped == (one.worlds < best.worlds)
+    order = [(one is not best, one.dropped, -one.worlds, -(one.difference or 0)) for one in advices]
+    assert order == sorted(order)
     position = tmp_path / "position.json"
     position.write_text(json.dumps(view))
     out = tmp_path / "advice.json"
@@ -333,8 +341,29 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert json.loads(out.read_text())["moves"] == [one._asdict() for one in advices]
+    heads = " ".join(result.output.split())
+    assert "against" in heads and f"in {game.margin_unit}" in heads
     greedy = CliRunner().invoke(app, [*command[:3], "--opponent", "greedy"])
     assert greedy.exit_code == 0 and "probability" in greedy.output
+
+
+def test_differences_to_the_chosen_action() -> None:
+    """By hand: to the baseline they are the advantages; between two others the errors add up, unless both are alike."""
+    nan = np.nan
+    values = ActionValues(
+        means=np.array([[1.0, 3.0, 2.0, 3.0, nan]]),
+        errors=np.array([[1.0, 2.0, 2.0, 2.0, nan]]),
+        advantages=np.array([[0.0, 2.0, 1.0, 2.0, nan]]),
+        advantage_errors=np.array([[0.0, 0.3, 0.4, 0.3, nan]]),
+        worlds=np.array([[64, 64, 64, 64, 0]]),
+        chosen=np.array([1]),
+    )
+    differences, errors = values.differences
+    np.testing.assert_array_equal(differences, [[-2, 0, -1, 0, nan]])
+    np.testing.assert_allclose(errors, [[0.3, 0, 0.5, 0, nan]])
+    differences, errors = replace(values, chosen=np.array([0])).differences
+    np.testing.assert_array_equal(differences, values.advantages)
+    np.testing.assert_array_equal(errors, values.advantage_errors)
 
 
 def test_search_plays_where_every_move_is_forced(game: Game) -> None:

@@ -140,6 +140,20 @@ def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
         assert moves == expected
 
 
+def test_a_game_is_told_in_words(game: Game, client: TestClient) -> None:
+    """Its rules; and the options that people are offered, each with the default first, are options."""
+    (told,) = [one for one in client.get("/v1/games").json()["games"] if one["name"] == game.name]
+    assert told["margin_unit"] == game.margin_unit
+    assert told["legend"] == [list(entry) for entry in game.legend]
+    for choice in told["choices"]:
+        found = [getattr(game.validated({choice["option"]: value}), choice["option"]) for value, _ in choice["values"]]
+        assert found[0] == getattr(game.options(), choice["option"])
+        assert len({words for _, words in choice["values"]}) == len(found)
+    rules = client.get(f"/v1/games/{game.name}/rules").json()["rules"]
+    assert rules.startswith(f"# {game.title}\n")
+    assert client.get("/v1/games/bridge/rules").status_code == 404
+
+
 @pytest.mark.mechanics
 def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: TestClient) -> None:
     (link,) = sit_down(client, game, undo=True)

@@ -460,7 +460,20 @@ def junk(rng: random.Random, depth: int = 0) -> Any:
 def test_every_line_gets_one_answer(tmp_path: Path) -> None:
     """However strange it is; what has an id that can be sent back has it in the answer."""
     rng = random.Random(5)
-    calls = ["games", "schema", "opponents", "advise", "table", "position", "move", "undo", "record", "leave", "replay"]
+    calls = [
+        "games",
+        "schema",
+        "rules",
+        "opponents",
+        "advise",
+        "table",
+        "position",
+        "move",
+        "undo",
+        "record",
+        "leave",
+        "replay",
+    ]
     lines = [
         b"",
         b" ",

@@ -22,7 +22,7 @@ from card_envs.game import Game
 from card_envs.record import GameRecord
 from tests.conftest import short_options
 from tests.test_js import PORTED
-from tests.test_page import READY, SIZES, browser, shot, sit_down
+from tests.test_page import READY, SIZES, browser, more, shot, sit_down
 
 JS = Path(__file__).parents[1] / "js"
 __all__ = ["browser"]  # a fixture
@@ -69,6 +69,7 @@ def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator
 
 def play_as_advised(page: Any, who: str, moves: int = 10_000) -> None:
     """Play what a player advises, to the end of the game or so many moves."""
+    more(page)
     page.select_option("#adviser", who)
     for _ in range(moves):
         page.wait_for_selector(READY)
@@ -87,6 +88,7 @@ def test_whole_games(page: Any, game: Game, request: pytest.FixtureRequest, tmp_
     shot(page, "static", game.name, size)
     page.reload()  # comes back to the table
     page.wait_for_selector(READY)
+    more(page)
     page.select_option("#pace", "0")
     play_as_advised(page, "small")
     shot(page, "static", game.name, size, "over")
@@ -108,6 +110,20 @@ def test_strong_players_think_in_a_worker(page: Any, game: Game) -> None:
         page.click("#hint")
     page.click("#leave")
     page.wait_for_selector("#form")
+
+
+@pytest.mark.parametrize("page", SIZES, indirect=True)
+@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
+def test_rules_and_hints(page: Any, game: Game) -> None:
+    sit_down(page, game, {})
+    page.select_option("#adviser", "strong")
+    page.click("#hint")
+    page.wait_for_selector("#moves button.best")
+    assert page.locator("#moves button small").count() == page.locator("#moves button").count()
+    page.click("#help")
+    page.wait_for_selector("#rules:has-text('The rules')")
+    text = page.inner_text("#rules")
+    assert all(code in text and meaning in text for code, meaning in game.legend) and game.margin_unit in text
 
 
 def test_offline(page: Any) -> None:

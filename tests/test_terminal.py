@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -17,9 +20,10 @@ from card_envs.envs._replay import replay, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import ActionValue, decisions_at
+from card_envs.opponents.policy import ActionValue, Opponent, decisions_at
 from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
+from card_envs.terminal import _waiting
 from card_envs.terminal._narration import seat_names
 from card_envs.terminal._play import chosen_action, play_game
 from card_envs.terminal._watch import watch_game, watch_record
@@ -189,24 +193,64 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     decisions = decisions_at(game, env.states)
     policy = load_opponent("search:64", game)
     assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1
-    assert f"search:64 would play {best.move} and expects, in points, {best.margin:+.1f} ± {best.error:.1f}" in shown
+    expecting = f"search:64 would play {best.move}, expecting {best.margin:+.1f} ± {best.error:.1f} {game.margin_unit}."
+    assert expecting in " ".join(shown.split())
     for one in others[:9]:
-        assert f"    {one.move}: {one.margin:+.1f} ± {one.error:.1f}" in shown
-        assert (one.worlds < best.worlds) == (
-            f"{one.move}: {one.margin:+.1f} ± {one.error:.1f}, dropped after" in shown
-        )
+        figures = f"    {one.move}: {one.difference:+.1f} ± {one.difference_error:.1f}"
+        assert figures in shown
+        assert one.dropped == (one.worlds < best.worlds) == (f"{figures}, dropped after" in shown)
 
 
 def test_why_a_search_does_not_play_a_move() -> None:
-    best = ActionValue("a", 1.0, 2.0, 0.5, 64)
-    for margin, error, worlds, why in (
-        (1.0, 0.5, 64, ""),
-        (3.0, 2.0, 64, "better perhaps by chance alone"),
-        (2.0, 0.5, 64, "the same in all worlds as a"),
-        (-3.0, 1.0, 8, "dropped after 8 of 64 worlds: no better"),
-        (float("nan"), float("nan"), 0, "not tried: unlikely by its prior, or merged with another"),
+    best = ActionValue("a", 1.0, worlds=64, difference=0.0, difference_error=0.0)
+    nan = float("nan")
+    for difference, error, worlds, why in (
+        (-1.0, 0.5, 64, ""),
+        (1.0, 2.0, 64, "better perhaps by chance alone"),
+        (0.0, 0.0, 64, "the same in all worlds as a"),
+        (0.0, 0.5, 64, ""),
+        (5.0, 9.0, 8, "dropped after 8 of 64 worlds"),
+        (nan, nan, 0, "not tried: unlikely by its prior, or merged with another"),
     ):
-        assert why_not(best, ActionValue("b", 0.0, margin, error, worlds)) == why
+        other = ActionValue("b", 0.0, worlds=worlds, difference=difference, difference_error=error)
+        assert why_not(best, other._replace(dropped=0 < worlds < 64)) == why
+
+
+def test_a_hint_that_takes_long_shows_it_and_is_stopped(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal; Ctrl-C stops the hint, not the game."""
+    terminal, asked = io.StringIO(), threading.Event()
+
+    def evaluate(self: Opponent, view: dict[str, Any], seed: int = 0) -> list[ActionValue]:
+        asked.set()
+        threading.Event().wait(30)
+        raise AssertionError("nobody waits for this")
+
+    def interrupt() -> None:
+        while "is thinking" not in terminal.getvalue():
+            time.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Opponent, "evaluate", evaluate)
+    monkeypatch.setattr(_waiting, "Console", lambda **_: Console(file=terminal, force_terminal=True, width=80))
+    stopper = threading.Thread(target=interrupt, daemon=True)
+
+    def answer(shown: str) -> str:
+        if asked.is_set():
+            return "quit"
+        stopper.start()
+        return "hint greedy"
+
+    began = time.monotonic()
+    shown, _ = play(game, monkeypatch, answer)
+    assert time.monotonic() - began < 20
+    assert asked.is_set() and "greedy was stopped; it is still your move." in shown and "Left before" in shown
+    assert "0:00:0" in terminal.getvalue()
+
+
+def test_what_fails_while_thinking_is_raised() -> None:
+    assert _waiting.thinking("it", lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        _waiting.thinking("it", lambda: 1 // 0)
 
 
 @pytest.mark.mechanics

@@ -9,6 +9,7 @@ import numpy as np
 
 from card_envs.game import Field, Game, offsets
 from card_envs.options import adapter, described
+from card_envs.views import in_words
 
 
 def description(game: Game) -> dict[str, Any]:
@@ -28,6 +29,7 @@ def description(game: Game) -> dict[str, Any]:
         "phases": {name: [actions.start, actions.stop] for name, actions in game.phases.items()},
         "texts": list(game.move_texts),
         "options": adapter(game.options).json_schema(),
+        **in_words(game),
     }
 
 

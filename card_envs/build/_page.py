@@ -12,9 +12,10 @@ from pathlib import Path
 
 from card_envs._files import replace_folder
 from card_envs.build._native import BUILT
+from card_envs.games import get_game
 
 PAGE = Path(__file__).parents[1] / "serve" / "page"
-OF_PAGE = ("page.js", "page.css", "icon.svg")
+OF_PAGE = ("page.js", "rules.js", "page.css", "icon.svg")
 MARK = "sw.js"  # a folder with it was written here
 ON_DEMAND = ("strong.player", "champion.player")  # large: kept once somebody has asked them
 
@@ -35,6 +36,9 @@ def page_files(package: Path) -> dict[str, bytes]:
     files[f"{BUILT}/shapes.js"] = (package / BUILT / "shapes.js").read_bytes()
     files |= {f"page/{name}": (PAGE / name).read_bytes() for name in OF_PAGE}
     files["index.html"] = (PAGE / "index.html").read_bytes().replace(b"<head>", b'<head>\n  <base href="page/">', 1)
+    for game in games:
+        rules = Path(str(get_game(game).rules.__file__)).with_name("RULES.md")
+        files[f"games/{game}.md"] = rules.read_bytes()
     digest = hashlib.sha256(b"".join(name.encode() + content for name, content in sorted(files.items()))).hexdigest()
     kept = ["./", *(name for name in files if not name.endswith(ON_DEMAND))]
     begins = f"const VERSION = {json.dumps(f'card_envs {digest[:16]}')};\nconst FILES = {json.dumps(kept)};\n"

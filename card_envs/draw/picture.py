@@ -40,7 +40,8 @@ class Picture:
     @contextmanager
     def place(self, name: str, label: str) -> Iterator[None]:
         """Group everything drawn inside as a place of the game, with a label for screen readers."""
-        self._parts.append(f'<g data-place="{escape(name)}" role="img" aria-label="{escape(label)}">')
+        lasting = escape(label).replace("\n", "&#10;")  # in an attribute, XML reads a line break as a space
+        self._parts.append(f'<g data-place="{escape(name)}" role="img" aria-label="{lasting}">')
         yield
         self._parts.append("</g>")
 

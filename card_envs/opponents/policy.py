@@ -175,10 +175,10 @@ class ActionValues:
     """Estimated values of actions; nan for those that were not tried.
 
     Attributes:
-        means: [n, A] expected margin of the mover's side, in points: the baseline's mean over all worlds, plus the
-            advantage.
+        means: [n, A] expected margin of the mover's side, in the game's `margin_unit`: the baseline's mean over all
+            worlds, plus the advantage.
         errors: [n, A] standard errors of the means.
-        advantages: [n, A] mean difference to the baseline action in the same worlds, in points.
+        advantages: [n, A] mean difference to the baseline action in the same worlds.
         advantage_errors: [n, A] standard errors of the advantages.
         worlds: [n, A] number of worlds in which each action was tried.
         chosen: [n] the action that the policy would play; not always the one with the highest mean, which may be noise.
@@ -191,6 +191,22 @@ class ActionValues:
     worlds: NDArray[np.int64]
     chosen: NDArray[np.int64]
 
+    @property
+    def differences(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """[n, A] mean differences to the chosen action, and their standard errors.
+
+        The errors are exact if one of the two is the baseline, or if both did the same in all worlds. Else they are
+        those of independent results, which is mostly too much: all results share the baseline's luck.
+        """
+
+        def of_chosen(values: NDArray[Any]) -> NDArray[Any]:
+            return np.take_along_axis(values, self.chosen[:, None], axis=1)
+
+        errors: NDArray[np.float64] = np.hypot(self.advantage_errors, of_chosen(self.advantage_errors))
+        results = self.advantages, self.advantage_errors, self.errors, self.worlds
+        errors[np.all([values == of_chosen(values) for values in results], axis=0)] = 0
+        return self.advantages - of_chosen(self.advantages), errors
+
 
 class ActionValue(NamedTuple):
     """A legal move with an opponent's estimate of it.
@@ -198,12 +214,17 @@ class ActionValue(NamedTuple):
     Attributes:
         move: in the game's notation.
         probability: of playing it.
-        margin: expected points by the end of the deal; None if the opponent gives no estimate.
+        margin: expected by the end of the deal, in the game's `margin_unit`; None if the opponent gives no estimate.
         error: standard error of the margin.
         worlds: number of worlds in which it was tried.
-        advantage: mean difference in points to the baseline action (by default that of `greedy`) in the same worlds.
+        advantage: mean difference to the baseline action (by default that of `greedy`) in the same worlds.
         advantage_error: standard error of the advantage; smaller than that of the margin, because a world that favours
             one move tends to favour the others too.
+        difference: mean difference to the move that the opponent would play, the first of the list. Moves compare by
+            it.
+        difference_error: standard error of the difference: see `ActionValues.differences`.
+        dropped: True if the search gave the move up early, in fewer worlds than the one that it would play: it found
+            others better, and the estimates are rough.
     """
 
     move: str
@@ -213,6 +234,9 @@ class ActionValue(NamedTuple):
     worlds: int = 0
     advantage: float | None = None
     advantage_error: float | None = None
+    difference: float | None = None
+    difference_error: float | None = None
+    dropped: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,7 +266,7 @@ class Opponent:
     def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:
         """Return the legal moves for a view (`env.view`) of the seat to move, best first, each with one number.
 
-        The number is the expected margin in points if the opponent searches, and the probability of the move otherwise.
+        The number is the expected margin if the opponent searches, and the probability of the move otherwise.
         `evaluate` returns both, and the standard error of the margin.
 
         Raises:
@@ -274,11 +298,24 @@ class Opponent:
         if worth is None:
             shares = probabilities_of(self, decisions)[0]
             return [ActionValue(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
-        tried = worth.means[0], worth.errors[0], worth.worlds[0], worth.advantages[0], worth.advantage_errors[0]
-        means, _, worlds, *_ = tried
         best = int(worth.chosen[0])
+        differences, difference_errors = worth.differences
+        figures = {
+            "margin": worth.means,
+            "error": worth.errors,
+            "worlds": worth.worlds,
+            "advantage": worth.advantages,
+            "advantage_error": worth.advantage_errors,
+            "difference": differences,
+            "difference_error": difference_errors,
+            "dropped": (worth.worlds > 0) & (worth.worlds < worth.worlds[0, best]),
+        }
+        worlds, means = worth.worlds[0], worth.means[0]
         ranked = sorted(texts, key=lambda a: (a != best, -worlds[a], -means[a]))  # actions dropped early come last
-        return [ActionValue(texts[a], float(a == best), *(figures[a].item() for figures in tried)) for a in ranked]
+        return [
+            ActionValue(texts[a], float(a == best), **{name: each[0, a].item() for name, each in figures.items()})
+            for a in ranked
+        ]
 
 
 def evaluation_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:

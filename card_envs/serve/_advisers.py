@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,7 +17,7 @@ from card_envs.serve._asking import Opponents, advice, choose, is_quick, measure
 from card_envs.serve._episode import ServedEpisode, position
 from card_envs.serve._limits import Limits, Workers
 from card_envs.serve._messages import AdviseRequest, Problem, ReplayRequest, wrong
-from card_envs.views import VERSION
+from card_envs.views import VERSION, in_words
 
 log = logging.getLogger("card_envs.serve")
 TRYING_SECONDS = 0.01  # of a search, before the first request
@@ -42,11 +43,18 @@ class Advisers:
             "sides": list(game.sides),
             "seat_names": list(game.view.SEAT_NAMES),
             "options": adapter(game.options).json_schema(),
+            **in_words(game),
             "opponents": self.opponents.names(game),
         }
 
     def schema(self, game: str) -> dict[str, Any]:
         return self.opponents.game(game).view.SCHEMA
+
+    def rules(self, game: str) -> dict[str, Any]:
+        found = Path(str(self.opponents.game(game).rules.__file__)).with_name("RULES.md")
+        if not found.is_file():
+            raise Problem("unknown", f"game: {game} comes without its rules in words", "game")
+        return {"rules": found.read_text(encoding="utf-8")}
 
     def opponent_list(self, game: str | None = None) -> dict[str, Any]:
         games = list(self.opponents.games.values()) if game is None else [self.opponents.game(game)]

@@ -166,6 +166,12 @@ class Failure(Reply):
     error: Error
 
 
+class OneChoice(Reply):
+    option: str
+    title: str
+    values: list[tuple[Any, str]]
+
+
 class OneGame(Reply):
     name: str
     title: str
@@ -173,12 +179,19 @@ class OneGame(Reply):
     sides: list[int]
     seat_names: list[str]
     options: dict[str, Any]
+    margin_unit: str
+    legend: list[tuple[str, str]]
+    choices: list[OneChoice]
     opponents: list[str]
 
 
 class Games(Reply):
     version: int
     games: list[OneGame]
+
+
+class RulesInWords(Reply):
+    rules: str = Field(description="Markdown")
 
 
 class OneOpponent(Reply):
@@ -200,6 +213,9 @@ class OneMove(Reply):
     worlds: int
     advantage: float | None
     advantage_error: float | None
+    difference: float | None
+    difference_error: float | None
+    dropped: bool
 
 
 class Advice(Reply):

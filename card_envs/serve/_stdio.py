@@ -88,6 +88,7 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
     return {
         "games": (NoRequest, lambda body: _now(advisers.games())),
         "schema": (GameRequest, lambda body: _now(advisers.schema(body.game))),
+        "rules": (GameRequest, lambda body: _now(advisers.rules(body.game))),
         "opponents": (MaybeGameRequest, lambda body: _now(advisers.opponent_list(body.game))),
         "advise": (AdviseRequest, advisers.advise),
         "replay": (ReplayRequest, advisers.replay),

@@ -93,6 +93,10 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
     async def schema(game: str) -> Response:
         return JSONResponse(advisers.schema(game))
 
+    @app.get("/v1/games/{game}/rules", response_model=messages.RulesInWords)
+    async def rules(game: str) -> Response:
+        return JSONResponse(advisers.rules(game))
+
     @app.get("/v1/opponents", response_model=messages.Opponents)
     async def opponents(game: str | None = None) -> Response:
         return JSONResponse(advisers.opponent_list(game))

@@ -32,6 +32,7 @@ from card_envs.terminal._narration import (
     told,
 )
 from card_envs.terminal._suits import LETTERS, with_suits
+from card_envs.terminal._waiting import thinking
 
 HELP = """\
 Type a move as it is shown, in small or capital letters; its first letters will
@@ -191,7 +192,7 @@ class PersonsTable:
         while not self.env.outcome()["over"]:
             agent = self.env.agent_selection
             if agent != self.person:
-                self._step(chosen_action(self.env, self.opponents[agent], self.rng))
+                self._step(self._chosen_by(self.opponents[agent]))
                 continue
             self._show_table()
             self.show(moves_text(self.env.legal_moves()), symbols=False)  # letters, as typed
@@ -211,6 +212,9 @@ class PersonsTable:
         if self.events:
             self.show(told(self.events) + "\n", "cyan")
         self.show(self.env.game.view.picture(self.env.view(self.person)))
+
+    def _chosen_by(self, opponent: Opponent) -> int:
+        return thinking(opponent.name, lambda: chosen_action(self.env, opponent, self.rng))
 
     def _step(self, action: int) -> None:
         self.events += step(self.env, action, self.names)
@@ -253,25 +257,29 @@ class PersonsTable:
         return True
 
     def _hint(self, name: str) -> None:
+        name = name or "greedy"
+        game, view = self.env.game, self.env.view(self.person)
         try:
-            opponent = load_opponent(name or "greedy", self.env.game)
-            ranked = opponent.evaluate(self.env.view(self.person))
+            ranked = thinking(name, lambda: load_opponent(name, game).evaluate(view))
+        except KeyboardInterrupt:
+            self.say(f"{name} was stopped; it is still your move.")
+            return
         except (OSError, ValueError) as error:
             self.say(in_words(error))
             return
         if ranked[0].margin is not None:
             best, *others = ranked
-            expects = f" and expects, in points, {expected(best)}" if best.worlds else ""
-            self.show(lines_of(f"{opponent.name} would play {best.move}{expects}", 4))
+            expects = f", expecting {best.margin:+.1f} ± {best.error:.1f} {game.margin_unit}" if best.worlds else ""
+            self.show(lines_of(f"{name} would play {best.move}{expects}. The others, compared with it:", 4))
             for one in others[:MOST_OTHERS]:
-                parts = [expected(one)] * bool(one.worlds) + [why_not(best, one)]
+                parts = [compared(one)] * bool(one.worlds) + [why_not(best, one)]
                 self.show(lines_of(f"    {one.move}: {', '.join(filter(None, parts))}", 8))
             if len(others) > MOST_OTHERS:
                 self.show(f"    and {len(others) - MOST_OTHERS} more")
             return
         likely = [f"{one.move}{TIED}({one.probability:.0%})" for one in ranked if one.probability >= 0.005]
         rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
-        self.show(lines_of(f"{opponent.name} would play: " + "   ".join(likely) + rest, 4))
+        self.show(lines_of(f"{name} would play: " + "   ".join(likely) + rest, 4))
 
     def _save(self, file: str) -> None:
         if not file:
@@ -286,9 +294,9 @@ class PersonsTable:
             self.say(f"Saved to {file}; --resume {file} goes on from here.")
 
 
-def expected(one: ActionValue) -> str:
-    """Return the margin that a search expects from a move."""
-    return f"{one.margin:+.1f} ± {one.error:.1f}"
+def compared(one: ActionValue) -> str:
+    """Return how much better a search finds a move than the one that it would play."""
+    return f"{one.difference:+.1f} ± {one.difference_error:.1f}"
 
 
 def find_move(env: CardEnv, text: str) -> str:

@@ -173,6 +173,10 @@ const REPLIES = {
     return { version: 1, games: games.map((game) => game.description) };
   },
 
+  async rules(body, query, name) {
+    return { rules: await (await fetch(new URL(`../games/${name}.md`, import.meta.url))).text() };
+  },
+
   async tables({ game, options, players }) {
     const seed = newSeed();
     kept?.leave();

@@ -32,7 +32,13 @@ for (const name of ["back_alley", "russian_bank", "big_ben"]) {
       const [one, other] = await Promise.all([1, 1].map((seed) => table.advise(player, { seed })));
       assert.deepEqual(one, other);
       assert.deepEqual(one.moves.map(({ move }) => move).sort(), table.legal().sort());
-      assert.equal(one.moves[0].move, one.move);
+      const [best, ...others] = one.moves;
+      assert.equal(best.move, one.move);
+      if (best.margin !== null) assert.deepEqual([best.difference, best.difference_error, best.dropped], [0, 0, false]);
+      for (const { advantage, difference, dropped, worlds } of best.margin === null ? [] : others) {
+        assert.equal(difference, advantage === null ? null : advantage - best.advantage);
+        assert.equal(dropped, worlds > 0 && worlds < best.worlds);
+      }
       assert.deepEqual(table.view(), before);
     }
   });

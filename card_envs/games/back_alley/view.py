@@ -12,7 +12,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_HIGH, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Cards, Int64s, Pack, Rate, State, States
+from card_envs.game import Cards, Choice, Int64s, Pack, Rate, State, States
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
 from card_envs.games.back_alley.rules import ACTION, LITTLE_BLOOPER, NUM_CARDS
@@ -38,6 +38,19 @@ CODES = {card: code for code, card in enumerate(CARDS)}
 BIDS = ("pass", *map(str, range(1, 13)), "board")
 TEXTS = (*CARDS, *BIDS)
 SEAT_NAMES = ("you", "left", "partner", "right")
+LEGEND = (
+    ("7S, TD, QH", "a card: rank and suit. T is the ten; C clubs, D diamonds, H hearts, S spades"),
+    ("BB, LB", "the Big and the Little Blooper, the two highest trumps"),
+    ("pass, 1, 2, …", "a bid: how many tricks you promise for your team"),
+    ("board", "a bid: your team will take every trick"),
+)
+CHOICES = (
+    Choice(
+        "deals",
+        "Length",
+        ((None, "a match of 25 deals"), ("single", "one deal, of any size"), ((13,), "one deal of 13 cards each")),
+    ),
+)
 PHASES = {"bidding": range(ACTION.bid, rules.NUM_ACTIONS), "play": range(ACTION.bid)}
 RATES = (
     *(

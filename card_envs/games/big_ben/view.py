@@ -11,7 +11,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_LOW, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Int64s, Pack, Rate, State, States
+from card_envs.game import Choice, Int64s, Pack, Rate, State, States
 from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.rules import (
@@ -34,6 +34,27 @@ from card_envs.views import VERSION, Amount, Strict, Version, deal_keys, follows
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
+MARGIN_UNIT = "cards (those of a won game count twice)"
+LEGEND = (
+    ("T1 … T12", "the pile beside that hour of the clock"),
+    ("W", "the waste, where the stock is dealt"),
+    ("F", "a foundation, inside the clock"),
+    ("T3-T5", "a move: the top card of one pile goes to another"),
+    ("T3-F, W-F", "the card goes to the foundation that takes it"),
+    ("deal", "fill all gaps from the stock; without gaps, deal a card to the waste"),
+)
+CHOICES = (
+    Choice(
+        "fill_order",
+        "Gaps are filled",
+        (("rounds", "in rounds: a card to each short pile"), ("pile_by_pile", "pile by pile, each up to three cards")),
+    ),
+    Choice(
+        "waste_deal",
+        "A card may be dealt to the waste",
+        (("always", "whenever there is no gap"), ("when_stuck", "only when nothing else can be played")),
+    ),
+)
 RATES = (
     Rate("cards placed", "a lost deal", "placed", per="lost"),
     Rate("foundations complete", "a lost deal", "complete", per="lost"),

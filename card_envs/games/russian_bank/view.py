@@ -13,7 +13,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_LOW, SUITS, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Cards, Int8s, Int64s, Pack, Rate, State, States
+from card_envs.game import Cards, Choice, Int8s, Int64s, Pack, Rate, State, States
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
 from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
@@ -35,6 +35,31 @@ from card_envs.views import (
 CARDS = tuple(rank + suit for rank in ACE_LOW for suit in SUITS)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
+LEGEND = (
+    ("R", "the top card of your reserve"),
+    ("D", "the card that you turned from your hand"),
+    ("H1 … H8", "the houses"),
+    ("F", "a foundation"),
+    ("OR, OW", "the opponent's reserve, the opponent's waste"),
+    ("R-OW, H2-H5", "a move: the card goes from the first place to the second"),
+    ("turn", "turn the next card of your hand"),
+    ("discard", "put the turned card on your waste; your turn ends"),
+    ("end", "end your turn, with no card left to turn"),
+)
+CHOICES = (
+    Choice("match", "Length", ((False, "one game"), (True, "a match to 150 points"))),
+    Choice(
+        "start",
+        "Who starts",
+        (
+            ("low_reserve", "the lower card on the reserve"),
+            ("high_reserve", "the higher card on the reserve"),
+            ("random", "chance decides"),
+            ("player_0", "you"),
+            ("player_1", "the opponent"),
+        ),
+    ),
+)
 HOUSES = {house: f"H{house + 1}" for house in range(8)}
 SOURCES = HOUSES | {rules.RESERVE: "R", rules.HAND: "D", -1: ""}
 TARGETS = HOUSES | {rules.FOUNDATION: "F", rules.OTHER_RESERVE: "OR", rules.OTHER_WASTE: "OW", -1: ""}

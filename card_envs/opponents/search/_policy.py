@@ -361,12 +361,12 @@ def standard_error(sums: NDArray[np.float64], squares: NDArray[np.float64], worl
 
 
 def why_not(best: ActionValue, other: ActionValue) -> str:
-    """Return why a search does not play an action, in words; empty where its margin says it."""
-    assert best.margin is not None and other.margin is not None
+    """Return why a search does not play an action, in words; empty where the difference says it."""
+    assert other.difference is not None
     if other.worlds == 0:
         return "not tried: unlikely by its prior, or merged with another"
-    if other.worlds < best.worlds:
-        return f"dropped after {other.worlds} of {best.worlds} worlds: no better"
-    if (other.margin, other.error) == (best.margin, best.error):
+    if other.dropped:
+        return f"dropped after {other.worlds} of {best.worlds} worlds"
+    if other.difference_error == 0 == other.difference:
         return f"the same in all worlds as {best.move}"
-    return "better perhaps by chance alone" if other.margin > best.margin else ""
+    return "better perhaps by chance alone" if other.difference > 0 else ""

@@ -2,9 +2,11 @@
 // in the protocol's positions. No game is named here.
 
 import { ask } from "./ask.js";
+import { rulesAsNodes } from "./rules.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const SUITS = { C: "♣", D: "♦", H: "♥", S: "♠" };
+const LEVELS = ["greedy", "small", "strong", "champion"]; // from easy to hard: players that people choose from first
+const ADVISER = "strong";
 const SUIT_NAMES = { C: "clubs", D: "diamonds", H: "hearts", S: "spades" };
 const RANK_NAMES = { A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
 const JOKERS = { BB: "Big Blooper", LB: "Little Blooper" };
@@ -71,30 +73,57 @@ async function begin() {
 /** The form for the chosen game. */
 function choose() {
   const one = chosen();
-  $("players").querySelectorAll("label").forEach((label) => label.remove());
   $("players").hidden = one.seats === 1;
-  one.seat_names.slice(1).forEach((name) => {
-    const select = element("select", { name: "player" });
-    one.opponents.forEach((opponent) => select.append(element("option", { value: opponent, selected: opponent === "greedy" }, opponent)));
-    $("players").append(element("label", {}, element("span", {}, name), select));
-  });
-  $("options").replaceChildren(...Object.entries(one.options.properties ?? {}).map(optionField).filter(Boolean));
+  $("levels").replaceChildren(...LEVELS.filter((name) => one.opponents.includes(name)).map((name) => {
+    return element("label", {}, element("input", { type: "radio", name: "level", value: name }), name);
+  }));
+  $("seats").replaceChildren(...one.seat_names.slice(1).map((name) => {
+    const select = element("select", { name: "player" }, ...offered(one, LEVELS[0]));
+    return element("label", {}, element("span", {}, name), select);
+  }));
+  level();
+  const fields = one.choices.length ? one.choices.map(choiceField) : Object.entries(one.options.properties ?? {}).map(optionField);
+  $("options").replaceChildren(...fields.filter(Boolean));
   $("more").hidden = !$("options").children.length;
 }
 
 const chosen = () => games.find((one) => one.name === $("form").elements.game.value);
+const seats = () => [...$("seats").querySelectorAll("select")];
+
+/** Players to choose from, the usual ones first. */
+function offered(one, selected) {
+  const option = (name) => element("option", { value: name, selected: name === selected }, name);
+  const [usual, more] = [true, false].map((is) => one.opponents.filter((name) => LEVELS.includes(name) === is));
+  return [...usual.map(option), element("optgroup", { label: "more" }, ...more.map(option))];
+}
+
+/** Show which player sits in all other seats, if it is one of the usual ones. */
+function level() {
+  const names = new Set(seats().map((select) => select.value));
+  for (const input of $("levels").querySelectorAll("input")) input.checked = names.size === 1 && names.has(input.value);
+}
+
+function setLevel(event) {
+  for (const select of seats()) select.value = event.target.value;
+}
+
+/** An option in the game's words; its first value is the default. */
+function choiceField({ option, title, values }) {
+  const select = element("select", { name: `option ${option}` });
+  values.forEach(([value, words]) => select.append(element("option", { value: JSON.stringify(value) }, words)));
+  return element("label", {}, title, select);
+}
 
 /** A choice among the values that an option's schema spells out; null where it spells out none. */
 function optionField([name, schema]) {
   const kinds = schema.anyOf ?? [schema];
   const values = kinds.flatMap((kind) => kind.enum ?? ("const" in kind ? [kind.const] : kind.type === "boolean" ? [false, true] : []));
   if (!values.length) return null;
-  if (!values.includes(schema.default)) values.unshift(schema.default ?? null);
-  const select = element("select", { name: `option ${name}` });
-  values.forEach((value) => {
-    select.append(element("option", { value: JSON.stringify(value), selected: value === schema.default }, value === null ? "default" : String(value)));
-  });
-  return element("label", {}, name, select, element("small", {}, schema.description ?? ""));
+  const first = schema.default ?? null;
+  const ordered = [first, ...values.filter((value) => value !== first)];
+  const field = choiceField({ option: name, title: name, values: ordered.map((value) => [value, value === null ? "default" : String(value)]) });
+  field.append(element("small", {}, schema.description ?? ""));
+  return field;
 }
 
 async function play(event) {
@@ -107,7 +136,7 @@ async function play(event) {
     if (value !== null) options[select.name.slice(7)] = value;
   });
   clear();
-  const players = [null, ...[...form.querySelectorAll("select[name='player']")].map((select) => select.value)];
+  const players = [null, ...seats().map((select) => select.value)];
   await attempt(async () => {
     const made = await ask("v1/tables", { game: one.name, options, players, undo: true });
     await sit(made.seats[0].token);
@@ -132,9 +161,10 @@ function openTable(position) {
   $("start").hidden = true;
   $("table").hidden = $("leave").hidden = false;
   $("log").replaceChildren();
-  $("told").hidden = $("chair").hidden = !token;
+  $("extra").hidden = !token;
+  $("extra").open = shape() === "wide";
   $("chair").hidden = Boolean(token);
-  $("adviser").replaceChildren(...game.opponents.map((name) => element("option", { value: name, selected: name === "search:64" }, name)));
+  $("adviser").replaceChildren(...offered(game, ADVISER));
   stepping(!token);
 }
 
@@ -234,18 +264,52 @@ async function hint() {
     thinking = new AbortController();
     const { moves } = await ask("v1/advise", asked, thinking.signal);
     if (now !== epoch || shown !== live) return;
-    const words = new Map(moves.map((one) => [one.move, worth(one)]));
-    for (const button of $("moves").children) {
-      button.querySelector("small")?.remove();
-      button.append(element("small", {}, words.get(button.dataset.move) ?? ""));
-      button.classList.toggle("best", button.dataset.move === moves[0].move);
-      button.setAttribute("aria-label", `${button.title}: ${words.get(button.dataset.move)}`);
-    }
-    for (const name of gestures()[moves[0].move] ?? []) placesOf(name).forEach((group) => group.classList.add("advised"));
-    $("status").textContent = `${$("adviser").value} would play ${inWords(moves[0].move)}: ${worth(moves[0])}${moves[0].margin === null ? "" : " points expected"}.`;
+    showAdvice(asked.opponent, moves);
   });
   thinking = null;
   busy(false);
+}
+
+/** Order the moves as an adviser does, and say on each how it compares with the one advised. */
+function showAdvice(adviser, moves) {
+  const [best, ...others] = moves;
+  const buttons = new Map([...$("moves").children].map((button) => [button.dataset.move, button]));
+  for (const one of moves) {
+    const button = buttons.get(one.move);
+    const [short, long] = worth(one, best);
+    button.querySelector("small")?.remove();
+    button.append(element("small", {}, short));
+    button.classList.toggle("best", one === best);
+    button.classList.toggle("dropped", Boolean(one.dropped));
+    button.setAttribute("aria-label", `${inWords(one.move)}: ${long}`);
+    $("moves").append(button);
+  }
+  $("moves").scrollTop = 0;
+  for (const name of gestures()[best.move] ?? []) placesOf(name).forEach((group) => group.classList.add("advised"));
+  const scale = best.margin === null
+    ? "Others: how likely."
+    : `Others: ${game.margin_unit.replace(/ \(.*/, "")} more or less.`;
+  $("status").textContent = `${adviser} would play ${inWords(best.move)}. ${others.length ? scale : ""}`;
+}
+
+/** What is written on moves by a hint, and what it means. */
+const hintLegend = (unit) => [
+  ["advised", "what the adviser would play"],
+  ["−1.7 ± 0.6", `how many ${unit} the move brings compared with the advised one, on average, ± the standard error; a plus may be chance`],
+  ["equal", "the same in all that was tried"],
+  ["dropped", "given up early: others soon looked better"],
+  ["62 %", "how likely an adviser that does not search would play it"],
+];
+
+/** What an adviser thinks of a move, in short and at length. */
+function worth(one, best) {
+  if (one.margin === null && best.margin === null) return [percent(one), `${percent(one)} likely`];
+  if (one === best) return ["advised", "advised"];
+  if (one.worlds === 0) return ["not tried", "not tried"];
+  const digits = one.difference_error < 0.05 ? 2 : 1;
+  const figures = `${signed(one.difference, digits)} ± ${one.difference_error?.toFixed(digits) ?? "?"}`;
+  if (one.dropped) return ["dropped", `dropped early, after ${count(one.worlds, "trial")}: ${figures}`];
+  return one.difference === 0 && one.difference_error === 0 ? ["equal", "equal to the advised one"] : [figures, figures];
 }
 
 /** Show how long a wait has lasted, and the button that ends one for a hint. */
@@ -258,8 +322,8 @@ function tick() {
 }
 
 const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
-const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(1);
-const worth = (one) => one.margin === null ? `${Math.round(100 * one.probability)} %` : `${signed(one.margin)} ± ${one.error.toFixed(1)}`;
+const signed = (number, digits) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(digits);
+const percent = (one) => `${Math.round(100 * one.probability)} %`;
 
 async function save() {
   await attempt(async () => {
@@ -271,18 +335,57 @@ async function save() {
 }
 
 function busy(is) {
-  for (const button of [...$("moves").children, $("hint"), $("undo")]) button.disabled = is;
-  if (!is) tools();
+  for (const button of $("moves").children) button.disabled = is;
+  if (is) for (const id of ["hint", "undo"]) grey(id, "One moment.");
+  else tools();
   $("picture").classList.toggle("waiting", is);
 }
 
 function tools() {
-  const mine = Boolean(token) && shown === live;
-  $("hint").disabled = !(mine && live?.your_turn);
-  $("undo").disabled = !(mine && live?.can_undo);
-  $("save").disabled = !(token && live?.outcome.over);
-  $("step").disabled = !token;
-  for (const id of ["hint", "adviser", "undo", "save", "step", "pace"]) ($(id).closest("label") ?? $(id)).hidden = !token;
+  const { outcome, your_turn: mine, can_undo: can } = live;
+  const back = shown === live ? "" : "You are looking back: return to the game first.";
+  grey("hint", back || (outcome.over ? "The game is over." : mine ? "" : "It is not your turn yet."));
+  grey("undo", back || (can ? "" : outcome.over ? "The game is over: nothing can be taken back." : "You have no move to take back yet."));
+  grey("save", outcome.over ? "" : "The record shows all cards, so it can be saved once the game is over.");
+  for (const id of ["hint", "undo", "step"]) $(id).hidden = !token;
+}
+
+/** Make a button grey for a reason, which touching it tells; without one it works. */
+function grey(id, reason) {
+  $(id).setAttribute("aria-disabled", String(Boolean(reason)));
+  $(id).title = reason;
+}
+
+/** Call a function when a button is pressed; a grey one says why it is grey. */
+function pressed(id, work) {
+  $(id).addEventListener("click", () => {
+    if ($(id).getAttribute("aria-disabled") === "true") $("status").textContent = $(id).title;
+    else work();
+  });
+}
+
+// The rules
+
+/** Show how moves are written, those at hand, and the rules. */
+async function help() {
+  const one = $("table").hidden ? chosen() : game;
+  if (!one) return;
+  $("rules-title").textContent = one.title;
+  const parts = [];
+  const listed = (title, entries) => {
+    if (!entries.length) return;
+    const terms = entries.flatMap(([code, meaning]) => [element("dt", {}, ...code), element("dd", {}, meaning)]);
+    parts.push(element("h3", {}, title), element("dl", {}, ...terms));
+  };
+  listed("How moves are written", one.legend.map(([code, meaning]) => [[code], meaning]));
+  const moves = $("table").hidden || !isActive() ? [] : Object.keys(gestures());
+  listed("Your moves now", moves.map((text) => [dressed(text), inWords(text).replace(`${text}, `, "")]).filter(([code, words]) => words !== code[0]));
+  listed("Hints", hintLegend(one.margin_unit).map(([code, meaning]) => [[code], meaning]));
+  $("text").replaceChildren(...parts);
+  $("rules").showModal();
+  const { rules } = await attempt(() => ask(`v1/games/${one.name}/rules`)) ?? {};
+  if (rules) $("text").replaceChildren(...parts, element("h3", {}, "The rules"), ...rulesAsNodes(rules));
+  $("rules").scrollTop = 0;
 }
 
 // What is shown
@@ -296,6 +399,9 @@ function show(position, passing = false) {
   const drawing = new DOMParser().parseFromString(position.picture ?? "", "image/svg+xml").documentElement;
   ["style", "width", "height"].forEach((name) => drawing.removeAttribute(name));
   $("picture").replaceChildren(document.importNode(drawing, true));
+  const text = drawing.querySelector("[data-place=text]")?.getAttribute("aria-label");
+  $("picture").classList.toggle("plain", Boolean(text));
+  if (text) $("picture").append(element("pre", {}, text));
   const active = token && position === live && position.your_turn && !passing;
   const moves = active ? gestures() : {};
   $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
@@ -368,7 +474,7 @@ function status(position) {
   if (position !== live || !token) return `After ${position.turn} of ${count(live.turn, "move")}.`;
   const answers = said(position);
   const turn = position.your_turn ? `Your turn: ${count(Object.keys(gestures()).length, "legal move")}.` : "Waiting for the others.";
-  return answers ? `${answers} ${turn}` : turn;
+  return answers ? `${turn} ${answers}` : turn;
 }
 
 function said(position) {
@@ -378,8 +484,13 @@ function said(position) {
 
 function result(position) {
   const { reason, scores } = position.outcome;
-  const told = scores.length === 1 ? `${scores[0]}` : scores.map((score, seat) => `${nameOf(seat)} ${score}`).join(", ");
-  return `Game over (${reason.replace("_", " ")}). Scores: ${told}.`;
+  const why = reason.replace("_", " ");
+  if (game.seats === 1) return `Game over: ${why}. Score: ${scores[0]}.`;
+  const sides = [...new Set(game.sides)].map((side) => scores.flatMap((_, seat) => (game.sides[seat] === side ? [seat] : [])));
+  const [own, most] = [scores[position.seat], Math.max(...scores)];
+  const verdict = own < most ? "you lost" : scores.every((score) => score === most) ? "drawn" : "you won";
+  const told = sides.map((members) => `${members.map(nameOf).join(" and ")} ${scores[members[0]]}`);
+  return `Game over: ${verdict} (${why}). Scores: ${told.join(", ")}.`;
 }
 
 const nameOf = (seat) => game.seat_names[(seat - shown.seat + game.seats) % game.seats];
@@ -409,8 +520,12 @@ function label(name) {
 /** A move as nodes, cards with their suits. */
 function dressed(text) {
   if (!isCard(text)) return [text];
-  const written = (text[0] === "T" ? "10" : text[0]) + SUITS[text[1]];
-  return [element("span", { className: "DH".includes(text[1]) ? "red" : "" }, written)];
+  const [rank, suit] = text;
+  const pip = document.createElementNS(SVG, "svg");
+  for (const [name, value] of [["class", "suit"], ["role", "img"], ["aria-label", SUIT_NAMES[suit]]]) pip.setAttribute(name, value);
+  pip.append(document.createElementNS(SVG, "use"));
+  pip.firstChild.setAttribute("href", `#suit-${suit}`);
+  return [element("span", { className: "DH".includes(suit) ? "red" : "" }, rank === "T" ? "10" : rank, pip)];
 }
 
 // Touching and dragging
@@ -493,7 +608,7 @@ function key(event) {
 function stepping(is) {
   $("stepper").hidden = !is;
   $("step").setAttribute("aria-expanded", String(is));
-  $("step").textContent = is ? "Back to the game" : "Look back";
+  $("step").textContent = is ? "Return" : "Look back";
 }
 
 async function goTo(at) {
@@ -519,11 +634,14 @@ $("form").addEventListener("submit", play);
 $("games").addEventListener("change", choose);
 $("file").addEventListener("change", open);
 $("leave").addEventListener("click", leave);
-$("hint").addEventListener("click", hint);
+$("levels").addEventListener("change", setLevel);
+$("seats").addEventListener("change", level);
+$("help").addEventListener("click", help);
+pressed("hint", hint);
 $("stop").addEventListener("click", () => thinking?.abort(new Error("Stopped.")));
 setInterval(tick, 250);
-$("undo").addEventListener("click", undo);
-$("save").addEventListener("click", save);
+pressed("undo", undo);
+pressed("save", save);
 $("step").addEventListener("click", () => {
   stepping($("stepper").hidden);
   show(live);

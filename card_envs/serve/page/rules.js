@@ -1,0 +1,36 @@
+// The rules of a game, as a player reads them: the Markdown of its RULES.md as nodes.
+
+const FOR_PROGRAMS = /^(?:## (?:Text notation|The trivial player)|Custom deal|<!--)/m; // from there on
+
+/** Return the nodes of a text with `code`, **strong** and *emphasis*. */
+function inline(text) {
+  return text.split(/(`[^`]+`|\*\*[^*]+\*\*|\*[^*]+\*)/).map((part) => {
+    const [, mark, inner] = /^(`|\*\*|\*)(.+)\1$/s.exec(part) ?? [];
+    if (!mark) return part;
+    return node({ "`": "code", "**": "strong", "*": "em" }[mark], ...inline(inner));
+  });
+}
+
+function node(name, ...children) {
+  const made = document.createElement(name);
+  made.append(...children);
+  return made;
+}
+
+/** Return the rules as nodes: headings, paragraphs and lists; without the title. */
+export function rulesAsNodes(markdown) {
+  const found = [];
+  for (const block of markdown.split(FOR_PROGRAMS)[0].split(/\n(?=#|- |\n)/)) {
+    const text = block.trim().replace(/\s*\n\s*/g, " ");
+    const [, mark, rest] = /^(#+|-) (.*)$/.exec(text) ?? [];
+    if (mark === "-") {
+      if (found.at(-1)?.localName !== "ul") found.push(node("ul"));
+      found.at(-1).append(node("li", ...inline(rest)));
+    } else if (mark) {
+      if (mark.length > 1) found.push(node("h3", ...inline(rest)));
+    } else if (text) {
+      found.push(node("p", ...inline(text)));
+    }
+  }
+  return found;
+}
