@@ -303,6 +303,21 @@ def solve(
 
 
 @app.command()
+def rules(
+    game_name: GameName,
+    short: Annotated[bool, typer.Option("--short", help="in a few hundred words, and the codes of moves")] = False,
+) -> None:
+    """Print the rules of a game, as Markdown."""
+    game = get_game(game_name)
+    if not short:
+        console.out(game.rules_page.read_text(encoding="utf-8"), highlight=False)
+        return
+    console.out(f"{game.short_rules}\n", highlight=False)
+    for code, meaning in game.legend:
+        say(f"{code}: {meaning}")
+
+
+@app.command()
 def generate(
     game_name: GameName,
     out: Annotated[Path, typer.Option(help="a folder; with --format minari, the name of a data set: NAME/OF-v0")],
@@ -507,10 +522,10 @@ def layout(
 
     The tables are generated from the game's declared fields.
     """
-    from card_envs._layout import rewritten, rules_page, tables
+    from card_envs._layout import rewritten, tables
 
     game = get_game(game_name)
-    path = rules_page(game)
+    path = game.rules_page
     if write:
         files.replace_file(path, rewritten(game, path.read_text(encoding="utf-8")))
     for name, text in tables(game).items():

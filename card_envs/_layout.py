@@ -6,18 +6,12 @@ They stand between the marks `<!-- layout: actions -->` and `<!-- /layout -->`, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from card_envs.game import Field, Game
 from card_envs.opponents.networks import onnx
 from card_envs.opponents.networks._afterstates import move_fields
 
 HEAD = "| name | size | low | high | meaning |\n| --- | --- | --- | --- | --- |\n"
-
-
-def rules_page(game: Game) -> Path:
-    """Return the game's RULES.md."""
-    return Path(game.rules.__file__).with_name("RULES.md")
 
 
 def table(fields: Sequence[Field]) -> str:
@@ -45,7 +39,7 @@ def rewritten(game: Game, page: str) -> str:
         before, found, rest = page.partition(first)
         _, closed, after = rest.partition(last)
         if not found or not closed:
-            raise ValueError(f"{rules_page(game)}: expected the lines {first.strip()} and, after it, {last.strip()}")
+            raise ValueError(f"{game.rules_page}: expected the lines {first.strip()} and, after it, {last.strip()}")
         page = before + first + text + last + after
     return page
 

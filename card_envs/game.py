@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib.util import find_spec
+from pathlib import Path
 from typing import (
     Any,
     Concatenate,
@@ -55,6 +56,7 @@ Mask: TypeAlias = Int8s  # [A] 1 where an action is legal, else 0
 Obs: TypeAlias = Int8s  # [D] or [FULL_SIZE]
 Stats: TypeAlias = Int64s  # the entries of STATS, concatenated: see `update_stats`
 
+SHORT_RULES = "\n## In short\n"
 LONGEST_MOVE = 100  # letters of a move in words
 SCRATCH_STATES = 64  # length of the `states` that `refine_world` gets
 
@@ -557,6 +559,17 @@ class Game:
         """The texts of moves by what remains of them, without those that others share."""
         counts = Counter(map(squeezed, self.move_texts))
         return {short: text for text in self.move_texts if counts[short := squeezed(text)] == 1}
+
+    @property
+    def rules_page(self) -> Path:
+        """The file of the rules in words, RULES.md; it need not exist."""
+        return Path(self.rules.__file__).with_name("RULES.md")
+
+    @cached_property
+    def short_rules(self) -> str:
+        """The rules in a few hundred words: the section "In short" of RULES.md, empty without one."""
+        text = self.rules_page.read_text(encoding="utf-8") if self.rules_page.is_file() else ""
+        return text.partition(SHORT_RULES)[2].partition("\n## ")[0].strip()
 
     @property
     def all_see_alike(self) -> bool:

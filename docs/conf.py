@@ -17,7 +17,6 @@ os.environ["PYTHONPATH"] = sys.path[1]  # of the notebook
 import figures
 
 from card_envs import GAMES, Game
-from card_envs._layout import rules_page
 from card_envs.draw import draw
 from card_envs.envs.aec import CardEnv
 from card_envs.opponents import load_opponent
@@ -59,7 +58,7 @@ autodoc_typehints = "none"  # signatures and docstrings say it
 autodoc_default_options = {"members": True, "undoc-members": False}
 
 SECTIONS = {
-    "Games": [str(rules_page(game).relative_to(ROOT)) for game in GAMES.values() if ROOT in rules_page(game).parents],
+    "Games": [str(game.rules_page.relative_to(ROOT)) for game in GAMES.values() if ROOT in game.rules_page.parents],
     "Guides": [
         "docs/guides/first-steps.md", "docs/guides/install.md", "docs/guides/your-trainer.md", "docs/guides/train.md",
         "docs/guides/opponents.md", "docs/guides/compare.md", "docs/guides/data.md", "docs/guides/frontends.md",
@@ -145,7 +144,7 @@ def complete(app: Sphinx, name: str, source: list[str]) -> None:
     if name == root_doc:
         source[0] += contents()
     for game in GAMES.values():
-        if ROOT / f"{name}.md" == rules_page(game):
+        if ROOT / f"{name}.md" == game.rules_page:
             title, intro, rest = source[0].split("\n\n", 2)
             shown = f"```{{raw}} html\n<figure class=table>{picture(game)}</figure>\n```"
             source[0] = "\n\n".join([title, intro, shown, facts(game), strengths(game), rest])

@@ -20,11 +20,11 @@ from card_envs.opponents.networks.onnx import module_to_onnx
 parser = argparse.ArgumentParser()
 parser.add_argument("games", type=Path, help="a folder that `generate` wrote")
 parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
-parser.add_argument("--epochs", type=int, default=10)
+parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--pairs", type=int, default=200, help="mirrored pairs against greedy at the end")
 parser.add_argument("--onnx", type=Path, help="write the network to this file")
 args = parser.parse_args()
-BATCH = 256
+BATCH = 1024
 
 torch.manual_seed(0)
 game = card_envs.get_game(args.game)

@@ -158,6 +158,7 @@ def test_parquet_has_the_rows(tmp_path: Path) -> None:
     for name in ("obs", "mask"):
         found = np.frombuffer(b"".join(table[name].to_pylist()), np.int8).reshape(len(rows.seat), -1)
         assert (found == getattr(rows, name)).all()
+    assert rows.values is not None
     assert np.allclose(np.array(table["values"].to_pylist(), np.float32), rows.values, equal_nan=True)
 
 

@@ -27,7 +27,7 @@ LAYERS = (
     {"views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
     {"envs", "opponents"},
-    {"compare", "data", "terminal", "serve"},
+    {"compare", "data", "terminal", "text", "serve"},
     {
         "__init__",
         "__main__",

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
-from card_envs._layout import rewritten, rules_page, tables
+from card_envs._layout import rewritten, tables
 from card_envs.game import (
     Bot,
     Game,
@@ -44,14 +44,14 @@ def test_modules_offer_the_contract(game: Game) -> None:
 
 def test_rules_page_lists_the_layouts(game: Game) -> None:
     """`python -m card_envs layout GAME --write` brings the page up to date."""
-    page = rules_page(game).read_text()
+    page = game.rules_page.read_text()
     assert rewritten(game, page) == page
     for option in described(game.options):
         assert f"`{option}`" in page
 
 
 def test_outdated_tables_are_rewritten(game: Game) -> None:
-    page = rules_page(game).read_text()
+    page = game.rules_page.read_text()
     for name, text in tables(game).items():
         outdated = page.replace(text, text.replace("| 0 |", "| 9 |"))
         assert outdated != page and rewritten(game, outdated) == page

@@ -6,14 +6,13 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from card_envs._layout import rules_page
 from card_envs.game import Game
 from card_envs.scaffold._checks.places import numbered_rules
 from card_envs.testing.referee import home_of_tests
 
 
 def test_every_rule_has_a_test(game: Game) -> None:
-    rules = [rule for _, rule in numbered_rules(rules_page(game).read_text())]
+    rules = [rule for _, rule in numbered_rules(game.rules_page.read_text())]
     prefix = rules[0].split("-")[0]
     assert rules == [f"{prefix}-{number}" for number in range(1, len(rules) + 1)]  # each once, none left out
     (folder,) = import_module(home_of_tests(game)).__path__

@@ -37,8 +37,7 @@ def page_files(package: Path) -> dict[str, bytes]:
     files |= {f"page/{name}": (PAGE / name).read_bytes() for name in OF_PAGE}
     files["index.html"] = (PAGE / "index.html").read_bytes().replace(b"<head>", b'<head>\n  <base href="page/">', 1)
     for game in games:
-        rules = Path(str(get_game(game).rules.__file__)).with_name("RULES.md")
-        files[f"games/{game}.md"] = rules.read_bytes()
+        files[f"games/{game}.md"] = get_game(game).rules_page.read_bytes()
     digest = hashlib.sha256(b"".join(name.encode() + content for name, content in sorted(files.items()))).hexdigest()
     kept = ["./", *(name for name in files if not name.endswith(ON_DEMAND))]
     begins = f"const VERSION = {json.dumps(f'card_envs {digest[:16]}')};\nconst FILES = {json.dumps(kept)};\n"

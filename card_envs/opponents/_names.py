@@ -54,6 +54,7 @@ BUDGET = re.compile(r"search:(?:([1-9]\d{0,6})|([1-9]\d{0,5})ms)")
 NAMES = ("prior", "rollout", "leaf")  # keys of a search whose values are names
 NUMBERS = {"leaf_after": int, "leaf_playout": float, "arms": int}
 KEYS = ("moves", *NAMES, *NUMBERS)
+RUNS_FOLDER = "opponent"  # of a training run, that what it learned is in
 PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
 
 
@@ -296,7 +297,9 @@ def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponen
             known = [game] if game else GAMES.values()
             raise _unknown(name.text, [f"{one.name}/{short}" for one in known for short in opponent_names(one)])
         network = load_network(player.path, game, sampled)
-        return Opponent(player.path.absolute().name, network.game, network)
+        folder = player.path.absolute()
+        short = folder.parent.name if folder.name == RUNS_FOLDER else folder.name  # runs/mine/opponent is "mine"
+        return Opponent(short or folder.name, network.game, network)
     if game is None and isinstance(player, Searching):
         game = next((GAMES[part.game] for _, part in player.parts if part.game), None)
     if game is None:

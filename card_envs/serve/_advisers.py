@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -51,7 +50,7 @@ class Advisers:
         return self.opponents.game(game).view.SCHEMA
 
     def rules(self, game: str) -> dict[str, Any]:
-        found = Path(str(self.opponents.game(game).rules.__file__)).with_name("RULES.md")
+        found = self.opponents.game(game).rules_page
         if not found.is_file():
             raise Problem("unknown", f"game: {game} comes without its rules in words", "game")
         return {"rules": found.read_text(encoding="utf-8")}

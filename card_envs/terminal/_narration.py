@@ -75,6 +75,13 @@ def moves_text(moves: Sequence[str]) -> str:
     return lines_of("moves: " + "  ".join(source + ",".join(to) for source, to in targets.items()), 7)
 
 
+def legend_text(game: Game) -> str:
+    """Return what the codes of moves mean, a line each."""
+    width = max((len(code) for code, _ in game.legend), default=0)
+    lines = [lines_of(f"  {code:{width}}  {meaning}", width + 4) for code, meaning in game.legend]
+    return "\n".join(["What the moves mean:", *lines, ""]) if lines else ""
+
+
 def scores_text(game: Game, scores: Sequence[int], names: Sequence[str], sign: str = "") -> str:
     """Return the scores by side: `you and partner 12, left and right 8`; `sign="+"` shows the plus."""
     sides = game.sides

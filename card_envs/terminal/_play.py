@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markdown import Markdown
 
 from card_envs._console import hangup_as_ctrl_c, is_lost
 from card_envs._files import check_output, in_words
@@ -24,6 +25,7 @@ from card_envs.terminal._narration import (
     TIED,
     WIDTH,
     Event,
+    legend_text,
     lines_of,
     moves_text,
     result_text,
@@ -40,10 +42,11 @@ do where they leave no doubt. Enter plays the only legal move.
   hint [OPPONENT]  what an opponent (default: greedy) would play from your seat
   undo             take back your last move and all that followed it
   save FILE        write the game so far to a file
+  rules            the rules in short; all of them: card-envs rules GAME
   help             this text
   quit             leave; with --record the game is saved
 """
-COMMANDS = ("hint", "undo", "save", "help", "quit")
+COMMANDS = ("hint", "undo", "save", "rules", "help", "quit")
 SHORT = {"?": "help", "q": "quit", "exit": "quit"}
 MOST_OTHERS = 9  # further moves shown by a hint
 SHOWN_AGAIN = 8  # moves shown when a game is resumed
@@ -233,7 +236,9 @@ class PersonsTable:
                 if self._undo():
                     return True
             elif command == "help":
-                self.show(HELP + moves_text(moves), symbols=False)
+                self.show(HELP + legend_text(self.env.game) + moves_text(moves), symbols=False)
+            elif command == "rules":
+                self._rules()
             elif command == "hint":
                 self._hint(rest.strip())
             elif command == "save":
@@ -248,6 +253,10 @@ class PersonsTable:
                 self.events = []
                 self._step(self.env.parse_move(move))
                 return True
+
+    def _rules(self) -> None:
+        text = self.env.game.short_rules
+        self.console.print(Markdown(text) if text else "This game has no rules in short.", width=WIDTH)
 
     def _undo(self) -> bool:
         if not self.decisions:

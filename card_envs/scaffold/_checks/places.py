@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import card_envs
-from card_envs._layout import rewritten, rules_page
+from card_envs._layout import rewritten
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.options import described
@@ -40,7 +40,7 @@ def numbered_rules(text: str) -> list[tuple[int, str]]:
 
 def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield faults of RULES.md: layout tables, rule numbers, options."""
-    file = rules_page(game)
+    file = game.rules_page
     page = file.read_text(encoding="utf-8")
     try:
         right = rewritten(game, page)

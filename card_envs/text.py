@@ -1,0 +1,161 @@
+"""One seat of a game in words, for language models and programs that play by text.
+
+env = TextEnv("russian_bank", opponents="small")
+text = env.reset(seed=1)
+done = False
+while not done:
+    text, reward, done = env.step(ask_your_model(text))
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from card_envs.cards import squeezed
+from card_envs.envs.aec import CardEnv
+from card_envs.envs.single_agent import LearnersSeat, Opponents, other_players
+from card_envs.game import Game
+from card_envs.games import get_game
+from card_envs.opponents.policy import decisions_at, moves_of, offspring, reset
+from card_envs.terminal._narration import Event, legend_text, result_text, seat_names, step, told
+
+MOVE = re.compile(r"(?im)^\W*(?:my )?(?:move|answer|bid|play)\W*[:=]\s*(.+?)\s*$")
+MOST_LETTERS = 100_000  # of an answer
+
+
+class TextEnv:
+    """A seat that is shown its position as text and answers with a move, in any spelling that leaves no doubt.
+
+    An answer may have other words around the move: a line `Move: TD`, the last line, or the only legal move that occurs
+    in it counts. An answer that is no legal move is explained and counted, and the position stays.
+
+    Attributes:
+        seat: whose answers are asked for.
+        invalid: answers of this episode that were no legal move.
+    """
+
+    def __init__(
+        self, game: str | Game, opponents: Opponents = "greedy", seat: LearnersSeat = 0, **options: Any
+    ) -> None:
+        """Create the environment; `reset` must follow.
+
+        Args:
+            game: or its name.
+            opponents: the players of the other seats, clockwise: a name or policy for all, or one each.
+            seat: whose answers are asked for, or "random": another one each time.
+            options: of the game.
+
+        Raises:
+            ValueError: an argument that does not fit.
+        """
+        self.game = get_game(game) if isinstance(game, str) else game
+        self._others = other_players(self.game, opponents, seat)
+        self._wanted = seat
+        self._env = CardEnv(self.game, illegal_move="raise", **options)
+        self.seat = 0 if isinstance(seat, str) else int(seat)
+        self.invalid = 0
+        self._events: list[Event] = []
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> str:
+        """Begin an episode; return the rules in short, what the codes of moves mean, and the first position.
+
+        Args:
+            seed: of deals and opponents; None: another episode each time.
+            options: as for the PettingZoo environment: `{"deal": …}`.
+
+        Raises:
+            ValueError: a malformed seed or deal.
+        """
+        rng = np.random.default_rng(seed)
+        if self._wanted == "random":
+            self.seat = int(rng.integers(self.game.rules.NUM_SEATS))
+        self._env.reset(seed, options=options)
+        self._rng = offspring(rng)  # opponents can't recover the seed of the deals
+        for policy in self._others:
+            reset(policy)
+        self.invalid, self._events = 0, []
+        self._let_others_play()
+        about = [f"You play {self.game.title}.", self.game.short_rules, legend_text(self.game)]
+        return "\n\n".join([*filter(None, about), self.prompt()])
+
+    def step(self, answer: str) -> tuple[str, float, bool]:
+        """Play the move in an answer, and the others' up to the seat's next decision.
+
+        Returns:
+            What happened and the next position, what the seat was paid, and whether the episode is over.
+
+        Raises:
+            RuntimeError: the episode is over, or has not begun.
+        """
+        if self.over:
+            raise RuntimeError("the episode is over: call reset")
+        try:
+            action = self._action_in(answer)
+        except ValueError as error:
+            self.invalid += 1
+            return f"That is no legal move: {error}\n\n{self.prompt()}", 0.0, False
+        paid = self._play(action) + self._let_others_play()
+        return self.prompt(), paid, self.over
+
+    def prompt(self) -> str:
+        """Return what happened since the seat's last move, the position and the legal moves, or the result."""
+        names = seat_names(self.game, self.seat)
+        parts = [told(self._events), self.game.view.picture(self._env.view(self._agent))]
+        if not self.over:
+            parts.append(f"Your legal moves: {', '.join(self._env.legal_moves())}\nAnswer with one of them.")
+        else:
+            parts.append(result_text(self.game, self._env.outcome(), names, self.seat))
+        return "\n\n".join(filter(None, parts))
+
+    def legal_moves(self) -> list[str]:
+        """Return the seat's legal moves; none once the episode is over."""
+        return [] if self.over else self._env.legal_moves()
+
+    def outcome(self) -> dict[str, Any]:
+        """Return `{"over", "reason", "scores"}`."""
+        return self._env.outcome()
+
+    @property
+    def over(self) -> bool:
+        """True once the episode has ended."""
+        return bool(self._env.outcome()["over"])
+
+    @property
+    def _agent(self) -> str:
+        return self._env.possible_agents[self.seat]
+
+    def _play(self, action: int) -> float:
+        if self._env.agent_selection == self._agent:
+            self._events = []
+        self._events += step(self._env, action, seat_names(self.game, self.seat))
+        return float(self._env.rewards[self._agent])
+
+    def _let_others_play(self) -> float:
+        """Play to the seat's next decision, or to the end; return what the seat was paid."""
+        paid = 0.0
+        while not self.over and self._env.agent_selection != self._agent:
+            mover = self._env.possible_agents.index(self._env.agent_selection)
+            policy = self._others[(mover - self.seat) % self.game.rules.NUM_SEATS - 1]
+            paid += self._play(int(moves_of(policy, decisions_at(self.game, self._env.states), self._rng)[0]))
+        return paid
+
+    def _action_in(self, answer: str) -> int:
+        """Return the action that an answer names. Raises ValueError that says what is wrong, and what is legal."""
+        if not isinstance(answer, str):
+            raise ValueError(f"expected a text, got {answer!r:.80}")
+        answer = answer[:MOST_LETTERS].strip()
+        legal = {squeezed(text): text for text in self._env.legal_moves()}
+        lines = [line for line in answer.splitlines() if line.strip()]
+        for text in (answer, *reversed(MOVE.findall(answer)), *lines[-1:]):
+            if squeezed(text[:100]) in legal:
+                return self._env.parse_move(legal[squeezed(text[:100])])
+        named = {legal[short] for word in re.findall(r"[\w♣♦♥♠→-]+", answer) if (short := squeezed(word)) in legal}
+        if len(named) == 1:
+            return self._env.parse_move(named.pop())
+        shown = f"{answer[:60]!r}" + ("…" if len(answer) > 60 else "")
+        if named:
+            raise ValueError(f"{shown} names {' and '.join(sorted(named))}; answer with one move alone.")
+        raise ValueError(f"{shown}; legal are {', '.join(legal.values())}.")
