@@ -163,11 +163,19 @@ def listed_values(annotation: Any) -> list[Any]:
     return [value for part in get_args(annotation) for value in listed_values(part)]
 
 
+def rare_options(game: Game) -> set[str]:
+    """The options that are tested only in the sets that the game's own tests list."""
+    rare: set[str] = getattr(facts_of(game), "RARE", set())
+    return rare
+
+
 @cache
 def spelled_out_options(game: Game) -> tuple[Options, ...]:
-    """Every combination of the values that the options spell out; the first one is the defaults."""
+    """Every combination of the values that the options spell out, except RARE ones; the first one is the defaults."""
     choices = []
     for name, field in described(game.options).items():
+        if name in rare_options(game):
+            continue
         others = [value for value in listed_values(field.type) if value != field.default]
         choices.append([{}, *({name: value} for value in others)])
     return tuple({key: value for part in parts for key, value in part.items()} for parts in itertools.product(*choices))
@@ -175,10 +183,16 @@ def spelled_out_options(game: Game) -> tuple[Options, ...]:
 
 @cache
 def option_sets(game: Game) -> tuple[Options, ...]:
-    """The same, and those that the game's own tests list."""
+    """The same, and those that the game's own tests list, the ones with RARE options last."""
     sets: list[Options] = list(spelled_out_options(game))
     sets += [options for options in facts_of(game).OPTIONS if options not in sets]
-    return tuple(sets)
+    return tuple(sorted(sets, key=lambda options: not rare_options(game).isdisjoint(options)))
+
+
+@cache
+def usual_sets(game: Game) -> tuple[Options, ...]:
+    """Those of `option_sets` without RARE options."""
+    return tuple(options for options in option_sets(game) if rare_options(game).isdisjoint(options))
 
 
 @cache
@@ -226,12 +240,30 @@ def walk(env: BatchEnv, steps: int, seed: int = 0) -> Iterator[NDArray[np.int64]
 
 
 @cache
-def positions(game: Game, num_tables: int = 256, steps: int = 1500, per_table: int = 16) -> NDArray[Any]:
-    """[about num_tables * per_table] States in which a decision is due, from all over the episodes, under all options.
+def positions(game: Game) -> NDArray[Any]:
+    """[about 4000] States in which a decision is due, from all over the episodes, under all options.
 
-    The first `num_tables` are those after the first deal.
+    The first 256 are those after the first deal; `usual_positions` come before those with RARE options.
     """
-    env = mixed_batch(game, num_tables, seed=7)
+    rare = option_sets(game)[len(usual_sets(game)) :]
+    states: NDArray[Any] = usual_positions(game)
+    if rare:
+        states = np.concatenate([states, visited(game, rare, num_tables=32)])
+        states.flags.writeable = False
+    return states
+
+
+@cache
+def usual_positions(game: Game) -> NDArray[Any]:
+    """The positions without RARE options: a new option does not change them."""
+    return visited(game, usual_sets(game), num_tables=256)
+
+
+def visited(
+    game: Game, sets: tuple[Options, ...], num_tables: int, steps: int = 1500, per_table: int = 16
+) -> NDArray[Any]:
+    """[about num_tables * per_table] States in which a decision is due, the first `num_tables` after the first deal."""
+    env = mixed_batch(game, num_tables, seed=7, options=sets)
     rng = np.random.default_rng(8)
     chosen = (env.states[rng.random(num_tables) < (per_table - 1) / steps] for _ in walk(env, steps, seed=9))
     states: NDArray[Any] = np.concatenate([env.states.copy(), *chosen])

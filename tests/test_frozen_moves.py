@@ -18,7 +18,7 @@ from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import positions, quick_opponents, some
+from tests.conftest import quick_opponents, some, usual_positions
 
 FILE = Path(__file__).with_name("frozen_moves.json")
 NUMBER = 300
@@ -36,7 +36,7 @@ def frozen_names(game: Game) -> list[str]:
 
 def digest(game: Game, name: str) -> str:
     """Return a hash of an opponent's moves at the positions, decided as one batch."""
-    decisions = decisions_at(game, some(positions(game), NUMBER))
+    decisions = decisions_at(game, some(usual_positions(game), NUMBER))
     moves = load_opponent(name, game).act(decisions, np.random.default_rng(1))
     return hashlib.sha256(moves.astype(np.int16).tobytes()).hexdigest()[:16]
 

@@ -37,7 +37,7 @@ from card_envs.opponents.search._budget import FIRST_BATCH, LONGER
 from card_envs.opponents.search._policy import ROLLOUT_POSITIONS, Moves, SearchResult
 from card_envs.opponents.search._rollout import played_out
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import games_under_test, positions, redealt, some, untrained
+from tests.conftest import games_under_test, positions, redealt, some, untrained, usual_positions
 
 PARTS = ("none", "scripted", "random", "network", "afterstate", "lookahead", "ntuple")
 HIDDEN = [16, 8]
@@ -436,7 +436,7 @@ def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(
     # Asked from Python, a policy remembers its plans in all worlds at once: what it goes on with in one may have begun
     # in another. Where it values all positions that it can reach, that makes no difference.
     monkeypatch.setattr("card_envs.opponents.search._policy.ROLLOUT_POSITIONS", ALL_POSITIONS)
-    decisions = decisions_at(game, some(positions(game), 60 if game == HIGH_CARD else 4, seed=3))
+    decisions = decisions_at(game, some(usual_positions(game), 60 if game == HIGH_CARD else 4, seed=3))
     policy = part(game, kind)
     assert policy is not None
     if isinstance(policy, NTuplePolicy):

@@ -111,6 +111,12 @@ class Facts(Protocol[R]):
         """
 
 
+class OptionalFacts(Protocol):
+    """Optional in a game's `facts.py`."""
+
+    RARE: set[str]  # options that shared tests combine with others only as in OPTIONS, to stay fast; default: none
+
+
 def home_of_tests(game: Game) -> str:
     """Return the package of a game's own tests."""
     inside = game.package.startswith("card_envs.games.")

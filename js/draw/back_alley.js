@@ -67,13 +67,18 @@ function drawTeams(picture, at, view) {
   });
 }
 
-/** Draw the turned card, which determines the trumps, a joker laid aside, and the number of the deal. */
-function drawTurned(picture, at, { turned, trump, laid_aside: aside, seat, deal_number: deal, size }) {
+/** Draw the turned card, which determines the trumps, jokers laid aside or replaced, and the number of the deal. */
+function drawTurned(picture, at, { turned, redrawn, trump, laid_aside: aside, seat, deal_number: deal, size }) {
   const [x, y] = at.turned;
   const trumps = trump ? `${suitName(trump)} are trumps` : "no trumps";
   picture.place("turned", `${cardName(turned)} was turned: ${trumps}`, () => {
     picture.text(trump ? "trump" : "no trump", x, y - 26, 26, { anchor: "start", colour: GOLD, weight: "bold" });
     picture.card(turned, x, y);
+  });
+  redrawn.forEach((joker, number) => {
+    picture.place(`redrawn ${number}`, `${cardName(joker)} was turned before and replaced`, () => {
+      picture.card(joker, x + 108, y + 22 - 44 * number, 0.7);
+    });
   });
   if (aside) {
     const name = SEAT_NAMES[(aside.seat - seat + 4) % 4];

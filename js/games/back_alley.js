@@ -58,12 +58,17 @@ export function dealText(packs) {
 export function optionsOf(state) {
   const sizes = [...state.sizes.subarray(0, state.num_deals)];
   const deals = state.single ? "single" : sizes;
-  return { ...(String(deals) !== String(MATCH) && { deals }), reward: state.reward_win ? "win" : "points" };
+  return {
+    ...(String(deals) !== String(MATCH) && { deals }),
+    blooper_turned: state.redraws ? "redraw" : "no_trump",
+    reward: state.reward_win ? "win" : "points",
+  };
 }
 
 /** Set the options of a blank state. */
 export function setOptions(state, { deals = null, ...rest }) {
-  const { reward } = chosen(rest, { reward: ["points", "win"] });
+  const choices = { blooper_turned: ["no_trump", "redraw"], reward: ["points", "win"] };
+  const { blooper_turned: blooperTurned, reward } = chosen(rest, choices);
   const listed = Array.isArray(deals) && deals.length > 0 && deals.length <= MOST_DEALS;
   if (!listed && deals !== null && deals !== "single") {
     const expected = `"single" or a list of 1 to ${MOST_DEALS} hand sizes`;
@@ -74,6 +79,7 @@ export function setOptions(state, { deals = null, ...rest }) {
   const sizes = state.single ? MATCH.slice(0, 1) : deals ?? MATCH;
   state.num_deals = sizes.length;
   state.sizes.set(sizes);
+  state.redraws = blooperTurned === "redraw";
   state.reward_win = reward === "win";
 }
 
@@ -86,6 +92,7 @@ export function outcome(state) {
 /** Return what a seat may know. */
 export function view(state, seat) {
   const { bids, hands, turned, leaders, dealer, laid_aside_by: laidBy } = state;
+  const first = 4 * state.hand_size; // turned up
   const history = Array.from(state.history.subarray(0, state.num_played), (card) => cardText(state, card));
   return {
     seat,
@@ -95,6 +102,7 @@ export function view(state, seat) {
     dealer,
     scores: outcome(state).scores,
     turned: CARDS[turned],
+    redrawn: range(members(BigInt(state.redrawn)).length).map((number) => CARDS[state.pack[first + number]]),
     laid_aside: laidBy >= 0 ? { seat: laidBy, card: CARDS[105 - turned] } : null,
     hand: cardTexts(state, hands[seat]),
     bids: range(state.num_bids).map((k) => BIDS[bids[(dealer + 1 + k) & 3]]),

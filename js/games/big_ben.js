@@ -4,11 +4,15 @@ import { ACE_LOW, chosen, dealKeys, deck, parsePack, range } from "./_shared.js"
 
 const CARDS = deck(ACE_LOW);
 const PACK_SIZE = 92;
+const FULL_PILE = 3;
 const FLOOR = 3; // entries below each pile
 const SPANS = "5D-QD 6C-AC 7H-2H 8S-3S 9D-4D TC-5C JH-6H QS-7S KD-8D 2C-9C 3H-TH 4S-JS"; // of the foundations (BB-1)
 const CHOICES = {
   fill_order: ["rounds", "pile_by_pile"],
   waste_deal: ["always", "when_stuck"],
+  waste_to: ["anywhere", "foundations"],
+  redeals: [0, 1],
+  build_on: ["full_piles", "any_pile"],
   reward: ["win", "cards"],
 };
 
@@ -38,6 +42,9 @@ export const dealText = ([pack]) => ({ pack: Array.from(pack, (card) => CARDS[ca
 export const optionsOf = (state) => ({
   fill_order: state.pile_by_pile ? "pile_by_pile" : "rounds",
   waste_deal: state.when_stuck ? "when_stuck" : "always",
+  waste_to: state.waste_piles ? "anywhere" : "foundations",
+  redeals: state.redeals,
+  build_on: state.open_from === FULL_PILE ? "full_piles" : "any_pile",
   reward: state.reward_win ? "win" : "cards",
 });
 
@@ -46,6 +53,9 @@ export function setOptions(state, given) {
   const options = chosen(given, CHOICES);
   state.pile_by_pile = options.fill_order === "pile_by_pile";
   state.when_stuck = options.waste_deal === "when_stuck";
+  state.waste_piles = options.waste_to === "anywhere" ? 0xfff : 0;
+  state.redeals = options.redeals;
+  state.open_from = options.build_on === "any_pile" ? 1 : FULL_PILE;
   state.reward_win = options.reward === "win";
 }
 
@@ -57,7 +67,8 @@ export function outcome(state) {
 
 /** Return what the player may know. */
 export function view(state, seat) {
-  const { piles, heights, to_come: toCome, in_stock: inStock } = state;
+  const { piles, heights, to_come: toCome, in_stock: inStock, num_dealt: dealt, stock_end: end } = state;
+  const redealt = end > PACK_SIZE;
   const byHour = (value) => Object.fromEntries(HOURS.map((hour, number) => [hour, value(number)]));
   const texts = (cards) => Array.from(cards, (card) => CARDS[card]);
   return {
@@ -66,8 +77,11 @@ export function view(state, seat) {
     piles: Object.fromEntries(PILES.map((name, i) => [name, texts(piles[i].subarray(FLOOR, FLOOR + heights[i]))])),
     waste: texts(state.waste.subarray(0, state.num_waste)),
     hops: state.hops,
-    stock: CARDS.flatMap((card, code) => Array(inStock[code]).fill(card)),
-    stock_size: PACK_SIZE - state.num_dealt,
+    redealt,
+    stock: redealt
+      ? texts(state.waste.subarray(dealt - PACK_SIZE, end - PACK_SIZE))
+      : CARDS.flatMap((card, code) => Array(inStock[code]).fill(card)),
+    stock_size: end - dealt,
     to_come: byHour((hour) => toCome[hour]),
     placed: state.num_placed,
   };

@@ -10,6 +10,8 @@ const REASONS = ["", "win", "stalemate", "no_progress"];
 const CHOICES = {
   start: ["low_reserve", "high_reserve", "random", "player_0", "player_1"],
   match: [false, true],
+  reserve: [13, 12, 11],
+  fill_houses: ["any", "reserve"],
   reward: ["points", "win", "penalty"],
 };
 
@@ -64,14 +66,20 @@ export function dealText(packs) {
 export const optionsOf = (state) => ({
   start: CHOICES.start[state.start],
   match: state.match,
+  match_target: state.match_target,
+  reserve: state.dealt_reserve,
+  fill_houses: CHOICES.fill_houses[Number(state.others_fill === 0)],
   reward: CHOICES.reward[state.reward],
 });
 
 /** Set the options of a blank state. */
-export function setOptions(state, given) {
-  const options = chosen(given, CHOICES);
+export function setOptions(state, { match_target: target = 150, ...rest }) {
+  const options = chosen(rest, CHOICES);
   state.start = CHOICES.start.indexOf(options.start);
   state.match = options.match;
+  state.match_target = checkInt(target, 50, 300, "options: match_target");
+  state.dealt_reserve = options.reserve;
+  state.others_fill = options.fill_houses === "reserve" ? 0 : 0xff;
   state.reward = CHOICES.reward.indexOf(options.reward);
   state.turned = NO_CARD;
   state.tops.fill(NO_CARD);

@@ -129,12 +129,15 @@ def _teams(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
 
 
 def _turned(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
-    """Draw the turned card, which determines the trumps, a joker laid aside, and the number of the deal."""
+    """Draw the turned card, which determines the trumps, jokers laid aside or replaced, and the number of the deal."""
     (x, y), card, aside = at.turned, given["turned"], given["laid_aside"]
     trump = SUIT_NAMES[given["trump"]] + " are trumps" if given["trump"] else "no trumps"
     with picture.place("turned", f"{card_name(card)} was turned: {trump}"):
         picture.text("trump" if given["trump"] else "no trump", x, y - 26, 26, "start", GOLD, "bold")
         picture.card(card, x, y)
+    for number, joker in enumerate(given["redrawn"]):
+        with picture.place(f"redrawn {number}", f"{card_name(joker)} was turned before and replaced"):
+            picture.card(joker, x + 108, y + 22 - 44 * number, 0.7)
     if aside:
         name = SEAT_NAMES[(aside["seat"] - given["seat"]) % 4]
         with picture.place("aside", f"{card_name(aside['card'])} was laid aside by {name}"):

@@ -20,6 +20,11 @@ class Options:
             '"single": one deal, its size drawn for each episode from those of the match',
         )
     )
+    blooper_turned: Literal["no_trump", "redraw"] = option(
+        "no_trump",
+        'what happens when a Blooper is turned up (BA-5): "no_trump": the deal has no trump suit; "redraw": it stays '
+        "out of play, and the next card is turned up instead",
+    )
     reward: Literal["points", "win"] = option(
         "points",
         "\"points\": each deal pays every seat its team's points minus the other team's; "

@@ -78,6 +78,8 @@ STATE = state_dtype(
         ("single", np.bool_),  # one deal, of a size drawn for each episode
         ("num_deals", np.int8),
         ("sizes", np.int8, MAX_DEALS),
+        ("redraws", np.bool_),  # BA-5: when a Blooper is turned up, so is the next card; else there is no trump suit
+        ("redrawn", np.int8),  # of the deal: which Bloopers were turned up and replaced; 1: Little, 2: Big, 3: both
         # the match
         ("scores", np.int32, 2),  # by team
         ("deal_number", np.int8),  # index into sizes
@@ -91,7 +93,7 @@ STATE = state_dtype(
         ("pack", np.int8, NUM_CARDS),  # as dealt
         ("shift", np.int8),  # relative suit = true suit + shift, modulo 4
         ("hand_size", np.int8),  # cards a hand
-        ("turned", np.int8),  # true card
+        ("turned", np.int8),  # true card, the last one turned up
         ("laid_aside_by", np.int8),  # BA-5: the seat, or -1
         # bidding
         ("num_bids", np.int8),
@@ -169,6 +171,7 @@ def new_state(options: Options) -> State:
     sizes = MATCH[:1] if state.single else options.deals or MATCH
     state.num_deals = len(sizes)
     state.sizes[: len(sizes)] = sizes
+    state.redraws = options.blooper_turned == "redraw"
     state.reward_win = options.reward == "win"
     state.over = state.needs_deal = True
     return state
@@ -197,7 +200,7 @@ def deal(state: State) -> None:
     for i in range(NUM_CARDS):
         pack[i] = SORTED_PACK[i]
     key = derive(derive(state.rng, state.deal_number), state.pass_outs)
-    shuffle(pack, NUM_CARDS, 4 * state.sizes[state.deal_number] + 2, key)
+    shuffle(pack, NUM_CARDS, 4 * state.sizes[state.deal_number] + (3 if state.redraws else 2), key)
     deal_hands(state)
 
 
@@ -218,7 +221,12 @@ def set_deal(state: State, pack: Pack) -> None:
 def deal_hands(state: State) -> None:
     """Deal the pack in the state (BA-4, BA-5)."""
     size = int(state.sizes[state.deal_number])
-    turned = int(state.pack[4 * size])
+    place = 4 * size
+    state.redrawn = 0
+    while state.redraws and state.pack[place] >= LITTLE_BLOOPER and place < NUM_CARDS - 1:
+        state.redrawn |= 1 << (int(state.pack[place]) - LITTLE_BLOOPER)
+        place += 1
+    turned = int(state.pack[place])
     state.hand_size = size
     state.turned = turned
     has_trump = turned < LITTLE_BLOOPER
@@ -493,7 +501,10 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def marks(state: State, seat: int) -> Cards:
-    """Return the entries from `dealer` to `laid_aside_by` as a set, at most one per field; branch-free."""
+    """Return the entries from `dealer` to `laid_aside_by` as a set; branch-free.
+
+    Each field has at most one, but `turned` may also have Bloopers that were replaced.
+    """
     playing, in_trick = state.num_bids == 4, int(state.num_played) & 3
     return (
         mark(AT.dealer, (int(state.dealer) - seat) & 3, True)
@@ -502,6 +513,7 @@ def marks(state: State, seat: int) -> Cards:
         | mark(AT.position, in_trick, playing)
         | mark(AT.size, int(state.hand_size) - 1, True)
         | TURNED_MARKS[int(state.turned)]
+        | np.uint64(state.redrawn) << np.uint64(AT.turned + 13 - AT.dealer)
         | mark(AT.laid_aside_by, (int(state.laid_aside_by) - seat) & 3, state.laid_aside_by >= 0)
     )
 
@@ -522,6 +534,12 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 
 @rule
+def replaced(state: State) -> Cards:
+    """Return the Bloopers that were turned up and replaced (BA-5)."""
+    return np.uint64(state.redrawn) << np.uint64(LITTLE_BLOOPER)
+
+
+@rule
 def unseen_by(state: State, seat: int) -> Cards:
     """Return the cards whose place a seat does not know: not its own, not played, turned up or laid aside."""
     seen = state.hands[int(seat)] | state.played[0] | state.played[1] | state.played[2] | state.played[3]
@@ -529,7 +547,7 @@ def unseen_by(state: State, seat: int) -> Cards:
         seen |= bit(39 + int(state.turned) % 13)
     else:
         seen |= BLOOPERS if state.laid_aside_by >= 0 else bit(state.turned)
-    return ALL_CARDS & ~seen
+    return ALL_CARDS & ~(seen | replaced(state))
 
 
 @rule
@@ -625,8 +643,8 @@ def rewrite_pack(state: State) -> None:
     """Put the hands into the pack in card order, so that a determinization does not reveal the true order."""
     size = int(state.hand_size)
     turned = int(state.turned)
-    position = 4 * size + 1
-    dealt = bit(turned)
+    dealt = bit(turned) | replaced(state)
+    position = 4 * size + count(dealt)  # after the cards turned up, which stay where they are
     for k in range(4):
         seat = (int(state.dealer) + 1 + k) & 3
         cards = relative(state.hands[seat] | state.played[seat], (4 - int(state.shift)) & 3)
@@ -640,7 +658,6 @@ def rewrite_pack(state: State) -> None:
         for i in range(size):
             state.pack[4 * i + k] = lowest(cards)
             cards &= cards - ONE
-    state.pack[4 * size] = turned
     rest = ALL_CARDS & ~dealt
     while rest:
         state.pack[position] = lowest(rest)

@@ -145,7 +145,11 @@ def options_of(state: State) -> Options:
     """Return the options that the state was made with."""
     sizes = tuple(int(size) for size in state.sizes[: state.num_deals])
     deals: Any = "single" if state.single else None if sizes == rules.MATCH else sizes
-    return Options(deals=deals, reward="win" if state.reward_win else "points")
+    return Options(
+        deals=deals,
+        blooper_turned="redraw" if state.redraws else "no_trump",
+        reward="win" if state.reward_win else "points",
+    )
 
 
 def event_text(state: State, action: int, names: Sequence[str]) -> str:
@@ -200,7 +204,10 @@ class View(Strict):
     size: Annotated[int, Field(ge=1, le=13)] | None = follows("cards dealt to each hand")
     dealer: Seat
     scores: list[Points] = Field([0] * 4, min_length=4, max_length=4, description="points of each seat's team")
-    turned: Annotated[Card, Field(description="the card turned up")]
+    turned: Annotated[Card, Field(description="the card turned up, the last one if there were several")]
+    redrawn: list[Literal["LB", "BB"]] = Field(
+        [], max_length=2, description="jokers turned up before it and replaced (BA-5), in order"
+    )
     laid_aside: LaidAside | None = Field(None, description="null: no joker was laid aside (BA-5)")
     hand: Annotated[list[Card], Field(description="own cards, in any order")]
     bids: list[Literal[BIDS]] = Field([], max_length=4, description="from left of the dealer")  # type: ignore[valid-type]
@@ -221,7 +228,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that a seat may know, ready for JSON; `SCHEMA` describes it."""
     order = [(int(state.dealer) + 1 + k) & 3 for k in range(int(state.num_bids))]
     history = [CARDS[true_card(state, int(card))] for card in state.history[: state.num_played]]
-    turned = int(state.turned)
+    turned, first = int(state.turned), 4 * int(state.hand_size)
     laid_by = int(state.laid_aside_by)
     laid_aside = {"seat": laid_by, "card": CARDS[105 - turned]} if laid_by >= 0 else None
     return {
@@ -235,6 +242,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "dealer": int(state.dealer),
         "scores": outcome(state)[1],
         "turned": CARDS[turned],
+        "redrawn": [CARDS[card] for card in state.pack[first : first + int(state.redrawn).bit_count()]],
         "laid_aside": laid_aside,
         "hand": card_texts(state, state.hands[seat]),
         "bids": [BIDS[state.bids[bidder]] for bidder in order],
@@ -301,8 +309,13 @@ def _check_cards(seen: View, own: list[list[str]], size: int) -> None:
     """Raise ValueError for a card shown twice or a seat with too many cards."""
     if seen.laid_aside and {seen.laid_aside.card, seen.turned} != {"LB", "BB"}:
         raise ValueError("view: laid_aside: only where the turned card is the other joker (BA-5)")
+    redraws, left = seen.options.blooper_turned == "redraw", NUM_CARDS - 4 * size - len(seen.redrawn)
+    if seen.redrawn and (not redraws or left < 1):
+        raise ValueError('view: redrawn: only with blooper_turned="redraw" and another card to turn up (BA-5)')
+    if redraws and CODES[seen.turned] >= LITTLE_BLOOPER and left > 1:
+        raise ValueError('view: turned: with blooper_turned="redraw" a joker is replaced: it belongs in `redrawn`')
     places: dict[str, str] = {}
-    shown = [("hand", seen.hand), ("turned", [seen.turned])]
+    shown = [("hand", seen.hand), ("turned", [seen.turned]), ("redrawn", [*seen.redrawn])]
     shown += [(f"tricks.{i}.cards", trick.cards) for i, trick in enumerate(seen.tricks)]
     shown += [("laid_aside.card", [seen.laid_aside.card])] if seen.laid_aside else []
     for place, cards in shown:
@@ -344,7 +357,8 @@ def _plausible_pack(seen: View, shown: list[list[str]], size: int) -> Pack:
     """Return a pack that deals every seat the cards that it is known to have had, filled up with unseen ones."""
     own = [[CODES[card] for card in cards] for cards in shown]
     aside = [CODES[seen.laid_aside.card]] if seen.laid_aside else []
-    known = {code for hand in own for code in hand} | {CODES[seen.turned], *aside}
+    turned = [CODES[card] for card in (*seen.redrawn, seen.turned)]
+    known = {code for hand in own for code in hand} | {*turned, *aside}
     spare = [code for code in range(NUM_CARDS) if code not in known]  # Bloopers last, so that BA-5 does not apply
     for hand in own:
         while len(hand) < size:
@@ -355,7 +369,7 @@ def _plausible_pack(seen: View, shown: list[list[str]], size: int) -> Pack:
         own[seen.laid_aside.seat] += aside
     hands = [own[(seen.dealer + 1 + k) % 4] for k in range(4)]
     dealt = [hands[k][i] for i in range(size) for k in range(4)]
-    return np.array([*dealt, CODES[seen.turned], *replacement, *spare, seen.dealer, -1], np.int8)
+    return np.array([*dealt, *turned, *replacement, *spare, seen.dealer, -1], np.int8)
 
 
 def _check_fits(state: State, seat: int) -> None:
@@ -365,6 +379,7 @@ def _check_fits(state: State, seat: int) -> None:
     places.
     """
     unseen = (1 << NUM_CARDS) - 1 - card_set(state, [CARDS[state.turned]])
+    unseen &= ~(int(state.redrawn) << LITTLE_BLOOPER)
     for cards in (state.hands[seat], *state.played):
         unseen &= ~int(cards)
     if state.laid_aside_by >= 0:
@@ -388,7 +403,7 @@ def picture(given: dict[str, Any]) -> str:
     bids = dict(zip(bidders, given["bids"], strict=True))
     lines = [
         f"Back Alley   deal {given['deal_number'] + 1}   {given['size']} cards   "
-        f"{'trump ' + trump if trump else 'no trump'} (turned {given['turned']})   "
+        f"{'trump ' + trump if trump else 'no trump'} (turned {' '.join((*given['redrawn'], given['turned']))})   "
         f"score {given['scores'][seat]} to {given['scores'][seat ^ 1]}",
     ]
     if given["laid_aside"]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from card_envs.engine.jit import rule
-from card_envs.engine.sets import ONE, bit, highest
+from card_envs.engine.sets import ONE, bit, count, highest, lowest
 from card_envs.game import Int8s, Int64s, Key, UInt64s
 from card_envs.games.big_ben.position import Info, Int16s, Node, Records, key_of, move_on
 from card_envs.games.big_ben.proof import moves_to_try
@@ -117,6 +117,24 @@ def stock_distances(info: Info) -> Int8s:
 
 
 @rule
+def distance_class(ahead: int) -> int:
+    """Return the class of a card's distance in the stock, by the number of cards before it."""
+    return FAR + 1 + (1 if ahead >= 4 else 0) + (1 if ahead >= 10 else 0) + (1 if ahead >= 22 else 0)
+
+
+@rule
+def note_stock(node: Node, info: Info, depths: Int8s) -> None:
+    """Write what `stock_distances` has for a stock that is a waste turned over."""
+    for card in range(NUM_CARDS):
+        depths[card] = FAR
+    stock = node.stock
+    while stock:
+        place = highest(stock)
+        stock &= ~bit(place)
+        depths[int(info.deck[place])] = distance_class(count(stock))
+
+
+@rule
 def marks_of(node: Node, info: Info, distances: Int8s, scratch: Scratch) -> int:
     """Write the indices of a position's active features, except the totals, into `scratch.marks`; return their number.
 
@@ -125,6 +143,8 @@ def marks_of(node: Node, info: Info, distances: Int8s, scratch: Scratch) -> int:
     needs, depths, marks = scratch.needs, scratch.depths, scratch.marks
     for card in range(NUM_CARDS):
         depths[card] = distances[int(node.dealt), card]
+    if node.redeals < info.redeals:
+        note_stock(node, info, depths)
     num = mark_stock(node, info, needs, marks)
     for pile in range(NUM_HOURS):
         num = mark_pile(node, pile, needs, depths, marks, num)
@@ -138,10 +158,12 @@ def mark_stock(node: Node, info: Info, needs: Int8s, marks: Int16s) -> int:
 
     This and the following functions add features from `num` on and return their number.
     """
-    dealt = int(node.dealt)
-    ahead = min(NUM_AHEAD, int(info.in_deck) - dealt)
-    for place in range(ahead):
-        marks[place] = AHEAD + 9 * place + needs[int(info.deck[dealt + place])]
+    stock = node.stock
+    ahead = 0
+    while stock and ahead < NUM_AHEAD:
+        marks[ahead] = AHEAD + 9 * ahead + needs[int(info.deck[lowest(stock)])]
+        stock &= stock - ONE
+        ahead += 1
     return ahead
 
 

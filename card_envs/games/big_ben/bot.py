@@ -10,9 +10,7 @@ from card_envs.game import Cards, State
 from card_envs.games.big_ben.rules import (
     DEAL,
     FLOOR,
-    FULL_PILE,
     NUM_HOURS,
-    PACK_SIZE,
     WASTE,
     count_moves,
     may_deal,
@@ -20,6 +18,7 @@ from card_envs.games.big_ben.rules import (
     next_higher,
     next_lower,
     places_for,
+    places_for_waste,
     waste_top,
 )
 
@@ -58,14 +57,14 @@ def trivial(state: State) -> int:
     if card >= 0:
         if state.wanted & bit(card):
             return WASTE
-        targets = places_for(state, card)
+        targets = places_for_waste(state, card)
         if targets:
             return WASTE + 1 + lowest(targets)
     sources = piles_with(state, state.tops & next_lower(state.open_tops))
     hopping = int(state.settled_piles)
     if sources & ~hopping:
         return first_building(state, sources & ~hopping)
-    if state.num_dealt < PACK_SIZE and may_deal(state, count_moves(state)):
+    if may_deal(state, count_moves(state)):
         return DEAL
     return first_building(state, sources)
 
@@ -74,7 +73,7 @@ def trivial(state: State) -> int:
 def buildable(state: State) -> Cards:
     """Return the cards on which a top card of a pile or of the waste could be built."""
     cards = state.tops
-    if state.num_waste > 0:
+    if state.num_waste > 0 and state.waste_piles:
         cards |= bit(waste_top(state))
     return next_higher(cards)
 
@@ -107,7 +106,7 @@ def best_homing(state: State, piles: int) -> int:
         height = int(state.heights[pile])
         card = int(state.piles[pile, FLOOR + height - 1])
         points = 4 * height + exposing(state, pile)
-        if height >= FULL_PILE and usable & bit(card):
+        if height >= state.open_from and usable & bit(card):
             points -= 6
         if points > best:
             best = points
@@ -137,7 +136,7 @@ def best_building(state: State, piles: int) -> int:
             move = move_action(pile, lowest(places_for(state, card)))
     card = waste_top(state)
     if card >= 0:
-        targets = places_for(state, card)
+        targets = places_for_waste(state, card)
         if targets and uncovering(state) > best:
             move = WASTE + 1 + lowest(targets)
     return move
@@ -160,6 +159,6 @@ def greedy(state: State) -> int:
     sources = piles_with(state, state.tops & next_lower(state.open_tops))
     hopping = int(state.settled_piles)
     move = best_building(state, sources & ~hopping)
-    if move != DEAL or (state.num_dealt < PACK_SIZE and may_deal(state, count_moves(state))):
+    if move != DEAL or may_deal(state, count_moves(state)):
         return move
     return best_building(state, sources)

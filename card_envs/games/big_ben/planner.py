@@ -1,4 +1,4 @@
-"""All positions that can be reached before the next deal, for learned value tables: see `game.Planner`.
+"""All positions that can be reached before the next unknown card, for learned value tables: see `game.Planner`.
 
 Positions are the solver's compact ones, so that thousands can be examined in a millisecond. They contain the order of
 the stock, but only its size is used here; features (`features.py`) depend only on what the player sees.
@@ -86,7 +86,7 @@ def load(state: State, seat: int, scratch: Scratch) -> None:
 @noinline
 def expand(scratch: Scratch, most: int, longest: int) -> int:
     nodes, info, moves = scratch.nodes, scratch.infos[0], scratch.moves
-    room = len(nodes) if nodes[0].dealt == info.in_deck else most
+    room = len(nodes) if info.order_known else most
     forget(scratch.seen)
     scratch.depths[0] = 0
     is_new(key_of(nodes[0], info), scratch.seen)
@@ -95,7 +95,7 @@ def expand(scratch: Scratch, most: int, longest: int) -> int:
     while k < known and known < room:
         number = moves_to_try(nodes[k], info, moves) if scratch.depths[k] < longest else 0
         for j in range(number):
-            if moves[j] == DEAL or known == room:
+            if (moves[j] == DEAL and not info.order_known) or known == room:
                 continue
             nodes[known] = nodes[k]
             move_on(nodes[known], info, int(moves[j]))
@@ -110,7 +110,7 @@ def expand(scratch: Scratch, most: int, longest: int) -> int:
 
 @rule
 def is_terminal(scratch: Scratch, k: int) -> bool:
-    return scratch.nodes[k].left == 0 or scratch.nodes[k].dealt == scratch.infos[0].in_deck
+    return scratch.nodes[k].left == 0 or scratch.infos[0].order_known
 
 
 @rule

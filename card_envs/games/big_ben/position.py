@@ -3,6 +3,7 @@
 A node is a seventh of the size of a State and several times faster to play on. Its actions have the rules' numbers, and
 tests play both side by side. All cards that are not on the table at the start of the search come from the *deck*: the
 waste as it lay then, followed by the stock. So the waste is a set of places in the deck, the last of which is on top.
+The stock is another one, the first of which is next, also after the waste was turned over (BB-9).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.jit import rule
 from card_envs.engine.rng import GOLDEN_RATIO, mix
-from card_envs.engine.sets import EMPTY, bit, highest
+from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest
 from card_envs.game import Cards, Key, State
 from card_envs.games.big_ben.rules import (
     DEAL,
@@ -37,7 +38,9 @@ NODE = np.dtype(
         np.dtype(
             [
                 ("waste", np.uint64),  # places in the deck
-                ("dealt", np.int16),  # cards of the deck that have been dealt
+                ("stock", np.uint64),  # places in the deck
+                ("dealt", np.int16),  # cards of the deck that are not in the stock
+                ("redeals", np.int8),  # BB-9: left
                 ("hops", np.int8),  # BB-10: in a row
                 ("left", np.int8),  # cards still to be placed
                 ("heights", np.int8, NUM_HOURS),
@@ -58,6 +61,10 @@ INFO = np.dtype(
                 ("in_deck", np.int16),  # cards in the deck
                 ("pile_by_pile", np.bool_),  # BB-7
                 ("when_stuck", np.bool_),  # BB-8
+                ("waste_builds", np.bool_),  # BB-9
+                ("open_from", np.int8),  # BB-5: cards of the smallest piles that may be built on
+                ("redeals", np.int8),  # BB-9: left at the first node
+                ("order_known", np.bool_),  # to the player as well: nothing is hidden
                 ("endless_hops", np.bool_),  # BB-10 does not hold: for proofs
             ],
             align=True,
@@ -76,15 +83,27 @@ SHIFT_8, SHIFT_16, SHIFT_24, SHIFT_32, SHIFT_56 = (np.uint64(shift) for shift in
 def read_state(state: State, nodes: Records, infos: Records) -> None:
     """Enter a State of the rules as the first node, and its deck; works in plain Python and compiled."""
     node, info = nodes[0], infos[0]
-    num_waste, num_dealt = int(state.num_waste), int(state.num_dealt)
+    num_waste, num_dealt, num_stock = (
+        int(state.num_waste),
+        int(state.num_dealt),
+        int(state.stock_end) - int(state.num_dealt),
+    )
     for place in range(num_waste):
         info.deck[place] = state.waste[place]
-    for place in range(PACK_SIZE - num_dealt):
-        info.deck[num_waste + place] = state.pack[num_dealt + place]
-    info.in_deck = num_waste + PACK_SIZE - num_dealt
+    redealt = state.stock_end > PACK_SIZE
+    for place in range(num_stock):
+        info.deck[num_waste + place] = (
+            state.waste[num_dealt - PACK_SIZE + place] if redealt else state.pack[num_dealt + place]
+        )
+    info.in_deck = num_waste + num_stock
     info.pile_by_pile = state.pile_by_pile
     info.when_stuck = state.when_stuck
+    info.waste_builds = state.waste_piles != 0
+    info.open_from = state.open_from
+    info.redeals = node.redeals = 0 if redealt else state.redeals
+    info.order_known = num_stock == 0 or redealt
     node.waste = np.uint64((1 << num_waste) - 1)
+    node.stock = np.uint64((1 << num_waste + num_stock) - (1 << num_waste))
     node.dealt = num_waste
     node.hops = state.hops
     node.left = PACK_SIZE - int(state.num_placed)
@@ -161,15 +180,40 @@ def has_gap(node: Node) -> bool:
 
 
 @rule
+def draw_place(node: Node) -> int:
+    """Take the next card of the stock and return its place in the deck."""
+    place = lowest(node.stock)
+    node.stock &= node.stock - ONE
+    node.dealt += 1
+    return place
+
+
+@rule
+def may_turn_over(node: Node) -> bool:
+    """Return whether the waste may be turned over once the stock is empty (BB-9)."""
+    return node.redeals > 0 and node.waste != EMPTY
+
+
+@rule
+def turn_over(node: Node) -> None:
+    """Turn the waste over to form the stock (BB-9)."""
+    node.stock = node.waste
+    node.dealt -= count(node.waste)
+    node.waste = EMPTY
+    node.redeals -= 1
+
+
+@rule
 def move_on(node: Node, info: Info, action: int) -> None:
     """Play an action, like `play` of the rules."""
     hops = 0
     if action == DEAL:
-        if has_gap(node):
+        if node.dealt == info.in_deck:
+            turn_over(node)
+        elif has_gap(node):
             fill(node, info)
         else:
-            node.waste |= bit(int(node.dealt))
-            node.dealt += 1
+            node.waste |= bit(draw_place(node))
     elif action >= WASTE:
         card = waste_card(node, info)
         node.waste &= ~bit(highest(node.waste))
@@ -199,8 +243,7 @@ def fill(node: Node, info: Info) -> None:
         for pile in range(NUM_HOURS):
             for _ in range(at_once):
                 if node.heights[pile] < FULL_PILE and node.dealt < info.in_deck:
-                    lay_on(node, pile, int(info.deck[int(node.dealt)]))
-                    node.dealt += 1
+                    lay_on(node, pile, int(info.deck[draw_place(node)]))
 
 
 @rule
@@ -227,10 +270,9 @@ def list_moves(node: Node, info: Info, moves: Int16s) -> int:
     open_cards = EMPTY
     gap = False
     for pile in range(NUM_HOURS):
-        if node.heights[pile] >= FULL_PILE:
+        gap |= node.heights[pile] < FULL_PILE
+        if node.heights[pile] >= info.open_from:
             open_cards |= bit(int(node.tops[pile]))
-        else:
-            gap = True
     for source in range(NUM_HOURS + 1):
         card = waste_card(node, info) if source == NUM_HOURS else int(node.tops[source])
         if card < 0:
@@ -239,13 +281,13 @@ def list_moves(node: Node, info: Info, moves: Int16s) -> int:
             moves[num_moves] = NUM_HOURS * source
             num_moves += 1
         under = int(UP[card])
-        if not open_cards & bit(under):
+        if not open_cards & bit(under) or (source == NUM_HOURS and not info.waste_builds):
             continue
         hop = source < NUM_HOURS and is_hop(node, source)
         if hop and node.hops == MAX_HOPS and not info.endless_hops:
             continue
         for target in range(NUM_HOURS):
-            if node.tops[target] == under and node.heights[target] >= FULL_PILE:
+            if node.tops[target] == under and node.heights[target] >= info.open_from:
                 moves[num_moves] = move_action(source, target) if source < NUM_HOURS else WASTE + 1 + target
                 num_moves += 1
                 if hop:
@@ -255,6 +297,9 @@ def list_moves(node: Node, info: Info, moves: Int16s) -> int:
         if gap or not info.when_stuck or waits_for == 0:
             moves[num_moves] = DEAL
             num_moves += 1
+    elif may_turn_over(node):
+        moves[num_moves] = DEAL
+        num_moves += 1
     return num_moves
 
 
@@ -265,7 +310,9 @@ def key_of(node: Node, info: Info) -> Key:
     If no gap will be filled any more, it ignores the order of piles.
     """
     key = mix(node.waste + (np.uint64(node.dealt) << SHIFT_56) + GOLDEN_RATIO)
-    ordered = np.uint64(1) if node.dealt < info.in_deck else EMPTY
+    if info.redeals > 0:  # the size of the stock does not determine its cards
+        key ^= mix(node.stock + (np.uint64(node.redeals) << SHIFT_56))
+    ordered = np.uint64(1) if node.dealt < info.in_deck or may_turn_over(node) else EMPTY
     for pile in range(NUM_HOURS):
         packed = (
             np.uint64(node.low[pile, 0]) | np.uint64(node.low[pile, 1]) << SHIFT_8

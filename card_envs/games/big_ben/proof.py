@@ -53,11 +53,14 @@ def safe_move(node: Node, info: Info) -> int:
     now, so that the other copy has its place as well. Proof: take any winning sequence and place X first instead. Its
     moves of X drop out, and no other move needs X. The card under X is free earlier, which allows more moves and
     forbids none: X is above the third card of its pile or in the waste (so that no gap appears that would take a card
-    meant for the waste), or the stock is empty. Only a deal that waits until the player is stuck (BB-8) could be
-    delayed, so there the stock has to be empty.
+    meant for the waste), or the stock is empty. With some options that does not hold, so there the stock has to be
+    empty, and to stay so: a deal that waits until the player is stuck (BB-8) could be delayed; X could have filled a
+    gap by being built (BB-5), or be part of a waste that is turned over (BB-9).
     """
     done = node.dealt == info.in_deck
-    if info.when_stuck and not done:
+    if node.redeals > 0 and (node.waste or not done):
+        return -1
+    if (info.when_stuck or info.open_from < FULL_PILE) and not done:
         return -1
     wanted = wanted_cards(node)
     for source in range(NUM_HOURS + 1):

@@ -4,9 +4,9 @@ Cards are `13 * suit + rank`, suits C, D, H, S and rank 0 (ace) to 12 (king); th
 Hours are numbered 0 (twelve o'clock) to 11, for the piles T12, T1 .. T11 and the foundations beside them.
 
 Legality is cheap because three sets of cards are updated whenever a top card changes: those that foundations want,
-those on top of piles, and those on top of piles that may be built on. For the latter two, a second set holds the cards
-of which both copies lie there. All cards of a pile above its third were built (BB-5), so a pile is determined by its
-lowest three cards and its height.
+those on top of piles, and those on top of *open* piles, which may be built on. For the latter two, a second set holds
+the cards of which both copies lie there. All cards of a pile above its third were built (BB-5), so a pile is determined
+by its lowest three cards and its height.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NUM_HOURS = 12
 PACK_SIZE = 92  # BB-2
 NUM_LAID_OUT = 36  # BB-2; the rest is the stock
 STOCK_SIZE = PACK_SIZE - NUM_LAID_OUT
-FULL_PILE = 3  # BB-5, BB-7: a smaller pile has gaps and may not be built on
+FULL_PILE = 3  # BB-7: a smaller pile has gaps; BB-5: it may not be built on, unless an option allows it
 MAX_HEIGHT = 25  # two cards, and all 23 of a suit that are not base cards
 NO_CARD = 63
 FLOOR = 3  # entries of NO_CARD below each pile, so that reading its top three cards needs no branches
@@ -107,16 +107,20 @@ STATE = state_dtype(
         ("pile_by_pile", np.bool_),  # BB-7, else in rounds
         ("when_stuck", np.bool_),  # BB-8, else always
         ("reward_win", np.bool_),  # BB-12, else cards
+        ("redeals", np.int8),  # BB-9
+        ("open_from", np.int8),  # BB-5: cards of the smallest piles that may be built on
         # the table
-        ("pack", np.int8, PACK_SIZE),  # as dealt; the stock is what follows the first `num_dealt`
-        ("num_dealt", np.int8),
+        ("pack", np.int8, PACK_SIZE),  # as dealt
         ("piles", np.int8, (NUM_HOURS, FLOOR + MAX_HEIGHT)),  # from the bottom, at FLOOR; NO_CARD where none lies
         ("heights", np.int8, NUM_HOURS),
-        ("waste", np.int8, STOCK_SIZE),  # from the bottom
+        ("waste", np.int8, STOCK_SIZE),  # from the bottom; when it is turned over, its cards stay in place as the stock
         ("num_waste", np.int8),
         ("to_come", np.int8, NUM_HOURS),  # cards still to come on each foundation
         ("num_placed", np.int8),
         ("hops", np.int8),  # BB-10: in a row
+        # The stock: pack[num_dealt:stock_end], or waste[num_dealt - PACK_SIZE:stock_end - PACK_SIZE] after a redeal.
+        ("num_dealt", np.int16),
+        ("stock_end", np.int16),
         # derived from the table, updated incrementally
         ("wanted", np.uint64),  # cards that a foundation takes
         ("tops", np.uint64),  # cards on top of piles
@@ -125,7 +129,8 @@ STATE = state_dtype(
         ("open_twins", np.uint64),  # both copies may be built on
         ("settled_tops", np.uint64),  # top cards that lie on the next higher of their suit: their moves are hops
         ("settled_piles", np.int16),  # the same as a set of piles
-        ("open_piles", np.int16),  # of at least three cards
+        ("open_piles", np.int16),  # that may be built on
+        ("waste_piles", np.int16),  # option: those on which waste cards may be built (BB-9), all or none
         ("piles_of", np.int16, NO_CARD + 1),  # the set of piles with that card on top; none for NO_CARD
         ("nearness", np.int8, NO_CARD + 1),  # 8: wanted now, 7: after one other card, .. 0: both copies placed
         ("in_stock", np.int8, NUM_CARDS),  # copies
@@ -172,6 +177,9 @@ def new_state(options: Options) -> State:
     state.pile_by_pile = options.fill_order == "pile_by_pile"
     state.when_stuck = options.waste_deal == "when_stuck"
     state.reward_win = options.reward == "win"
+    state.redeals = options.redeals
+    state.open_from = 1 if options.build_on == "any_pile" else FULL_PILE
+    state.waste_piles = ALL_PILES if options.waste_to == "anywhere" else 0
     state.over = state.needs_deal = True
     return state
 
@@ -211,6 +219,7 @@ def lay_out(state: State) -> None:
         state.heights[hour] = FULL_PILE
         state.to_come[hour] = ALL_TO_COME[hour]
     state.num_dealt = NUM_LAID_OUT
+    state.stock_end = PACK_SIZE
     state.num_waste = state.num_placed = state.hops = 0
     look_afresh(state)
     state.seat = 0
@@ -242,7 +251,7 @@ def look_afresh(state: State) -> None:
         state.piles_of[card] |= here
         state.twin_tops |= state.tops & this
         state.tops |= this
-        if height >= FULL_PILE:
+        if height >= state.open_from:
             state.open_twins |= state.open_tops & this
             state.open_tops |= this
             state.open_piles |= here
@@ -271,7 +280,7 @@ def show_top(state: State, pile: int) -> None:
     state.piles_of[card] |= here
     state.twin_tops |= state.tops & this
     state.tops |= this
-    if height >= FULL_PILE:
+    if height >= state.open_from:
         state.open_twins |= state.open_tops & this
         state.open_tops |= this
         state.open_piles |= here
@@ -291,7 +300,7 @@ def hide_top(state: State, pile: int) -> None:
     state.piles_of[card] &= others
     state.tops &= state.twin_tops | ~this
     state.twin_tops &= ~this
-    if height >= FULL_PILE:
+    if height >= state.open_from:
         state.open_tops &= state.open_twins | ~this
         state.open_twins &= ~this
         state.open_piles &= others
@@ -364,11 +373,47 @@ def place(state: State, card: int) -> None:
 
 
 @rule
+def stock_card(state: State, place: int) -> int:
+    """Return a card of the stock; place 0 is the next one."""
+    place += int(state.num_dealt)
+    return int(state.pack[place] if state.stock_end == PACK_SIZE else state.waste[place - PACK_SIZE])
+
+
+@rule
 def draw(state: State) -> int:
-    card = int(state.pack[int(state.num_dealt)])
+    card = stock_card(state, 0)
     state.num_dealt += 1
     state.in_stock[card] -= 1
     return card
+
+
+@rule
+def short_piles(state: State) -> Piles:
+    """Return the piles that have gaps (BB-7)."""
+    if state.open_from == FULL_PILE:
+        return np.uint64(ALL_PILES & ~int(state.open_piles))
+    short = EMPTY
+    for pile in range(NUM_HOURS):
+        short |= np.uint64(state.heights[pile] < FULL_PILE) << np.uint64(pile)
+    return short
+
+
+@rule
+def may_turn_over(state: State) -> bool:
+    """Return whether the waste may be turned over once the stock is empty (BB-9)."""
+    return state.redeals > 0 and state.stock_end == PACK_SIZE and state.num_waste > 0
+
+
+@rule
+def turn_over(state: State) -> None:
+    """Turn the waste over to form the stock (BB-9); its order is known from then on."""
+    size = int(state.num_waste)
+    for i in range(size):
+        card = int(state.waste[i])
+        state.in_waste[card] -= 1
+        state.in_stock[card] += 1
+    state.num_waste = 0
+    state.stock_end = PACK_SIZE + size
 
 
 @rule
@@ -380,12 +425,12 @@ def fill_gaps(state: State) -> None:
     """
     rounds, at_once = (1, FULL_PILE) if state.pile_by_pile else (FULL_PILE, 1)
     for _ in range(rounds):
-        short = np.uint64(ALL_PILES & ~int(state.open_piles))
+        short = short_piles(state)
         while short:
             pile = lowest(short)
             short &= short - ONE
             for _ in range(at_once):
-                if state.heights[pile] < FULL_PILE and state.num_dealt < PACK_SIZE:
+                if state.heights[pile] < FULL_PILE and state.num_dealt < state.stock_end:
                     lay(state, pile, draw(state))
 
 
@@ -429,6 +474,12 @@ def places_for(state: State, card: int) -> Piles:
 
 
 @rule
+def places_for_waste(state: State, card: int) -> Piles:
+    """Return the piles on which the top card of the waste may be built (BB-5, BB-9)."""
+    return places_for(state, card) & np.uint64(state.waste_piles)
+
+
+@rule
 def waste_top(state: State) -> int:
     """Return the top card of the waste, or -1."""
     return int(state.waste[int(state.num_waste) - 1]) if state.num_waste > 0 else -1
@@ -452,16 +503,16 @@ def count_moves(state: State) -> int:
     )  # fmt: skip
     card = waste_top(state)
     if card >= 0:
-        num_moves += count(state.wanted & bit(card)) + count(places_for(state, card))
+        num_moves += count(state.wanted & bit(card)) + count(places_for_waste(state, card))
     return num_moves
 
 
 @rule
 def may_deal(state: State, num_moves: int) -> bool:
-    """Return whether the deal is legal (BB-7, BB-8), given the number of other legal moves."""
-    if state.num_dealt == PACK_SIZE:
-        return False
-    return not state.when_stuck or num_moves == 0 or state.open_piles != ALL_PILES
+    """Return whether the deal is legal (BB-7 to BB-9), given the number of other legal moves."""
+    if state.num_dealt == state.stock_end:
+        return may_turn_over(state)
+    return not state.when_stuck or num_moves == 0 or short_piles(state) != EMPTY
 
 
 @rule
@@ -486,7 +537,7 @@ def legal(state: State, mask: Mask) -> int:
     moves = EMPTY
     card = waste_top(state)
     if card >= 0:
-        moves = moves_to(state, card, places_for(state, card))
+        moves = moves_to(state, card, places_for_waste(state, card))
         num_moves += count(moves)
     if may_deal(state, num_moves):
         num_moves += 1
@@ -549,7 +600,7 @@ def nth_move(state: State, index: int) -> int:
         if index == 0:
             return WASTE
         index -= 1
-    return WASTE + 1 + nth(places_for(state, card), index)
+    return WASTE + 1 + nth(places_for_waste(state, card), index)
 
 
 @rule
@@ -557,7 +608,9 @@ def play(state: State, action: int) -> None:
     state.rewards[0] = np.float32(0)
     hops = 0
     if action == DEAL:
-        if state.open_piles != ALL_PILES:
+        if state.num_dealt == state.stock_end:
+            turn_over(state)
+        elif short_piles(state):
             fill_gaps(state)
         else:
             card = draw(state)  # BB-8
@@ -584,8 +637,8 @@ def play(state: State, action: int) -> None:
                 hops = int(state.hops) + 1
             lay(state, target, lift(state, source))
     state.hops = hops
-    if state.num_dealt == PACK_SIZE and not state.over:  # with a stock there is always a move
-        if count_moves(state) == 0:
+    if state.num_dealt == state.stock_end and not state.over:  # with a stock there is always a move
+        if not may_turn_over(state) and count_moves(state) == 0:
             state.over = state.needs_deal = True  # BB-11
 
 
@@ -621,7 +674,7 @@ def observe(state: State, seat: int, obs: Obs) -> None:
     copy(obs, AT.waste, state.in_waste, NUM_CARDS)
     copy(obs, AT.stock, state.in_stock, NUM_CARDS)
     obs[AT.waste_size] = num_waste
-    obs[AT.stock_size] = PACK_SIZE - int(state.num_dealt)
+    obs[AT.stock_size] = state.stock_end - state.num_dealt
     obs[AT.hops] = state.hops
     obs[AT.pile_by_pile] = state.pile_by_pile
     obs[AT.when_stuck] = state.when_stuck
@@ -631,9 +684,8 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 def observe_all(state: State, seat: int, obs: Obs) -> None:
     observe(state, seat, obs[:OBS_SIZE])
     obs[OBS_SIZE:] = 0
-    num_dealt = int(state.num_dealt)
-    for i in range(PACK_SIZE - num_dealt):
-        card = int(state.pack[num_dealt + i])
+    for i in range(int(state.stock_end) - int(state.num_dealt)):
+        card = stock_card(state, i)
         if i < NUM_NEXT:
             obs[AT.stock_next + NUM_CARDS * i + card] = 1
         copy = 0 if obs[AT.stock_places + card] == 0 else NUM_CARDS
@@ -646,7 +698,9 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def determinize(state: State, seat: int, stream: Stream) -> None:
-    """Shuffle the stock uniformly (BB-13)."""
+    """Shuffle the stock uniformly (BB-13), unless it is a waste turned over."""
+    if state.stock_end > PACK_SIZE:
+        return
     num_dealt = int(state.num_dealt)
     i = num_dealt
     for card in range(NUM_CARDS):
@@ -659,7 +713,7 @@ def determinize(state: State, seat: int, stream: Stream) -> None:
 
 @rule
 def reveals(state: State, action: int) -> bool:
-    return action == DEAL
+    return action == DEAL and state.num_dealt < PACK_SIZE
 
 
 @rule

@@ -22,7 +22,7 @@ from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, beam, proof, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, read_state
-from card_envs.games.big_ben.rules import MAX_HOPS, NUM_CARDS, PACK_SIZE
+from card_envs.games.big_ben.rules import NUM_CARDS, PACK_SIZE
 
 FIRST_WIDTH = 256
 GROWTH = 4  # factor of the width from beam to beam
@@ -60,8 +60,8 @@ def solve(state: State, seconds: float = 10.0, memory_mb: int = 512, max_positio
     _compile()
     limits = Limits(seconds, max_positions)
     verdict, moves = _search(state, limits, memory_mb << 20)
-    if verdict == "won":
-        _check(state, moves)
+    if verdict == "won" and not _wins(state, moves):
+        raise AssertionError("the solver's line does not win by the rules")
     return Solution(verdict, moves, limits.positions, limits.elapsed())
 
 
@@ -177,6 +177,7 @@ class Proof:
     """The depth-first search, in steps."""
 
     def __init__(self, state: State, memory: int) -> None:
+        self.state = state
         self.frames = np.zeros(proof.MAX_DEPTH, NODE)
         self.infos = np.zeros(1, INFO)
         read_state(state, self.frames, self.infos)
@@ -198,7 +199,8 @@ class Proof:
             positions -= budget
         if self.status == proof.NONE_LEFT:
             return "lost"
-        if self.status == proof.FOUND and max(self.frames["hops"][: int(self.progress[0]) + 1]) <= MAX_HOPS:
+        # With endless hops, a line may hop too often, or deal where a hop has to come first (BB-8).
+        if self.status == proof.FOUND and _wins(self.state, self.line()):
             return "won"
         return "unknown"
 
@@ -208,15 +210,14 @@ class Proof:
         return [int(self.moves[k, self.sizes[k]]) for k in range(depth)]
 
 
-def _check(state: State, moves: list[int]) -> None:
-    """Raise AssertionError unless the moves win by the rules."""
+def _wins(state: State, moves: list[int]) -> bool:
+    """Return whether the moves are legal and win, by the rules."""
     table = Table(GAME, state)
     for move in moves:
         if not table.legal()[move]:
-            raise AssertionError(f"the solver's line has an illegal move {move}")
+            return False
         table.play(move)
-    if int(table.state.num_placed) != PACK_SIZE:
-        raise AssertionError("the solver's line does not win")
+    return int(table.state.num_placed) == PACK_SIZE
 
 
 @cache

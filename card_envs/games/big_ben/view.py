@@ -22,7 +22,6 @@ from card_envs.games.big_ben.rules import (
     MAX_HEIGHT,
     MAX_HOPS,
     NO_CARD,
-    NUM_CARDS,
     PACK_SIZE,
     SORTED_PACK,
     STOCK_SIZE,
@@ -125,6 +124,9 @@ def options_of(state: State) -> Options:
     return Options(
         fill_order="pile_by_pile" if state.pile_by_pile else "rounds",
         waste_deal="when_stuck" if state.when_stuck else "always",
+        waste_to="anywhere" if state.waste_piles else "foundations",
+        redeals=1 if state.redeals else 0,
+        build_on="full_piles" if state.open_from == FULL_PILE else "any_pile",
         reward="win" if state.reward_win else "cards",
     )
 
@@ -160,7 +162,12 @@ class View(Strict):
     ]
     waste: list[Card] = Field([], max_length=STOCK_SIZE, description="from the bottom")
     hops: Annotated[int, Field(ge=0, le=MAX_HOPS, description="hops in a row (BB-10)")] = 0
-    stock: list[Card] | None = follows("the cards in it, by suit and rank")
+    redealt: Annotated[bool, Field(description="whether the waste was turned over (BB-9)")] = False
+    stock: list[Card] | None = Field(
+        None,
+        description="the cards in it, by suit and rank; follows from the rest. Once the waste was turned over, they "
+        "are in order, the next one first, and must be given",
+    )
     stock_size: Amount | None = follows("cards in the stock")
     to_come: dict[Hour, Amount] | None = follows("cards still to come at each hour")
     placed: Amount | None = follows("cards placed on foundations")
@@ -174,6 +181,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that the player may know, ready for JSON; `SCHEMA` describes it."""
     to_come = [int(left) for left in state.to_come]
+    redealt, stock = bool(state.stock_end > PACK_SIZE), stock_of(state)
     return {
         "version": VERSION,
         "game": GAME.name,
@@ -186,8 +194,9 @@ def view(state: State, seat: int) -> dict[str, Any]:
         },
         "waste": [CARDS[card] for card in state.waste[: state.num_waste]],
         "hops": int(state.hops),
-        "stock": [CARDS[card] for card in range(NUM_CARDS) for _ in range(state.in_stock[card])],
-        "stock_size": PACK_SIZE - int(state.num_dealt),
+        "redealt": redealt,
+        "stock": [CARDS[card] for card in (stock if redealt else sorted(stock))],
+        "stock_size": int(state.stock_end) - int(state.num_dealt),
         "to_come": dict(zip(HOURS, to_come, strict=True)),
         "placed": int(state.num_placed),
         "to_move": to_move(state),
@@ -195,8 +204,16 @@ def view(state: State, seat: int) -> dict[str, Any]:
     }
 
 
+def stock_of(state: State) -> list[int]:
+    """Return the cards of the stock in order, known or not."""
+    first, end = int(state.num_dealt), int(state.stock_end)
+    if end > PACK_SIZE:
+        return [int(card) for card in state.waste[first - PACK_SIZE : end - PACK_SIZE]]
+    return [int(card) for card in state.pack[first:end]]
+
+
 def from_view(given: dict[str, Any]) -> State:
-    """Return a State with this view; the stock is in a random order, the same for equal views.
+    """Return a State with this view; a stock of unknown order is in a random one, the same for equal views.
 
     Raises:
         ValueError: the view is malformed, contradicts itself or the rules, or shows no decision.
@@ -205,7 +222,7 @@ def from_view(given: dict[str, Any]) -> State:
     state = rules.new_state(seen.options)
     state.over = state.needs_deal = False
     shown = _lay_foundations(state, seen) + _lay_piles(state, seen)
-    _lay_stock(state, shown, seen.waste, _stock(seen, shown))
+    _lay_stock(state, shown, seen, _stock(seen, shown))
     # In plain Python: compiling would not pay for a single state.
     getattr(rules.look_afresh, "py_func", rules.look_afresh)(state)
     state.hops = seen.hops
@@ -213,7 +230,7 @@ def from_view(given: dict[str, Any]) -> State:
         raise ValueError(
             "view: hops: after a hop (BB-10) its card lies on one copy of a card and the other is a top card"
         )
-    return settled(Table(GAME, state), given, ("stock", "legal"))
+    return settled(Table(GAME, state), given, ("legal",) if seen.redealt else ("stock", "legal"))
 
 
 def _lay_foundations(state: State, seen: View) -> list[str]:
@@ -249,11 +266,15 @@ def _lay_piles(state: State, seen: View) -> list[str]:
     return cards
 
 
-def _lay_stock(state: State, shown: list[str], waste: list[str], stock: list[str]) -> None:
+def _lay_stock(state: State, shown: list[str], seen: View, stock: list[str]) -> None:
     """Set waste and stock, and a pack with all cards in the order in which they were or will be dealt."""
+    waste = seen.waste
+    turned_over = [*waste, *stock] if seen.redealt else []
     state.pack[:] = [CODES[card] for card in (*shown, *waste, *stock)]
-    state.num_dealt = PACK_SIZE - len(stock)
     state.waste[: len(waste)] = [CODES[card] for card in waste]
+    state.waste[: len(turned_over)] = [CODES[card] for card in turned_over]
+    state.stock_end = PACK_SIZE + (max(len(turned_over), 1) if seen.redealt else 0)
+    state.num_dealt = int(state.stock_end) - len(stock)
     state.num_waste = len(waste)
     for card in stock:
         state.in_stock[CODES[card]] += 1
@@ -276,12 +297,18 @@ def _stock(seen: View, shown: list[str]) -> list[str]:
             f"view: waste: {len(seen.waste)} cards in the waste leave {len(stock)} for the stock; "
             f"both together never have more than {STOCK_SIZE} (BB-2)"
         )
-    return stock
+    if not seen.redealt:
+        return stock
+    if seen.options.redeals == 0:
+        raise ValueError("view: redealt: the waste is turned over only with redeals=1 (BB-9)")
+    if sorted(seen.stock or []) != sorted(stock):
+        raise ValueError(f"view: stock: expected {' '.join(stock) or 'no cards'} in the order in which they come")
+    return list(seen.stock or [])
 
 
 def _could_have_hopped(state: State) -> bool:
     for pile, height in zip(state.piles, state.heights, strict=True):
-        if height > FULL_PILE and state.piles_of[pile[FLOOR + height - 2]] != 0:
+        if height > state.open_from and state.piles_of[pile[FLOOR + height - 2]] != 0:
             return True
     return False
 
@@ -320,10 +347,17 @@ def picture(given: dict[str, Any]) -> str:
     for k, text in enumerate(center):
         write(24, 6 + k, text)
     lines = ["".join(line).rstrip() for line in canvas]
-    lines.append("stock  " + "   ".join(_suit_text(given["stock"], suit) for suit in SUITS))
-    rows = [" ".join(waste[start : start + 24]) for start in range(0, len(waste), 24)]
-    lines += [("waste  " if row == 0 else "       ") + cards for row, cards in enumerate(rows)]
-    return "\n".join(lines)
+    if given["redealt"]:
+        lines += _rows("stock", given["stock"])
+    else:
+        lines.append("stock  " + "   ".join(_suit_text(given["stock"], suit) for suit in SUITS))
+    return "\n".join(lines + _rows("waste", waste))
+
+
+def _rows(name: str, cards: list[str]) -> list[str]:
+    """Return cards in their order, in lines."""
+    rows = [" ".join(cards[start : start + 24]) for start in range(0, len(cards), 24)]
+    return [f"{name if row == 0 else '':7}{text}" for row, text in enumerate(rows)]
 
 
 def _pile_text(pile: list[str]) -> str:

@@ -16,7 +16,16 @@ class Options:
         "who starts each game (RB-4): the lower or the higher reserve top card, a seeded coin, or always "
         "the same player",
     )
-    match: bool = option(False, "False: an episode is one game; True: a match to 150 points (RB-22)", strict=True)
+    match: bool = option(
+        False, "False: an episode is one game; True: a match to `match_target` points (RB-22)", strict=True
+    )
+    match_target: int = option(150, "points that end a match (RB-22): 50 to 300", ge=50, le=300, strict=True)
+    reserve: Literal[13, 12, 11] = option(13, "cards dealt to each reserve (RB-2)")
+    fill_houses: Literal["any", "reserve"] = option(
+        "any",
+        'what may fill an empty house (RB-8): "any": any available card; "reserve": only the top card of the player\'s '
+        "reserve, until that is empty",
+    )
     reward: Literal["points", "win", "penalty"] = option(
         "points",
         '"points": each scored game pays every seat its own points minus the opponent\'s; '

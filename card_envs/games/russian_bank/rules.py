@@ -31,22 +31,22 @@ NUM_BOTH = 2 * NUM_CARDS
 PACK_SIZE = NUM_BOTH + 1  # both packs, and the starting player or -1: the option decides
 NO_CARD = 63
 
-# RB-2
-RESERVE_SIZE = 13
-FIRST_HOUSE_CARD, FIRST_HAND_CARD = 13, 17  # in each pack
-HAND_SIZE = NUM_CARDS - FIRST_HAND_CARD
+# RB-2: a pack is dealt to the reserve (its size is an option), to own houses, and the rest is the hand.
 NUM_HOUSES = 8
+OWN_HOUSES = 4
 
 LOW_RESERVE, HIGH_RESERVE, RANDOM, PLAYER_0, PLAYER_1 = range(5)  # option `start`
 STARTS = ("low_reserve", "high_reserve", "random", "player_0", "player_1")
 POINTS, WIN, PENALTY = range(3)  # option `reward`
 REWARDS = ("points", "win", "penalty")
+FILLS = ("any", "reserve")  # option `fill_houses`
 RUNNING, WON, STALEMATE, NO_PROGRESS = range(4)  # how the last game ended
 
 MAX_HOUSE_MOVES = 16  # RB-18
 MAX_IDLE = 200  # RB-20
 WIN_POINTS = 30  # RB-21
-MATCH_POINTS, MATCH_GAMES = 150, 50  # RB-22
+MATCH_GAMES = 50  # RB-22
+MAX_HUNDREDS = 3  # observed of a player's points
 STATS = (
     Stat("games"),
     Stat("turns"),
@@ -104,15 +104,18 @@ KEYS[:NUM_CARDS] = [c // 4 + 16 * ((c // 4 + (c % 4 in (1, 2))) % 2) for c in ra
 STATE = state_dtype(
     NUM_SEATS,
     [
+        # options; the first ones fit before the sets without padding
+        ("match", np.bool_),
+        ("start", np.int8),
+        ("reward", np.int8),
+        ("dealt_reserve", np.int8),  # cards of each reserve at the deal
+        ("others_fill", np.uint8),  # RB-8: houses (bits) that other cards fill while there is a reserve: all or none
         # sets of cards
         ("houses", np.uint64, NUM_HOUSES),
         ("wanted", np.uint64),  # cards that fit a foundation
         ("unseen", np.uint64, 2),  # of each pack: the cards that lie face down and were never seen
-        # options
-        ("match", np.bool_),
-        ("start", np.int8),
-        ("reward", np.int8),
         # the match
+        ("match_target", np.int16),  # option
         ("game_number", np.int8),  # games begun before this one
         ("scores", np.int32, 2),
         ("game_end", np.int8),  # of the last game
@@ -175,7 +178,7 @@ OBS_FIELDS = (
     Field("house_moves", 1, 16, meaning="house-to-house moves in a row (RB-18)"),
     Field("to_move", 1, 1, meaning="I am to move"),
     Field("games_left", 1, 50, meaning="this one included; 1 where an episode is one game"),
-    Field("score_hundreds", 2, 3, meaning="my, the opponent's points in the match: hundreds"),
+    Field("score_hundreds", 2, MAX_HUNDREDS, meaning="my, the opponent's points in the match: hundreds"),
     Field("score_units", 2, 99, meaning="my, the opponent's points in the match: the rest"),
 )  # fmt: skip
 FULL_FIELDS = (
@@ -199,6 +202,9 @@ def new_state(options: Options) -> State:
     state.start = STARTS.index(options.start)
     state.match = options.match
     state.reward = REWARDS.index(options.reward)
+    state.match_target = options.match_target
+    state.dealt_reserve = options.reserve
+    state.others_fill = 0 if options.fill_houses == "reserve" else 0xFF
     state.turned = NO_CARD
     state.tops[:] = NO_CARD
     state.over = state.needs_deal = True
@@ -244,24 +250,26 @@ def lay_out(state: State, starts: int) -> None:
     """Deal the packs in the state (RB-2, RB-3); with `starts` -1, RB-4 decides who starts."""
     for i in range(32):
         state.landing[i] = 0
+    reserve_size = int(state.dealt_reserve)
+    first_hand_card = reserve_size + OWN_HOUSES
     for owner in range(2):
         pack = state.packs[owner]
-        hidden = ALL_CARDS & ~bit(pack[RESERVE_SIZE - 1])
+        hidden = ALL_CARDS & ~bit(pack[reserve_size - 1])
         state.reserves[owner, 0] = state.wastes[owner, 0] = NO_CARD
-        for i in range(RESERVE_SIZE):
+        for i in range(reserve_size):
             state.reserves[owner, 1 + i] = pack[i]
-        for i in range(4):
-            house = 4 * owner + i
-            card = int(pack[FIRST_HOUSE_CARD + i])
+        for i in range(OWN_HOUSES):
+            house = OWN_HOUSES * owner + i
+            card = int(pack[reserve_size + i])
             hidden &= ~bit(card)
             state.houses[house] = bit(card)
             state.tops[house] = card
             state.landing[KEYS[card]] |= 1 << house
-        for i in range(HAND_SIZE):
-            state.hands[owner, i] = pack[FIRST_HAND_CARD + i]
+        for i in range(NUM_CARDS - first_hand_card):
+            state.hands[owner, i] = pack[first_hand_card + i]
         state.unseen[owner] = hidden
-        state.reserve_sizes[owner] = state.lowest_reserves[owner] = RESERVE_SIZE
-        state.hand_sizes[owner] = HAND_SIZE
+        state.reserve_sizes[owner] = state.lowest_reserves[owner] = reserve_size
+        state.hand_sizes[owner] = NUM_CARDS - first_hand_card
         state.hand_next[owner] = state.waste_sizes[owner] = state.stale[owner] = state.turns[owner] = 0
         state.first_pass[owner] = True
         for card in range(NUM_BOTH):
@@ -283,8 +291,8 @@ def starter(state: State) -> int:
     if start >= PLAYER_0:
         return start - PLAYER_0
     if start != RANDOM:
-        for i in range(5):
-            place = RESERVE_SIZE - 1 + i  # compare the reserve tops, then the four houses
+        for i in range(1 + OWN_HOUSES):
+            place = int(state.dealt_reserve) - 1 + i  # compare the reserve tops, then the four houses
             difference = (int(state.packs[0, place]) >> 2) - (int(state.packs[1, place]) >> 2)
             if difference != 0:
                 return 0 if (difference < 0) == (start == LOW_RESERVE) else 1
@@ -328,11 +336,14 @@ def legal_moves(state: State) -> tuple[Moves, Pairs]:
     moves = EMPTY
     empty = int(state.landing[NO_KEY])
     first_empty = empty & -empty  # RB-8
+    fillable = empty  # by other cards than the reserve's
     if reserve_top != NO_CARD:
         houses = np.uint64(int(state.landing[int(KEYS[reserve_top]) + 1]) | first_empty)
         moves |= houses << np.uint64(ACTION.reserve_to_house)
+        fillable &= int(state.others_fill)
+    first_fillable = fillable & -fillable
     if turned != NO_CARD:
-        houses = np.uint64(int(state.landing[int(KEYS[turned]) + 1]) | first_empty)
+        houses = np.uint64(int(state.landing[int(KEYS[turned]) + 1]) | first_fillable)
         moves |= houses << np.uint64(ACTION.hand_to_house)
         moves |= bit(ACTION.advance)  # RB-13
     elif reserve_top == NO_CARD or empty == 0:  # RB-11, RB-15
@@ -348,12 +359,15 @@ def legal_moves(state: State) -> tuple[Moves, Pairs]:
         moves |= house_bits(state, on_waste) << np.uint64(ACTION.house_to_waste)
     if state.house_moves >= MAX_HOUSE_MOVES:
         return moves, EMPTY
-    return moves, house_moves(state, empty, first_empty)
+    return moves, house_moves(state, fillable, first_fillable)
 
 
 @rule
 def house_moves(state: State, empty: int, first_empty: int) -> Pairs:
-    """Return the legal house-to-house moves (RB-8, RB-17), if no compulsory move is pending."""
+    """Return the legal house-to-house moves (RB-8, RB-17), if no compulsory move is pending.
+
+    `empty` and `first_empty` are those empty houses, as bits, that cards of houses may fill.
+    """
     moves = EMPTY
     for house in range(NUM_HOUSES):
         top = int(state.tops[house])
@@ -619,7 +633,9 @@ def end_game(state: State, how: int) -> None:
     state.game_number += 1
     state.needs_deal = True
     state.over = (
-        not state.match or max(state.scores[0], state.scores[1]) >= MATCH_POINTS or state.game_number == MATCH_GAMES
+        not state.match
+        or max(state.scores[0], state.scores[1]) >= state.match_target
+        or state.game_number == MATCH_GAMES
     )
     if state.reward == POINTS:
         pay(state, margin)
@@ -693,7 +709,7 @@ def observe_player(state: State, player: int, k: int, obs: Obs) -> None:
     obs[AT.lowest_reserves + k] = state.lowest_reserves[player]
     obs[AT.stale + k] = state.stale[player]
     score = int(state.scores[player])
-    obs[AT.score_hundreds + k] = score // 100
+    obs[AT.score_hundreds + k] = min(score // 100, MAX_HUNDREDS)
     obs[AT.score_units + k] = score % 100
 
 
@@ -710,7 +726,7 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
         start = AT.face_down_hand + NUM_CARDS * k
         first = first_hidden(state, player)
         for i in range(num_hidden(state, player)):
-            obs[start + int(state.hands[player, first + i])] = 35 - i
+            obs[start + int(state.hands[player, first + i])] = max(35 - i, 1)
 
 
 # What no seat knows
@@ -743,7 +759,8 @@ def determinize(state: State, seat: int, stream: Stream) -> None:
         pack = state.packs[owner]
         face_down = num_face_down(state, owner)
         first = first_hidden(state, owner)
-        shift = FIRST_HAND_CARD + first - face_down  # from the index of a hidden hand card to its place in the pack
+        first_in_pack = int(state.dealt_reserve) + OWN_HOUSES + first
+        shift = first_in_pack - face_down  # from the index of a hidden hand card to its place in the pack
         num_cards = face_down + num_hidden(state, owner)
         cards = state.unseen[owner]
         for i in range(num_cards):
@@ -759,7 +776,7 @@ def determinize(state: State, seat: int, stream: Stream) -> None:
         for i in range(face_down):
             state.reserves[owner, 1 + i] = pack[i]
         for i in range(num_cards - face_down):
-            state.hands[owner, first + i] = pack[FIRST_HAND_CARD + first + i]
+            state.hands[owner, first + i] = pack[first_in_pack + i]
 
 
 @rule

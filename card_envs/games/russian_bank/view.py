@@ -16,7 +16,7 @@ from card_envs.engine.table import Table
 from card_envs.game import Cards, Choice, Int8s, Int64s, Pack, Rate, State, States
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
-from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, MATCH_POINTS, NO_CARD, NUM_BOTH, NUM_CARDS
+from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, NO_CARD, NUM_BOTH, NUM_CARDS, OWN_HOUSES
 from card_envs.options import as_json
 from card_envs.views import (
     VERSION,
@@ -167,7 +167,16 @@ def options_of(state: State) -> Options:
     """Return the options that the state was made with."""
     start: Any = rules.STARTS[state.start]
     reward: Any = rules.REWARDS[state.reward]
-    return Options(start=start, match=bool(state.match), reward=reward)
+    reserve: Any = int(state.dealt_reserve)
+    fills: Any = rules.FILLS[int(state.others_fill == 0)]
+    return Options(
+        start=start,
+        match=bool(state.match),
+        match_target=int(state.match_target),
+        reserve=reserve,
+        fill_houses=fills,
+        reward=reward,
+    )
 
 
 def outcome(state: State) -> tuple[str, list[int]]:
@@ -398,7 +407,7 @@ def _put_player(state: State, number: int, player: Player) -> None:
     turned = int(state.turned != NO_CARD and state.seat == number)
     state.first_pass[number] = hand.cards is None
     if hand.cards is None:
-        state.hand_next[number] = rules.HAND_SIZE - hand.size
+        state.hand_next[number] = _dealt_hand(int(state.dealt_reserve)) - hand.size
         if turned:
             state.hands[number, state.hand_next[number]] = state.turned
     else:
@@ -407,6 +416,11 @@ def _put_player(state: State, number: int, player: Player) -> None:
     for before, card in enumerate((hand.cards or [])[turned:] + player.waste, unknown):
         second = NUM_CARDS if state.coming[number, CODES[card]] else 0
         state.coming[number, CODES[card] + second] = NUM_BOTH - before
+
+
+def _dealt_hand(reserve: int) -> int:
+    """Return the size of a hand after the deal, by that of the reserve (RB-2)."""
+    return NUM_CARDS - reserve - OWN_HOUSES
 
 
 def _put_pack(state: State, number: int, player: Player, dealt: list[str | None] | None) -> None:
@@ -429,8 +443,9 @@ def _fill(pile: Int8s, cards: list[str]) -> None:
 
 def _check_counts(seen: View, mover: int) -> None:
     if seen.options.match:
-        if not 0 <= min(seen.scores) <= max(seen.scores) < MATCH_POINTS:
-            raise ValueError(f"view: scores: expected 0 to {MATCH_POINTS - 1} while a match runs, got {seen.scores}")
+        most = seen.options.match_target - 1
+        if not 0 <= min(seen.scores) <= max(seen.scores) <= most:
+            raise ValueError(f"view: scores: expected 0 to {most} while a match runs, got {seen.scores}")
     elif seen.game_number or any(seen.scores):
         where = "game_number" if seen.game_number else "scores"
         raise ValueError(f"view: {where}: game_number and scores are 0 in an episode of one game")
@@ -442,20 +457,23 @@ def _check_counts(seen: View, mover: int) -> None:
         )
     for number, player in enumerate(seen.players):
         turned = seen.turned if number == mover else None
-        _check_player(f"view: players.{number}", player, turned, _num_unseen(seen, number))
+        _check_player(f"view: players.{number}", player, turned, _num_unseen(seen, number), seen.options.reserve)
     if all(player.stale >= max(1, player.hand.size + len(player.waste)) for player in seen.players):
         raise ValueError("view: players.0.stale: this is a stalemate (RB-19)")
 
 
-def _check_player(where: str, player: Player, turned: str | None, hidden: int) -> None:
+def _check_player(where: str, player: Player, turned: str | None, hidden: int, dealt: int) -> None:
+    """Raise ValueError unless the piles of a player fit each other; `dealt` is the size of a dealt reserve."""
     reserve, hand, unseen = player.reserve, player.hand, player.unseen or []
     lowest = reserve.lowest or 0
+    if lowest > dealt:
+        raise ValueError(f"{where}.reserve: {dealt} cards are dealt to it, so its lowest count is not {lowest}")
     if reserve.face_down != max(lowest - 1, 0) or (lowest > 0) != (len(reserve.cards) > 0):
         raise ValueError(f"{where}.reserve: all cards but one of the lowest count were never seen, got {reserve}")
     if turned and hand.size == 0:
         raise ValueError(f"{where}.hand: the turned card belongs to a hand without cards")
-    if hand.cards is None and hand.size > rules.HAND_SIZE:
-        raise ValueError(f"{where}.hand: a dealt hand has at most {rules.HAND_SIZE} cards, got {hand.size}")
+    if hand.cards is None and hand.size > _dealt_hand(dealt):
+        raise ValueError(f"{where}.hand: a dealt hand has at most {_dealt_hand(dealt)} cards, got {hand.size}")
     if hand.cards is not None:
         if len(hand.cards) != hand.size:
             raise ValueError(f"{where}.hand: {len(hand.cards)} cards, but the size is {hand.size}")

@@ -12,9 +12,11 @@ from tests.games.back_alley.referee import BLOOPERS, MATCH, PACK, Referee, bid_v
 OPTIONS: list[dict[str, Any]] = [
     {}, {"deals": "single"}, {"reward": "win"}, {"deals": [1]},
     {}, {"deals": [2, 1, 3]}, {"reward": "win"}, {"deals": [13]},
-    {}, {"deals": "single", "reward": "win"}, {"reward": "win"}, {"deals": [3, 2], "reward": "win"},
+    {"blooper_turned": "redraw"}, {"deals": "single", "reward": "win"},
+    {"deals": [13, 1, 13], "blooper_turned": "redraw"}, {"deals": [3, 2], "reward": "win"},
     {}, {"deals": [1, 1, 2], "reward": "win"}, {"reward": "win"}, {"deals": [7, 6, 5]},
 ]  # fmt: skip
+RARE = {"blooper_turned"}
 EPISODES = {"random": 4000, "greedy": 1000}  # half of them matches
 SHORT_EPISODES = {"random": 64, "greedy": 16}
 GOLDEN = {0: "bac5df96c91fe025"}
@@ -28,7 +30,7 @@ COUNTING: set[str] = {
 BRANCHES = {
     *(f"BA-{number}" for number in range(1, 21)),
     "BA-2 Blooper follows a trump", "BA-2 Blooper wins",
-    "BA-5 joker laid aside", "BA-5 nobody holds it",
+    "BA-5 joker laid aside", "BA-5 nobody holds it", "BA-5 redrawn", "BA-5 redrawn twice", "BA-5 pack used up",
     "BA-6 one card",
     "BA-7 more than the tricks", "BA-7 partner's number does not count",
     "BA-8 level 1", "BA-8 level 2", "BA-8 level 3", "BA-8 level 4", "BA-8 both partners",
@@ -122,6 +124,7 @@ def expected_view(referee: Referee, seat: int) -> dict[str, Any]:
         "dealer": referee.dealer,
         "scores": referee.scores,
         "turned": referee.turned,
+        "redrawn": referee.redrawn,
         "laid_aside": {"seat": laid_aside[0], "card": laid_aside[1]} if laid_aside else None,
         "hand": sorted(referee.hands[seat], key=PACK.index),
         "bids": [bid for _, bid in referee.bids],

@@ -5,7 +5,11 @@ from __future__ import annotations
 from card_envs.testing.mutants import CONTRACT, REFEREE, WORLDS, Mutant
 
 MUTANTS = [
-    Mutant("no shuffle", "    shuffle(pack, NUM_CARDS, 4 * state.sizes[state.deal_number] + 2, key)\n", "", WORLDS),
+    Mutant(
+        "no shuffle",
+        "    shuffle(pack, NUM_CARDS, 4 * state.sizes[state.deal_number] + (3 if state.redraws else 2), key)\n",
+        "", WORLDS,
+    ),
     Mutant(
         "hidden cards are sorted after the third card", "place = int(below(advance(stream), left))",
         "place = int(below(advance(stream), left)) if state.num_played < 3 else 0", WORLDS,

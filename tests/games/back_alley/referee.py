@@ -126,6 +126,8 @@ class Referee:
             self.sizes = list(MATCH) if deals is None else [int(size) for size in deals]
         branch = "match" if deals is None else "single" if self.single else "list"
         self._fire(f"BA-19 {branch}")
+        self.blooper_turned = str(options.get("blooper_turned", "no_trump"))
+        assert self.blooper_turned in ("no_trump", "redraw")
         self.reward: str = options.get("reward", "points")
         assert self.reward in ("points", "win")
         self.needs_deal = True
@@ -144,6 +146,7 @@ class Referee:
     def _clear(self) -> None:
         self.hands: list[list[str]] = [[], [], [], []]
         self.turned = ""
+        self.redrawn: list[str] = []  # BA-5: turned up before, and replaced
         self.laid_aside: tuple[int, str] | None = None
         self.trump: str | None = None
         self.bids: list[tuple[int, str]] = []
@@ -163,14 +166,27 @@ class Referee:
         self._next_dealer_and_size(dealer, size)
         for i in range(4 * self.size):  # BA-4: one at a time, from the dealer's left
             self.hands[(self.dealer + 1 + i) % 4].append(pack[i])
-        self.turned = pack[4 * self.size]
-        if self.turned in BLOOPERS:
+        rest = pack[4 * self.size :]
+        if self.blooper_turned == "redraw":
+            rest = self._redraw(rest)
+        self.turned = rest[0]
+        if self.turned in BLOOPERS and self.blooper_turned == "redraw":
+            self._fire("BA-5 pack used up")
+        elif self.turned in BLOOPERS:
             self._joker_turned(pack[4 * self.size + 1])
         else:
             self.trump = self.turned[1]
             self._fire("BA-4")
         self.seat = (self.dealer + 1) % 4  # BA-6
         self.needs_deal = False
+
+    def _redraw(self, rest: list[str]) -> list[str]:
+        """BA-5: what is left of the pack, from the card that stays turned up."""
+        while rest[0] in BLOOPERS and len(rest) > 1:
+            self.redrawn.append(rest[0])
+            rest = rest[1:]
+            self._fire("BA-5 redrawn" if len(self.redrawn) == 1 else "BA-5 redrawn twice")
+        return rest
 
     def _next_dealer_and_size(self, dealer: int, size: int) -> None:
         if self.dealer < 0:
@@ -317,7 +333,7 @@ class Referee:
     def worlds(self, seat: int) -> list[tuple[frozenset[str], ...]]:
         """All assignments of the current hands that are consistent with what `seat` may know."""
         self._fire("BA-20")
-        seen = {self.turned, *self.hands[seat]}
+        seen = {self.turned, *self.redrawn, *self.hands[seat]}
         seen |= {card for trick in self.tricks for _, card in trick}
         seen |= {self.laid_aside[1]} if self.laid_aside else set()
         if self.turned in BLOOPERS:  # BA-5: nobody holds the other joker, wherever it is

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine import _kernels as kernels
 from card_envs.engine.compile import specialize
+from card_envs.engine.rng import hash_each
 from card_envs.engine.table import Table
 from card_envs.games.back_alley import GAME, view
 from tests.games.back_alley import facts
@@ -24,7 +25,8 @@ MANY_WORLDS, MOST_WORLDS = 2600, 17_000  # if nothing but the cards in sight tol
 ENOUGH, ENOUGH_LARGE = 20, 12  # positions of each kind, and with up to three cards in each hand
 FACTORS = np.random.default_rng(1).integers(1, 1 << 64, 4, np.uint64)  # for numbering worlds
 KINDS = {
-    "BA-5 joker laid aside", "BA-5 nobody holds it", "BA-11 void", "BA-12 only trumps", "BA-13 Big Blooper led",
+    "BA-5 joker laid aside", "BA-5 nobody holds it", "BA-5 redrawn", "BA-5 pack used up",
+    "BA-11 void", "BA-12 only trumps", "BA-13 Big Blooper led",
     "BA-13 Little Blooper led", "BA-13 void", "BA-13 Big Blooper sole trump",
 }  # fmt: skip
 
@@ -44,8 +46,9 @@ def bloopers_last(referee: Referee, move: str) -> float:
 def positions(number: int, size: int) -> Iterator[Position]:
     """All decisions of one random deal."""
     rng = Random(f"redeal {number}")
-    referee = Referee({"deals": [size]})
-    table = Table(GAME, GAME.rules.new_state(GAME.options(deals=referee.sizes)))
+    blooper_turned = rng.choice(["no_trump", "redraw"])
+    referee = Referee({"deals": [size], "blooper_turned": blooper_turned})
+    table = Table(GAME, GAME.rules.new_state(GAME.options(deals=referee.sizes, blooper_turned=blooper_turned)))
     table.seed(number)
     given = {"packs": [rng.sample(PACK, 54)]} | facts.rig(rng, referee, "")
     table.set_deal(GAME.view.parse_deal(table.state, given)[0])
@@ -132,7 +135,7 @@ def world_keys(table: Table, worlds: list[tuple[frozenset[str], ...]]) -> NDArra
 
 def keys_of(hands: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """[n] one number for the four hands of each row."""
-    keys: NDArray[np.uint64] = (hands * FACTORS).sum(axis=1, dtype=np.uint64)
+    keys: NDArray[np.uint64] = hash_each(hands + FACTORS).sum(axis=1, dtype=np.uint64)
     return keys
 
 
@@ -145,7 +148,8 @@ def test_no_redealt_hand_contradicts_what_its_seat_has_played() -> None:
             if rng.random() > 0.2:
                 continue
             seat = rng.randrange(4)
-            seen = {referee.turned, *referee.hands[seat], *(card for trick in referee.tricks for _, card in trick)}
+            seen = {referee.turned, *referee.redrawn, *referee.hands[seat]}
+            seen |= {card for trick in referee.tricks for _, card in trick}
             if referee.trump is None:
                 seen |= {"BB", "LB"}
             for hands in redealt(table, seat, 3, rng.getrandbits(63)):

@@ -15,7 +15,7 @@ import pytest
 
 from card_envs import IllegalMove, back_alley_v0, load_opponent
 from card_envs.envs.aec import CardEnv
-from card_envs.games.back_alley import rules
+from card_envs.games.back_alley import rules, view
 
 PLAIN = [rank + suit for suit in "CDHS" for rank in "23456789TJQKA"]
 PACK = [*PLAIN, "LB", "BB"]
@@ -251,6 +251,70 @@ def test_ba_5_nobody_holds_the_other_joker(next_card: str) -> None:
         assert seen(env, seat)["laid_aside"] is None
         assert seen(env, seat)["trump"] is None
         assert set(seen(env, seat)["hand"]) == set(hands[seat].split())
+
+
+def turned_marks(*cards: str) -> list[int]:
+    """The observed field `turned` with these cards."""
+    order = [*"23456789TJQKA", "LB", "BB"]
+    marked = [order.index(card if card in order else card[0]) for card in cards]
+    return [int(place in marked) for place in range(15)]
+
+
+@pytest.mark.parametrize(("turned", "other"), [("BB", "LB"), ("LB", "BB")])
+def test_ba_5_a_turned_blooper_may_be_replaced(turned: str, other: str) -> None:
+    hands = {1: "AS 2C", 2: f"{other} 3C", 3: "4C 4D", 0: "5C 5D"}
+    env = dealt(hands, turned, next_card="9S", blooper_turned="redraw")
+    for seat in range(4):
+        view = seen(env, seat)
+        assert (view["turned"], view["redrawn"], view["trump"], view["laid_aside"]) == ("9S", [turned], "S", None)
+        assert set(view["hand"]) == set(hands[seat].split())
+        assert observed(env, seat, "turned") == turned_marks("9S", turned)
+        assert observed(env, seat, "trump_suit") == [0, 0, 0, 1, 0]
+        assert observed(env, seat, "laid_aside_by") == [0, 0, 0, 0]
+    play(env, f"board pass pass pass AS {other} 4C 5C")  # the other one is in play
+    assert seen(env)["tricks_taken"] == [1, 0]
+
+
+def test_ba_5_both_bloopers_replaced() -> None:
+    hands = {1: "AS 2C", 2: "3S 3C", 3: "4C 4D", 0: "5C 5D"}
+    pack = pack_of(hands, "BB", next_card="LB")
+    env = table(pack, deals=[2], blooper_turned="redraw")
+    for seat in range(4):
+        view = seen(env, seat)
+        assert (view["turned"], view["redrawn"], view["trump"]) == (pack[10], ["BB", "LB"], pack[10][1])
+        assert observed(env, seat, "turned") == turned_marks(pack[10], "BB", "LB")
+
+
+@pytest.mark.parametrize(("turned", "last"), [("BB", "LB"), ("LB", "BB"), ("BB", "9S")])
+def test_ba_5_at_the_end_of_the_pack(turned: str, last: str) -> None:
+    """With 13 cards each only two are left: if both are Bloopers, there is no trump suit."""
+    dealt_cards = [card for card in PACK if card not in (turned, last)]
+    hands = {seat: " ".join(dealt_cards[seat::4]) for seat in range(4)}
+    env = dealt(hands, turned, next_card=last, blooper_turned="redraw")
+    for seat in range(4):
+        view = seen(env, seat)
+        assert (view["turned"], view["redrawn"], view["laid_aside"]) == (last, [turned], None)
+        assert view["trump"] == (None if last in ("BB", "LB") else "S")
+        assert observed(env, seat, "turned") == turned_marks(last, turned)
+        assert set(view["hand"]) == set(hands[seat].split())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"options": {}}, "redrawn: only with"),
+        ({"turned": "LB", "redrawn": ["BB"]}, "turned: with blooper_turned"),
+        ({"turned": "BB"}, "turned: with blooper_turned"),
+        ({"redrawn": ["BB", "BB"]}, "BB occurs twice"),
+        ({"laid_aside": {"seat": 1, "card": "LB"}}, "laid_aside: only where"),
+    ],
+)
+def test_ba_5_contradictory_views_are_refused(change: dict[str, Any], message: str) -> None:
+    hands = {1: "AS 2C", 2: "3S 3C", 3: "4C 4D", 0: "5C 5D"}
+    shown = seen(dealt(hands, "BB", next_card="9S", blooper_turned="redraw"), 1)
+    assert view.view(view.from_view(shown), 1) == shown
+    with pytest.raises(ValueError, match=message):
+        view.from_view({**shown, "trump": None, "legal": None, **change})
 
 
 # Bidding

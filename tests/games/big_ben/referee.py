@@ -55,13 +55,19 @@ class Referee:
     """One game: the cards, the legal moves, and what a move does."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """Start a game without cards; other options than the three read here are ignored."""
+        """Start a game without cards; other options than those read here are ignored."""
         self.fill_order = str(options.get("fill_order", "rounds"))
         self.waste_deal = str(options.get("waste_deal", "always"))
         self.reward = str(options.get("reward", "win"))
         assert self.fill_order in ("rounds", "pile_by_pile")
         assert self.waste_deal in ("always", "when_stuck")
         assert self.reward in ("win", "cards")
+        self.waste_to = str(options.get("waste_to", "anywhere"))
+        self.build_on = str(options.get("build_on", "full_piles"))
+        self.redeals = int(options.get("redeals", 0))
+        assert self.waste_to in ("anywhere", "foundations") and self.build_on in ("full_piles", "any_pile")
+        assert self.redeals in (0, 1)
+        self.redealt = 0  # BB-9: how often the waste was turned over
         self.needs_deal = True
         self.over = False
         self.reason = ""
@@ -197,8 +203,11 @@ class Referee:
         """BB-5: down in suit, king on ace, on a pile of at least three cards."""
         if not self.top(source) or above(self.top(source)) != self.top(target):
             return False
-        if len(self.piles[target]) < PILE_CARDS:
+        if len(self.piles[target]) < PILE_CARDS and self.build_on == "full_piles":
             self._fire("BB-9" if source == "W" else "BB-5", "short pile barred")
+            return False
+        if source == "W" and self.waste_to == "foundations":
+            self._fire("BB-9", "barred from piles")
             return False
         return True
 
@@ -217,10 +226,12 @@ class Referee:
     def _may_deal(self) -> bool:
         """Whether `deal` is legal; the other legal moves are known by now."""
         if not self.stock:
+            if self.waste and self.redealt < self.redeals:  # BB-9
+                return True
             if self.gaps():
                 self._fire("BB-7", "gaps but no stock")
             elif self.waste:
-                self._fire("BB-9", "no redeal")
+                self._fire("BB-9", "no second redeal" if self.redeals else "no redeal")
             return False
         if self.gaps():  # BB-7: at any time
             return True
@@ -269,6 +280,8 @@ class Referee:
         self._fire("BB-5")
         if card[0] == "K":
             self._fire("BB-5", "wrap")
+        if len(self.piles[target]) < PILE_CARDS:
+            self._fire("BB-5", "short pile built on")
         self.piles[target].append(card)
 
     def _fire_source(self, source: str, target: str) -> None:
@@ -279,7 +292,12 @@ class Referee:
             self._fire("BB-5", "short pile played from")
 
     def _deal_cards(self) -> None:
-        """`deal` fills the gaps if there are any (BB-7), else deals to the waste (BB-8)."""
+        """`deal` turns the waste over (BB-9), fills the gaps if there are any (BB-7), or deals to the waste (BB-8)."""
+        if not self.stock:
+            self._fire("BB-9", "redealt with gaps" if self.gaps() else "redealt")
+            self.stock, self.waste = self.waste, []
+            self.redealt += 1
+            return
         if self.gaps():
             self._fill_gaps()
             return

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine.compile import specialize
 from card_envs.game import Int64s, active_features, load
-from card_envs.games.big_ben import GAME, rules
+from card_envs.games.big_ben import GAME, rules, view
 from card_envs.games.big_ben.features import AT, MARKS, MAX_MARKS, NUM_WEIGHTS, STOCKS
 from card_envs.games.big_ben.options import Options
 from card_envs.opponents.networks._ntuples import planning_scratch
@@ -48,7 +48,7 @@ class Slow:
     def __init__(self, state: Any) -> None:
         self.piles = [state.piles[p, rules.FLOOR : rules.FLOOR + state.heights[p]].tolist() for p in range(12)]
         self.waste = state.waste[: state.num_waste].tolist()
-        self.stock = Counter(state.pack[state.num_dealt :].tolist())
+        self.stock = Counter(view.stock_of(state))
         self.to_come = state.to_come.tolist()
 
     @property
@@ -114,7 +114,8 @@ def test_every_weight_has_one_place() -> None:
 
 def test_where_every_move_comes_to_the_same_one_is_made() -> None:
     state = rules.new_state(Options())
-    state.num_dealt, state.over, state.needs_deal = rules.PACK_SIZE, False, False
+    state.num_dealt = state.stock_end = rules.PACK_SIZE
+    state.over = state.needs_deal = False
     state.piles[:] = rules.NO_CARD
     for pile, cards in enumerate(([10, 23, 4, 3], [10, 23, 4])):  # a hop from one to the other, no card being left
         state.piles[pile, rules.FLOOR : rules.FLOOR + len(cards)] = cards

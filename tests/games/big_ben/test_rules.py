@@ -48,7 +48,7 @@ def position(
     waste: str = "",
     stock: str | None = None,
     hops: int = 0,
-    **options: str,
+    **options: Any,
 ) -> Table:
     """A table with these piles and foundations (the others: base cards, hour 11 complete).
 
@@ -184,6 +184,26 @@ def test_bb_05_piles_of_three_are_built_down_in_suit_round_the_corner() -> None:
     assert seen(table)["piles"]["T2"] == ["9C"]
 
 
+def test_bb_05_any_pile_but_an_empty_one_may_be_built_on() -> None:
+    piles = {"T12": "5C", "T1": "2S 4D", "T2": "", "T3": "2S 3S 3D", "T4": "9H 4C"}
+    assert legal(position(piles)) == {"deal"}
+    table = position(piles, build_on="any_pile")
+    assert legal(table) == {"T3-T1", "T4-T12", "deal"}
+    play(table, "T3-T1", "T4-T12")
+    shown = seen(table)["piles"]
+    assert (shown["T1"], shown["T12"], shown["T3"], shown["T4"]) == (
+        ["2S", "4D", "3D"],
+        ["5C", "4C"],
+        ["2S", "3S"],
+        ["9H"],
+    )
+    assert [table.observe(0)[rules.AT.gaps + PILES.index(name)] for name in ("T1", "T12", "T2", "T3")] == [0, 1, 3, 1]
+    stocked = seen(table)["stock_size"]
+    play(table, "deal")  # the gaps that are left are filled
+    assert all(len(pile) >= 3 for pile in seen(table)["piles"].values())
+    assert seen(table)["stock_size"] == stocked - 1 - 3 - 1 - 2
+
+
 def test_bb_06_the_foundation_with_more_to_come_takes_the_card() -> None:
     table = position({"T12": "2S 3S TD", "T1": "2S 4C TD"}, foundations={"12": "9D"})
     assert seen(table)["to_come"]["12"] == 3 and seen(table)["to_come"]["4"] == 8
@@ -265,6 +285,79 @@ def test_bb_09_the_waste() -> None:
     assert seen(table)["waste"][-2:] == ["QC", "QC"] and legal(table) == {"T12-F", "T1-F"}
 
 
+def test_bb_09_waste_cards_to_foundations_only() -> None:
+    piles = {"T12": "2S 6H 4D", "T1": "2S 4D"}
+    for build_on in ("full_piles", "any_pile"):
+        table = position(piles, waste="9H 3D", foundations={"2": "8H"}, waste_to="foundations", build_on=build_on)
+        assert legal(table) == {"deal"}
+    table = position(piles, waste="3D 9H", foundations={"2": "8H"}, waste_to="foundations")
+    assert legal(table) == {"W-F", "deal"}
+    for bot in ("trivial", "greedy"):
+        assert view.move_text(table.state, table.bot_move(bot)) == "W-F"
+
+
+def test_bb_09_the_waste_is_turned_over_once() -> None:
+    table = position({"T12": "2S 6H 9H", "T1": "5S 4C 7C"}, waste="9C QC", stock="", foundations={"2": "8H"}, redeals=1)
+    waste = seen(table)["waste"]
+    assert legal(table) == {"T12-F", "T1-F", "deal"} and not seen(table)["redealt"]
+    assert not rules.reveals(table.state, rules.DEAL)
+    play(table, "deal")
+    assert seen(table)["redealt"] and seen(table)["waste"] == [] and seen(table)["stock"] == waste
+    assert seen(table)["stock_size"] == len(waste) == table.observe(0)[rules.AT.stock_size]
+    for number, card in enumerate(waste):  # the oldest card first
+        again = Table(GAME, view.from_view(seen(table)))
+        assert seen(again) == seen(table) and np.array_equal(again.observe_all(0), table.observe_all(0))
+        assert seen(table)["stock"] == waste[number:] and not rules.reveals(table.state, rules.DEAL)
+        before = table.observe_all(0).tolist()
+        table.determinize(0, number)  # the order is known
+        assert table.observe_all(0).tolist() == before
+        assert table.observe_all(0)[rules.AT.stock_next + CARDS.index(card)] == 1
+        play(table, "deal")
+        assert seen(table)["waste"] == waste[: number + 1]
+    assert legal(table) == {"T12-F", "T1-F"}  # no second time
+    play(table, "T12-F", "T1-F")
+    assert table.over and view.outcome(table.state)[0] == "lost"
+
+
+@pytest.mark.parametrize("when", ["always", "when_stuck"])
+def test_bb_09_a_redeal_fills_gaps_afterwards(when: str) -> None:
+    """It is legal with gaps and beside other moves; the stock then fills them from the oldest card on."""
+    table = position({"T12": "2S 6H 9H", "T1": "5S"}, waste="9C QC", stock="", foundations={"2": "8H"},
+                     redeals=1, waste_deal=when)  # fmt: skip
+    waste = seen(table)["waste"]
+    play(table, "deal")
+    assert seen(table)["piles"]["T1"] == ["5S"] and legal(table) == {"T12-F", "deal"}
+    play(table, "deal")
+    assert seen(table)["piles"]["T1"] == ["5S", *waste[:2]] and seen(table)["stock"] == waste[2:]
+    play(table, "deal" if when == "always" else "T12-F")
+    assert seen(table)["waste"] == (waste[2:3] if when == "always" else [])
+
+
+def test_bb_09_an_empty_waste_is_not_turned_over() -> None:
+    nothing = dict.fromkeys(PILES, "")
+    table = position({**nothing, "T7": "7S", "T3": "8D"}, foundations={**finish("7S", "7"), "8": "7D"}, redeals=1)
+    assert legal(table) == {"T7-F", "T3-F"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"options": {}}, "redealt: the waste is turned over only"),
+        ({"stock": None}, "stock: expected .* in the order"),
+        ({"redealt": False}, "stock|redealt"),
+    ],
+)
+def test_bb_09_contradictory_views_are_refused(change: dict[str, Any], message: str) -> None:
+    shown = seen(play(position({"T12": "2S 6H 9H"}, waste="9C QC", stock="", redeals=1), "deal"))
+    assert len(shown["stock"]) > 1
+    if "redealt" in change:
+        shown["stock"].sort()
+        shown["stock"][:2] = shown["stock"][1::-1]
+        shown["stock_size"] += 1
+    with pytest.raises(ValueError, match=message):
+        view.from_view({**shown, "legal": None, **change})
+
+
 def test_bb_10_four_hops_in_a_row() -> None:
     piles = {"T12": "2S 6H 4D", "T1": "2S 3S 4D", "T2": "5H 6H 3D"}
     table = position(piles)
@@ -276,6 +369,10 @@ def test_bb_10_four_hops_in_a_row() -> None:
     assert not {"T12-T1", "T1-T12"} & legal(table)
     play(table, "deal")  # any other move resets the count
     assert table.state.hops == 0 and "T12-T1" in legal(table)
+    # Between short piles as well, where they may be built on; then they are no longer short.
+    table = position({"T12": "4D", "T1": "4D 3D"}, hops=3, build_on="any_pile")
+    play(table, "T1-T12")
+    assert table.state.hops == 4 and "T12-T1" not in legal(table)
     # From a pile of two cards onto the other copy: a hop as well.
     table = position({"T12": "2S 6H 4D", "T2": "4D 3D"})
     assert table.state.hops == 0
@@ -317,6 +414,11 @@ def test_bb_11_won_at_once(reward: str) -> None:
     assert legal(table) == set() and seen(table)["to_move"] is None
 
 
+def test_bb_11_not_lost_before_the_redeal() -> None:
+    table = play(position({}, stock="QC", redeals=1), "deal")
+    assert not table.over and legal(table) == {"deal"}
+
+
 def test_bb_11_lost_at_once() -> None:
     # The last card of the stock goes to the waste, and nothing can be moved.
     table = position({}, stock="QC")
@@ -350,7 +452,7 @@ def test_bb_13_only_the_order_of_the_stock_is_hidden() -> None:
     orders: Counter[tuple[str, ...]] = Counter()
     for key in range(3000):
         table.determinize(0, key)
-        orders[tuple(CARDS[card] for card in table.state.pack[int(table.state.num_dealt) :])] += 1
+        orders[tuple(CARDS[card] for card in view.stock_of(table.state))] += 1
         full = table.observe_all(0)
         assert full[: rules.OBS_SIZE].tolist() == known[1]
         place = int(full[rules.AT.stock_places + CARDS.index("9S")])
@@ -416,12 +518,13 @@ def test_random_move_is_uniform(hops: int) -> None:
     assert (abs(times[times > 0] - 900) < 5 * 30).all()  # five standard deviations
 
 
+@pytest.mark.parametrize("build_on", ["full_piles", "any_pile"])
 @pytest.mark.parametrize("fill_order", ["rounds", "pile_by_pile"])
-def test_what_is_kept_at_hand_follows_from_the_table(fill_order: str) -> None:
+def test_what_is_kept_at_hand_follows_from_the_table(fill_order: str, build_on: str) -> None:
     look_afresh = getattr(rules.look_afresh, "py_func", rules.look_afresh)
     rng = np.random.default_rng(0)
     for seed in range(4):
-        table = new_table(seed, fill_order=fill_order)
+        table = new_table(seed, fill_order=fill_order, build_on=build_on, redeals=1)
         while not table.state.over:
             table.play(int(rng.choice(np.flatnonzero(table.legal()))))
             afresh: State = table.copy()

@@ -27,10 +27,10 @@ from card_envs.games.big_ben.fit import fit, rough_weights
 from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, key_of, list_moves, move_on, read_state
 from card_envs.games.big_ben.rules import FLOOR, FULL_PILE, NUM_HOURS, PACK_SIZE
 from card_envs.scaffold.high_card import GAME as TINY_GAME
-from tests.conftest import spelled_out_options, table_of
+from tests.conftest import option_sets, table_of
 from tests.games.big_ben.referee import CLOCKWISE, Referee
 
-OPTIONS = [options for options in spelled_out_options(GAME) if "reward" not in options]
+OPTIONS = [options for options in option_sets(GAME) if "reward" not in options]
 
 
 # Positions
@@ -63,7 +63,9 @@ def table_in_node(nodes: NDArray[Any], infos: NDArray[Any]) -> tuple[Any, ...]:
     deck = info.deck[: info.in_deck]
     waste = [int(card) for place, card in enumerate(deck) if int(node.waste) >> place & 1]
     piles = list(zip(node.low.tolist(), node.heights.tolist(), node.tops.tolist()))
-    return piles, waste, deck[node.dealt :].tolist(), node.to_come.tolist(), int(node.hops), int(node.left)
+    stock = [int(card) for place, card in enumerate(deck) if int(node.stock) >> place & 1]
+    assert len(stock) == info.in_deck - node.dealt
+    return piles, waste, stock, node.to_come.tolist(), int(node.hops), int(node.left)
 
 
 def table_in_state(state: State) -> tuple[Any, ...]:
@@ -72,7 +74,7 @@ def table_in_state(state: State) -> tuple[Any, ...]:
     for cards, height in zip(state.piles[:, FLOOR:].tolist(), state.heights.tolist()):
         low = [*cards[: min(height, FULL_PILE)], 0, 0, 0][:FULL_PILE]
         piles.append((low, height, cards[height - 1] if height else -1))
-    waste, stock = state.waste[: state.num_waste].tolist(), state.pack[state.num_dealt :].tolist()
+    waste, stock = state.waste[: state.num_waste].tolist(), view.stock_of(state)
     return piles, waste, stock, state.to_come.tolist(), int(state.hops), PACK_SIZE - int(state.num_placed)
 
 
@@ -141,7 +143,8 @@ def referee_of(state: State) -> Referee:
     referee.needs_deal = False
     referee.piles = {name: list(shown["piles"][name]) for name in CLOCKWISE}
     referee.waste = list(shown["waste"])
-    referee.stock = [view.CARDS[card] for card in state.pack[state.num_dealt :]]
+    referee.stock = [view.CARDS[card] for card in view.stock_of(state)]
+    referee.redealt = int(shown["redealt"])
     for hour, top in shown["foundations"].items():
         run = view.RUNS[view.HOURS.index(hour)]
         referee.foundations[int(hour)] = list(run[: run.index(top) + 1])
@@ -167,7 +170,7 @@ def can_win(referee: Referee, limit: int) -> bool | None:
         here = waiting.pop()
         if here.reason == "won":
             return True
-        key = json.dumps([list(here.piles.values()), here.waste, len(here.stock), here.foundations, here.hops])
+        key = json.dumps([list(here.piles.values()), here.waste, here.stock, here.foundations, here.hops, here.redealt])
         if key not in seen:
             seen.add(key)
             if len(seen) > limit:

@@ -10,15 +10,17 @@ from typing import Any
 from tests.games.russian_bank.referee import FULL_PACK, Referee
 
 OPTIONS: list[dict[str, Any]] = [
-    {}, {"reward": "win"}, {"reward": "penalty"}, {"start": "high_reserve"}, {"start": "random"},
+    {}, {"reward": "win"}, {"reserve": 12, "fill_houses": "reserve"}, {"start": "high_reserve"}, {"start": "random"},
     {"start": "player_0", "reward": "win"}, {"start": "player_1"}, {"match": True},
-    {}, {"reward": "win", "start": "random"}, {"reward": "penalty", "start": "random"}, {"start": "high_reserve"},
+    {"reserve": 11, "fill_houses": "reserve", "match": True, "match_target": 60},
+    {"reward": "win", "start": "random"}, {"reward": "penalty", "start": "random"}, {"start": "high_reserve"},
     {}, {"reward": "win"}, {"reward": "penalty"}, {"start": "high_reserve"}, {"start": "random"},
     {"start": "player_0"}, {"start": "player_1", "reward": "penalty"}, {"match": True, "reward": "win"},
     {}, {"reward": "win", "start": "random"}, {"reward": "penalty", "start": "random"},
     {"start": "high_reserve", "reward": "penalty"}, {}, {"reward": "win"}, {"reward": "penalty"}, {"start": "random"},
     {}, {"match": True, "reward": "penalty", "start": "high_reserve"}, {}, {},
 ]  # fmt: skip
+RARE = {"match_target", "reserve", "fill_houses"}
 EPISODES = {"random": 1024, "greedy": 1600}  # more than 2,000 games each, as some are matches
 SHORT_EPISODES = {"random": 10, "greedy": 7}
 GOLDEN = {0: "c5364f134787a4f5"}
@@ -33,6 +35,7 @@ BRANCHES = {
     "RB-6 reserve", "RB-6 hand", "RB-6 house",
     "RB-7 first pile", "RB-7 second pile",
     "RB-8 onto a card", "RB-8 empty house", "RB-8 higher empty house barred", "RB-8 lone card barred",
+    "RB-8 only the reserve fills",
     "RB-9 reserve", "RB-9 waste",
     "RB-10a", "RB-10a before RB-10b", "RB-10b", "RB-10b choice",
     "RB-11 gate", "RB-11 empty house, empty reserve",
@@ -40,11 +43,11 @@ BRANCHES = {
     "RB-13 gate ignored",
     "RB-15 barred by an empty house",
     "RB-16 new card", "RB-16 known card", "RB-16 emptied",
-    "RB-17 barred by size", "RB-17 barred by a foundation card", *STACKS,
+    "RB-17 barred by size", "RB-17 barred by a foundation card", "RB-17 empty houses closed", *STACKS,
     "RB-18 cap",
     "RB-19 back to zero", "RB-19 and RB-20",
     "RB-21 win", "RB-21 difference", "RB-21 equal",
-    "RB-22 next game", "RB-22 150 points", "RB-22 50 games", "RB-22 draw",
+    "RB-22 next game", "RB-22 enough points", "RB-22 50 games", "RB-22 draw",
 }  # fmt: skip
 # What takes hand-made positions: see test_rules.py. RB-23 is what the views show.
 SMALL_STACKS = {f"RB-17 stack k={k} size={size}" for k, size in ((1, 2), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3))}

@@ -21,7 +21,7 @@ HOUSES = [f"H{number}" for number in range(1, 9)]
 HOUSE_MOVE_CAP = 16  # RB-18
 IDLE_TURNS = 200  # RB-20
 WIN_BONUS = 30  # RB-21
-MATCH_POINTS, MATCH_GAMES = 150, 50  # RB-22
+MATCH_GAMES = 50  # RB-22
 
 
 def rank_of(card: str) -> int:
@@ -54,6 +54,10 @@ class Referee:
         self.match = bool(options.get("match", False))
         self.reward = str(options.get("reward", "points"))
         assert self.start in STARTS and self.reward in REWARDS
+        self.match_target = int(options.get("match_target", 150))
+        self.reserve = int(options.get("reserve", 13))  # cards dealt to each
+        self.fill_houses = str(options.get("fill_houses", "any"))
+        assert self.reserve in (11, 12, 13) and self.fill_houses in ("any", "reserve")
         self.needs_deal = True
         self.over = False
         self.reason = ""
@@ -76,7 +80,7 @@ class Referee:
         self._public: set[str] = set()  # copies that have been face up: known for ever (RB-23)
         self._turns_of_hand = 0  # hand cards turned in this turn (RB-12)
         self._progress = False  # this turn had a foundation play or a new minimum (RB-20)
-        self._lowest = [13, 13]  # RB-20: the lowest reserve counts so far
+        self._lowest = [self.reserve, self.reserve]  # RB-20: the lowest reserve counts so far
         self.turned = False
         self.house_moves = 0
         self.stale = [0, 0]
@@ -134,10 +138,10 @@ class Referee:
         for player, pack in enumerate(packs):
             assert len(pack) == 52 and set(pack) == FULL_PACK  # RB-1
             copies = [f"{card}{player}" for card in pack]
-            self._reserves[player] = copies[:13]
-            for number, copy in enumerate(copies[13:17]):
+            self._reserves[player] = copies[: self.reserve]
+            for number, copy in enumerate(copies[self.reserve : self.reserve + 4]):
                 self._houses[4 * player + number] = [copy]
-            self._hands[player] = copies[17:]
+            self._hands[player] = copies[self.reserve + 4 :]
         self.seat = self._starter(starts, coin, notes)
         self.needs_deal = False
         self.game_number += 1
@@ -231,14 +235,21 @@ class Referee:
     def _empty_houses(self) -> list[int]:
         return [index for index, house in enumerate(self._houses) if not house]
 
+    def _may_fill(self, source: str, notes: set[str]) -> bool:
+        """RB-8: may a card of this source go to an empty house?"""
+        barred = self.fill_houses == "reserve" and bool(self._reserves[self.seat]) and source != "R"
+        if barred and self._empty_houses():
+            notes.add("RB-8 only the reserve fills")
+        return not barred
+
     def _own_to_houses(self, notes: set[str]) -> list[str]:
         """RB-8 for the reserve top and the turned hand card."""
         moves = []
         own = {s: card for s, card in self._available().items() if s in ("R", "D")}
         for source, card in own.items():
             for index, house in enumerate(self._houses):
-                fits = fits_house(card, house[-1]) if house else self._is_offered(index, notes)
-                if fits:
+                offered = not house and self._is_offered(index, notes) and self._may_fill(source, notes)
+                if offered or (house and fits_house(card, house[-1])):
                     moves.append(f"{source}-{HOUSES[index]}")
         return moves
 
@@ -265,7 +276,7 @@ class Referee:
     def _may_move(self, source: int, target: int, notes: set[str]) -> bool:
         if self._houses[target]:
             return self._stack_size(source, target, notes) > 0
-        if not self._is_offered(target, notes):
+        if not self._is_offered(target, notes) or not self._may_fill(HOUSES[source], notes):
             return False
         if len(self._houses[source]) == 1:
             notes.add("RB-8 lone card barred")
@@ -278,8 +289,11 @@ class Referee:
         assert all(fits_house(upper, lower) for lower, upper in pairwise(house))
         for size in range(1, len(house) + 1):
             if fits_house(house[-size], top):  # true for one size at most, as the ranks differ
-                if size > 2 ** len(self._empty_houses()):
+                may_fill = self._may_fill(HOUSES[source], set())
+                if size > 2 ** (len(self._empty_houses()) if may_fill else 0):
                     notes.add("RB-17 barred by size")
+                    if not may_fill and size <= 2 ** len(self._empty_houses()):
+                        notes.add("RB-17 empty houses closed")
                     return 0
                 if any(self._fits_foundation(card) for card in house[-size:]):
                     notes.add("RB-17 barred by a foundation card")
@@ -469,8 +483,8 @@ class Referee:
             self.rewards = [float(points[0] - points[1]), float(points[1] - points[0])]
         if not self.match:
             self.over, self.reason = True, game_reason
-        elif max(self.scores) >= MATCH_POINTS:
-            notes.add("RB-22 150 points")
+        elif max(self.scores) >= self.match_target:
+            notes.add("RB-22 enough points")
             self.over, self.reason = True, "match"
         elif self.game_number == MATCH_GAMES:
             drawn = self.scores[0] == self.scores[1]

@@ -195,6 +195,36 @@ def test_rb_2_the_deal() -> None:
             play(table, "discard")
 
 
+@pytest.mark.parametrize("size", [11, 12, 13])
+def test_rb_2_reserves_of_other_sizes(size: int) -> None:
+    packs = quiet_packs()
+    table = dealt(packs, reserve=size)
+    position_seen = seen(table)
+    assert position_seen["houses"] == [[card] for pack in packs for card in pack[size : size + 4]]
+    for player, pack in enumerate(packs):
+        shown = position_seen["players"][player]
+        assert shown["reserve"] == {"face_down": size - 1, "cards": [pack[size - 1]], "lowest": size}
+        assert shown["hand"] == {"size": 48 - size, "cards": None} and shown["penalty_points"] == 48 + size
+        full = table.observe_all(player)
+        hand = full[rules.AT.face_down_hand :][:52]
+        assert [int(hand[view.CARDS.index(card)]) for card in pack[size + 4 :]] == [
+            max(35 - i, 1) for i in range(48 - size)
+        ]
+        reserve = full[rules.AT.face_down_reserve :][:52]
+        assert [int(reserve[view.CARDS.index(card)]) for card in pack[: size - 1]] == [*range(14 - size, 13)]
+    for pack in packs:
+        play(table, "turn")
+        assert seen(table)["turned"] == pack[size + 4]
+        play(table, "discard")
+    world = table.copy()
+    world.determinize(0, 3)
+    for number, pack in enumerate(packs):
+        again = [view.CARDS[card] for card in view.dealt_pack(world.state)[52 * number :][:52]]
+        assert again[size - 1 : size + 5] == pack[size - 1 : size + 5] and again != pack
+    with pytest.raises(ValueError, match="lowest count is not"):
+        view.from_view(seen(dealt(packs)) | {"options": {"reserve": 11}, "legal": None})
+
+
 def test_rb_3_eight_common_houses_and_two_foundations_a_suit() -> None:
     houses = dict(enumerate(["AC", "AC", "AD", "AH", "AS", "9H", "9H", "9D"], 1))
     table = position(houses, reserves=("8C", ""))
@@ -321,6 +351,20 @@ def test_rb_8_any_card_goes_to_the_first_empty_house() -> None:
     assert legal(table) == {"R-H2", "D-H2", "H4-H2", "discard"}  # neither H3, nor a lone card
 
 
+def test_rb_8_only_the_reserve_fills_empty_houses() -> None:
+    only = {"fill_houses": "reserve"}
+    houses = {1: "9H", 4: "3D 2C", 8: "6H"}
+    table = position(houses, reserves=("JC QC", ""), hands=("5D 4D", ""), turned=True, options=only)
+    assert legal(table) == {"R-H2", "discard"}
+    play(table, "R-H2")
+    assert legal(table) == {"R-H3", "discard"}
+    play(table, "R-H3")
+    assert legal(table) == {"D-H5", "H4-H5", "discard"}  # without a reserve any card fills them
+    # The other player's reserve does not matter.
+    table = position(houses, seat=1, reserves=("JC", ""), hands=("", "5D 4D"), turned=True, options=only)
+    assert legal(table) == {"D-H2", "H4-H2", "discard"}
+
+
 def test_rb_9_loads_on_both_piles() -> None:
     table = position(
         {1: "7C", 2: "9C", 3: "5D", 4: "7D"}, reserves=("9D", "8C"), hands=("3D", ""), wastes=("", "4D"), turned=True
@@ -407,6 +451,14 @@ def test_rb_11_empty_houses_must_be_filled_first() -> None:
     play(table, "R-H8")
     assert "turn" in legal(table)
     assert legal(position(seven, hands=("2D 3D", ""))) == {"turn"}  # without a reserve there is no gate
+
+
+@pytest.mark.parametrize("hands", [("2D 3D", ""), ("", "2D")])
+def test_rb_11_the_reserve_can_always_fill_a_house(hands: Both) -> None:
+    """With hand and waste, and without (RB-15), even after the last house-to-house move in a row (RB-18)."""
+    options = {"fill_houses": "reserve"}
+    table = position({**FULL, 8: ""}, reserves=("5C", ""), face_down=("2H", ""), hands=hands, options=options)
+    assert legal(changed(table, house_moves=16)) == legal(table) == {"R-H8"}
 
 
 @pytest.mark.parametrize("card", ["AC", "2C"])
@@ -516,6 +568,13 @@ def test_rb_17_only_single_cards_go_to_an_empty_house() -> None:
     table = position({1: "9S 8H 7S", 2: "KH"}, hands=("JD", ""))
     play(table, "H1-H3")
     assert seen(table)["houses"][:3] == [["9S", "8H"], ["KH"], ["7S"]]
+
+
+@pytest.mark.parametrize("reserves", [("JD", ""), ("", "JD")])
+def test_rb_17_stacks_use_no_house_that_they_may_not_fill(reserves: Both) -> None:
+    houses = {1: "9S 8H", 2: "9C", 3: "TH", 4: "QD"}
+    table = position(houses, reserves=reserves, hands=("JD", ""), options={"fill_houses": "reserve"})
+    assert house_moves(table) == ({"H1-H2", "H2-H3"} if reserves[0] else {"H1-H2", "H1-H3", "H1-H5", "H2-H3"})
 
 
 def to_and_fro(table: Table, times: int) -> None:
@@ -743,6 +802,30 @@ def test_rb_22_a_match_ends_at_150_points(reward: str) -> None:
     table = play(one_from_winning([114, 149], options=options), "R-F")
     assert table.over and outcome(table) == ("match", [150, 149])
     assert table.rewards == {"points": [36, -36], "win": [1, -1], "penalty": [32, -32]}[reward]
+
+
+@pytest.mark.parametrize("target", [50, 300])
+def test_rb_22_a_match_to_other_targets(target: int) -> None:
+    options = {"match": True, "match_target": target}
+    table = play(one_from_winning([target - 37, target - 1], options=options), "R-F")
+    assert table.needs_deal and not table.over
+    table = play(one_from_winning([target - 36, target - 1], options=options), "R-F")
+    assert table.over and outcome(table) == ("match", [target, target - 1])
+    with pytest.raises(ValueError, match=f"expected 0 to {target - 1} while a match runs"):
+        one_from_winning([target, 0], options=options)
+
+
+def test_rb_22_points_beyond_the_observation_are_clipped() -> None:
+    foundations = {"C": (7, 6)}
+    table = position(
+        {1: "8C"}, reserves=("7C", "KC"), scores=[299, 250], foundations=foundations, rest="waste 1",
+        options={"match": True, "match_target": 300},
+    )  # fmt: skip
+    play(table, "R-F")
+    points = outcome(table)[1][0]
+    assert table.over and points >= 400
+    assert observed(table, 0, "score_hundreds") == [3, 2]
+    assert observed(table, 0, "score_units") == [points % 100, 50]
 
 
 def test_rb_22_each_game_deals_afresh_and_rb_4_decides_who_starts() -> None:
