@@ -2,5 +2,6 @@
 
 from card_envs.opponents._names import load_opponent, opponent_names
 from card_envs.opponents.networks._torch_policy import TorchPolicy
+from card_envs.opponents.pool import OpponentPool
 
-__all__ = ["TorchPolicy", "load_opponent", "opponent_names"]
+__all__ = ["OpponentPool", "TorchPolicy", "load_opponent", "opponent_names"]
