@@ -33,15 +33,14 @@ pool = OpponentPool(game, size=1 if args.no_pool else 16, draw_by=args.draw_by, 
 
 
 class Actor(torch.nn.Module):
-    """The actor of a MaskablePPO policy, from observation and mask to a logit for each action."""
+    """The actor of an MlpPolicy, from observation and mask to a logit for each action."""
 
     def __init__(self, policy) -> None:
         super().__init__()
-        self.policy = policy
+        self.layers = torch.nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
 
     def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
-        features = self.policy.extract_features(observation, self.policy.pi_features_extractor)
-        return self.policy.action_net(self.policy.mlp_extractor.forward_actor(features))
+        return self.layers(observation)
 
 
 class SelfPlay(BaseCallback):
