@@ -103,6 +103,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.game = get_game(game)
         rules = self.game.rules
         self._opponents = other_players(self.game, opponents, seat)
+        self._distinct = list({id(policy): policy for policy in self._opponents}.values())
         check_render_mode(render_mode)
         self.render_mode: RenderMode | None = render_mode
         self.observation_space = observation_box(self.game, obs_dtype)
@@ -127,7 +128,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
         if self._seat_option == "random":
             self.seat = int(random.integers(self.game.rules.NUM_SEATS))
-        for policy in self._opponents:
+        for policy in self._distinct:
             reset(policy)
         self._rng = offspring(random)  # the seed of the deals could be recovered from `random` itself
         self._play_others()
@@ -183,7 +184,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
     def _report(self) -> None:
         """Tell the pools among the opponents who won."""
         illegal = self._env.outcome()["reason"] == "illegal"
-        for policy in {id(policy): policy for policy in self._opponents}.values():
+        for policy in self._distinct:
             if isinstance(policy, PoolSeat):
                 policy.report(self._env.states[0], self.seat, illegal)
 
