@@ -158,8 +158,8 @@ def test_a_pool_of_names_can_be_pickled(game: Game) -> None:
     decisions = decisions_at(game, some(positions(game), 20))
     copied: OpponentPool = pickle.loads(pickle.dumps(pool))
     for one, other in zip(pool.members, copied.members):
-        moves = [member.act(decisions, np.random.default_rng(0)) for member in (one, other)]
-        assert np.array_equal(*moves)
+        moves, same = (member.act(decisions, np.random.default_rng(0)) for member in (one, other))
+        assert np.array_equal(moves, same)
 
 
 def test_a_snapshot_stays_as_it_was(game: Game) -> None:

@@ -42,7 +42,7 @@ def test_watchers_see_what_the_owner_allows_and_all_after_the_end(game: Game, tm
             told = client.get(watching, params={"since": 0}).json()
             own = client.get(link, params={"since": 0}).json()
             public = {key: own[key] for key in ("turn", "moves", "outcome", "problem")}
-            nothing = {"turn": None, "moves": [], "outcome": None, "problem": None}
+            nothing: dict[str, Any] = {"turn": None, "moves": [], "outcome": None, "problem": None}
             shown = public if watch == "public" else nothing
             assert told == {"game": game.name, "players": own["players"], "views": None, **shown}
             for path in ("/record", "/events") if watch == "nothing" else ("/record",):
@@ -184,7 +184,8 @@ def test_watchers_follow_events_and_leave_room_for_persons(tmp_path: Path) -> No
         assert moves == whole[len(whole) - len(moves) :] and len(moves) >= len(whole) - 1
         again = seats.create(TableRequest(game=TINY.name, watch="public"))
         idle = seats.watched_stream(again["watch"]["token"], None)
-        assert idle is not None and await anext(idle)
+        assert idle is not None
+        await anext(idle)
         (file,) = seats.tables.folder.glob(f"{again['watch']['token'][:16]}.jsonl")
         long_ago = time.time() - 3600 * limits.idle_hours - 60
         os.utime(file, (long_ago, long_ago))
