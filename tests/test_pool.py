@@ -295,7 +295,24 @@ def test_each_table_has_its_own_member(game: Game, mode: str) -> None:
         if not first.any() and ended > 3 * num_envs:
             break
     assert not first.any() and sum(one.episodes for one in pool.figures()) == ended
-    assert {seat.member.name for seat in env._pool_seats[0]} == set(rivals)
+    later = [rivals.index(seat.member.name) for seat in env._pool_seats[0]]
+    assert 0 < np.sum(players == later) < num_envs  # drawn again for each episode
+
+
+def test_tables_report_who_won() -> None:
+    """The side with the higher score, which the rewards add up to."""
+    pool = OpponentPool(TINY, ["greedy"])
+    told: list[float] = []
+    pool.report = lambda opponent, won: told.append(won)  # type: ignore[method-assign]
+    env = VectorSeatEnv(TINY.name, 32, pool, seat="random")
+    _, info = env.reset(seed=1)
+    totals, expected = np.zeros(32), []
+    for _ in range(30):
+        _, rewards, over, _, info = env.step(info["action_mask"].argmax(axis=1))
+        totals += rewards
+        expected += ((np.sign(totals[over]) + 1) / 2).tolist()
+        totals[over] = 0
+    assert told == expected and {0.0, 1.0} <= set(told)
 
 
 def test_tables_repeat_with_the_seeds(game: Game) -> None:

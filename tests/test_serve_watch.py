@@ -164,9 +164,11 @@ def test_watchers_follow_events_and_leave_room_for_persons(tmp_path: Path) -> No
         seats = seats_of(TINY, tmp_path, limits)
         made = seats.create(TableRequest(game=TINY.name, watch="public"))
         token, watcher = made["seats"][0]["token"], made["watch"]["token"]
-        watching, own = seats.watched_stream(watcher, None), seats.stream(token, None)
-        assert watching is not None and own is not None
+        watching = seats.watched_stream(watcher, None)
+        assert watching is not None
         first = await anext(watching)
+        own = seats.stream(token, None)
+        assert own is not None
         assert first is not None and first["views"] is None
         with pytest.raises(Problem, match="too many event streams"):
             seats.watched_stream(watcher, None)
