@@ -50,6 +50,11 @@ CHOICES = (
         "Length",
         ((None, "a match of 25 deals"), ("single", "one deal, of any size"), ((13,), "one deal of 13 cards each")),
     ),
+    Choice(
+        "blooper_turned",
+        "When a Blooper is turned up",
+        (("no_trump", "there are no trumps"), ("redraw", "the next card is turned up instead")),
+    ),
 )
 PHASES = {"bidding": range(ACTION.bid, rules.NUM_ACTIONS), "play": range(ACTION.bid)}
 RATES = (

@@ -53,6 +53,13 @@ CHOICES = (
         "A card may be dealt to the waste",
         (("always", "whenever there is no gap"), ("when_stuck", "only when nothing else can be played")),
     ),
+    Choice(
+        "waste_to",
+        "A card of the waste may go",
+        (("anywhere", "to foundations and piles"), ("foundations", "to foundations only")),
+    ),
+    Choice("redeals", "The waste is turned over", ((0, "never"), (1, "once"))),
+    Choice("build_on", "Cards may be built on", (("full_piles", "piles of at least three"), ("any_pile", "any pile"))),
 )
 RATES = (
     Rate("cards placed", "a lost deal", "placed", per="lost"),

@@ -47,7 +47,14 @@ LEGEND = (
     ("end", "end your turn, with no card left to turn"),
 )
 CHOICES = (
-    Choice("match", "Length", ((False, "one game"), (True, "a match to 150 points"))),
+    Choice("match", "Length", ((False, "one game"), (True, "a match"))),
+    Choice("match_target", "A match ends at", ((150, "150 points"), (100, "100 points"), (300, "300 points"))),
+    Choice("reserve", "Cards in each reserve", ((13, "13"), (12, "12"), (11, "11"))),
+    Choice(
+        "fill_houses",
+        "An empty house is filled",
+        (("any", "with any card"), ("reserve", "from the reserve, while there is one")),
+    ),
     Choice(
         "start",
         "Who starts",
