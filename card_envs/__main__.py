@@ -432,6 +432,7 @@ def serve(
     host: Annotated[str, typer.Option(help="address to listen on; default: only this machine")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
     stdio: Annotated[bool, typer.Option("--stdio", help="JSON lines on stdin and stdout instead of HTTP")] = False,
+    mcp: Annotated[bool, typer.Option("--mcp", help="tools for language models on stdin and stdout (MCP)")] = False,
     folder: Annotated[Path | None, typer.Option(help="storage of tables; default: tables, with --stdio none")] = None,
     game: Annotated[list[str] | None, typer.Option(help="serve only these games")] = None,
     opponent: Annotated[
@@ -455,6 +456,11 @@ def serve(
 
     See docs/protocol.md.
     """
+    if mcp:
+        from card_envs.serve._mcp import serve_mcp
+
+        serve_mcp()
+        return
     from card_envs.serve import _command as command
     from card_envs.serve._limits import Limits
 
