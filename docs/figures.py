@@ -105,7 +105,7 @@ def summary() -> str:
         champion = next(result(best, policy) for policy in best["policies"] if policy["name"] in spelled)
         cells.append({one["name"]: result(found, one) for one in found["policies"]} | {"champion": champion})
     body = [[f"`{name}`", *(column[name] for column in cells)] for name in FRONT_PLAYERS]
-    return rows(head, body) + "\n" + "\n".join(counts) + "\n"
+    return rows(head, body) + "\n" + " ".join(counts) + "\n"
 
 
 def speed(labels: tuple[str, ...] = ()) -> str:

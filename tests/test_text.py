@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +22,7 @@ from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.text import TextEnv
 from tests.conftest import positions, some
 
+ROOT = Path(__file__).parents[1]
 SHORT_RULES = 300  # words
 
 
@@ -118,3 +127,42 @@ def test_seats_and_opponents_are_checked() -> None:
         env.reset(seed=seed)
         seats.add(env.seat)
     assert seats == {0, 1}
+
+
+class Chat(BaseHTTPRequestHandler):
+    """An endpoint that answers with the last legal move shown, sometimes in other words, once with nonsense."""
+
+    asked: ClassVar[list[list[dict[str, str]]]] = []
+
+    def do_POST(self) -> None:
+        messages = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"]
+        self.asked.append(messages)
+        legal = re.findall(r"Your legal moves: (.*)", messages[-1]["content"])[-1].split(", ")
+        answer = "I am not sure." if len(self.asked) == 2 else f"Let me see.\nMove: {legal[-1].lower()}"
+        body = json.dumps({"choices": [{"message": {"role": "assistant", "content": answer}}]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.processes
+def test_a_chat_model_plays(game: Game) -> None:
+    """The example, against an endpoint of this process."""
+    if game == HIGH_CARD:
+        pytest.skip("the example knows the games that ship")
+    Chat.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Chat) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        words = [sys.executable, "examples/chat_model.py", "--url", url, "--game", game.name, "--seed", "1"]
+        done = subprocess.run(
+            words, cwd=ROOT, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert "Game over" in done.stdout and done.stdout.rstrip().endswith("answers that were no legal move: 1")
+    assert all(messages[0] == Chat.asked[0][0] and len(messages) <= 7 for messages in Chat.asked)
