@@ -28,7 +28,19 @@ from card_envs.games.big_ben.rules import (
     UP,
 )
 from card_envs.options import as_json
-from card_envs.views import VERSION, Amount, Strict, Version, deal_keys, follows, legal_texts, read, settled, to_move
+from card_envs.views import (
+    VERSION,
+    Amount,
+    Strict,
+    Version,
+    deal_keys,
+    follows,
+    legal_texts,
+    plain,
+    read,
+    settled,
+    to_move,
+)
 
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
@@ -187,6 +199,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that the player may know, ready for JSON; `SCHEMA` describes it."""
+    legal, state = legal_texts(GAME, state, seat), plain(state)
     to_come = [int(left) for left in state.to_come]
     redealt, stock = bool(state.stock_end > PACK_SIZE), stock_of(state)
     return {
@@ -207,7 +220,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "to_come": dict(zip(HOURS, to_come, strict=True)),
         "placed": int(state.num_placed),
         "to_move": to_move(state),
-        "legal": legal_texts(GAME, state, seat),
+        "legal": legal,
     }
 
 

@@ -27,6 +27,7 @@ from card_envs.views import (
     deal_keys,
     follows,
     legal_texts,
+    plain,
     read,
     settled,
     to_move,
@@ -266,6 +267,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that a seat may know, ready for JSON; `SCHEMA` describes it."""
+    legal, state = legal_texts(GAME, state, seat), plain(state)
     heights = [int(height) for height in state.foundations]
     return {
         "version": VERSION,
@@ -284,7 +286,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "idle_turns": int(state.idle),
         "progress": bool(state.progress),
         "dealt": [_dealt(state, player) for player in range(2)],
-        "legal": legal_texts(GAME, state, seat),
+        "legal": legal,
     }
 
 
