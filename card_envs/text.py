@@ -1,10 +1,13 @@
 """One seat of a game in words, for language models and programs that play by text.
 
-env = TextEnv("russian_bank", opponents="small")
-text = env.reset(seed=1)
-done = False
-while not done:
-    text, reward, done = env.step(ask_your_model(text))
+The loop::
+
+    env = TextEnv("russian_bank", opponents="small")
+    text, done = env.reset(seed=1), False
+    while not done:
+        text, reward, done = env.step(ask_your_model(text))
+
+`docs/guides/words.md` says more.
 """
 
 from __future__ import annotations
