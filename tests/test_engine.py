@@ -181,6 +181,17 @@ def test_a_table_depends_on_seed_and_number_alone(game: Game) -> None:
     assert differing_fields(part.states, whole.states[[39, 4, 4]]) == []
 
 
+def test_options_are_keyword_arguments_as_everywhere(game: Game) -> None:
+    chosen = short_options(game)
+    one, other = BatchEnv(game, 4, options=chosen), BatchEnv(game, 4, **chosen)
+    assert field_bytes(one.states) == field_bytes(other.states)
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'num_thread'"):
+        BatchEnv(game, 4, num_thread=2)
+    if chosen:
+        with pytest.raises(TypeError, match="multiple values for keyword argument"):
+            BatchEnv(game, 4, options=chosen, **chosen)
+
+
 def test_episodes_are_dealt_anew(game: Game) -> None:
     """`done` marks the step that ends an episode; the next one has other cards."""
     env = batch_of(game, 32, seed=13)
