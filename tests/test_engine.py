@@ -45,6 +45,7 @@ from tests.conftest import (
     positions,
     random_moves,
     redealt,
+    short_options,
     some,
     walk,
 )

@@ -16,19 +16,20 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import logging
 import warnings
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import read_file, short_repr, user_path
+from card_envs._files import read_file, user_path
 from card_envs.game import Game, Rules, total
 from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
 from card_envs.opponents.networks._graphs import check_cost, read_model
-from card_envs.opponents.networks._torch_policy import device_of
+from card_envs.opponents.networks._torch_policy import actor_of, device_of
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
@@ -43,9 +44,6 @@ from card_envs.opponents.networks.policies import (
     layers_of,
 )
 from card_envs.opponents.policy import Decisions
-
-if TYPE_CHECKING:
-    import torch
 
 OPSET, IR_VERSION = 18, 9  # supported by the programs of recent years
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
@@ -312,37 +310,63 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
-    """Return a torch module from observations and masks to logits, as for `TorchPolicy`, as an ONNX model.
+def module_to_onnx(module: Any, game: Game) -> bytes:
+    """Return a torch module, or what another library trained, as an ONNX model.
+
+    Args:
+        module: what `actor_of` takes.
+        game: the game.
 
     Raises:
-        ValueError: the extra `onnx` is missing, or torch can't export the module.
+        ValueError: the extra `onnx` is missing, there is no actor, it does not fit the game, or torch can't export it.
     """
     import torch
 
     check_installed()
-    rules = game.rules
+    rules, name = game.rules, type(module).__name__
+    module = actor_of(module)
     device = device_of(module)
     example = tuple(torch.ones(2, size, device=device) for size in (rules.OBS_SIZE, rules.NUM_ACTIONS))
     rows = torch.export.Dim("n")
     was_training = module.training
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # torch prints progress
+        with torch.no_grad():
+            logits = module.eval()(*example)
+        if not isinstance(logits, torch.Tensor) or logits.shape != example[1].shape:
+            found = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+            raise ValueError(f"expected logits of shape {list(example[1].shape)}, got {found}")
+    except Exception as error:
+        module.train(was_training)
+        shapes = f"observation {list(example[0].shape)} and action_mask {list(example[1].shape)}"
+        raise ValueError(f"{name} does not fit {game.name}: with {shapes}: {_cause(error)}") from None
+    logged = logging.root.manager.disable
+    try:
+        # Torch prints progress and pages of graphs, and logs what it lacks.
+        silence = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+        with warnings.catch_warnings(), silence[0], silence[1]:
             warnings.simplefilter("ignore")
+            logging.disable()
             program = torch.onnx.export(
-                module.eval(), example, dynamo=True, verbose=False, opset_version=OPSET,
+                module, example, dynamo=True, verbose=False, opset_version=OPSET,
                 input_names=["observation", "action_mask"], output_names=["logits"],
                 dynamic_shapes=({0: rows}, {0: rows}),
             )  # fmt: skip
             assert program is not None
             model = program.model_proto.SerializeToString()
     except Exception as error:  # torch raises many types for modules that it can't translate
-        raise ValueError(
-            f"{type(module).__name__} can't be written as an ONNX model: {short_repr(str(error))}"
-        ) from None
+        raise ValueError(f"{name} can't be written as an ONNX model: {_cause(error)}") from None
     finally:
+        logging.disable(logged)
         module.train(was_training)
     return bytes(model)
+
+
+def _cause(error: BaseException) -> str:
+    """Return the first line of the error that caused this one."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    line = next((line for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {line.strip():.200}" if not isinstance(error, ValueError) else f"{line:.200}"
 
 
 def check_installed() -> None:
