@@ -486,7 +486,7 @@ def export(
     """
     from card_envs._layout import model_page
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.networks.onnx import to_onnx
+    from card_envs.opponents.networks.onnx import inputs_read, to_onnx
     from card_envs.opponents.networks.policies import TrainedPolicy
 
     notes = model.with_suffix(".md")
@@ -495,8 +495,9 @@ def export(
     found = load_opponent(opponent)
     if not isinstance(found.policy, TrainedPolicy):
         raise ValueError(f"{opponent}: expected a trained network; only these can be exported")
-    files.replace_file(model, to_onnx(found.policy))
-    files.replace_file(notes, model_page(found.game))
+    written = to_onnx(found.policy)
+    files.replace_file(model, written)
+    files.replace_file(notes, model_page(found.game, inputs_read(written)))
     say(f"written to {model}; its inputs are in {notes}")
 
 

@@ -1,6 +1,6 @@
 """Opponents behind one call, `load_opponent`: scripted, searching, trained, or the user's own."""
 
 from card_envs.opponents._names import load_opponent, opponent_names
-from card_envs.opponents.networks._torch_policy import TorchPolicy
+from card_envs.opponents.networks._torch_policy import TorchPolicy, actor_of
 
-__all__ = ["TorchPolicy", "load_opponent", "opponent_names"]
+__all__ = ["TorchPolicy", "actor_of", "load_opponent", "opponent_names"]
