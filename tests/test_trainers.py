@@ -243,6 +243,7 @@ EXAMPLES = (
     ("cleanrl_ppo", "torch", 4096, "back_alley"),
     ("cleanrl_ppo", "torch", 2048, "big_ben"),
     ("maskable_ppo", "sb3_contrib", 256, "russian_bank"),
+    ("maskable_ppo_pool", "sb3_contrib", 2048, "back_alley"),
     ("torchrl_ppo", "torchrl", 512, "big_ben"),
     ("rllib_ppo", "ray", 256, "big_ben"),
     ("tianshou_dqn", "tianshou", 256, "big_ben"),

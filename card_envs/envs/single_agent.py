@@ -12,20 +12,24 @@ from numpy.typing import NDArray
 
 from card_envs.engine._buffers import check_int
 from card_envs.engine._exclusive import Holder, exclusive
+from card_envs.envs._pool_seat import PoolSeat
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.envs.aec import CardEnv, ObsDtype, Observation, Observe, observation_space
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of, offspring, reset
+from card_envs.opponents.pool import OpponentPool
 
 Info = dict[str, Any]
-Opponents = str | Policy | Sequence[str | Policy]
+Opponents = str | Policy | OpponentPool | Sequence[str | Policy | OpponentPool]
 LearnersSeat = int | Literal["random"]
 
 
 def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[Policy]:
     """Return the policies of the other seats, clockwise from the learner's left; equal names share one policy.
+
+    In place of a pool stands a policy that plays by a member of it, drawn by each `reset`.
 
     Raises:
         ValueError: an unknown seat or opponent, or a wrong number of opponents.
@@ -36,19 +40,27 @@ def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[
             check_int(seat, 0, others, "seat")
         except ValueError as error:
             raise ValueError(f'{error}; or "random"') from None
-    alike = isinstance(opponents, (str, Policy))
+    alike = isinstance(opponents, (str, Policy, OpponentPool))
     given: Any = [opponents] if alike else opponents
     if not isinstance(given, Sequence):
-        raise ValueError(f"opponents: expected a name, a Policy or a list of them, got {opponents!r:.80}")
+        raise ValueError(f"opponents: expected a name, a Policy, a pool or a list of them, got {opponents!r:.80}")
     named: dict[str, Policy] = {}
+    pooled: dict[int, PoolSeat] = {}
+    players: list[Policy] = []
     for one in given:
         if isinstance(one, str):
-            named[one] = load_opponent(one, game)
+            players.append(named.setdefault(one, load_opponent(one, game)))
+        elif isinstance(one, OpponentPool):
+            if one.game != game:
+                raise ValueError(f"opponents: the pool plays {one.game.name}, not {game.name}")
+            players.append(pooled.setdefault(id(one), PoolSeat(one)))
         elif not isinstance(one, Policy) or isinstance(one, type):
             raise ValueError(f"opponents: expected a name or a Policy, with act and probabilities, got {one!r:.80}")
         elif isinstance(one, Opponent) and one.game != game:
             raise ValueError(f"opponents: {one.name} plays {one.game.name}, not {game.name}")
-    players = [named[one] if isinstance(one, str) else one for one in given] * (others if alike else 1)
+        else:
+            players.append(one)
+    players *= others if alike else 1
     if len(players) != others:
         raise ValueError(f"opponents: expected one, or {others}, got {len(players)}")
     return players
@@ -80,8 +92,8 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
 
         Args:
             game: its name.
-            opponents: of the other seats: a name for `load_opponent` or a `Policy`, shared by all, or a list with one
-                for each other seat, clockwise from the left.
+            opponents: of the other seats: a name for `load_opponent`, a `Policy` or an `OpponentPool`, shared by all,
+                or a list with one for each other seat, clockwise from the left.
             seat: the learner's seat; "random": drawn at each reset.
             render_mode: "ansi": `render` returns text. "human": every position is printed. "rgb_array": `render`
                 returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
@@ -97,6 +109,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self.game = get_game(game)
         rules = self.game.rules
         self._opponents = other_players(self.game, opponents, seat)
+        self._distinct = list({id(policy): policy for policy in self._opponents}.values())
         check_render_mode(render_mode)
         self.render_mode: RenderMode | None = render_mode
         self.observation_space = observation_space(self.game, obs_key, obs_dtype, observe)
@@ -121,7 +134,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
         if self._seat_option == "random":
             self.seat = int(random.integers(self.game.rules.NUM_SEATS))
-        for policy in self._opponents:
+        for policy in self._distinct:
             reset(policy)
         self._rng = offspring(random)  # the seed of the deals could be recovered from `random` itself
         self._play_others()
@@ -143,6 +156,8 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: the episode is over: call reset()")
         self._env.step(action)
         reward = self._env.rewards[self._agent] + self._play_others()
+        if self._over:
+            self._report()
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()
@@ -171,6 +186,13 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             env.step(moves_of(self._opponents[other], decisions, rng)[0])
             paid += env.rewards[self._agent]
         return paid
+
+    def _report(self) -> None:
+        """Tell the pools among the opponents who won."""
+        illegal = self._env.outcome()["reason"] == "illegal"
+        for policy in self._distinct:
+            if isinstance(policy, PoolSeat):
+                policy.report(self._env.states[0], self.seat, illegal)
 
     def _look(self) -> tuple[Observation, Info]:
         return self._env.observe(self._agent), {"action_mask": self._env.infos[self._agent]["action_mask"].copy()}

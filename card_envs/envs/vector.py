@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import gymnasium
@@ -21,12 +21,13 @@ from card_envs.engine._legality import check_ints, illegal_move
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import hash_each, table_keys
+from card_envs.envs._pool_seat import PoolSeat
 from card_envs.envs._rendering import check_render_mode, rendered
 from card_envs.envs.aec import ObsDtype, Observation, Observe, observation_space, worst_reward
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
-from card_envs.opponents.policy import decisions_at, moves_of, reset, sealed
+from card_envs.opponents.policy import Policy, decisions_at, moves_of, reset, sealed
 
 Indices = Int64s
 VectorRenderMode = Literal["ansi", "rgb_array"]
@@ -84,8 +85,8 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         Args:
             game: its name.
             num_envs: n, the number of tables.
-            opponents: of the other seats: a name for `load_opponent` or a `Policy`, shared by all, or a list with one
-                for each other seat, clockwise from the left.
+            opponents: of the other seats: a name for `load_opponent`, a `Policy` or an `OpponentPool`, shared by all,
+                or a list with one for each other seat, clockwise from the left. A pool draws for each table.
             seat: the learner's seat; "random": drawn for each episode.
             autoreset_mode: "SameStep": the next episode begins in the step that ends one; the last observation and info
                 are in `infos["final_obs"]` and `infos["final_info"]`. "NextStep": the step returns the last
@@ -117,8 +118,11 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         policies = other_players(self.game, opponents, seat)
         self._players = list({id(policy): policy for policy in policies}.values())
         self._player_of = np.array([self._players.index(policy) for policy in policies], np.int64)
+        pools = {i: policy.pool for i, policy in enumerate(self._players) if isinstance(policy, PoolSeat)}
         self._tables = BatchEnv(self.game, num_envs, options=options)
         self.num_envs = num_envs
+        # One for each table, by the number of the player.
+        self._pool_seats = {number: [PoolSeat(pool) for _ in range(num_envs)] for number, pool in pools.items()}
         self.illegal_move = illegal_move
         self.render_mode: VectorRenderMode | None = render_mode
         self.metadata = {
@@ -181,8 +185,9 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
             self.np_random = np.random.default_rng(others)
             self._rng = sealed(self.np_random)
         if chosen.all():
-            for policy in self._players:
-                reset(policy)
+            for number, policy in enumerate(self._players):
+                if number not in self._pool_seats:
+                    reset(policy)
         self._resting[chosen] = False
         tables = np.flatnonzero(chosen)
         for i in tables.tolist():
@@ -275,6 +280,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._play_others(tables, rewards)
         self._begin_again(self._resting)
         ended = illegal | self.states["over"]
+        self._report(ended, illegal)
         infos: Info = {}
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             if ended.any():
@@ -310,8 +316,25 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
                 here = tables if len(self._players) == 1 else tables[player_of == number]
                 if not len(here):
                     continue
-                decisions = decisions_at(self.game, states.take(here))  # indexing copies field by field
-                self._play(here, moves_of(policy, decisions, rng), paid)
+                for one, those in self._by_member(number, policy, here):
+                    decisions = decisions_at(self.game, states.take(those))  # indexing copies field by field
+                    self._play(those, moves_of(one, decisions, rng), paid)
+
+    def _by_member(self, number: int, policy: Policy, tables: Indices) -> Iterator[tuple[Policy, Indices]]:
+        """Yield a player and these tables; for a pool, each member of it and the tables that it plays at."""
+        if number not in self._pool_seats:
+            yield policy, tables
+            return
+        members = [self._pool_seats[number][i].member for i in tables.tolist()]
+        keys = np.array([id(member) for member in members])
+        for first in np.sort(np.unique(keys, return_index=True)[1]):  # an order that repeats in another process
+            yield members[first], tables[keys == keys[first]]
+
+    def _report(self, ended: NDArray[np.bool_], illegal: NDArray[np.bool_]) -> None:
+        """Tell the pools among the opponents who won the episodes that ended."""
+        for i in np.flatnonzero(ended).tolist() if self._pool_seats else ():
+            for seats in self._pool_seats.values():
+                seats[i].report(self.states[i], int(self._seat[i]), bool(illegal[i]))
 
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
         tables = np.flatnonzero(which)
@@ -332,6 +355,9 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
                     self._deal_given(i)
             if self._seat_option == "random":
                 self._seat[tables] = hash_each(dealt["rng"]) % np.uint64(self.game.rules.NUM_SEATS)
+            for seats in self._pool_seats.values():
+                for i in tables.tolist():
+                    seats[i].reset()
             self._play_others(tables, np.zeros(self.num_envs))
             tables = tables[self.states["over"][tables]]
             keys = self.states["rng"][tables]

@@ -2,5 +2,6 @@
 
 from card_envs.opponents._names import load_opponent, opponent_names
 from card_envs.opponents.networks._torch_policy import TorchPolicy, actor_of
+from card_envs.opponents.pool import OpponentPool
 
-__all__ = ["TorchPolicy", "actor_of", "load_opponent", "opponent_names"]
+__all__ = ["OpponentPool", "TorchPolicy", "actor_of", "load_opponent", "opponent_names"]

@@ -124,3 +124,25 @@ def in_words(game: Game, found: dict[str, Any]) -> str:
     elif found["your_turn"]:
         parts.append(f"Your legal moves: {', '.join(view['legal'])}")
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def watched(
+    episode: ServedEpisode,
+    players: list[str | None],
+    public: bool,
+    since: int | None = None,
+    problem: str | None = None,
+) -> dict[str, Any]:
+    """Return what watchers may see: everything after the end; before it, what all seats are told, if `public`."""
+    number, over = len(episode.texts), episode.over
+    shown = public or over
+    moves = episode.texts[number if since is None else since :] if shown else []
+    return {
+        "game": episode.game.name,
+        "players": players,
+        "turn": number if shown else None,
+        "moves": [move._asdict() for move in moves],
+        "outcome": episode.outcome() if shown else None,
+        "views": [episode.view(seat) for seat in range(episode.game.rules.NUM_SEATS)] if over else None,
+        "problem": problem if shown else None,
+    }

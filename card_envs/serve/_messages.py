@@ -138,6 +138,9 @@ class TableRequest(Request):
     seconds: Seconds | None = Field(
         default=None, description="for each move of a search; the server's own limit holds besides"
     )
+    watch: Literal["nothing", "public"] = Field(
+        default="nothing", description='what watchers see before the end: "public": moves and scores, but no cards'
+    )
     seed: Seed | None = Field(default=None, description="of the deals; only where the server allows it")
     deal: dict[str, Any] | None = Field(
         default=None, description="as `reset` takes it; only where the server allows it"
@@ -231,9 +234,15 @@ class Chair(Reply):
     link: str
 
 
+class WatchLink(Reply):
+    token: str
+    link: str
+
+
 class NewTable(Reply):
     game: str
     seats: list[Chair]
+    watch: WatchLink
 
 
 class Played(Reply):
@@ -260,6 +269,16 @@ class Position(Reply):
     can_undo: bool
     problem: str | None
     picture: str | None = Field(None, description="SVG, with `?picture=wide` or `tall`")
+
+
+class Watched(Reply):
+    game: str
+    players: list[str | None]
+    turn: int | None
+    moves: list[Played]
+    outcome: Outcome | None
+    views: list[dict[str, Any]] | None = Field(description="of each seat, once the game is over")
+    problem: str | None
 
 
 class Left(Reply):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from card_envs.engine._buffers import new_seed
 from card_envs.serve._advisers import Advisers, log
 from card_envs.serve._asking import choose, is_quick
-from card_envs.serve._episode import position
+from card_envs.serve._episode import position, watched
 from card_envs.serve._limits import CLIENT, Queue
 from card_envs.serve._messages import MoveRequest, Problem, TableRequest, wrong
 from card_envs.serve._tables import Header, SeatedTable, Tables
@@ -63,15 +63,16 @@ class Seats:
             key=new_seed(),
             undo=asked.undo,
             seconds=self.advisers.seconds(asked.seconds),
+            watch=asked.watch,
         )
         try:
-            table, tokens = self.tables.create(header)
+            table, tokens, watcher = self.tables.create(header)
         except ValueError as error:
             raise wrong("bad_deal", error) from None
         self._go_on(table)
         chairs = [(seat, token) for seat, token in enumerate(tokens) if token]
         seats = [{"seat": seat, "token": token, "link": f"/v1/seats/{token}"} for seat, token in chairs]
-        return {"game": game.name, "seats": seats}
+        return {"game": game.name, "seats": seats, "watch": {"token": watcher, "link": f"/v1/watch/{watcher}"}}
 
     async def position(
         self, token: str, wait: float = 0.0, since: int | None = None, at: int | None = None
@@ -83,7 +84,7 @@ class Seats:
                 raise Problem("bad_request", f"at: {len(table.episode.texts)} moves were played", "at")
             episode, players = table.episode, table.header.players
             return await self.advisers.quick.run(lambda: position(episode.after(at), seat, players, since))
-        await self._until_turn(table, seat, wait)
+        await self._until(table, lambda: table.episode.seat in (seat, None), wait)
         return self._position(table, seat, since)
 
     async def move(self, token: str, asked: MoveRequest) -> dict[str, Any]:
@@ -102,7 +103,7 @@ class Seats:
             raise Problem("illegal_move", f"move: {error}", "move") from None
         self.tables.play(table, action)
         self._go_on(table)
-        await self._until_turn(table, seat, asked.wait)
+        await self._until(table, lambda: table.episode.seat in (seat, None), asked.wait)
         return self._position(table, seat, number)
 
     async def undo(self, token: str) -> dict[str, Any]:
@@ -121,8 +122,23 @@ class Seats:
         self.tables.undo(table, before)
         return self._position(table, seat)
 
+    async def watch(self, token: str, wait: float = 0.0, since: int | None = None) -> dict[str, Any]:
+        await self.bring(token)
+        table = self.tables.find_watched(token)
+        known = len(table.episode.texts) if since is None else since
+        public = table.header.watch == "public"
+        await self._until(
+            table, lambda: table.episode.over or (public and len(table.episode.texts) != known), seconds=wait
+        )
+        return self._watched(table, since)
+
     def record(self, token: str) -> dict[str, Any]:
-        table, _ = self._find(token)
+        return self._record(self._find(token)[0])
+
+    def watched_record(self, token: str) -> dict[str, Any]:
+        return self._record(self.tables.find_watched(token))
+
+    def _record(self, table: SeatedTable) -> dict[str, Any]:
         if not table.episode.over:
             raise Problem("not_over", "the record shows all cards: it is there when the game is over")
         return table.episode.record().model_dump()
@@ -142,24 +158,39 @@ class Seats:
         Returns None if the client has seen everything.
         """
         table, seat = self._find(token)
+        return self._stream(table, lambda since: self._position(table, seat, since), last, False)
+
+    def watched_stream(self, token: str, last: int | None) -> AsyncIterator[dict[str, Any] | None] | None:
+        """Return what watchers see from now on, like `stream`."""
+        table = self.tables.find_watched(token)
+        if table.header.watch == "nothing" and not table.episode.over:  # when moves are played is no secret elsewhere
+            raise Problem("not_over", "this table shows nothing before its end")
+        return self._stream(table, lambda since: self._watched(table, since), last, True)
+
+    def _stream(
+        self, table: SeatedTable, look: Callable[[int | None], dict[str, Any]], last: int | None, watching: bool
+    ) -> AsyncIterator[dict[str, Any] | None] | None:
         if last is not None and table.episode.over and last == len(table.episode.texts):
             return None
         if (
             self._streams.total() >= self.limits.streams
             or self._streams[CLIENT.get()] >= self.limits.streams_per_client
-            or table.streams >= self.limits.streams_per_table
+            or (table.watchers if watching else table.streams) >= self.limits.streams_per_table
         ):
             raise Problem("busy", "too many event streams are open")
-        return self._events(table, seat, last)
+        return self._events(table, look, last, watching)
 
-    async def _events(self, table: SeatedTable, seat: int, last: int | None) -> AsyncIterator[dict[str, Any] | None]:
+    async def _events(
+        self, table: SeatedTable, look: Callable[[int | None], dict[str, Any]], last: int | None, watching: bool
+    ) -> AsyncIterator[dict[str, Any] | None]:
         client = CLIENT.get()
         self._streams[client] += 1
-        table.streams += 1
+        table.streams += not watching
+        table.watchers += watching
         try:
             while not table.gone and not self.stopping.is_set():
                 changed = table.changed
-                found = self._position(table, seat, last)
+                found = look(last)
                 last = found["turn"]
                 yield found
                 if found["outcome"]["over"]:
@@ -170,7 +201,8 @@ class Seats:
         finally:
             self._streams[client] -= 1
             self._streams += Counter()  # drops clients with zero streams
-            table.streams -= 1
+            table.streams -= not watching
+            table.watchers -= watching
 
     async def bring(self, token: str) -> None:
         """Read the table of a token, if necessary, in a thread: a long game takes a second.
@@ -202,13 +234,16 @@ class Seats:
         can_undo = table.last_own(seat) is not None
         return position(table.episode, seat, table.header.players, since, can_undo, table.problem)
 
-    async def _until_turn(self, table: SeatedTable, seat: int, seconds: float) -> None:
-        """Wait until a seat is to move, the game is over or stuck, or the time is up."""
+    def _watched(self, table: SeatedTable, since: int | None) -> dict[str, Any]:
+        return watched(table.episode, table.header.players, table.header.watch == "public", since, table.problem)
+
+    async def _until(self, table: SeatedTable, reached: Callable[[], bool], seconds: float) -> None:
+        """Wait until something is reached, the game is stuck or gone, or the time is up."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         table.waiting += 1
         try:
-            while table.episode.seat not in (seat, None) and not (table.problem or table.gone):
+            while not (reached() or table.problem or table.gone):
                 left = end - loop.time()
                 if left <= 0 or self.stopping.is_set() or not await _is_set_within(table.changed, left):
                     return

@@ -56,6 +56,11 @@ class PositionRequest(TokenRequest):
     at: Turn | None = None
 
 
+class WatchRequest(TokenRequest):
+    wait: Wait = 0.0
+    since: Turn | None = None
+
+
 class SeatMoveRequest(TokenRequest, MoveRequest):
     """A move with the token of its seat."""
 
@@ -81,6 +86,10 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
         await seats.bring(body.token)
         return seats.record(body.token)
 
+    async def watched_record(body: TokenRequest) -> dict[str, Any]:
+        await seats.bring(body.token)
+        return seats.watched_record(body.token)
+
     async def leave(body: TokenRequest) -> dict[str, Any]:
         await seats.bring(body.token)
         return seats.leave(body.token)
@@ -98,6 +107,8 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
         "undo": (TokenRequest, lambda body: seats.undo(body.token)),
         "record": (TokenRequest, record),
         "leave": (TokenRequest, leave),
+        "watch": (WatchRequest, lambda body: seats.watch(body.token, body.wait, body.since)),
+        "watched_record": (TokenRequest, watched_record),
     }
 
 

@@ -33,7 +33,7 @@ from card_envs.serve._messages import Problem
 
 log = logging.getLogger("card_envs.serve")
 
-TOKEN = re.compile(r"([0-9a-f]{16})[0-9a-f]{32}")  # a table's name, then the secret of a seat
+TOKEN = re.compile(r"([0-9a-f]{16})[0-9a-f]{32}")  # a table's name, then the secret of a seat or of watchers
 FILE = re.compile(r"([0-9a-f]{16})\.jsonl")
 LOCK = ".lock"
 MAX_HEADER = 1 << 20  # bytes
@@ -56,6 +56,8 @@ class Header(BaseModel):
     key: int  # seed of the opponents' draws
     undo: bool
     seconds: float
+    watch: Literal["nothing", "public"] = "nothing"  # what watchers see before the end
+    watcher: str = ""  # SHA-256 of their token, "" at tables from before there were any
 
 
 class SeatedTable:
@@ -67,7 +69,8 @@ class SeatedTable:
         self.episode = ServedEpisode(get_game(header.game), header.options, header.seed, header.deal)
         self.problem: str | None = None
         self.gone = False
-        self.streams = 0
+        self.streams = 0  # of persons at the table
+        self.watchers = 0  # streams of watchers
         self.waiting = 0  # number of requests that wait for a turn
         self.client = ""  # the client of the last request
         self.thinking: asyncio.Task[None] | None = None
@@ -136,8 +139,8 @@ class Tables:
     def __len__(self) -> int:
         return len(self._names)
 
-    def create(self, header: Header) -> tuple[SeatedTable, list[str | None]]:
-        """Return a new table, and the token of each seat with a person.
+    def create(self, header: Header) -> tuple[SeatedTable, list[str | None], str]:
+        """Return a new table, the token of each seat with a person, and the token of watchers.
 
         Raises:
             Problem: too many tables, or it can't be saved.
@@ -147,23 +150,35 @@ class Tables:
             raise Problem("busy", f"there are {len(self._names)} tables already; try again later")
         name = secrets.token_hex(8)
         tokens = [name + secrets.token_hex(16) if player is None else None for player in header.players]
-        header = header.model_copy(update={"tokens": [_digest(token) if token else "" for token in tokens]})
+        watcher = name + secrets.token_hex(16)
+        digests = [_digest(token) if token else "" for token in tokens]
+        header = header.model_copy(update={"tokens": digests, "watcher": _digest(watcher)})
         table = SeatedTable(name, header)
         self._append(name, header.model_dump(mode="json"), os.O_CREAT | os.O_EXCL)
         self._names.add(name)
         self._keep(table)
-        return table, tokens
+        return table, tokens, watcher
 
     def find(self, token: str) -> tuple[SeatedTable, int]:
         """Return the table and the seat of a token. Raises Problem for an unknown token."""
-        match = TOKEN.fullmatch(token)
-        table = self._table(match[1]) if match else None
+        table = self._named_in(token)
         if table is not None:
             digest = _digest(token)
             for seat, known in enumerate(table.header.tokens):
                 if hmac.compare_digest(known, digest):
                     return table, seat
         raise Problem("unknown", "no such seat, or the table is gone")
+
+    def find_watched(self, token: str) -> SeatedTable:
+        """Return the table of a watcher's token. Raises Problem for an unknown token."""
+        table = self._named_in(token)
+        if table is None or not hmac.compare_digest(table.header.watcher, _digest(token)):
+            raise Problem("unknown", "nothing to watch here, or the table is gone")
+        return table
+
+    def _named_in(self, token: str) -> SeatedTable | None:
+        match = TOKEN.fullmatch(token)
+        return self._table(match[1]) if match else None
 
     def missing(self, token: str) -> str | None:
         """Return the name of a token's table if it may be on disk but is not in memory; else None."""
@@ -245,7 +260,7 @@ class Tables:
             if len(self._live) <= self.limits.live_tables:
                 return
             other = self._live[name]
-            if not (other is table or other.streams or other.waiting or other.thinking):
+            if not (other is table or other.streams or other.watchers or other.waiting or other.thinking):
                 del self._live[name]
 
     def _table(self, name: str) -> SeatedTable | None:

@@ -33,6 +33,11 @@ PAGE = Path(__file__).parent / "page"
 Wait = Annotated[float, Query(ge=0, le=30, allow_inf_nan=False, description="seconds to wait for the seat's turn")]
 Picture = Annotated[Literal["wide", "tall"] | None, Query(description="add a drawing (SVG), for such a screen")]
 Number = Annotated[int | None, Query(ge=0, le=1 << 31)]
+LastEvent = Annotated[str | None, Header()]
+EVENTS: dict[str, Any] = {
+    "response_class": StreamingResponse,
+    "responses": {200: {"content": {"text/event-stream": {}}}, 204: {"description": "all was seen"}},
+}
 
 
 def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = ("*",), root_path: str = "") -> FastAPI:
@@ -119,6 +124,7 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         made = seats.create(body)
         for seat in made["seats"]:
             seat["link"] = request.scope.get("root_path", "") + seat["link"]
+        made["watch"]["link"] = request.scope.get("root_path", "") + made["watch"]["link"]
         return JSONResponse(made, 201)
 
     @app.get("/v1/seats/{token}", response_model=messages.Position)
@@ -150,18 +156,36 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         await seats.bring(token)
         return JSONResponse(seats.record(token))
 
-    @app.get(
-        "/v1/seats/{token}/events",
-        response_class=StreamingResponse,
-        responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "all was seen"}},
-    )
-    async def events(token: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
-        last = int(last_event_id) if last_event_id and re.fullmatch("[0-9]{1,18}", last_event_id) else None
+    @app.get("/v1/seats/{token}/events", **EVENTS)
+    async def events(token: str, last_event_id: LastEvent = None) -> Response:
         await seats.bring(token)
-        stream = seats.stream(token, last)
-        if stream is None:
-            return Response(status_code=204)
-        return StreamingResponse(_as_events(stream), media_type="text/event-stream")
+        return _stream(seats.stream(token, _turn_in(last_event_id)))
+
+    @app.get("/v1/watch/{token}", response_model=messages.Watched)
+    async def watch(token: str, wait: Wait = 0.0, since: Number = None) -> Response:
+        return JSONResponse(await seats.watch(token, wait, since))
+
+    @app.get("/v1/watch/{token}/record", response_model=dict[str, Any])
+    async def watched_record(token: str) -> Response:
+        await seats.bring(token)
+        return JSONResponse(seats.watched_record(token))
+
+    @app.get("/v1/watch/{token}/events", **EVENTS)
+    async def watched_events(token: str, last_event_id: LastEvent = None) -> Response:
+        await seats.bring(token)
+        return _stream(seats.watched_stream(token, _turn_in(last_event_id)))
+
+
+def _turn_in(last_event_id: str | None) -> int | None:
+    """Return the turn in the id of an event; None if it is none."""
+    return int(last_event_id) if last_event_id and re.fullmatch("[0-9]{1,18}", last_event_id) else None
+
+
+def _stream(stream: AsyncIterator[dict[str, Any] | None] | None) -> Response:
+    """Return the reply with these events; 204 if there are none."""
+    if stream is None:
+        return Response(status_code=204)
+    return StreamingResponse(_as_events(stream), media_type="text/event-stream")
 
 
 async def _shown(advisers: Advisers, found: dict[str, Any], picture: Picture, text: bool) -> Response:

@@ -1,0 +1,338 @@
+"""Opponent pools: who stays, who is drawn, what results do, and that environments draw and report once per episode."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.envs.single_agent import SingleSeatEnv
+from card_envs.envs.vector import VectorSeatEnv
+from card_envs.game import Game
+from card_envs.opponents import OpponentPool, TorchPolicy, load_opponent
+from card_envs.opponents.policy import Decisions, Opponent, decisions_at
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.scaffold.high_card import GAME as TINY
+from card_envs.text import TextEnv
+from tests.conftest import positions, short_options, some
+
+DRAWS = ("uniform", "recent", "hard", "close")
+
+
+class Named(RandomPolicy):
+    """A policy that counts its decisions and how often it was reset."""
+
+    def __init__(self) -> None:
+        self.decisions = self.resets = 0
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        self.decisions += len(decisions)
+        return super().act(decisions, rng)
+
+    def reset(self) -> None:
+        self.resets += 1
+
+
+def pool_of(number: int, game: Game = TINY, **settings: Any) -> OpponentPool:
+    """A pool with that many snapshots."""
+    pool = OpponentPool(game, size=number, **settings)
+    for _ in range(number):
+        pool.add("random")
+    return pool
+
+
+def numbers(pool: OpponentPool) -> list[int]:
+    """The numbers of its snapshots."""
+    return [int(member.name.removeprefix("snapshot-")) for member in pool.members]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 16])
+def test_snapshots_are_kept_evenly_over_time(size: int) -> None:
+    pool = OpponentPool(TINY, size=size)
+    for added in range(1, 200):
+        pool.add("random")
+        kept = numbers(pool)
+        assert len(kept) == min(size, added) and kept[-1] == added and (size == 1 or kept[0] == 1)
+        gaps = np.diff(kept[:-1])  # the last gap grows until the next one is dropped
+        assert len(gaps) == 0 or gaps.max() <= 4 * max(1, added / size), kept
+        assert len(gaps) < 3 or gaps.max() <= 4 * gaps.min(), kept
+
+
+def test_rivals_stay() -> None:
+    pool = OpponentPool(TINY, ["greedy", own := Named()], size=2)
+    for _ in range(10):
+        pool.add("random")
+    assert [member.name for member in pool.members] == ["greedy", "Named", "snapshot-1", "snapshot-10"]
+    assert pool.members[1].policy is own and len(pool) == 4
+
+
+def test_chances_follow_the_results() -> None:
+    def chances(draw_by: Any, **settings: Any) -> list[float]:
+        pool = OpponentPool(TINY, ["greedy"], draw_by=draw_by, **settings)
+        for _ in range(5):
+            pool.add("random")
+        for name, won in (("greedy", 0.0), ("snapshot-1", 1.0), ("snapshot-5", 0.5)):
+            pool.report(name, won)
+        shares = [one.win_share for one in pool.figures()]
+        assert shares == pytest.approx([1 / 4, 3 / 4, 1 / 2, 1 / 2, 1 / 2, 1 / 2])
+        return (pool.chances() / pool.chances()[0]).tolist()
+
+    assert chances("uniform") == [1] * 6
+    assert chances("recent") == [1, 0, 0, 1, 1, 1]
+    assert chances("hard") == pytest.approx([1, *(9 * np.array([1 / 4, 1 / 2, 1 / 2, 1 / 2, 1 / 2]) ** 2 * 16 / 81)])
+    assert chances("hard", power=1) == pytest.approx([1, 1 / 3, 2 / 3, 2 / 3, 2 / 3, 2 / 3])
+    assert chances("close") == pytest.approx([1, 1, 4 / 3, 4 / 3, 4 / 3, 4 / 3])
+    assert pool_of(1, draw_by="recent").chances().tolist() == [1]
+
+
+@pytest.mark.parametrize("draw_by", DRAWS)
+def test_draws_have_the_chances(draw_by: Any) -> None:
+    pool = pool_of(4, draw_by=draw_by)
+    pool.report("snapshot-2", 1.0)
+    expected = pool.chances()
+    drawn = Counter(pool.draw().name for _ in range(4000))
+    found = np.array([drawn[member.name] for member in pool.members]) / 4000
+    assert np.abs(found - expected).max() < 0.04  # five standard errors
+
+
+def test_recent_episodes_count_more() -> None:
+    pool = pool_of(1)
+    for won in (1.0, 0.0):
+        pool.report(pool.members[0], won)
+    (found,) = pool.figures()
+    assert found.win_share == pytest.approx((0.99 + 0.5) / (1.99 + 1)) and found.episodes == 2
+    for _ in range(2000):
+        pool.report("snapshot-1", 0.0)
+    assert pool.figures()[0].win_share == pytest.approx(0.5 / 101, rel=1e-3)
+
+
+def test_ratings_are_elos() -> None:
+    pool = pool_of(1)
+    pool.report("snapshot-1", 1.0)
+    assert pool.rating == 1008 and pool.figures()[0].rating == 992
+    pool.report("snapshot-1", 0.0)
+    expected = 1 / (1 + 10 ** (-16 / 400))
+    assert pool.rating == pytest.approx(1008 - 16 * expected)
+    late = pool.add("random")  # a snapshot is as strong as the learner; the old one is dropped
+    assert [(one.name, one.rating) for one in pool.figures()] == [(late, pool.rating)]
+    before = pool.rating
+    pool.report("snapshot-1", 1.0)  # an episode that began before
+    assert pool.rating > before
+
+
+def test_ratings_find_the_difference() -> None:
+    """Draws of a known win share lead to the difference that goes with it."""
+    pool, rng, found = pool_of(1), np.random.default_rng(0), []
+    for _ in range(4000):
+        pool.report("snapshot-1", float(rng.random() < 10 / 11))
+        found.append(pool.rating - pool.figures()[0].rating)
+    assert np.mean(found[1000:]) == pytest.approx(400, abs=30)
+
+
+@pytest.mark.parametrize("draw_by", DRAWS)
+def test_same_seed_same_draws_and_pickling_goes_on(draw_by: Any) -> None:
+    def drawn(pool: OpponentPool) -> list[str]:
+        names = []
+        for k in range(30):
+            names.append(pool.draw().name)
+            pool.report(names[-1], k % 2)
+            if k % 5 == 0:
+                pool.add("random")
+        return names
+
+    one, other, third = (pool_of(4, draw_by=draw_by, seed=seed) for seed in (3, 3, 4))
+    assert drawn(one) == drawn(other) and drawn(third) != drawn(one)
+    copied = pickle.loads(pickle.dumps(other))
+    drawn(one)  # which was one round ahead
+    assert drawn(copied) == drawn(other)
+
+
+def test_a_pool_of_names_can_be_pickled(game: Game) -> None:
+    pool = OpponentPool(game, ["random", "trivial", "greedy"])
+    decisions = decisions_at(game, some(positions(game), 20))
+    copied: OpponentPool = pickle.loads(pickle.dumps(pool))
+    for one, other in zip(pool.members, copied.members):
+        moves, same = (member.act(decisions, np.random.default_rng(0)) for member in (one, other))
+        assert np.array_equal(moves, same)
+
+
+def test_a_snapshot_stays_as_it_was(game: Game) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Actor(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(game.rules.OBS_SIZE, game.rules.NUM_ACTIONS)
+
+        def forward(self, observation: Any, action_mask: Any) -> Any:
+            assert not self.training
+            return self.layer(observation)
+
+    learner = Actor()
+    decisions = decisions_at(game, some(positions(game), 20))
+    pool = OpponentPool(game)
+    pool.add(learner)
+    pool.add(TorchPolicy(learner))
+    before = TorchPolicy(learner.eval()).probabilities(decisions)
+    learner.train()
+    with torch.no_grad():
+        learner.layer.weight.mul_(-1)
+    assert learner.training  # the learner's own mode is left alone
+    for member in pool.members:
+        assert np.array_equal(member.probabilities(decisions), before)
+    assert not np.array_equal(TorchPolicy(learner.eval()).probabilities(decisions), before)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: OpponentPool(TINY, size=0), "size: expected a whole number from 1"),
+        (lambda: OpponentPool(TINY, draw_by="best"), 'draw_by: expected "uniform", "recent", "hard" or "close"'),  # type: ignore[arg-type]
+        (lambda: OpponentPool(TINY, power=-1), "power: expected a number from 0"),
+        (lambda: OpponentPool(TINY, "greedy"), "rivals: expected a list"),
+        (lambda: OpponentPool(TINY, ["gredy"]), "unknown opponent"),
+        (lambda: OpponentPool(TINY, ["greedy", "greedy"]), "different names, got 'greedy' again"),
+        (lambda: OpponentPool(TINY).draw(), "nobody to draw"),
+        (lambda: OpponentPool(TINY).add(RandomPolicy), "expected a Policy"),  # type: ignore[arg-type]
+        (lambda: OpponentPool(TINY).report("greedy", 1.0), "expected a member of the pool, got 'greedy'"),
+        (lambda: OpponentPool(TINY, ["greedy"]).report("greedy", 1.5), "won: expected 0 to 1, got 1.5"),
+        (lambda: OpponentPool(TINY, ["greedy"]).report("greedy", float("nan")), "won: expected 0 to 1, got nan"),
+        (lambda: SingleSeatEnv(TINY.name, OpponentPool(TINY)).reset(), "nobody to draw"),
+        (lambda: VectorSeatEnv(TINY.name, 2, OpponentPool(TINY)).reset(), "nobody to draw"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_pool_plays_one_game(games: list[Game]) -> None:
+    other = next(game for game in games if game != TINY and game.rules.NUM_SEATS > 1)
+    with pytest.raises(ValueError, match=f"the pool plays {TINY.name}, not {other.name}"):
+        SingleSeatEnv(other.name, pool_of(1))
+    with pytest.raises(ValueError, match=f"plays {other.name}, not {TINY.name}"):
+        OpponentPool(TINY).add(load_opponent("greedy", other))
+
+
+def two_sided(game: Game) -> None:
+    if game.num_sides < 2:
+        pytest.skip("nobody else plays")
+
+
+def test_single_seat_draws_and_reports_once_per_episode(game: Game) -> None:
+    """All seats of the pool are played by the same member, and a win counts for the side with the higher score."""
+    two_sided(game)
+    rivals = [Opponent(name, game, Named()) for name in "abc"]
+    pool = OpponentPool(game, rivals, seed=1)
+    env = SingleSeatEnv(game.name, pool, seat="random", **short_options(game))
+    rng = np.random.default_rng(0)
+    for episode in range(1, 9):
+        before = {rival.name: rival.policy.decisions for rival in rivals}  # type: ignore[attr-defined]
+        shares = {one.name: one for one in pool.figures()}
+        env.reset(seed=episode)
+        over = False
+        while not over:
+            _, _, over, _, _ = env.step(rng.choice(np.flatnonzero(env.action_masks())))
+        played = [rival.name for rival in rivals if rival.policy.decisions > before[rival.name]]  # type: ignore[attr-defined]
+        (told,) = (one for one in pool.figures() if one.episodes > shares[one.name].episodes)
+        assert played == [told.name]
+        scores = env._env.outcome()["scores"]
+        best = max(score for side, score in zip(game.sides, scores) if side != game.sides[env.seat])
+        change = told.rating - shares[told.name].rating  # the member's falls if the learner wins
+        assert np.sign(change) == -np.sign(scores[env.seat] - best) or scores[env.seat] == best
+        assert sum(one.episodes for one in pool.figures()) == episode
+    assert sum(rival.policy.resets for rival in rivals) == 8  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("make", [SingleSeatEnv, VectorSeatEnv])
+def test_an_illegal_move_loses(make: Any, game: Game) -> None:
+    two_sided(game)
+    pool = OpponentPool(game, ["greedy"])
+    env = make(game.name, opponents=pool, **short_options(game))
+    _, info = env.reset(seed=0)
+    wrong = np.asarray(info["action_mask"]).argmin(axis=-1)
+    env.step(wrong if make is VectorSeatEnv else int(wrong))
+    assert [(one.episodes, one.win_share) for one in pool.figures()] == [(1, 0.25)]
+
+
+def test_seats_of_a_list_share_the_draw(game: Game) -> None:
+    two_sided(game)
+    pool = OpponentPool(game, ["random", "greedy"])
+    others = game.rules.NUM_SEATS - 1
+    env = SingleSeatEnv(game.name, [pool] * others)
+    assert len({id(policy) for policy in env._opponents}) == 1
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_each_table_has_its_own_member(game: Game, mode: str) -> None:
+    """It goes like at a table where that member is the only opponent; every episode is reported once."""
+    two_sided(game)
+    rivals = ["greedy", "trivial"]
+    pool = OpponentPool(game, rivals, seed=2)
+    options: dict[str, Any] = {"autoreset_mode": mode, **short_options(game)}
+    num_envs, ended = 12, 0
+    env = VectorSeatEnv(game.name, num_envs, pool, **options)
+    alone = [VectorSeatEnv(game.name, num_envs, rival, **options) for rival in rivals]
+    obs, info = env.reset(seed=5)
+    seen = [one.reset(seed=5)[0] for one in alone]
+    players = np.array([rivals.index(seat.member.name) for seat in env._pool_seats[0]])
+    assert set(players) == {0, 1}
+    first = np.ones(num_envs, np.bool_)  # tables in their first episode
+    for _ in range(2000):
+        assert all(np.array_equal(obs[i], seen[players[i]][i]) for i in np.flatnonzero(first))
+        actions = info["action_mask"].argmax(axis=1)
+        obs, _, over, _, info = env.step(actions)
+        for k, one in enumerate(alone):  # tables of other opponents go their own way
+            seen[k] = one.step(np.where(first & (players == k), actions, one._tables.mask.argmax(axis=1)))[0]
+        first &= ~over
+        ended += int(over.sum())
+        if not first.any() and ended > 3 * num_envs:
+            break
+    assert not first.any() and sum(one.episodes for one in pool.figures()) == ended
+    assert {seat.member.name for seat in env._pool_seats[0]} == set(rivals)
+
+
+def test_tables_repeat_with_the_seeds(game: Game) -> None:
+    two_sided(game)
+
+    def played() -> list[Any]:
+        pool = OpponentPool(game, [Opponent(name, game, RandomPolicy()) for name in "abcdef"], draw_by="hard")
+        env = VectorSeatEnv(game.name, 6, pool, **short_options(game))
+        _, info = env.reset(seed=3)
+        for _ in range(40):
+            obs, _, _, _, info = env.step(info["action_mask"].argmax(axis=1))
+        return [obs.tolist(), pool.figures()]
+
+    assert played() == played()
+
+
+def test_gymnasium_hands_on_the_pool_itself(game: Game) -> None:
+    two_sided(game)
+    pool = OpponentPool(game, ["random"])
+    env = gymnasium.make(game.gymnasium_id, opponents=pool, **short_options(game))
+    envs = gymnasium.make_vec(
+        game.gymnasium_id, 2, vectorization_mode="vector_entry_point", opponents=pool, **short_options(game)
+    )
+    env.reset(seed=0)
+    env.step(int(env.unwrapped.action_masks().argmin()))  # type: ignore[attr-defined]
+    _, info = envs.reset(seed=0)
+    envs.step(info["action_mask"].argmin(axis=1))
+    assert pool.figures()[0].episodes == 3
+    pool.add(ScriptedPolicy("greedy"))  # from now on, in both
+    assert {env.reset() and env.unwrapped._opponents[0].member.name for _ in range(20)} == {"random", "snapshot-1"}  # type: ignore[attr-defined]
+
+
+def test_an_environment_of_texts_takes_a_pool() -> None:
+    rivals = [Opponent(name, TINY, Named()) for name in "ab"]
+    env = TextEnv(TINY, OpponentPool(TINY, rivals))
+    for seed in range(10):
+        env.reset(seed=seed)
+        while not env.over:
+            env.step(env.legal_moves()[0])
+    assert all(rival.policy.decisions for rival in rivals)  # type: ignore[attr-defined]
