@@ -2,13 +2,16 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: train test processes slow page check bench build native npm page-static wheels docs figures release-check clean
+.PHONY: train test quick processes slow page check bench build native npm page-static wheels docs figures release-check clean
 
 train: .venv/train  ## train the quick-start policy, or GAME's, on all cores, measure it, say how to load it
 	$(BIN)/python -m training.train --config $(or $(GAME),quickstart) --processes 0
 
 test: .venv/dev  ## the test suite
 	$(BIN)/python -m pytest -n 2
+
+quick: .venv/dev  ## the tests of the rules and of what every game promises: two minutes
+	$(BIN)/python -m pytest -n 2 tests/games tests/test_contract.py tests/test_environments.py
 
 processes: .venv/dev  ## tests that start processes which compile and train: the documents' commands, shared runs, new games
 	$(BIN)/python -m pytest -n 2 -m 'processes and not slow'

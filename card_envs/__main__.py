@@ -432,6 +432,7 @@ def serve(
     host: Annotated[str, typer.Option(help="address to listen on; default: only this machine")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
     stdio: Annotated[bool, typer.Option("--stdio", help="JSON lines on stdin and stdout instead of HTTP")] = False,
+    mcp: Annotated[bool, typer.Option("--mcp", help="tools for language models on stdin and stdout (MCP)")] = False,
     folder: Annotated[Path | None, typer.Option(help="storage of tables; default: tables, with --stdio none")] = None,
     game: Annotated[list[str] | None, typer.Option(help="serve only these games")] = None,
     opponent: Annotated[
@@ -455,6 +456,11 @@ def serve(
 
     See docs/protocol.md.
     """
+    if mcp:
+        from card_envs.serve._mcp import serve_mcp
+
+        serve_mcp()
+        return
     from card_envs.serve import _command as command
     from card_envs.serve._limits import Limits
 
@@ -480,7 +486,7 @@ def export(
     """
     from card_envs._layout import model_page
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.networks.onnx import to_onnx
+    from card_envs.opponents.networks.onnx import inputs_read, to_onnx
     from card_envs.opponents.networks.policies import TrainedPolicy
 
     notes = model.with_suffix(".md")
@@ -489,8 +495,9 @@ def export(
     found = load_opponent(opponent)
     if not isinstance(found.policy, TrainedPolicy):
         raise ValueError(f"{opponent}: expected a trained network; only these can be exported")
-    files.replace_file(model, to_onnx(found.policy))
-    files.replace_file(notes, model_page(found.game))
+    written = to_onnx(found.policy)
+    files.replace_file(model, written)
+    files.replace_file(notes, model_page(found.game, inputs_read(written)))
     say(f"written to {model}; its inputs are in {notes}")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from card_envs.game import Field, Game
-from card_envs.opponents.networks import onnx
 from card_envs.opponents.networks._afterstates import move_fields
 
 HEAD = "| name | size | low | high | meaning |\n| --- | --- | --- | --- | --- |\n"
@@ -44,9 +43,37 @@ def rewritten(game: Game, page: str) -> str:
     return page
 
 
-def model_page(game: Game) -> str:
-    """Return a Markdown description of ONNX inputs and outputs, for those who use a model in another language."""
+# The inputs of ONNX models. The last four: of networks that score actions by their afterstates.
+MODEL_INPUTS = {
+    "observation": "[n, D] float32: what the seat to move sees, as the environments return it, unscaled.",
+    "action_mask": "[n, A] float32: 1 where legal.",
+    "moves": "[R, M] float32, unscaled: a row for each legal action of the n decisions.",
+    "lookahead_moves": "[R, M] float32, unscaled: a row for each afterstate of the legal actions of the n decisions.",
+    "decision": "[R] int64: the decision of each row, from 0 to n - 1.",
+    "action": "[R] int64: the action of each row.",
+}
+
+
+def model_page(game: Game, inputs: Sequence[str]) -> str:
+    """Return a Markdown description of an ONNX model, for those who use it in another language.
+
+    Args:
+        game: that it plays.
+        inputs: the names of those that it reads.
+    """
     rules = game.rules
-    fields = {"observation": rules.OBS_FIELDS, "action_mask": rules.ACTION_FIELDS, "moves": move_fields(rules)}
-    parts = [f"## {name}\n\n{table(entries)}" for name, entries in fields.items()]
-    return "\n".join([f"# {game.title}: inputs and outputs\n", (onnx.__doc__ or "").partition("\n\n")[2], *parts])
+    fields = {"observation": rules.OBS_FIELDS, "action_mask": rules.ACTION_FIELDS}
+    fields |= dict.fromkeys(("moves", "lookahead_moves"), move_fields(rules))
+    head = f"# {game.title}: inputs and outputs of a model\n\nFor version {game.version} of {game.name}. It reads "
+    parts = [
+        head + ", ".join(f"`{name}`" for name in inputs) + ", and returns `probabilities` or `logits` [n, A] float32.\n"
+    ]
+    for name in inputs:
+        parts.append(f"## {name}\n\n{MODEL_INPUTS[name]}\n")
+        if name in fields:
+            parts.append(table(fields[name]))
+    if "decision" in inputs:
+        parts.append(
+            "In Python, `card_envs.opponents.networks.onnx.dense_moves` computes all inputs but the first two.\n"
+        )
+    return "\n".join(parts)

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Options = TypeVar("Options")
+
+
+class UnknownOption(TypeError, ValueError):
+    """An option that a game does not have: a TypeError, like any unknown argument, and a ValueError, like other faults.
+
+    TorchRL's `GymEnv`, for one, tries arguments and expects Python's error and wording.
+    """
+
+
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}  # filled on first use
 
 
@@ -67,7 +76,12 @@ def described(declared: type[Any]) -> dict[str, Described]:
 
 
 def validated(declared: type[Any], given: object, where: str) -> Any:
-    """Return these options as a game's `Options`. Raises ValueError that names the fault and what is allowed."""
+    """Return these options as a game's `Options`.
+
+    Raises:
+        UnknownOption: names the first unknown one, and those that there are.
+        ValueError: names the fault and what is allowed.
+    """
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ValueError(f"{where}: options: expected a dict of names and values, got {given!r:.80}")
     if not given:
@@ -77,11 +91,15 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
     try:
         return adapter(declared).validate_python(dict(given))
     except ValidationError as error:
-        problems = "; ".join(  # lone surrogates in a name can't be encoded
+        known = "; ".join(f"{name}: {field.description}" for name, field in described(declared).items())
+        unknown = [name for name in given if name not in described(declared)]
+        if unknown:
+            text = f"{where}: got an unexpected keyword argument {short_repr(unknown[0])}. The options are {known}"
+            raise UnknownOption(text) from None
+        problems = "; ".join(
             f"{next(iter(problem['loc']), 'name')}={short_repr(problem['input'])}: {problem['msg']}"
             for problem in error.errors()[:2]
         )
-        known = "; ".join(f"{name}: {field.description}" for name, field in described(declared).items())
         raise ValueError(f"{where}: option {problems}. The options are {known}") from None
 
 

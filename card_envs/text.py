@@ -1,10 +1,13 @@
 """One seat of a game in words, for language models and programs that play by text.
 
-env = TextEnv("russian_bank", opponents="small")
-text = env.reset(seed=1)
-done = False
-while not done:
-    text, reward, done = env.step(ask_your_model(text))
+The loop::
+
+    env = TextEnv("russian_bank", opponents="small")
+    text, done = env.reset(seed=1), False
+    while not done:
+        text, reward, done = env.step(ask_your_model(text))
+
+`docs/guides/words.md` says more.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import LearnersSeat, Opponents, other_players
 from card_envs.game import Game
 from card_envs.games import get_game
+from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import decisions_at, moves_of, offspring, reset
-from card_envs.terminal._narration import Event, legend_text, result_text, seat_names, step, told
+from card_envs.terminal._narration import Event, hint_text, legend_text, result_text, seat_names, step, told
 
 MOVE = re.compile(r"(?im)^\W*(?:my )?(?:move|answer|bid|play)\W*[:=]\s*(.+?)\s*$")
 MOST_LETTERS = 100_000  # of an answer
@@ -109,6 +113,16 @@ class TextEnv:
         else:
             parts.append(result_text(self.game, self._env.outcome(), names, self.seat))
         return "\n\n".join(filter(None, parts))
+
+    def hint(self, opponent: str = "strong") -> str:
+        """Return what an opponent would play from this seat, and how the other moves compare.
+
+        Raises ValueError for an unknown opponent, or if the episode is over.
+        """
+        if self.over:
+            raise ValueError("the game is over")
+        ranked = load_opponent(opponent, self.game).evaluate(self._env.view(self._agent))
+        return hint_text(self.game, opponent, ranked)
 
     def legal_moves(self) -> list[str]:
         """Return the seat's legal moves; none once the episode is over."""

@@ -7,6 +7,7 @@ A game's `from_view` parses the view (`read`), guesses a pack or a state, plays 
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
@@ -55,11 +56,17 @@ def to_move(state: State) -> int | None:
     return None if state.needs_deal else int(state.seat)
 
 
+def plain(state: State) -> Any:
+    """Return the fields of a State as attributes that Python reads ten times as fast: for reading many of them."""
+    return SimpleNamespace(**dict(zip(state.dtype.names, state.item())))
+
+
 def legal_texts(game: Game, state: State, seat: int) -> list[str]:
     """Return the legal moves of a seat as text; empty if it is not to move."""
     if to_move(state) != seat:
         return []
-    return [game.view.move_text(state, int(action)) for action in np.flatnonzero(Table(game, state).legal())]
+    seen = plain(state)
+    return [game.view.move_text(seen, action) for action in np.flatnonzero(Table(game, state).legal()).tolist()]
 
 
 # Custom deals

@@ -62,7 +62,7 @@ SECTIONS = {
     "Guides": [
         "docs/guides/first-steps.md", "docs/guides/install.md", "docs/guides/your-trainer.md", "docs/guides/train.md",
         "docs/guides/opponents.md", "docs/guides/compare.md", "docs/guides/data.md", "docs/guides/frontends.md",
-        "docs/guides/onnx.md", "docs/notebook.ipynb", "CONTRIBUTING.md",
+        "docs/guides/words.md", "docs/guides/onnx.md", "docs/notebook.ipynb", "CONTRIBUTING.md",
     ],
     "Reference": [
         "docs/api.md", "docs/names.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md", "strength/README.md",

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from card_envs import GAMES, Game
@@ -105,7 +106,7 @@ def summary() -> str:
         champion = next(result(best, policy) for policy in best["policies"] if policy["name"] in spelled)
         cells.append({one["name"]: result(found, one) for one in found["policies"]} | {"champion": champion})
     body = [[f"`{name}`", *(column[name] for column in cells)] for name in FRONT_PLAYERS]
-    return rows(head, body) + "\n" + "\n".join(counts) + "\n"
+    return rows(head, body) + "\n" + fill(" ".join(counts), 120) + "\n"
 
 
 def speed(labels: tuple[str, ...] = ()) -> str:

@@ -86,18 +86,5 @@ for update in range(1, max(1, args.steps // (ROLLOUT * args.tables)) + 1):
             optimizer.step()
     mean = f"return {np.mean(ended[-500:]):+.2f}" if ended else "no return yet"
     print(f"update {update}: {mean}, {len(ended)} episodes, loss {loss.item():.4f}")
-
-
-class Actor(nn.Module):
-    """Maps observation and mask to a logit for each action; the caller masks illegal ones."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = actor
-
-    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
-        return self.layers(observation)
-
-
 if args.onnx:
-    args.onnx.write_bytes(module_to_onnx(Actor(), game))
+    args.onnx.write_bytes(module_to_onnx(actor, game))

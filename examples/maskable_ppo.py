@@ -8,7 +8,6 @@ import argparse
 from pathlib import Path
 
 import gymnasium
-import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -34,19 +33,5 @@ while not over:
     obs, reward, over, _, info = env.step(action)
     total += reward
 print(f"an episode with the likeliest moves: return {total:+.2f}")
-
-
-class Actor(torch.nn.Module):
-    """The actor of a MaskablePPO policy, from observation and mask to a logit for each action."""
-
-    def __init__(self, policy) -> None:
-        super().__init__()
-        self.policy = policy
-
-    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
-        features = self.policy.extract_features(observation, self.policy.pi_features_extractor)
-        return self.policy.action_net(self.policy.mlp_extractor.forward_actor(features))
-
-
 if args.onnx:
-    args.onnx.write_bytes(module_to_onnx(Actor(model.policy), game))
+    args.onnx.write_bytes(module_to_onnx(model, game))

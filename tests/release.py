@@ -54,6 +54,7 @@ CORE: dict[str, tuple[list[str], str]] = {
     "train": (["--config", "quickstart"], "card_envs[train]"),
     "export": ([f"{GAME}/ppo", "model.onnx"], "card_envs[onnx]"),
     "import": ([GAME, "view.json", "imported"], "card_envs[onnx]"),
+    "rules": ([GAME, "--short"], "board"),
     "layout": ([GAME], "observation"),
     "kernels": ([GAME], "card_envs[gpu]"),
     "bench": ([GAME, "--seconds", "0.01"], "import card_envs"),

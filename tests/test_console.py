@@ -68,6 +68,7 @@ OTHERS = {("serve", "folder"), ("build", "folder")}  # of a server's tables, of 
 MORE = (
     "games",
     "build --target nowhere",
+    "rules high_card --short",
     "schema high_card",
     "schema high_card --table",
     "layout high_card",

@@ -45,6 +45,7 @@ from tests.conftest import (
     positions,
     random_moves,
     redealt,
+    short_options,
     some,
     walk,
 )
@@ -179,6 +180,17 @@ def test_a_table_depends_on_seed_and_number_alone(game: Game) -> None:
 
     random_steps(whole, 200, same_moves)
     assert differing_fields(part.states, whole.states[[39, 4, 4]]) == []
+
+
+def test_options_are_keyword_arguments_as_everywhere(game: Game) -> None:
+    chosen = short_options(game)
+    one, other = BatchEnv(game, 4, options=chosen), BatchEnv(game, 4, **chosen)
+    assert field_bytes(one.states) == field_bytes(other.states)
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'num_thread'"):
+        BatchEnv(game, 4, num_thread=2)
+    if chosen:
+        with pytest.raises(TypeError, match="multiple values for keyword argument"):
+            BatchEnv(game, 4, options=chosen, **chosen)
 
 
 def test_episodes_are_dealt_anew(game: Game) -> None:

@@ -163,6 +163,48 @@ def test_obs_key(game: Game) -> None:
     assert np.array_equal(env.observe("player_0")["observations"], fresh(game).observe("player_0")["observation"])
 
 
+def test_observations_without_masks(game: Game) -> None:
+    """`observe="flat"`: the arrays alone; the mask is in `info`. PettingZoo's tests find it there."""
+    env, twin = fresh(game, observe="flat"), fresh(game)
+    rng = np.random.default_rng(3)
+    while True:
+        for agent in env.possible_agents:
+            seen = env.observe(agent)
+            assert env.observation_space(agent).contains(seen) and seen.shape == (game.rules.OBS_SIZE,)
+            assert np.array_equal(seen, twin.observe(agent)["observation"])
+            assert np.array_equal(env.infos[agent]["action_mask"], twin.observe(agent)["action_mask"])
+        if env.outcome()["over"]:
+            break
+        action = rng.choice(np.flatnonzero(env.last()[4]["action_mask"]))
+        env.step(action)
+        twin.step(action)
+    with contextlib.redirect_stdout(io.StringIO()):
+        api_test(fresh(game, observe="flat"), num_cycles=100)
+        seed_test(lambda: CardEnv(game, observe="flat"), num_cycles=60)
+    with pytest.raises(ValueError, match="observe: expected"):
+        CardEnv(game, observe="array")  # type: ignore[arg-type]
+
+
+def test_gymnasium_observations_with_masks(game: Game) -> None:
+    """`observe="dict"`: observation and mask, step for step those of the flat environment."""
+    chosen = {"obs_key": "observations", "obs_dtype": "float32", **short_options(game)}
+    env = SingleSeatEnv(game.name, observe="dict", **chosen)
+    flat = SingleSeatEnv(game.name, **short_options(game))
+    (seen, info), (expected, _) = env.reset(seed=4), flat.reset(seed=4)
+    over = False
+    while not over:
+        assert env.observation_space.contains(seen) and set(seen) == {"observations", "action_mask"}
+        assert seen["observations"].dtype == np.float32 and np.array_equal(seen["observations"], expected)
+        assert np.array_equal(seen["action_mask"], info["action_mask"])
+        assert np.array_equal(seen["action_mask"] != 0, flat.action_masks())
+        seen["action_mask"][:] = 1  # a copy, as that in `info`
+        action = int(np.flatnonzero(info["action_mask"])[-1])
+        seen, reward, over, _, info = env.step(action)
+        expected, same, ended, _, _ = flat.step(action)
+        assert (reward, over) == (same, ended)
+    assert env.observation_space.contains(seen) and not seen["action_mask"].any()
+
+
 @pytest.mark.parametrize("make_action", [int, np.int8, np.int32, np.int64, np.array])
 def test_actions_of_any_whole_type(game: Game, make_action: Callable[[int], Any]) -> None:
     env, twin = fresh(game), fresh(game)
@@ -331,6 +373,9 @@ def test_wrong_deals_leave_the_environment_as_it_was(game: Game) -> None:
 def test_options_are_checked_by_name(game: Game) -> None:
     with pytest.raises(ValueError, match=rf"{game.name}.*no_such_option.*reward"):
         CardEnv(game, no_such_option=1)
+    for kind in (TypeError, ValueError):  # trainers try arguments and expect Python's error
+        with pytest.raises(kind, match="got an unexpected keyword argument 'frameskip'"):
+            gymnasium.make(gymnasium_id(game), frameskip=1)
     for name, wrong in (("render_mode", "rgb"), ("illegal_move", "ignore"), ("reward", "nonsense")):
         with pytest.raises(ValueError, match=name):
             CardEnv(game, **{name: wrong})  # type: ignore[arg-type]

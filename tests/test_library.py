@@ -120,17 +120,19 @@ main()
     [
         ["compare", "{game}", "random", "greedy", "--pairs", "4"],
         ["survey", "{game}", "--episodes", "4"],
+        ["generate", "{game}", "--players", "greedy", "--games", "2", "--processes", "1", "--out", "{out}"],
         ["watch", "{game}", "--delay", "0"],
         ["serve", "--stdio"],
     ],
 )
-def test_commands_run_without_a_compiler(game: Game, built: Path, words: list[str]) -> None:
+def test_commands_run_without_a_compiler(game: Game, built: Path, words: list[str], tmp_path: Path) -> None:
     if game == TINY:
         pytest.skip("no command knows it")
     folder = str(folder_of(game, built))
     request = json.dumps({"id": 1, "call": "table", "body": {"game": game.name, "opponents": "greedy"}})
+    typed = [word.format(game=game.name, out=tmp_path / "out") for word in words]
     done = subprocess.run(
-        [sys.executable, "-c", NO_COMPILER + COMMANDS.format(words=[word.format(game=game.name) for word in words])],
+        [sys.executable, "-c", NO_COMPILER + COMMANDS.format(words=typed)],
         cwd=ROOT, env={**os.environ, "CARD_ENVS_NATIVE": folder}, input=request + "\n", capture_output=True, text=True,
         check=False,
     )  # fmt: skip

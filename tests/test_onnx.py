@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
-from card_envs.game import Game
+from card_envs._layout import model_page
+from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import CARD_FILE, MODEL_FILE, WEIGHTS_FILE, save_model, save_network
@@ -24,7 +25,7 @@ from tests.conftest import positions, some
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-from card_envs.opponents.networks.onnx import MOST_ROWS, OnnxPolicy, model_file, to_onnx, wanted_inputs  # noqa: E402
+from card_envs.opponents.networks.onnx import MOST_ROWS, OnnxPolicy, inputs_read, model_file, to_onnx, wanted_inputs  # noqa: E402
 
 helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
 
@@ -44,6 +45,23 @@ def test_a_model_plays_as_its_network(game: Game, kind: type[TrainedPolicy]) -> 
     np.testing.assert_allclose(model.probabilities(decisions), policy.probabilities(decisions), atol=1e-5)
     one = decisions.at(np.array([0]))
     np.testing.assert_allclose(model.probabilities(one), policy.probabilities(one), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES.values())
+def test_a_model_says_what_it_reads(kind: type[TrainedPolicy]) -> None:
+    """In its metadata, also after a way through a folder, and on the page beside it, which has nothing else."""
+    policy = network(TINY, kind)
+    for model in (to_onnx(policy), to_onnx(OnnxPolicy(TINY, to_onnx(policy)))):
+        about = {entry.key: entry.value for entry in onnx.load_model_from_string(model).metadata_props}
+        inputs = [entry.name for entry in onnx.load_model_from_string(model).graph.input]
+        assert about == {
+            "game": TINY.name, "version": str(TINY.version), "layout": layout_digest(TINY.rules),
+            "inputs": ",".join(inputs),
+        }  # fmt: skip
+        assert inputs_read(model) == inputs and ("decision" in inputs) == policy.reads_moves
+        page = model_page(TINY, inputs)
+        headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+        assert headings == inputs and ("dense_moves" in page) == policy.reads_moves
 
 
 @pytest.mark.mechanics

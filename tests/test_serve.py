@@ -107,6 +107,26 @@ def test_a_whole_game_over_http(game: Game, client: TestClient) -> None:
     assert [move["move"] for move in own["moves"]] == record.moves[:half]
 
 
+def test_a_game_as_text(game: Game, client: TestClient) -> None:
+    """With `?text=1`, all that a player needs, in a tenth of the letters, and moves in any spelling."""
+    (link,) = sit_down(client, game)
+    rng = random.Random(4)
+    seen = at_turn(client, link, since=0)
+    for _ in range(5):
+        text = client.get(link, params={"text": True, "since": 0})
+        assert text.headers["content-type"].startswith("text/plain")
+        assert game.view.picture(seen["view"]) in text.text and len(text.text) < len(json.dumps(seen))
+        assert text.text.endswith(f"Your legal moves: {', '.join(seen['view']['legal'])}\n")
+        assert all(move["move"] in text.text for move in seen["moves"])
+        move = rng.choice(seen["view"]["legal"])
+        reply = client.post(f"{link}/moves", json={"move": f" {move.lower()}."}, params={"text": True})
+        assert reply.status_code == 200 and f"you: {move}" in reply.text.replace("\u00a0", " ")
+        seen = at_turn(client, link, since=0)
+        if seen["outcome"]["over"]:
+            assert "Game over" in client.get(link, params={"text": True}).text
+            break
+
+
 def test_every_opponent_plays(game: Game, client: TestClient) -> None:
     for name in opponent_names(game):
         if game.rules.NUM_SEATS == 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,23 @@ def test_copies_go_their_own_way_and_know_no_deal_to_come(game: Game) -> None:
         other.apply_action(0)
         deals.append(other.table.game.view.dealt_pack(other.table.state).tobytes())
     assert len(set(deals)) == 4 and one.is_chance_node()
+
+
+def test_states_go_through_text_and_pickle(game: Game) -> None:
+    made = loaded(game, reward="win")
+    state = made.new_initial_state()
+    for _ in range(4):
+        for other in (
+            made.deserialize_state(state.serialize()),
+            pickle.loads(pickle.dumps(state)),
+            copy.deepcopy(state),
+        ):
+            assert other.history() == state.history() and str(other) == str(state)
+            if not state.is_chance_node():
+                assert other.information_state_tensor(0) == state.information_state_tensor(0)
+        state.apply_action(state.legal_actions()[0])
+    with pytest.raises(NotImplementedError, match="pickle the game or the state"):
+        made.serialize()
 
 
 def test_hidden_cards_are_drawn_anew(game: Game) -> None:

@@ -343,3 +343,10 @@ def test_the_commands(game: Game) -> None:
     assert headers(run("watch", game.name, "--opponents", "random", text="\n\nq\n")) == [0, 1, 2]
     assert headers(run("watch", "--replay", "game.json", "--delay", "0"))
     assert "expected a game" in run("watch")
+
+
+def test_help_says_what_the_moves_mean_and_rules_what_the_game_is(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, _ = play(game, monkeypatch, ["help", "rules", "quit"])
+    for code, _ in game.legend:
+        assert code in shown
+    assert " ".join(game.short_rules.replace("*", "").split()[:8]) in " ".join(shown.split())

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ import pytest
 
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
+from card_envs.games import get_game
+from card_envs.opponents import TorchPolicy
+from card_envs.opponents.networks.folder import golden_decisions
 from tests.conftest import short_options
 from tests.test_environments import gymnasium_id
 
@@ -91,6 +95,146 @@ def test_torchrl_rolls_out_and_trains(game: Game) -> None:
         loss.backward()
         optimizer.step()
     assert (network.weight != before).any()
+
+
+def trained_by(library: str, rules: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
+    """Something that a library trains, and its own probabilities from observations and masks."""
+    torch = pytest.importorskip("torch")
+    size, num_actions = rules.OBS_SIZE, rules.NUM_ACTIONS
+    layer = torch.nn.Linear(size, num_actions)
+
+    def share(logits: Any, mask: Any) -> Any:
+        return logits.masked_fill(mask == 0, -torch.inf).softmax(1)
+
+    if library == "sb3_contrib":
+        sb3 = pytest.importorskip("sb3_contrib")
+        env = gymnasium.make("card_envs/BigBen-v0", observe="dict")
+        model = sb3.MaskablePPO("MultiInputPolicy", env, device="cpu", seed=0)
+        return (
+            model,
+            lambda obs, mask: (
+                model.policy.get_distribution(
+                    {"observation": obs, "action_mask": mask}, mask.numpy()
+                ).distribution.probs
+            ),
+        )
+    if library == "torchrl":
+        pytest.importorskip("torchrl")
+        TensorDict = pytest.importorskip("tensordict").TensorDict
+        TensorDictModule = pytest.importorskip("tensordict.nn").TensorDictModule
+        from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor
+
+        network = TensorDictModule(
+            MLP(in_features=size, out_features=num_actions, num_cells=[16]), [("seats", "observation")], ["logits"]
+        )
+        keys = {"logits": "logits", "mask": ("seats", "action_mask")}
+        actor = ProbabilisticActor(network, in_keys=keys, distribution_class=MaskedCategorical)
+        return (
+            actor,
+            lambda obs, mask: (
+                actor.get_dist(
+                    TensorDict({"seats": {"observation": obs, "action_mask": mask.bool()}}, [len(obs)])
+                ).probs
+            ),
+        )
+    if library == "tianshou":
+        pytest.importorskip("tianshou")
+        from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy
+        from tianshou.utils.net.common import Net
+        from tianshou.utils.net.discrete import DiscreteActor
+
+        net = Net(state_shape=(size,), hidden_sizes=[16])
+        policy = DiscreteActorPolicy(
+            actor=DiscreteActor(preprocess_net=net, action_shape=num_actions),
+            action_space=gymnasium.spaces.Discrete(num_actions),
+        )
+        return policy, lambda obs, mask: share(policy.dist_fn(policy.actor(obs)[0]).logits, mask)
+    if library == "ray":
+        pytest.importorskip("ray")
+        from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
+        from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+        from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
+
+        env = gymnasium.make("card_envs/BigBen-v0", observe="dict", obs_key="observations", obs_dtype="float32")
+        module = RLModuleSpec(
+            module_class=ActionMaskingTorchRLModule, observation_space=env.observation_space,
+            action_space=env.action_space, catalog_class=PPOCatalog, model_config={},
+        ).build()  # fmt: skip
+        return module, lambda obs, mask: module.forward_inference({"obs": {"observations": obs, "action_mask": mask}})[
+            "action_dist_inputs"
+        ].softmax(1)
+    if library == "agilerl":
+        algorithms = pytest.importorskip("agilerl.algorithms")
+        spaces = gymnasium.spaces
+        agent = algorithms.PPO(spaces.Box(-128, 127, (size,), np.int8), spaces.Discrete(num_actions))
+        return agent, lambda obs, mask: share(agent.actor.head_net.wrapped(agent.actor.extract_features(obs)), mask)
+
+    class Agent(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.actor, self.critic = layer, torch.nn.Linear(size, 1)
+
+    class Second(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any, action_mask: Any = None) -> Any:
+            return layer(x) + action_mask.cumsum(1)
+
+    if library == "cleanrl":
+        return Agent(), lambda obs, mask: share(layer(obs), mask)
+    if library == "torch, mask":
+        return Second(), lambda obs, mask: share(layer(obs) + mask.cumsum(1), mask)
+    return layer, lambda obs, mask: share(layer(obs), mask)
+
+
+LIBRARIES = ("sb3_contrib", "torchrl", "tianshou", "ray", "agilerl", "cleanrl", "torch", "torch, mask")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_libraries_train_is_an_opponent_in_one_call(library: str) -> None:
+    """Its probabilities are the library's own, in this process and as an ONNX model."""
+    for needed in ("torch", "onnx", "onnxruntime", "onnxscript"):
+        pytest.importorskip(needed)
+    import torch
+
+    from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
+
+    game = get_game("big_ben")
+    trained, own = trained_by(library, game.rules)
+    decisions = golden_decisions(game)
+    with torch.no_grad():
+        expected = own(torch.from_numpy(decisions.obs).float(), torch.from_numpy(decisions.mask).float()).numpy()
+    policy = TorchPolicy(trained)
+    np.testing.assert_allclose(policy.probabilities(decisions), expected, atol=1e-5)
+    model = OnnxPolicy(game, module_to_onnx(trained, game))
+    np.testing.assert_allclose(model.probabilities(decisions), expected, atol=1e-5)
+
+
+def test_why_something_is_no_opponent_is_said_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
+    for needed in ("torch", "onnx", "onnxruntime", "onnxscript"):
+        pytest.importorskip(needed)
+    import torch
+
+    from card_envs.opponents.networks.onnx import module_to_onnx
+
+    game = get_game("big_ben")
+    size, num_actions = game.rules.OBS_SIZE, game.rules.NUM_ACTIONS
+
+    class Branches(torch.nn.Module):
+        def forward(self, observation: Any, action_mask: Any) -> Any:
+            return action_mask if observation.sum() > 0 else -action_mask
+
+    for wrong, said in (
+        (object(), "object: expected a torch module, or"),
+        (torch.nn.Linear(size + 1, num_actions), f"Linear does not fit .*mat1 and mat2.*{size + 1}x{num_actions}"),
+        (
+            torch.nn.Linear(size, 3),
+            rf"Linear does not fit .*expected logits of shape \[2, {num_actions}\], got \[2, 3\]",
+        ),
+        (Branches(), "Branches can't be written as an ONNX model: .*data-dependent"),
+    ):
+        with pytest.raises(ValueError, match=said) as error:
+            module_to_onnx(wrong, game)
+        assert "\n" not in str(error.value) and "\x1b" not in str(error.value) and len(str(error.value)) < 300
+    assert capfd.readouterr() == ("", "")
 
 
 ROOT = Path(__file__).parents[1]

@@ -114,6 +114,30 @@ def layout(value: Any) -> Any:
     return value.dtype, value.shape
 
 
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_observations_with_masks(game: Game, mode: str) -> None:
+    """`observe="dict"`: the observations and masks of the flat environment, also those at the end of an episode."""
+    env, flat = (make(game, 3, observe=layout, autoreset_mode=mode) for layout in ("dict", "flat"))
+    (seen, info), (expected, _) = env.reset(seed=6), flat.reset(seed=6)
+    ended = 0
+    for step in range(60):
+        assert env.observation_space.contains(seen)
+        assert np.array_equal(seen["observation"], expected) and np.array_equal(
+            seen["action_mask"], info["action_mask"]
+        )
+        actions = info["action_mask"].argmax(axis=1)
+        actions[step % 3] = actions[step % 3] if step % 9 else -1  # episodes end in time
+        seen["action_mask"][:] = info["action_mask"][:] = 1  # copies
+        seen, _, terminated, _, info = env.step(actions)
+        expected, _, _, _, same = flat.step(actions)
+        for i in np.flatnonzero(terminated).tolist() if mode == "SameStep" else ():
+            last = info["final_obs"][i]
+            assert env.single_observation_space.contains(last) and not last["action_mask"].any()
+            assert np.array_equal(last["observation"], same["final_obs"][i])
+        ended += terminated.sum()
+    assert ended > 2
+
+
 def test_gymnasiums_wrappers(game: Game) -> None:
     env = make(game, 5, autoreset_mode="NextStep", opponents="random")
     assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP

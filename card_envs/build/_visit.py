@@ -18,6 +18,7 @@ from card_envs._training import training_module
 from card_envs.compare._contest import Contest
 from card_envs.compare._solving import SolveTask
 from card_envs.compare.estimates import estimate, share
+from card_envs.data import Plan
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import BOTS
 from card_envs.engine.table import Table
@@ -142,9 +143,10 @@ def made_quick(policy: Policy) -> Any:
 
 
 def visit_comparison(game: Game) -> None:
-    """Compare, measure and sum up."""
+    """Compare, measure and sum up; write games down."""
     contest = Contest(game, ("random", "greedy"))
     contest.play(np.arange(1))
+    Plan(game, ("greedy",), 1).play(range(1))
     values = np.array([0.1, 0.5, 0.7])
     estimate(values)
     share(values)

@@ -51,7 +51,12 @@ MAX_DECISIONS = (1 << 63) - 1
 
 
 def _undealt(
-    game: Game, num_tables: int, seed: int, options: dict[str, Any] | None, tables: ArrayLike | None
+    game: Game,
+    num_tables: int,
+    seed: int,
+    options: dict[str, Any] | None,
+    more: dict[str, Any],
+    tables: ArrayLike | None,
 ) -> tuple[NDArray[Any], NDArray[np.uint64]]:
     """Return [B] States before their first deal and the keys [B] of their streams; arguments as for `BatchEnv`."""
     check_game(game)
@@ -60,7 +65,8 @@ def _undealt(
     if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
         raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
     states = np.zeros(num_tables, game.rules.STATE)
-    states[:] = game.rules.new_state(game.validated({} if options is None else options))
+    given = {} if options is None else options
+    states[:] = game.rules.new_state(game.validated(dict(**given, **more) if more else given))
     return states, table_keys(seed, numbers)
 
 
@@ -102,6 +108,7 @@ class BatchEnv(Fixed):
         num_threads: int = 1,
         obs_format: Literal["int8", "bits"] = "int8",
         out: Mapping[str, NDArray[Any]] | None = None,
+        **more: Any,
     ) -> None:
         """Deal every table.
 
@@ -109,7 +116,8 @@ class BatchEnv(Fixed):
             game: from `card_envs.get_game`.
             num_tables: B, at least 1.
             seed: of all tables.
-            options: of the game, as for its environment.
+            options: of the game, as for its environment: a dict. `BatchEnv(game, B, reward="win")` is the same as
+                `BatchEnv(game, B, options={"reward": "win"})`.
             tables: [B] numbers that select the tables' streams (default 0 .. B-1); equal numbers get equal deals.
             skip_forced: play decisions with a single legal action automatically; rewards are summed up to the next real
                 decision, and a step ends at most one episode.
@@ -117,9 +125,10 @@ class BatchEnv(Fixed):
             obs_format: "bits": observations and masks are packed (`Packing`), for replay buffers and GPUs.
             out: arrays to use for some of `obs`, `mask`, `seat`, `rewards` and `done`: same dtypes, shapes with [T] in
                 front, C-contiguous, writable, not overlapping. A copy of this object has copies of them.
+            more: options of the game; none of those in `options`.
         """
         num_threads = check_int(num_threads, 1, None, "num_threads")
-        states, keys = _undealt(game, num_tables, seed, options, tables)
+        states, keys = _undealt(game, num_tables, seed, options, more, tables)
         check_choice(obs_format, ("int8", "bits"), "obs_format")
         self._lay_out(game, states, check_bool(skip_forced, "skip_forced"), num_threads, obs_format == "bits", out)
         self._run(specialize(kernels.reset_tables, game), self._states, keys)

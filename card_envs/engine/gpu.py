@@ -88,17 +88,18 @@ class GpuBatchEnv(Fixed):
         tables: ArrayLike | None = None,
         skip_forced: bool = False,
         device: str | torch.device = "cuda",
+        **more: Any,
     ) -> None:
         """Deal every table; for the arguments see `BatchEnv`.
 
         Args:
-            game, num_tables, seed, options, tables, skip_forced: as for `BatchEnv`.
+            game, num_tables, seed, options, tables, skip_forced, more: as for `BatchEnv`.
             device: a CUDA device.
 
         Raises:
             ValueError: an argument is wrong, there is no such GPU, or numba-cuda is missing.
         """
-        states, keys = _undealt(game, num_tables, seed, options, tables)
+        states, keys = _undealt(game, num_tables, seed, options, more, tables)
         self.device = self._usable(device)
         self.game = game
         self.num_tables = len(states)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
@@ -23,7 +23,8 @@ from card_envs.game import Game, Int8s, bounds
 if TYPE_CHECKING:
     from card_envs.record import GameRecord
 
-Observation = dict[str, NDArray[Any]]
+Observation: TypeAlias = Any  # [D], or a dict of it and the mask: the argument `observe` decides
+Observe = Literal["dict", "flat"]
 ObsDtype = Literal["int8", "float32"]
 
 
@@ -39,18 +40,29 @@ def observation_box(game: Game, obs_dtype: ObsDtype) -> spaces.Box:
     return spaces.Box(low, high, dtype=low.dtype.type)
 
 
-def observation_space(game: Game, obs_key: str, obs_dtype: ObsDtype = "int8") -> spaces.Dict:
-    """Return a new space of a seat's dict of observation and mask."""
-    mask = spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8)
-    return spaces.Dict({obs_key: observation_box(game, obs_dtype), "action_mask": mask})
+def observation_space(
+    game: Game, obs_key: str, obs_dtype: ObsDtype = "int8", observe: Observe = "dict"
+) -> spaces.Dict | spaces.Box:
+    """Return a new space of what a seat sees: a dict of observation and mask, or with "flat" the observation alone.
+
+    Raises:
+        ValueError: an unknown layout or dtype, or a key that the observation can't have.
+    """
+    check_choice(observe, ("dict", "flat"), "observe")
+    if not isinstance(obs_key, str) or obs_key == "action_mask":
+        raise ValueError(f'obs_key: expected a name other than "action_mask", got {obs_key!r:.80}')
+    box = observation_box(game, obs_dtype)
+    if observe == "flat":
+        return box
+    return spaces.Dict({obs_key: box, "action_mask": spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8)})
 
 
 class CardEnv(AECEnv):
     """A card game for PettingZoo. Agents are `player_0` … in the order of the seats.
 
     Observations are dicts: `observation` [D] int8 (fields in the game's RULES.md) and `action_mask` [A] int8, all zero
-    for a seat that is not to move. `infos[agent]["action_mask"]` has the same mask. A player who moves several times in
-    a row stays `agent_selection`.
+    for a seat that is not to move. `infos[agent]["action_mask"]` has the same mask; with `observe="flat"`, the
+    observation is the array alone. A player who moves several times in a row stays `agent_selection`.
     """
 
     def __init__(
@@ -58,6 +70,7 @@ class CardEnv(AECEnv):
         game: Game,
         render_mode: RenderMode | None = None,
         illegal_move: Literal["terminate", "raise"] = "terminate",
+        observe: Observe = "dict",
         obs_key: str = "observation",
         obs_dtype: ObsDtype = "int8",
         **options: Any,
@@ -70,6 +83,8 @@ class CardEnv(AECEnv):
                 returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
             illegal_move: "terminate": the episode ends, the mover gets the worst possible score of one deal (-1 with
                 `reward="win"`), the others 0. "raise": raise `IllegalMove` without side effects.
+            observe: "dict": observations are dicts of observation and mask. "flat": the observation alone, a Box, for
+                trainers that read the mask in `info`, such as AgileRL's IPPO.
             obs_key: key of the observation in its dict; RLlib wants "observations".
             obs_dtype: "float32" for trainers that pass observations straight to a network, such as RLlib. Only the
                 observation is float32 then; the mask and `state()` stay int8.
@@ -79,8 +94,6 @@ class CardEnv(AECEnv):
         check_game(game)
         check_render_mode(render_mode)
         check_choice(illegal_move, ("terminate", "raise"), "illegal_move")
-        if not isinstance(obs_key, str) or obs_key == "action_mask":
-            raise ValueError(f'obs_key: expected a name other than "action_mask", got {obs_key!r:.80}')
         rules = game.rules
         self.game = game
         self.render_mode = render_mode
@@ -96,7 +109,10 @@ class CardEnv(AECEnv):
         self.possible_agents = [f"player_{seat}" for seat in range(rules.NUM_SEATS)]
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self.observation_spaces = {agent: observation_space(game, obs_key, obs_dtype) for agent in self.possible_agents}
+        self.observation_spaces = {
+            agent: observation_space(game, obs_key, obs_dtype, observe) for agent in self.possible_agents
+        }
+        self._flat = observe == "flat"
         self._obs_dtype, self._obs_size = np.dtype(obs_dtype), rules.OBS_SIZE
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
@@ -171,6 +187,8 @@ class CardEnv(AECEnv):
             self._obs = None  # the caller owns it and may write into it
         if self._obs_dtype != np.int8:
             obs = obs.astype(self._obs_dtype)
+        if self._flat:
+            return obs
         return {self.obs_key: obs, "action_mask": (self._mask if on_turn else self._no_actions).copy()}
 
     def last(self, observe: bool = True) -> Any:

@@ -14,7 +14,7 @@ from card_envs.engine._buffers import check_int
 from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.envs._pool_seat import PoolSeat
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
-from card_envs.envs.aec import CardEnv, ObsDtype, observation_box
+from card_envs.envs.aec import CardEnv, ObsDtype, Observation, Observe, observation_space
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
@@ -66,11 +66,12 @@ def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[
     return players
 
 
-class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
+class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
     """One seat of a game; opponents play the others.
 
-    Observations are [D] int8. The legal actions are in `info["action_mask"]` ([A] int8) and returned by
-    `action_masks()`, which sb3-contrib calls. Rewards are summed up to the seat's next decision.
+    Observations are [D] int8; with `observe="dict"`, dicts of `observation` and `action_mask`. The legal actions are in
+    `info["action_mask"]` ([A] int8) and returned by `action_masks()`, which sb3-contrib calls. Rewards are summed up to
+    the seat's next decision.
     """
 
     metadata = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012 (as Gymnasium has it)
@@ -82,6 +83,8 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         seat: LearnersSeat = 0,
         render_mode: RenderMode | None = None,
         illegal_move: Literal["terminate", "raise"] = "terminate",
+        observe: Observe = "flat",
+        obs_key: str = "observation",
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
@@ -96,6 +99,9 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
                 returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
             illegal_move: "terminate": the episode ends with the worst possible score of one deal (-1 with
                 `reward="win"`). "raise": raise `IllegalMove` without side effects.
+            observe: "flat": the observation alone, a Box. "dict": a dict of observation and mask, for trainers that
+                read the mask there, such as RLlib.
+            obs_key: key of the observation in that dict; RLlib wants "observations".
             obs_dtype: "float32" for trainers that pass observations straight to a network. Only the observation is
                 float32 then; the mask stays int8.
             options: of the game, see its `options.py`.
@@ -106,18 +112,18 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._distinct = list({id(policy): policy for policy in self._opponents}.values())
         check_render_mode(render_mode)
         self.render_mode: RenderMode | None = render_mode
-        self.observation_space = observation_box(self.game, obs_dtype)
+        self.observation_space = observation_space(self.game, obs_key, obs_dtype, observe)
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self._seat_option = seat
         self.seat = 0 if seat == "random" else int(seat)
         self.game.validated(options)  # arguments of `CardEnv` that are not options of the game are refused
-        self._env = CardEnv(self.game, None, illegal_move, obs_dtype=obs_dtype, **options)
+        self._env = CardEnv(self.game, None, illegal_move, observe, obs_key, obs_dtype, **options)
         self._holder = Holder()
         self._unseeded = False
         self._rng: np.random.Generator | None = None  # of the opponents
 
     @exclusive
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[NDArray[Any], Info]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
         """Deal; options as for the PettingZoo environment, such as `{"deal": …}`."""
         if seed is not None:
             seed = check_int(seed, 0, None, "seed")
@@ -137,7 +143,7 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return self._look()
 
     @exclusive
-    def step(self, action: int | np.integer[Any]) -> tuple[NDArray[Any], float, bool, bool, Info]:
+    def step(self, action: int | np.integer[Any]) -> tuple[Observation, float, bool, bool, Info]:
         """Play an action, then the other seats until it is this seat's turn or the episode is over.
 
         Raises:
@@ -188,14 +194,13 @@ class SingleSeatEnv(gymnasium.Env[NDArray[Any], np.int64]):
             if isinstance(policy, PoolSeat):
                 policy.report(self._env.states[0], self.seat, illegal)
 
-    def _look(self) -> tuple[NDArray[Any], Info]:
-        observation = self._env.observe(self._agent)
-        return observation["observation"], {"action_mask": observation["action_mask"]}
+    def _look(self) -> tuple[Observation, Info]:
+        return self._env.observe(self._agent), {"action_mask": self._env.infos[self._agent]["action_mask"].copy()}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return [A] bool, the legal actions."""
         self._check_reset()
-        return self._env.observe(self._agent)["action_mask"].astype(np.bool_)
+        return self._env.infos[self._agent]["action_mask"].astype(np.bool_)
 
     def render(self) -> Any:
         """Return this seat's view: text for "ansi", [H, W, 3] uint8 for "rgb_array"; print it for "human"."""

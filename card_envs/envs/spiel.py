@@ -6,6 +6,10 @@
 
 Deals are chance nodes with one outcome (SAMPLED_STOCHASTIC), drawn at each visit. OpenSpiel's MCTS sees all cards of
 the state that it is given; IS-MCTS resamples the hidden ones (`resample_from_infostate`).
+
+Games, states and bots can be copied and pickled, and `game.deserialize_state(state.serialize())` restores a state.
+`pyspiel.serialize_game_and_state` can't be used ("GetRNGState unimplemented"): it asks games of this kind for their
+random state, which OpenSpiel does not let games in Python return. Pickle the state instead: its game goes with it.
 Ref: Lanctot et al. 2019, "OpenSpiel: a framework for reinforcement learning in games".
 """
 
@@ -132,6 +136,13 @@ class SpielGame(pyspiel.Game):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored_game, (self.card_game, self.get_parameters(), self.draws)
+
+    def serialize(self) -> str:
+        """Raise NotImplementedError: OpenSpiel has no way to save a Python game whose deals are drawn."""
+        raise NotImplementedError(
+            f"{PREFIX}{self.card_game.name}: OpenSpiel can't serialize Python games whose deals are drawn: pickle "
+            "the game or the state"
+        )
 
     def new_initial_state(self) -> SpielState:
         return SpielState(self)

@@ -23,7 +23,7 @@ from card_envs.engine.compile import specialize
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs._pool_seat import PoolSeat
 from card_envs.envs._rendering import check_render_mode, rendered
-from card_envs.envs.aec import ObsDtype, observation_box, worst_reward
+from card_envs.envs.aec import ObsDtype, Observation, Observe, observation_space, worst_reward
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
@@ -51,11 +51,12 @@ def _play_at(
             deal_next(state)
 
 
-class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
+class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
     """One seat of a game at n tables; opponents play the others, each policy at all tables that wait for it.
 
-    Every table behaves like `SingleSeatEnv`. Observations are [n, D] int8, rewards [n] float64. The legal actions are
-    in `info["action_mask"]` ([n, A] int8) and returned by `action_masks()`. Episodes in which the seat has no decision
+    Every table behaves like `SingleSeatEnv`. Observations are [n, D] int8, or with `observe="dict"` dicts of them and
+    of the masks; rewards are [n] float64. The legal actions are in `info["action_mask"]` ([n, A] int8) and returned by
+    `action_masks()`. Episodes in which the seat has no decision
     are skipped. With deterministic opponents, table i depends only on the seed and i. Use one thread at a time: `step`
     and `reset` raise RuntimeError while another thread is inside.
 
@@ -74,6 +75,8 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         illegal_move: Literal["terminate", "raise"] = "terminate",
         render_mode: VectorRenderMode | None = None,
+        observe: Observe = "flat",
+        obs_key: str = "observation",
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
@@ -94,6 +97,9 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
                 `reward="win"`). "raise": raise `IllegalMove` without side effects.
             render_mode: "ansi": `render` returns a text for each table. "rgb_array": a picture [H, W, 3] uint8 for
                 each (needs the extra `draw`).
+            observe: "flat": the observations alone. "dict": a dict of observations and masks, for trainers that read
+                the masks there, such as TorchRL.
+            obs_key: key of the observations in that dict; RLlib wants "observations".
             obs_dtype: "float32" for trainers that pass observations straight to a network. Only the observation is
                 float32 then; the mask stays int8.
             options: of the game, see its `options.py`.
@@ -124,7 +130,8 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             "render_fps": 1,
             "autoreset_mode": self.autoreset_mode,
         }
-        self.single_observation_space = observation_box(self.game, obs_dtype)
+        self.single_observation_space = observation_space(self.game, obs_key, obs_dtype, observe)
+        self._obs_key = obs_key if observe == "dict" else None
         self._obs_dtype = np.dtype(obs_dtype)
         self.single_action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -152,7 +159,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
     @exclusive
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[Any], Info]:
+    ) -> tuple[Observation, Info]:
         """Deal at every table, or at some.
 
         Args:
@@ -248,7 +255,7 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
     @exclusive
     def step(
         self, actions: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
+    ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """Play one action [n] at every table, then the other seats until it is the learner's turn everywhere.
 
         Raises:
@@ -355,31 +362,34 @@ class VectorSeatEnv(VectorEnv[NDArray[Any], Indices, NDArray[Any]]):
             tables = tables[self.states["over"][tables]]
             keys = self.states["rng"][tables]
 
-    def _look(self) -> tuple[NDArray[Any], Info]:
+    def _look(self) -> tuple[Observation, Info]:
         """Return copies of the learner's observations and masks at every table."""
         self._tables.observe()
         for i in np.flatnonzero(self._resting).tolist():
-            self._tables.obs[i] = self._observed(i)
+            self._observe_at(i, self._tables.obs[i])
             self._tables.mask[i] = 0
         everywhere = np.ones(self.num_envs, np.bool_)
-        return self._tables.obs.astype(self._obs_dtype), {
-            "action_mask": self._tables.mask.copy(),
-            "_action_mask": everywhere,
-        }
+        mask = self._tables.mask
+        return self._laid_out(self._tables.obs, mask), {"action_mask": mask.copy(), "_action_mask": everywhere}
+
+    def _laid_out(self, obs: Int8s, mask: Int8s) -> Observation:
+        """Return copies of observations and masks as `observe` says."""
+        copied = obs.astype(self._obs_dtype)
+        return copied if self._obs_key is None else {self._obs_key: copied, "action_mask": mask.copy()}
 
     def _last_look(self, ended: NDArray[np.bool_]) -> Info:
         """Return the last observation and info of ended episodes in Gymnasium's layout."""
         final_obs = np.full(self.num_envs, None, object)
+        obs, nothing = np.empty_like(self._tables.obs[0]), np.zeros_like(self._tables.mask[0])
         for i in np.flatnonzero(ended).tolist():
-            final_obs[i] = self._observed(i)
+            self._observe_at(i, obs)
+            final_obs[i] = self._laid_out(obs, nothing)
         final_info = {"action_mask": np.zeros_like(self._tables.mask), "_action_mask": ended}
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
 
-    def _observed(self, i: int) -> NDArray[Any]:
-        """Return a new observation [D] of the learner's seat, whichever seat is to move."""
-        obs = np.empty(self.game.rules.OBS_SIZE, np.int8)
+    def _observe_at(self, i: int, obs: Int8s) -> None:
+        """Write the observation [D] of the learner's seat, whichever seat is to move."""
         specialize(kernels.observe_table, self.game)(self.states, i, int(self._seat[i]), obs)
-        return obs.astype(self._obs_dtype, copy=False)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return [n, A] bool, the legal actions."""

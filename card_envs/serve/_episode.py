@@ -13,6 +13,7 @@ from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game
 from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.options import as_json
+from card_envs.terminal._narration import Event, result_text, seat_names, told
 
 
 class Move(NamedTuple):
@@ -111,6 +112,18 @@ def position(
         "can_undo": can_undo,
         "problem": problem,
     }
+
+
+def in_words(game: Game, found: dict[str, Any]) -> str:
+    """Return a position as text: the moves that it lists, the table, and the legal moves or the result."""
+    seat, view = found["seat"], found["view"]
+    names = seat_names(game, seat)
+    parts = [told([Event(names[move["seat"]], move["move"]) for move in found["moves"]]), game.view.picture(view)]
+    if found["outcome"]["over"]:
+        parts.append(result_text(game, found["outcome"], names, seat))
+    elif found["your_turn"]:
+        parts.append(f"Your legal moves: {', '.join(view['legal'])}")
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def watched(

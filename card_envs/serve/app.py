@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
@@ -25,6 +25,7 @@ from card_envs.draw import draw
 from card_envs.serve import _messages as messages
 from card_envs.serve._advisers import Advisers
 from card_envs.serve._door import Bodies, Door
+from card_envs.serve._episode import in_words
 from card_envs.serve._messages import RETRY_AFTER, Problem
 from card_envs.serve._seats import Seats
 
@@ -111,8 +112,8 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
         return JSONResponse(await advisers.advise(body))
 
     @app.post("/v1/replay", response_model=messages.Position)
-    async def replay(body: messages.ReplayRequest, picture: Picture = None) -> Response:
-        return await _drawn(advisers, await advisers.replay(body), picture)
+    async def replay(body: messages.ReplayRequest, picture: Picture = None, text: bool = False) -> Response:
+        return await _shown(advisers, await advisers.replay(body), picture, text)
 
 
 def _add_seats(app: FastAPI, seats: Seats) -> None:
@@ -128,9 +129,14 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
 
     @app.get("/v1/seats/{token}", response_model=messages.Position)
     async def position(
-        token: str, wait: Wait = 0.0, since: Number = None, at: Number = None, picture: Picture = None
+        token: str,
+        wait: Wait = 0.0,
+        since: Number = None,
+        at: Number = None,
+        picture: Picture = None,
+        text: bool = False,
     ) -> Response:
-        return await _drawn(seats.advisers, await seats.position(token, wait, since, at), picture)
+        return await _shown(seats.advisers, await seats.position(token, wait, since, at), picture, text)
 
     @app.delete("/v1/seats/{token}", response_model=messages.Left)
     async def leave(token: str) -> Response:
@@ -138,12 +144,12 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         return JSONResponse(seats.leave(token))
 
     @app.post("/v1/seats/{token}/moves", response_model=messages.Position)
-    async def move(token: str, body: messages.MoveRequest, picture: Picture = None) -> Response:
-        return await _drawn(seats.advisers, await seats.move(token, body), picture)
+    async def move(token: str, body: messages.MoveRequest, picture: Picture = None, text: bool = False) -> Response:
+        return await _shown(seats.advisers, await seats.move(token, body), picture, text)
 
     @app.post("/v1/seats/{token}/undo", response_model=messages.Position)
-    async def undo(token: str, picture: Picture = None) -> Response:
-        return await _drawn(seats.advisers, await seats.undo(token), picture)
+    async def undo(token: str, picture: Picture = None, text: bool = False) -> Response:
+        return await _shown(seats.advisers, await seats.undo(token), picture, text)
 
     @app.get("/v1/seats/{token}/record", response_model=dict[str, Any])
     async def record(token: str) -> Response:
@@ -182,11 +188,13 @@ def _stream(stream: AsyncIterator[dict[str, Any] | None] | None) -> Response:
     return StreamingResponse(_as_events(stream), media_type="text/event-stream")
 
 
-async def _drawn(advisers: Advisers, found: dict[str, Any], picture: Picture) -> Response:
-    """Return a position, with its drawing if requested."""
+async def _shown(advisers: Advisers, found: dict[str, Any], picture: Picture, text: bool) -> Response:
+    """Return a position, with its drawing if requested, or in words alone."""
+    game = advisers.opponents.game(found["game"])
+    if text:
+        return PlainTextResponse(in_words(game, found))
     if picture is not None:
-        game, view = advisers.opponents.game(found["game"]), found["view"]
-        found["picture"] = await advisers.quick.run(lambda: draw(game, view, picture == "tall"))
+        found["picture"] = await advisers.quick.run(lambda: draw(game, found["view"], picture == "tall"))
     return JSONResponse(found)
 
 

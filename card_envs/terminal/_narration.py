@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
+from card_envs.opponents.policy import ActionValue
+from card_envs.opponents.search import why_not
 
 WIDTH = 80
 WON = "won"  # reason of the end of a won solitaire
 TIED = "\u00a0"  # a non-breaking space
+MOST_OTHERS = 9  # further moves shown by a hint
 
 
 class Event(NamedTuple):
@@ -73,6 +76,28 @@ def moves_text(moves: Sequence[str]) -> str:
         source, dash, target = move.partition("-")
         targets.setdefault(source + dash, []).append(target)
     return lines_of("moves: " + "  ".join(source + ",".join(to) for source, to in targets.items()), 7)
+
+
+def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
+    """Return what an opponent of this name would play, as `Opponent.evaluate` has it, and how others compare."""
+    if ranked[0].margin is None:
+        likely = [f"{one.move}{TIED}({one.probability:.0%})" for one in ranked if one.probability >= 0.005]
+        rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
+        return lines_of(f"{name} would play: " + "   ".join(likely) + rest, 4)
+    best, *others = ranked
+    expects = f", expecting {best.margin:+.1f} ± {best.error:.1f} {game.margin_unit}" if best.worlds else ""
+    lines = [lines_of(f"{name} would play {best.move}{expects}. The others, compared with it:", 4)]
+    for one in others[:MOST_OTHERS]:
+        parts = [compared(one)] * bool(one.worlds) + [why_not(best, one)]
+        lines.append(lines_of(f"    {one.move}: {', '.join(filter(None, parts))}", 8))
+    if len(others) > MOST_OTHERS:
+        lines.append(f"    and {len(others) - MOST_OTHERS} more")
+    return "\n".join(lines)
+
+
+def compared(one: ActionValue) -> str:
+    """Return how much better a search finds a move than the one that it would play."""
+    return f"{one.difference:+.1f} ± {one.difference_error:.1f}"
 
 
 def legend_text(game: Game) -> str:

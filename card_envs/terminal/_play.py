@@ -18,13 +18,12 @@ from card_envs.envs._replay import replay
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import ActionValue, Opponent, decisions_at, moves_of, offspring, sealed
-from card_envs.opponents.search import why_not
+from card_envs.opponents.policy import Opponent, decisions_at, moves_of, offspring, sealed
 from card_envs.record import GameRecord
 from card_envs.terminal._narration import (
-    TIED,
     WIDTH,
     Event,
+    hint_text,
     legend_text,
     lines_of,
     moves_text,
@@ -48,7 +47,6 @@ do where they leave no doubt. Enter plays the only legal move.
 """
 COMMANDS = ("hint", "undo", "save", "rules", "help", "quit")
 SHORT = {"?": "help", "q": "quit", "exit": "quit"}
-MOST_OTHERS = 9  # further moves shown by a hint
 SHOWN_AGAIN = 8  # moves shown when a game is resumed
 
 
@@ -276,19 +274,7 @@ class PersonsTable:
         except (OSError, ValueError) as error:
             self.say(in_words(error))
             return
-        if ranked[0].margin is not None:
-            best, *others = ranked
-            expects = f", expecting {best.margin:+.1f} ± {best.error:.1f} {game.margin_unit}" if best.worlds else ""
-            self.show(lines_of(f"{name} would play {best.move}{expects}. The others, compared with it:", 4))
-            for one in others[:MOST_OTHERS]:
-                parts = [compared(one)] * bool(one.worlds) + [why_not(best, one)]
-                self.show(lines_of(f"    {one.move}: {', '.join(filter(None, parts))}", 8))
-            if len(others) > MOST_OTHERS:
-                self.show(f"    and {len(others) - MOST_OTHERS} more")
-            return
-        likely = [f"{one.move}{TIED}({one.probability:.0%})" for one in ranked if one.probability >= 0.005]
-        rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
-        self.show(lines_of(f"{name} would play: " + "   ".join(likely) + rest, 4))
+        self.show(hint_text(game, name, ranked))
 
     def _save(self, file: str) -> None:
         if not file:
@@ -301,11 +287,6 @@ class PersonsTable:
             self.say(in_words(error))
         else:
             self.say(f"Saved to {file}; --resume {file} goes on from here.")
-
-
-def compared(one: ActionValue) -> str:
-    """Return how much better a search finds a move than the one that it would play."""
-    return f"{one.difference:+.1f} ± {one.difference_error:.1f}"
 
 
 def find_move(env: CardEnv, text: str) -> str:

@@ -27,6 +27,7 @@ from card_envs.views import (
     deal_keys,
     follows,
     legal_texts,
+    plain,
     play_shown,
     read,
     settled,
@@ -49,6 +50,11 @@ CHOICES = (
         "deals",
         "Length",
         ((None, "a match of 25 deals"), ("single", "one deal, of any size"), ((13,), "one deal of 13 cards each")),
+    ),
+    Choice(
+        "blooper_turned",
+        "When a Blooper is turned up",
+        (("no_trump", "there are no trumps"), ("redraw", "the next card is turned up instead")),
     ),
 )
 PHASES = {"bidding": range(ACTION.bid, rules.NUM_ACTIONS), "play": range(ACTION.bid)}
@@ -226,6 +232,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that a seat may know, ready for JSON; `SCHEMA` describes it."""
+    legal, state = legal_texts(GAME, state, seat), plain(state)
     order = [(int(state.dealer) + 1 + k) & 3 for k in range(int(state.num_bids))]
     history = [CARDS[true_card(state, int(card))] for card in state.history[: state.num_played]]
     turned, first = int(state.turned), 4 * int(state.hand_size)
@@ -255,7 +262,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "contracts": [int(contract) for contract in state.contracts],
         "board_levels": [int(level) for level in state.levels],
         "to_move": to_move(state),
-        "legal": legal_texts(GAME, state, seat),
+        "legal": legal,
     }
 
 

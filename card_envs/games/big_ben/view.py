@@ -28,7 +28,19 @@ from card_envs.games.big_ben.rules import (
     UP,
 )
 from card_envs.options import as_json
-from card_envs.views import VERSION, Amount, Strict, Version, deal_keys, follows, legal_texts, read, settled, to_move
+from card_envs.views import (
+    VERSION,
+    Amount,
+    Strict,
+    Version,
+    deal_keys,
+    follows,
+    legal_texts,
+    plain,
+    read,
+    settled,
+    to_move,
+)
 
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
@@ -53,6 +65,13 @@ CHOICES = (
         "A card may be dealt to the waste",
         (("always", "whenever there is no gap"), ("when_stuck", "only when nothing else can be played")),
     ),
+    Choice(
+        "waste_to",
+        "A card of the waste may go",
+        (("anywhere", "to foundations and piles"), ("foundations", "to foundations only")),
+    ),
+    Choice("redeals", "The waste is turned over", ((0, "never"), (1, "once"))),
+    Choice("build_on", "Cards may be built on", (("full_piles", "piles of at least three"), ("any_pile", "any pile"))),
 )
 RATES = (
     Rate("cards placed", "a lost deal", "placed", per="lost"),
@@ -180,6 +199,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that the player may know, ready for JSON; `SCHEMA` describes it."""
+    legal, state = legal_texts(GAME, state, seat), plain(state)
     to_come = [int(left) for left in state.to_come]
     redealt, stock = bool(state.stock_end > PACK_SIZE), stock_of(state)
     return {
@@ -200,7 +220,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "to_come": dict(zip(HOURS, to_come, strict=True)),
         "placed": int(state.num_placed),
         "to_move": to_move(state),
-        "legal": legal_texts(GAME, state, seat),
+        "legal": legal,
     }
 
 

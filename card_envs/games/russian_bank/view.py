@@ -27,6 +27,7 @@ from card_envs.views import (
     deal_keys,
     follows,
     legal_texts,
+    plain,
     read,
     settled,
     to_move,
@@ -47,7 +48,14 @@ LEGEND = (
     ("end", "end your turn, with no card left to turn"),
 )
 CHOICES = (
-    Choice("match", "Length", ((False, "one game"), (True, "a match to 150 points"))),
+    Choice("match", "Length", ((False, "one game"), (True, "a match"))),
+    Choice("match_target", "A match ends at", ((150, "150 points"), (100, "100 points"), (300, "300 points"))),
+    Choice("reserve", "Cards in each reserve", ((13, "13"), (12, "12"), (11, "11"))),
+    Choice(
+        "fill_houses",
+        "An empty house is filled",
+        (("any", "with any card"), ("reserve", "from the reserve, while there is one")),
+    ),
     Choice(
         "start",
         "Who starts",
@@ -259,6 +267,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that a seat may know, ready for JSON; `SCHEMA` describes it."""
+    legal, state = legal_texts(GAME, state, seat), plain(state)
     heights = [int(height) for height in state.foundations]
     return {
         "version": VERSION,
@@ -277,7 +286,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "idle_turns": int(state.idle),
         "progress": bool(state.progress),
         "dealt": [_dealt(state, player) for player in range(2)],
-        "legal": legal_texts(GAME, state, seat),
+        "legal": legal,
     }
 
 

@@ -1,8 +1,8 @@
-"""Policies from torch modules, for use in the same Python process."""
+"""Policies from torch modules and from what other libraries train, for use in the same Python process."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +14,41 @@ if TYPE_CHECKING:
     import torch
 
 
-class TorchPolicy(LogitsPolicy):
-    """Plays by a module that maps observations and masks to logits.
+def actor_of(trained: Any) -> torch.nn.Module:
+    """Return the actor of what another library trained, a torch module from observations and masks to logits.
 
     The module gets `observation` [n, D] and `action_mask` [n, A] float32, as the environments return them, unscaled,
-    and returns logits [n, A]; those of illegal actions are ignored.
-    """
+    and returns logits [n, A]; those of illegal actions are ignored. It shares the weights.
 
-    def __init__(self, module: torch.nn.Module, sampled: bool = True) -> None:
+    Args:
+        trained: an algorithm, policy or network of stable-baselines3, sb3-contrib, Tianshou, AgileRL or RLlib (new API
+            stack); a TensorDictModule or ProbabilisticActor of TorchRL; an agent with `actor`, as CleanRL has it; or
+            any torch module that reads the observation, or observation and mask.
+
+    Raises:
+        ValueError: it has no actor, or several: pass one of them.
+    """
+    from card_envs.opponents.networks._actors import find_actor
+
+    return find_actor(trained)
+
+
+class TorchPolicy(LogitsPolicy):
+    """Plays by a torch module, or by what another library trained."""
+
+    def __init__(self, module: Any, sampled: bool = True) -> None:
         """Take a module, which is not copied.
 
         Args:
-            module: with its weights; put it into `eval()` mode if that makes a difference.
+            module: what `actor_of` takes, with its weights; put it into `eval()` mode if that makes a difference.
             sampled: draw actions from the probabilities; False: play the likeliest.
+
+        Raises:
+            ValueError: it has no actor, or several.
         """
         super().__init__(sampled)
-        self.module = module
+        self.module = actor_of(module)
+        self._name = type(module).__name__
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
         """See `LogitsPolicy.logits_at`. Raises ValueError if the module returns something else."""
@@ -40,7 +59,9 @@ class TorchPolicy(LogitsPolicy):
             obs, mask = (torch.from_numpy(array).to(device, torch.float32) for array in (decisions.obs, decisions.mask))
             logits = self.module(obs, mask).float().cpu().numpy()
         if logits.shape != decisions.mask.shape or not np.isfinite(logits[decisions.mask != 0]).all():
-            raise ValueError(f"{type(self.module).__name__}: expected finite logits of shape {decisions.mask.shape}")
+            raise ValueError(
+                f"{self._name}: expected finite logits of shape {decisions.mask.shape}, got {logits.shape}"
+            )
         return np.where(decisions.mask != 0, logits, ILLEGAL).astype(np.float32)
 
 

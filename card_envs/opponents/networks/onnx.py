@@ -8,6 +8,9 @@ A model reads named inputs and returns `probabilities` [n, A] float32:
   the entries of `move_fields`, unscaled; `decision` [R] and `action` [R] int64: the decision and action of each row.
   Models with lookahead read `lookahead_moves` [R, M] instead, one row for each afterstate.
 
+`dense_moves` computes the last three in Python. An exported model names its game, version and inputs in its metadata:
+`game`, `version`, `layout` (digest of the observation and the actions) and `inputs`.
+
 An imported model may return `logits` [n, A] instead; illegal actions are then masked here.
 """
 
@@ -16,19 +19,20 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import logging
 import warnings
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import read_file, short_repr, user_path
-from card_envs.game import Game, Rules, total
+from card_envs._files import read_file, user_path
+from card_envs.game import Game, Rules, layout_digest, total
 from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
 from card_envs.opponents.networks._graphs import check_cost, read_model
-from card_envs.opponents.networks._torch_policy import device_of
+from card_envs.opponents.networks._torch_policy import actor_of, device_of
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
@@ -43,9 +47,6 @@ from card_envs.opponents.networks.policies import (
     layers_of,
 )
 from card_envs.opponents.policy import Decisions
-
-if TYPE_CHECKING:
-    import torch
 
 OPSET, IR_VERSION = 18, 9  # supported by the programs of recent years
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
@@ -74,8 +75,7 @@ class OnnxPolicy(TrainedPolicy):
         super().__init__(game, {}, sampled)
         self._graph = _read(model)
         self.model = self._graph.SerializeToString(deterministic=True)
-        weights = {tensor.name for tensor in self._graph.graph.initializer}
-        given = {entry.name: _declared(entry) for entry in self._graph.graph.input if entry.name not in weights}
+        given = {entry.name: _declared(entry) for entry in _inputs(self._graph.graph)}
         wanted = wanted_inputs(game.rules)
         of_moves = set(given) & (set(MOVES) | {"decision", "action"})
         if not {"observation"} <= set(given) <= set(wanted) or len(of_moves) not in (0, 3) or set(MOVES) <= of_moves:
@@ -230,7 +230,16 @@ def some_rows(inputs: Inputs, start: int, end: int) -> Inputs:
 
 
 def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
-    """Return the dense inputs of the actions, under both names, from those of `AfterstatePolicy.inputs`."""
+    """Return a model's inputs of the legal actions, for networks that score actions by their afterstates.
+
+    Args:
+        rules: of the game.
+        inputs: `policy.inputs(decisions)` of the `AfterstatePolicy` or `OnnxPolicy` that the model is.
+
+    Returns:
+        `moves` and `lookahead_moves`, the same array [R, M] float32; `decision` and `action` [R] int64. A model reads
+        one of the first two.
+    """
     after = afterstates_in(inputs)
     starts, entry, value = after.rows
     moves = np.zeros((len(after.action), total(move_fields(rules))), np.float32)
@@ -255,7 +264,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     except ImportError:
         raise ValueError(MISSING) from None
     if isinstance(policy, OnnxPolicy):
-        return policy.model
+        return _with_metadata(onnx.load_model_from_string(policy.model), policy.game)
     if policy.architecture == "n-tuple":
         raise ValueError(f"a network of {policy.architecture} can't be written as an ONNX model")
     rules = policy.game.rules
@@ -309,40 +318,87 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
         producer_name="card_envs",
     )
     onnx.checker.check_model(model, full_check=True)
-    return bytes(model.SerializeToString())
+    return _with_metadata(model, policy.game)
 
 
-def module_to_onnx(module: torch.nn.Module, game: Game) -> bytes:
-    """Return a torch module from observations and masks to logits, as for `TorchPolicy`, as an ONNX model.
+def inputs_read(model: bytes) -> list[str]:
+    """Return the names of an ONNX model's inputs. Raises ValueError: not a model, or the extra `onnx` is missing."""
+    return [entry.name for entry in _inputs(_read(model).graph)]
+
+
+def _inputs(graph: Any) -> list[Any]:
+    """Return the entries of a graph's inputs; older models list their weights among them."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return [entry for entry in graph.input if entry.name not in weights]
+
+
+def _with_metadata(model: Any, game: Game) -> bytes:
+    """Return a model that says which game it plays and what it reads."""
+    from onnx import helper
+
+    inputs = ",".join(entry.name for entry in _inputs(model.graph))
+    about = {"game": game.name, "version": str(game.version), "layout": layout_digest(game.rules), "inputs": inputs}
+    helper.set_model_props(model, about)
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def module_to_onnx(module: Any, game: Game) -> bytes:
+    """Return a torch module, or what another library trained, as an ONNX model.
+
+    Args:
+        module: what `actor_of` takes.
+        game: the game.
 
     Raises:
-        ValueError: the extra `onnx` is missing, or torch can't export the module.
+        ValueError: the extra `onnx` is missing, there is no actor, it does not fit the game, or torch can't export it.
     """
     import torch
 
     check_installed()
-    rules = game.rules
+    rules, name = game.rules, type(module).__name__
+    module = actor_of(module)
     device = device_of(module)
     example = tuple(torch.ones(2, size, device=device) for size in (rules.OBS_SIZE, rules.NUM_ACTIONS))
     rows = torch.export.Dim("n")
     was_training = module.training
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # torch prints progress
+        with torch.no_grad():
+            logits = module.eval()(*example)
+        if not isinstance(logits, torch.Tensor) or logits.shape != example[1].shape:
+            found = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+            raise ValueError(f"expected logits of shape {list(example[1].shape)}, got {found}")
+    except Exception as error:
+        module.train(was_training)
+        shapes = f"observation {list(example[0].shape)} and action_mask {list(example[1].shape)}"
+        raise ValueError(f"{name} does not fit {game.name}: with {shapes}: {_cause(error)}") from None
+    logged = logging.root.manager.disable
+    try:
+        # Torch prints progress and pages of graphs, and logs what it lacks.
+        silence = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+        with warnings.catch_warnings(), silence[0], silence[1]:
             warnings.simplefilter("ignore")
+            logging.disable()
             program = torch.onnx.export(
-                module.eval(), example, dynamo=True, verbose=False, opset_version=OPSET,
+                module, example, dynamo=True, verbose=False, opset_version=OPSET,
                 input_names=["observation", "action_mask"], output_names=["logits"],
                 dynamic_shapes=({0: rows}, {0: rows}),
             )  # fmt: skip
             assert program is not None
-            model = program.model_proto.SerializeToString()
+            model = _with_metadata(program.model_proto, game)
     except Exception as error:  # torch raises many types for modules that it can't translate
-        raise ValueError(
-            f"{type(module).__name__} can't be written as an ONNX model: {short_repr(str(error))}"
-        ) from None
+        raise ValueError(f"{name} can't be written as an ONNX model: {_cause(error)}") from None
     finally:
+        logging.disable(logged)
         module.train(was_training)
-    return bytes(model)
+    return model
+
+
+def _cause(error: BaseException) -> str:
+    """Return the first line of the error that caused this one."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    line = next((line for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {line.strip():.200}" if not isinstance(error, ValueError) else f"{line:.200}"
 
 
 def check_installed() -> None:

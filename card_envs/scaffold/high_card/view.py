@@ -30,6 +30,7 @@ from card_envs.views import (
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
+LEGEND = (("1 … 12", "a card of your hand"),)
 RATES = (
     Rate("won", "a deal", "wins", per="deals", percent=True),
     Rate("tricks", "a deal", "tricks", per="deals"),
