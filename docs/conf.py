@@ -66,7 +66,7 @@ SECTIONS = {
         "docs/guides/onnx.md", "docs/notebook.ipynb", "CONTRIBUTING.md",
     ],
     "Reference": [
-        "docs/api.md", "docs/names.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md", "strength/README.md",
+        "docs/api.md", "docs/works-with.md", "docs/names.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md", "strength/README.md",
         "docs/speed.md", "benchmarks/README.md", "docs/gpu.md", "docs/serving.md",
     ],
     "Background": [
