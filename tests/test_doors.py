@@ -582,10 +582,11 @@ def wrong_arguments() -> list[tuple[Callable[[], Any], str]]:
     for word in ("xx", 5, "", ["ansi"], np.array(["ansi", "human"])):
         for make in (single, many, env):
             calls += [(make(render_mode=word), "render_mode"), (make(illegal_move=word), "illegal_move")]
-            calls += [(make(obs_dtype=word), "obs_dtype")]
+            calls += [(make(obs_dtype=word), "obs_dtype"), (make(observe=word), "observe")]
         calls += [(many(autoreset_mode=word), "autoreset_mode")]
     for key in (5, "action_mask", None):
         calls += [(env(obs_key=key), "obs_key")]
+    calls += [(env(obs_key="observations", observe="flat"), "obs_key")]
     for make in (single, many):
         calls += [(make(obs_key="observations"), "obs_key")]
         for seat in (True, 0.0, 1.0, -1, 2, None, "left", [0]):

@@ -289,5 +289,6 @@ def test_what_an_example_trained_is_an_opponent(example: str, tmp_path: Path) ->
 
 
 def test_every_trainers_example_is_run() -> None:
-    others = {"client_stdio", "open_spiel_bots"}  # tests of the server and of OpenSpiel run them
+    # Tests of the server, of OpenSpiel, of data and of play in words run them.
+    others = {"client_stdio", "open_spiel_bots", "behaviour_cloning", "chat_model"}
     assert {file.stem for file in (ROOT / "examples").glob("*.py")} - others == {example for example, *_ in EXAMPLES}

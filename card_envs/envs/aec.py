@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Observation: TypeAlias = Any  # [D], or a dict of it and the mask: the argument `observe` decides
 Observe = Literal["dict", "flat"]
 ObsDtype = Literal["int8", "float32"]
+OBS_KEY = "observation"
 
 
 def worst_reward(game: Game, options: Any) -> float:
@@ -53,6 +54,8 @@ def observation_space(
         raise ValueError(f'obs_key: expected a name other than "action_mask", got {obs_key!r:.80}')
     box = observation_box(game, obs_dtype)
     if observe == "flat":
+        if obs_key != OBS_KEY:
+            raise ValueError(f'obs_key: expected none with observe="flat", which has no dict, got {obs_key!r:.80}')
         return box
     return spaces.Dict({obs_key: box, "action_mask": spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8)})
 
@@ -71,7 +74,7 @@ class CardEnv(AECEnv):
         render_mode: RenderMode | None = None,
         illegal_move: Literal["terminate", "raise"] = "terminate",
         observe: Observe = "dict",
-        obs_key: str = "observation",
+        obs_key: str = OBS_KEY,
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:

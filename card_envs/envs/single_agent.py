@@ -14,7 +14,7 @@ from card_envs.engine._buffers import check_int
 from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.envs._pool_seat import PoolSeat
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
-from card_envs.envs.aec import CardEnv, ObsDtype, Observation, Observe, observation_space
+from card_envs.envs.aec import OBS_KEY, CardEnv, ObsDtype, Observation, Observe, observation_space
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
@@ -84,7 +84,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         render_mode: RenderMode | None = None,
         illegal_move: Literal["terminate", "raise"] = "terminate",
         observe: Observe = "flat",
-        obs_key: str = "observation",
+        obs_key: str = OBS_KEY,
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:

@@ -23,7 +23,7 @@ from card_envs.engine.compile import specialize
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs._pool_seat import PoolSeat
 from card_envs.envs._rendering import check_render_mode, rendered
-from card_envs.envs.aec import ObsDtype, Observation, Observe, observation_space, worst_reward
+from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, observation_space, worst_reward
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
@@ -76,7 +76,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         illegal_move: Literal["terminate", "raise"] = "terminate",
         render_mode: VectorRenderMode | None = None,
         observe: Observe = "flat",
-        obs_key: str = "observation",
+        obs_key: str = OBS_KEY,
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
