@@ -78,7 +78,7 @@ class TextEnv:
             self.seat = int(rng.integers(self.game.rules.NUM_SEATS))
         self._env.reset(seed, options=options)
         self._rng = offspring(rng)  # opponents can't recover the seed of the deals
-        for policy in self._others:
+        for policy in {id(policy): policy for policy in self._others}.values():
             reset(policy)
         self.invalid, self._events = 0, []
         self._let_others_play()

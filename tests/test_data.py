@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,12 @@ from card_envs.data import Plan, Rows, generate
 from card_envs.data._minari import to_minari
 from card_envs.episode import Episode
 from card_envs.game import Game
+from card_envs.games import GAMES
 from card_envs.opponents.policy import ActionValues, Decisions, decisions_at
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.conftest import short_options
 
+ROOT = Path(__file__).parents[1]
 SEARCH = "search:8"
 
 
@@ -216,3 +222,18 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "full" / "games-1.parquet").touch()
     with pytest.raises(ValueError, match="holds games without generate"):
         generate(plan, tmp_path / "full")
+
+
+@pytest.mark.processes
+def test_the_example_clones_a_player(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    game = next(game for game in GAMES.values() if game.num_sides > 1 and game != HIGH_CARD)
+    generate(Plan(game, ("greedy",), 20, options=tuple(short_options(game).items())), tmp_path / "games")
+    words = ["--game", game.name, "--epochs", "2", "--pairs", "2", "--onnx", str(tmp_path / "copy.onnx")]
+    done = subprocess.run(
+        [sys.executable, "examples/behaviour_cloning.py", str(tmp_path / "games"), *words],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "epoch 2: loss" in done.stdout and "against greedy: " in done.stdout
+    assert (tmp_path / "copy.onnx").stat().st_size > 100_000
