@@ -56,9 +56,14 @@ def say(text: str) -> None:
     console.print(text, soft_wrap=True)
 
 
+def error_console() -> Console:
+    """Return a console on stderr, as that is now."""
+    return Console(stderr=True)
+
+
 def complain(text: str) -> None:
     """Print an error, on stderr if stdout is lost."""
-    target = Console(stderr=True) if is_lost() else console
+    target = error_console() if is_lost() else console
     target.print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
 
 

@@ -94,8 +94,9 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
         known = "; ".join(f"{name}: {field.description}" for name, field in described(declared).items())
         unknown = [name for name in given if name not in described(declared)]
         if unknown:
-            text = f"{where}: got an unexpected keyword argument {short_repr(unknown[0])}. The options are {known}"
-            raise UnknownOption(text) from None
+            name = unknown[0]
+            what = f"option {name}={short_repr(given[name])}: got an unexpected keyword argument {short_repr(name)}"
+            raise UnknownOption(f"{where}: {what}. The options are {known}") from None
         problems = "; ".join(
             f"{next(iter(problem['loc']), 'name')}={short_repr(problem['input'])}: {problem['msg']}"
             for problem in error.errors()[:2]

@@ -212,7 +212,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         (Plan(HIGH_CARD, ("gredy",), 20), "did you mean high_card/greedy"),
         (Plan(HIGH_CARD, ("greedy",), 0), "games: expected"),
         (Plan(HIGH_CARD, (), 20, solve_seconds=1), "there is no solver for this game"),
-        (Plan(HIGH_CARD, ("greedy",), 20, options=(("x", 1),)), "unknown option"),
+        (Plan(HIGH_CARD, ("greedy",), 20, options=(("x", 1),)), "option x=1"),
     ):
         with pytest.raises(ValueError, match=said):
             generate(other, tmp_path / "there")

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from card_envs._console import Console
+from card_envs._console import error_console
 
 Answer = TypeVar("Answer")
 
@@ -33,7 +33,7 @@ def thinking(who: str, work: Callable[[], Answer]) -> Answer:
 
     threading.Thread(target=run, name="thinking", daemon=True).start()
     if not wait([result], SHOWN_AFTER).done:
-        console = Console(stderr=True)
+        console = error_console()
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             progress.add_task(f"{who} is thinking; Ctrl-C stops")
