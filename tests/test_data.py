@@ -220,7 +220,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         generate(plan, tmp_path / "other", format="csv")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "games-1.parquet").touch()
-    with pytest.raises(ValueError, match="holds games without generate"):
+    with pytest.raises(ValueError, match="holds games without _generate"):
         generate(plan, tmp_path / "full")
 
 

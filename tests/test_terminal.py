@@ -231,7 +231,7 @@ def test_a_hint_that_takes_long_shows_it_and_is_stopped(game: Game, monkeypatch:
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Opponent, "evaluate", evaluate)
-    monkeypatch.setattr(_waiting, "Console", lambda **_: Console(file=terminal, force_terminal=True, width=80))
+    monkeypatch.setattr(_waiting, "error_console", lambda: Console(file=terminal, force_terminal=True, width=80))
     stopper = threading.Thread(target=interrupt, daemon=True)
 
     def answer(shown: str) -> str:
