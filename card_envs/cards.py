@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 SUITS = "CDHS"
 ACE_HIGH = "23456789TJQKA"
 ACE_LOW = "A23456789TJQK"
+READABLE = re.compile(r"[ -~\s♣♦♥♠♧♢♡♤→–—−…“”‘’]*")  # other characters are no spelling of a move
 SUIT_SYMBOLS = str.maketrans("♣♦♥♠♧♢♡♤", SUITS + SUITS)
 SPOKEN = {
     "ace": "A", "two": "2", "deuce": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
@@ -60,6 +61,8 @@ def squeezed(text: str) -> str:
     Case, spaces, dashes, arrows and other signs do not count, nor do words such as "of" and "to"; ranks and suits may
     be spelled out or symbols, and a ten may be `10` before a suit. Numbers alone stay as they are: they may be bids.
     """
+    if not READABLE.fullmatch(text):
+        return text.lower()
     text = re.sub(r"(?i)\b10(?=\s*(?:of\s+)?[cdhs])", "T", text.translate(SUIT_SYMBOLS))
     words = re.findall(r"[^\W_]+", text)
     return "".join(SPOKEN.get(word.lower(), word) for word in words).lower()

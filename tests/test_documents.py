@@ -32,6 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "configs").symlink_to(ROOT / "configs")
     run([sys.executable, "-m", "training.train", "--config", "configs/quickstart.toml", *SHORT], folder)
     run([sys.executable, "-m", "card_envs", "play", "back_alley", "--record", "game.json"], folder, text="quit\n")
+    generate = ["generate", "back_alley", "--players", "greedy", "--games", "4", "--out", "games"]
+    run([sys.executable, "-m", "card_envs", *generate, "--option", "deals=single", "--processes", "1"], folder)
     run([sys.executable, "-m", "card_envs", "export", "back_alley/ppo", "model.onnx"], folder)
     run([sys.executable, "-m", "card_envs", "import", "back_alley", "model.onnx", "runs/imported"], folder)
     return folder
@@ -73,7 +75,7 @@ def test_commands_run(line: str, folder: Path) -> None:
     if "solve" in words:
         extra = ["--packs", "2"]
     if "generate" in words:
-        extra = ["--games", "4"]
+        extra = ["--games", "4", "--out", f"written-{LINES.index(line)}"]
     if "survey" in words:
         extra = ["--episodes", "20"]
     if "bench" in words:

@@ -32,7 +32,7 @@ SHORT_RULES = 300  # words
         ("TD", "td"), ("10 of diamonds", "td"), ("Ten of Diamonds", "td"), ("T♦", "td"), ("10♢", "td"), ("10d.", "td"),
         ("I play the queen of hearts!", "qh"), ("Big Blooper", "bb"), ("little joker", "lb"), ("10", "10"),
         ("I bid three", "3"), ("BOARD", "board"), ("R to F", "rf"), ("h1 → h2", "h1h2"), ("T10-F", "t10f"),
-        ("T10 to T3", "t10t3"), ("", ""),
+        ("T10 to T3", "t10t3"), ("", ""), ("9\u0005", "9\u0005"), ("9\U00045eef", "9\U00045eef"),
     ],
 )  # fmt: skip
 def test_what_remains_of_a_spelling(text: str, expected: str) -> None:

@@ -87,6 +87,10 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     return app
 
 
+# With `?text=1`.
+AS_TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+
+
 def _add_games(app: FastAPI, seats: Seats) -> None:
     """Add the stateless requests."""
     advisers = seats.advisers
@@ -111,7 +115,7 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
     async def advise(body: messages.AdviseRequest) -> Response:
         return JSONResponse(await advisers.advise(body))
 
-    @app.post("/v1/replay", response_model=messages.Position)
+    @app.post("/v1/replay", response_model=messages.Position, responses=AS_TEXT)
     async def replay(body: messages.ReplayRequest, picture: Picture = None, text: bool = False) -> Response:
         return await _shown(advisers, await advisers.replay(body), picture, text)
 
@@ -127,7 +131,7 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         made["watch"]["link"] = request.scope.get("root_path", "") + made["watch"]["link"]
         return JSONResponse(made, 201)
 
-    @app.get("/v1/seats/{token}", response_model=messages.Position)
+    @app.get("/v1/seats/{token}", response_model=messages.Position, responses=AS_TEXT)
     async def position(
         token: str,
         wait: Wait = 0.0,
@@ -143,11 +147,11 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         await seats.bring(token)
         return JSONResponse(seats.leave(token))
 
-    @app.post("/v1/seats/{token}/moves", response_model=messages.Position)
+    @app.post("/v1/seats/{token}/moves", response_model=messages.Position, responses=AS_TEXT)
     async def move(token: str, body: messages.MoveRequest, picture: Picture = None, text: bool = False) -> Response:
         return await _shown(seats.advisers, await seats.move(token, body), picture, text)
 
-    @app.post("/v1/seats/{token}/undo", response_model=messages.Position)
+    @app.post("/v1/seats/{token}/undo", response_model=messages.Position, responses=AS_TEXT)
     async def undo(token: str, picture: Picture = None, text: bool = False) -> Response:
         return await _shown(seats.advisers, await seats.undo(token), picture, text)
 
