@@ -602,7 +602,7 @@ class Game:
 
     @property
     def margin_unit(self) -> str:
-        """What `score_margin` counts, and so the estimates of searches."""
+        """The unit of `score_margin`, and so of the estimates of searches."""
         unit: str = getattr(self.view, "MARGIN_UNIT", "points")
         return unit
 

@@ -24,7 +24,7 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import decisions_at, moves_of, offspring, reset
-from card_envs.terminal._narration import Event, hint_text, legend_text, result_text, seat_names, step, told
+from card_envs.terminal._narration import Event, hint_text, legend_text, position_text, seat_names, step
 
 MOVE = re.compile(r"(?im)^\W*(?:my )?(?:move|answer|bid|play)\W*[:=]\s*(.+?)\s*$")
 MOST_LETTERS = 100_000  # of an answer
@@ -106,13 +106,9 @@ class TextEnv:
 
     def prompt(self) -> str:
         """Return what happened since the seat's last move, the position and the legal moves, or the result."""
-        names = seat_names(self.game, self.seat)
-        parts = [told(self._events), self.game.view.picture(self._env.view(self._agent))]
-        if not self.over:
-            parts.append(f"Your legal moves: {', '.join(self._env.legal_moves())}\nAnswer with one of them.")
-        else:
-            parts.append(result_text(self.game, self._env.outcome(), names, self.seat))
-        return "\n\n".join(filter(None, parts))
+        view, outcome = self._env.view(self._agent), self._env.outcome()
+        text = position_text(self.game, self.seat, self._events, view, outcome)
+        return text if outcome["over"] else f"{text}\nAnswer with one of them."
 
     def hint(self, opponent: str = "strong") -> str:
         """Return what an opponent would play from this seat, and how the other moves compare.

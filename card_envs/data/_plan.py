@@ -1,10 +1,10 @@
-"""What is played, and its decisions as arrays. Letters for shapes: `N` decisions, `G` games, `P` players."""
+"""Plans of games, and their decisions as arrays. Letters for shapes: `N` decisions, `G` games, `P` players."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +59,7 @@ class Rows(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What the loop writes; see `Rows`."""
+    """The arrays that the loop writes; see `Rows`."""
 
     deal: NDArray[np.int32]
     seat: Int8s
@@ -111,15 +111,16 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """Return all that decides which rows come about, for JSON."""
         found = asdict(self) | {"game": self.game.name, "version": self.game.version, "options": dict(self.options)}
-        return {**found, "players": list(self.players), "games_at_once": self.games_at_once()}
+        return {**found, "players": list(self.players), "games_at_once": self.games_at_once}
 
     def parts(self) -> list[range]:
         """Return the numbers of the games in portions, which depend on nothing but the plan."""
-        size = self.games_at_once()
+        size = self.games_at_once
         return [range(start, min(start + size, self.games)) for start in range(0, self.games, size)]
 
+    @cached_property
     def games_at_once(self) -> int:
-        """Return how many games have about ROWS_AT_ONCE decisions."""
+        """The number of games with about ROWS_AT_ONCE decisions; some are played to estimate it."""
         least, most = GAMES_AT_ONCE
         if self.solve_seconds is not None:
             return least

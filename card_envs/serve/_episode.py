@@ -13,7 +13,7 @@ from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game
 from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.options import as_json
-from card_envs.terminal._narration import Event, result_text, seat_names, told
+from card_envs.terminal._narration import Event, position_text, seat_names
 
 
 class Move(NamedTuple):
@@ -116,14 +116,9 @@ def position(
 
 def in_words(game: Game, found: dict[str, Any]) -> str:
     """Return a position as text: the moves that it lists, the table, and the legal moves or the result."""
-    seat, view = found["seat"], found["view"]
-    names = seat_names(game, seat)
-    parts = [told([Event(names[move["seat"]], move["move"]) for move in found["moves"]]), game.view.picture(view)]
-    if found["outcome"]["over"]:
-        parts.append(result_text(game, found["outcome"], names, seat))
-    elif found["your_turn"]:
-        parts.append(f"Your legal moves: {', '.join(view['legal'])}")
-    return "\n\n".join(filter(None, parts)) + "\n"
+    names = seat_names(game, found["seat"])
+    events = [Event(names[move["seat"]], move["move"]) for move in found["moves"]]
+    return position_text(game, found["seat"], events, found["view"], found["outcome"]) + "\n"
 
 
 def watched(

@@ -78,6 +78,16 @@ def moves_text(moves: Sequence[str]) -> str:
     return lines_of("moves: " + "  ".join(source + ",".join(to) for source, to in targets.items()), 7)
 
 
+def position_text(game: Game, seat: int, events: Sequence[Event], view: dict[str, Any], outcome: dict[str, Any]) -> str:
+    """Return events, what a seat sees, and its legal moves or the result of the episode."""
+    parts = [told(events), game.view.picture(view)]
+    if outcome["over"]:
+        parts.append(result_text(game, outcome, seat_names(game, seat), seat))
+    elif view["legal"]:
+        parts.append(f"Your legal moves: {', '.join(view['legal'])}")
+    return "\n\n".join(filter(None, parts))
+
+
 def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
     """Return what an opponent of this name would play, as `Opponent.evaluate` has it, and how others compare."""
     if ranked[0].margin is None:

@@ -1,4 +1,4 @@
-"""What other libraries train, as torch modules from observations and masks to logits."""
+"""Actors of other libraries as torch modules from observations and masks to logits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who takes a trick, as the terminal and texts say it."""
+"""The winner of a trick, as the terminal and texts say it."""
 
 from __future__ import annotations
 
