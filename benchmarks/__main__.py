@@ -20,11 +20,13 @@ PAGE = Path(__file__).with_name("README.md")
 
 
 def processor() -> str:
-    """Return the name of this machine's processor."""
+    """Return the name of this machine's processor, and whether it has the vectors that ratios depend on."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text(encoding="utf-8").splitlines() if information.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    if "model name" not in facts:
+        return platform.processor() or platform.machine()
+    return f"{facts['model name']} {'with' if 'avx512f' in facts.get('flags', '').split() else 'without'} AVX-512"
 
 
 def rewritten(page: str, text: str, name: str) -> str:
