@@ -7,12 +7,14 @@ import json
 import os
 import pickle
 import sys
+import time
 from itertools import pairwise
 from math import comb
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
+import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -269,7 +271,7 @@ def test_infinite_bounds_in_words() -> None:
 
 def test_the_first_answer_of_a_policy_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 60.0, 100.0, 101.0, 200.0, 202.0])
-    monkeypatch.setattr("card_envs.compare._tables.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("card_envs.compare._tables.work_time", lambda: next(clock))
     asker = Asker(HIGH_CARD, load_opponent("random", HIGH_CARD).policy, np.random.default_rng(0))
     states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
     timed = []
@@ -277,6 +279,27 @@ def test_the_first_answer_of_a_policy_is_not_timed(monkeypatch: pytest.MonkeyPat
         asker.ask(states[:count])
         timed.append((asker.seconds, asker.decisions))
     assert timed == [(60.0, 5), (1.0, 4), (3.0, 6)]
+
+
+def test_what_an_answer_compiles_is_not_timed() -> None:
+    class Compiles:
+        """Compiles a new function at every answer."""
+
+        def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+            before = time.process_time()
+            numba.njit(eval("lambda x: x + 1"))(1)
+            self.took = time.process_time() - before
+            return decisions.mask.argmax(axis=1)
+
+        def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+            return decisions.mask / decisions.mask.sum(axis=1, dtype=np.float32, keepdims=True)
+
+    policy = Compiles()
+    asker = Asker(HIGH_CARD, policy, np.random.default_rng(0))
+    states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
+    asker.ask(states)
+    asker.ask(states)
+    assert 0 < asker.seconds < policy.took / 2
 
 
 def test_enough_pairs_come_without_a_warning() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import INT8, check_seats, checked
+from card_envs.engine._cost import work_time
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
@@ -32,7 +32,7 @@ class Played:
         states: [B] the last State of each.
         rewards: [B, S] sums of rewards.
         moves: [B, P] number of moves of each policy, forced ones included.
-        seconds: [P] thinking time of each policy; for compiled players, the game's own time included.
+        seconds: [P] processor time of each policy; for compiled players, the game's own time included.
         decisions: [P] made in that time: moves with a choice; for compiled players, all moves.
         log: [B, L] the first L moves of each episode, -1 after its end.
         counts: [N, P, num_counts] statistics of `update_stats` and of the loop for each policy.
@@ -200,9 +200,9 @@ def play_out(
     compiled_seconds = 0.0
     rows = np.arange(num_tables)
     while True:
-        start = time.perf_counter()
+        start = work_time()
         loop(0, num_tables, *arguments)
-        compiled_seconds += time.perf_counter() - start
+        compiled_seconds += work_time() - start
         actions[:] = -1
         waiting = ~states["over"]
         if not waiting.any():
@@ -243,15 +243,15 @@ def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, 
 
 @dataclass
 class Asker:
-    """Asks a policy for its actions and measures the time, without the first answer's if there are more.
+    """Asks a policy for its actions and measures the processor time, without the first answer's if there are more.
 
-    The first may compile or load something.
+    The first may load something. What an answer compiles does not count either.
 
     Attributes:
         game: the game.
         policy: the policy.
         rng: of all its actions.
-        seconds: thinking time so far.
+        seconds: processor time so far.
         decisions: made in that time.
         answers: number of them.
     """
@@ -266,11 +266,11 @@ class Asker:
     def ask(self, states: NDArray[Any]) -> Int64s:
         """Return [n] actions at these tables. Raises IllegalMove."""
         decisions = decisions_at(self.game, states)
-        start = time.perf_counter()
+        start = work_time()
         actions = moves_of(self.policy, decisions, self.rng)
         if self.answers == 1:
             self.seconds, self.decisions = 0.0, 0
-        self.seconds += time.perf_counter() - start
+        self.seconds += work_time() - start
         self.decisions += len(states)
         self.answers += 1
         return actions

@@ -37,7 +37,7 @@ class PairResult:
         margins: [N] the first's score minus the second's, averaged over a pair's two episodes.
         win_shares: [N] share of the pair's episodes that the first won; a draw counts one half.
         deals_per_episode: scored deals.
-        seconds_per_move: thinking time per decision of (first, second).
+        seconds_per_move: processor time per decision of (first, second).
         decisions: of (first, second).
     """
 
@@ -93,7 +93,7 @@ class Part:
         first: number of the first deal.
         margins: [rows, N] margin of the pairing's first policy, averaged over a pair's episodes; solitaire: its score.
         wins: [rows, N] its share of the pair's episodes, draws counting one half; solitaire: 1 if it won.
-        seconds: [P] thinking time.
+        seconds: [P] processor time.
         decisions: [P] in that time.
         tallies: [P, R, SUMS] sums for the game's rates.
     """

@@ -31,7 +31,7 @@ class PolicyFigures:
         win_share: of the episodes.
         margin_per_episode: with two sides; points.
         score: in a solitaire; points.
-        microseconds_per_move: thinking time.
+        microseconds_per_move: processor time.
         decisions: made in that time.
         figures: the game's rates.
         won_of_winnable: share of the deals that a solver won, if one was asked.
