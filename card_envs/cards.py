@@ -23,6 +23,16 @@ def deck(ranks: str) -> tuple[str, ...]:
     return tuple(rank + suit for suit in SUITS for rank in ranks)
 
 
+def codes_of(cards: int) -> list[int]:
+    """Return the codes in a set of cards, ascending."""
+    codes = []
+    while cards:
+        lowest = cards & -cards
+        codes.append(lowest.bit_length() - 1)
+        cards ^= lowest
+    return codes
+
+
 def parse_pack(pack: object, codes: Mapping[str, int], expected: Sequence[int], where: str) -> list[int]:
     """Return the card codes of a pack given as text, after checking every card.
 

@@ -10,12 +10,11 @@ from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, TypeVar
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from card_envs._files import short_repr
 from card_envs.engine._buffers import check_int as check_int  # re-exported for games
-from card_envs.engine.table import Table
+from card_envs.engine.table import Table, legal_actions
 from card_envs.game import Game, State
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -61,12 +60,15 @@ def plain(state: State) -> Any:
     return SimpleNamespace(**dict(zip(state.dtype.names, state.item())))
 
 
-def legal_texts(game: Game, state: State, seat: int) -> list[str]:
-    """Return the legal moves of a seat as text; empty if it is not to move."""
-    if to_move(state) != seat:
+def legal_texts(game: Game, state: State, seat: int, seen: Any = None) -> list[str]:
+    """Return the legal moves of a seat as text, in the order of the actions; empty if it is not to move.
+
+    `seen` is `plain(state)`, where the caller has it.
+    """
+    seen = plain(state) if seen is None else seen
+    if to_move(seen) != seat:
         return []
-    seen = plain(state)
-    return [game.view.move_text(seen, action) for action in np.flatnonzero(Table(game, state).legal()).tolist()]
+    return [game.view.move_text(seen, action) for action in legal_actions(game, state)]
 
 
 # Custom deals

@@ -155,14 +155,15 @@ def _lines(plan: Plan, rows: Rows) -> Iterator[dict[str, Any]]:
         episode = Episode(plan.game, options, seed=plan.seed, number=number)
         for i in range(int(start), int(end)):
             state, seat = episode.table.state, int(rows.seat[i])
-            legal = {int(action): view.move_text(state, int(action)) for action in np.flatnonzero(rows.mask[i])}
+            seen = view.view(state, seat)
+            legal = dict(zip(np.flatnonzero(rows.mask[i]).tolist(), seen["legal"], strict=True))
             line = {
                 "game": number,
                 "deal": int(rows.deal[i]),
                 "seat": seat,
                 "player": (plan.players or (SOLVER,))[rows.player[i]],
-                "text": view.picture(view.view(state, seat)),
-                "legal": list(legal.values()),
+                "text": view.picture(seen),
+                "legal": seen["legal"],
                 "move": legal[int(rows.action[i])],
                 "reward": float(rows.reward[i]),
                 "last": bool(rows.last[i]),

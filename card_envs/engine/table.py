@@ -123,6 +123,15 @@ class Table(Fixed):
         return int(actions[0])
 
 
+def legal_actions(game: Game, state: State) -> list[int]:
+    """Return the legal actions of a state with a decision due, in a fraction of the time that a Table takes."""
+    states, mask = np.empty(1, game.rules.STATE), np.empty(game.rules.NUM_ACTIONS, np.int8)
+    states[0] = state
+    specialize(kernels.legal_table, game)(states, 0, mask)
+    actions: list[int] = np.flatnonzero(mask).tolist()
+    return actions
+
+
 def _restore(game: Game, state: bytes) -> Table:
     check_game(game)
     if not isinstance(state, bytes) or len(state) != game.rules.STATE.itemsize:

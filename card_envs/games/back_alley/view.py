@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from card_envs.cards import ACE_HIGH, SUITS, deck, parse_pack
+from card_envs.cards import ACE_HIGH, SUITS, codes_of, deck, parse_pack
 from card_envs.engine.table import Table
 from card_envs.game import Cards, Choice, Int64s, Pack, Rate, State, States
 from card_envs.games.back_alley import GAME, rules
@@ -89,7 +89,7 @@ def relative_card(state: State, card: int) -> int:
 
 def card_texts(state: State, cards: Cards) -> list[str]:
     """Return a set of relative codes as texts, by suit and rank."""
-    return [CARDS[code] for code in sorted(true_card(state, c) for c in range(NUM_CARDS) if int(cards) >> c & 1)]
+    return [CARDS[code] for code in sorted(true_card(state, code) for code in codes_of(int(cards)))]
 
 
 def card_set(state: State, cards: list[str]) -> int:
@@ -232,7 +232,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that a seat may know, ready for JSON; `SCHEMA` describes it."""
-    legal, state = legal_texts(GAME, state, seat), plain(state)
+    original, state = state, plain(state)
     order = [(int(state.dealer) + 1 + k) & 3 for k in range(int(state.num_bids))]
     history = [CARDS[true_card(state, int(card))] for card in state.history[: state.num_played]]
     turned, first = int(state.turned), 4 * int(state.hand_size)
@@ -262,7 +262,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "contracts": [int(contract) for contract in state.contracts],
         "board_levels": [int(level) for level in state.levels],
         "to_move": to_move(state),
-        "legal": legal,
+        "legal": legal_texts(GAME, original, seat, state),
     }
 
 

@@ -199,7 +199,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that the player may know, ready for JSON; `SCHEMA` describes it."""
-    legal, state = legal_texts(GAME, state, seat), plain(state)
+    original, state = state, plain(state)
     to_come = [int(left) for left in state.to_come]
     redealt, stock = bool(state.stock_end > PACK_SIZE), stock_of(state)
     return {
@@ -220,7 +220,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "to_come": dict(zip(HOURS, to_come, strict=True)),
         "placed": int(state.num_placed),
         "to_move": to_move(state),
-        "legal": legal,
+        "legal": legal_texts(GAME, original, seat, state),
     }
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from textwrap import wrap
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from card_envs.cards import ACE_LOW, SUITS, parse_pack
+from card_envs.cards import ACE_LOW, SUITS, codes_of, parse_pack
 from card_envs.engine.table import Table
 from card_envs.game import Cards, Choice, Int8s, Int64s, Pack, Rate, State, States
 from card_envs.games.russian_bank import GAME, rules
@@ -88,7 +87,7 @@ RATES = (
 
 def card_texts(cards: Cards) -> list[str]:
     """Return a set of cards as texts, in the order of their codes."""
-    return [CARDS[code] for code in range(NUM_CARDS) if int(cards) >> code & 1]
+    return [CARDS[code] for code in codes_of(int(cards))]
 
 
 def card_set(cards: list[str]) -> int:
@@ -267,7 +266,7 @@ SCHEMA: dict[str, Any] = View.model_json_schema()
 
 def view(state: State, seat: int) -> dict[str, Any]:
     """Return everything that a seat may know, ready for JSON; `SCHEMA` describes it."""
-    legal, state = legal_texts(GAME, state, seat), plain(state)
+    original, state = state, plain(state)
     heights = [int(height) for height in state.foundations]
     return {
         "version": VERSION,
@@ -286,7 +285,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "idle_turns": int(state.idle),
         "progress": bool(state.progress),
         "dealt": [_dealt(state, player) for player in range(2)],
-        "legal": legal,
+        "legal": legal_texts(GAME, original, seat, state),
     }
 
 
@@ -587,5 +586,5 @@ def _status(given: dict[str, Any]) -> str:
 
 def _card_lines(label: str, cards: list[str]) -> list[str]:
     """Return cards in their order, wrapped into lines."""
-    lines = wrap(" ".join(cards), 68)
+    lines = [" ".join(cards[first : first + 23]) for first in range(0, len(cards), 23)]
     return [f"{label if i == 0 else '':>10}  {line}" for i, line in enumerate(lines)]

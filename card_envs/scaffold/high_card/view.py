@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from card_envs.cards import parse_pack
+from card_envs.cards import codes_of, parse_pack
 from card_envs.engine.table import Table
 from card_envs.game import Cards, Pack, Rate, State
 from card_envs.options import as_json
@@ -38,7 +38,7 @@ RATES = (
 
 
 def card_texts(cards: Cards) -> list[str]:
-    return [card for code, card in enumerate(CARDS) if int(cards) >> code & 1]
+    return [CARDS[code] for code in codes_of(int(cards))]
 
 
 def move_text(state: State, action: int) -> str:
