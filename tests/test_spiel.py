@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 
 from card_envs.compare._contest import Contest, play_contest
+from card_envs.episode import Episode
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import decisions_at, moves_of
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import positions, short_options, some
 
 pytest.importorskip("pyspiel", reason="the extra `open-spiel` is not installed")
 import pyspiel
-from open_spiel.python.algorithms import ismcts, mcts
+from open_spiel.python import policy
+from open_spiel.python.algorithms import cfr, exploitability, ismcts, mcts
 
 from card_envs.envs import spiel
 
@@ -66,6 +69,55 @@ def test_an_episode_is_the_tables(game: Game) -> None:
     assert all(-1 <= one <= 1 for one in state.returns())
     if not game.is_solitaire:
         assert sum(state.returns()) == 0
+
+
+def listed(game: Game, number: int) -> tuple[Any, list[dict[str, Any]]]:
+    """A game dealt from a list of deals, and the list."""
+    chosen = game.validated(short_options(game))
+    deals = [Episode(game, chosen, seed=seed).record().deal for seed in range(number)]
+    loaded(game)
+    settings = {"options": json.dumps(short_options(game)), "deals": json.dumps(deals)}
+    return pyspiel.load_game(spiel.PREFIX + game.name, settings), deals
+
+
+def test_listed_deals_are_explicit_chance_outcomes(game: Game) -> None:
+    few, deals = listed(game, 3)
+    assert few.get_type().chance_mode == pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC
+    assert few.new_initial_state().chance_outcomes() == [(deal, 1 / 3) for deal in range(3)]
+    rng = np.random.default_rng(2)
+    for number, deal in enumerate(deals):
+        state = few.new_initial_state()
+        state.apply_action(number)
+        view = game.view
+        assert view.deal_text([view.dealt_pack(state.table.state)]) == deal
+        for _ in range(3):
+            assert json.loads(state.to_json()) == view.view(state.table.state, state.table.seat)
+            world = state.resample_from_infostate(state.current_player())
+            assert world.history()[0] in range(3) and world.history()[1:] == state.history()[1:]
+            assert world.information_state_string() == state.information_state_string()
+            state.apply_action(int(rng.choice(state.legal_actions())))
+            if state.is_terminal() or state.is_chance_node():
+                break
+        restored = few.deserialize_state(state.serialize())
+        assert str(restored) == str(state) == str(pickle.loads(pickle.dumps(state)))
+
+
+def test_a_wrong_list_of_deals_is_an_error(game: Game) -> None:
+    _, deals = listed(game, 1)
+    for wrong, message in (("7", "a JSON list"), (json.dumps([*deals, {"x": 1}]), r"deals\[1\]: deal")):
+        with pytest.raises(ValueError, match=message):
+            pyspiel.load_game(spiel.PREFIX + game.name, {"options": json.dumps(short_options(game)), "deals": wrong})
+
+
+def test_regret_minimization_lowers_exploitability() -> None:
+    """Of High Card with three possible deals, where a best response is exact."""
+    few, _ = listed(HIGH_CARD, 3)
+    solver = cfr.CFRSolver(few)
+    before = exploitability.nash_conv(few, policy.UniformRandomPolicy(few))
+    for _ in range(5):
+        solver.evaluate_and_update_policy()
+    after = exploitability.nash_conv(few, solver.average_policy())
+    assert 0 <= after < before / 2
 
 
 def test_copies_go_their_own_way_and_know_no_deal_to_come(game: Game) -> None:

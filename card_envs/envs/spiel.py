@@ -7,6 +7,11 @@
 Deals are chance nodes with one outcome (SAMPLED_STOCHASTIC), drawn at each visit. OpenSpiel's MCTS sees all cards of
 the state that it is given; IS-MCTS resamples the hidden ones (`resample_from_infostate`).
 
+With the parameter `deals`, a JSON list of custom deals in the format of RULES.md, the first deal is an explicit chance
+node instead (EXPLICIT_STOCHASTIC): each of them is as likely as the others. So best responses, exploitability and
+counterfactual regret minimization are exact, of the game that is dealt from this list. Later deals of an episode are
+the later packs of its custom deal, the last one again and again.
+
 Games, states and bots can be copied and pickled, and `game.deserialize_state(state.serialize())` restores a state.
 `pyspiel.serialize_game_and_state` can't be used ("GetRNGState unimplemented"): it asks games of this kind for their
 random state, which OpenSpiel does not let games in Python return. Pickle the state instead: its game goes with it.
@@ -24,7 +29,7 @@ import pyspiel
 from numpy.typing import NDArray
 
 from card_envs.engine.table import Table
-from card_envs.game import Game
+from card_envs.game import Game, Pack
 from card_envs.games import GAMES
 from card_envs.opponents.policy import Decisions, Opponent, decisions_at, moves_of, offspring
 
@@ -59,7 +64,8 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
         self.table = Table(game.card_game, game.card_game.rules.new_state(game.options))
         self.draws = game.draws
         self.paid = np.zeros(game.card_game.rules.NUM_SEATS)
-        self.begun = False
+        self.packs: list[Pack] = []  # of the listed deal that was dealt
+        self.num_dealt = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SpielState:
         copied: SpielState = self.clone()
@@ -77,55 +83,91 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
         return self.table.seat
 
     def is_terminal(self) -> bool:
-        return self.begun and self.table.over
+        return self.num_dealt > 0 and self.table.over
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        return [(0, 1.0)]
+        number = 1 if self.num_dealt else max(1, len(self.get_game().deals))
+        return [(deal, 1 / number) for deal in range(number)]
 
     def _legal_actions(self, player: int) -> list[int]:
         legal: list[int] = np.flatnonzero(self.table.legal()).tolist()
         return legal
 
     def _apply_action(self, action: int) -> None:
-        if self.table.needs_deal:
-            self.table.state.rng = self.draws.key()
-            self.table.deal()
-            self.begun = True
-        else:
+        if not self.table.needs_deal:
             self.table.play(action)
             self.paid += self.table.rewards
+            return
+        deals = self.get_game().deals
+        if deals and not self.num_dealt:
+            self.packs = deals[action]
+        if self.packs:
+            self.table.set_deal(self.packs[min(self.num_dealt, len(self.packs) - 1)])
+        else:
+            self.table.state.rng = self.draws.key()
+            self.table.deal()
+        self.num_dealt += 1
 
     def _action_to_string(self, player: int, action: int) -> str:
-        return "deal" if player < 0 else self.table.game.view.move_text(self.table.state, action)
+        return f"deal {action}" if player < 0 else self.table.game.view.move_text(self.table.state, action)
+
+    def to_json(self) -> str:
+        """Return the view of the seat to move as JSON; hidden cards stay hidden. `card_envs schema GAME` describes it.
+
+        Raises ValueError before the first deal.
+        """
+        if not self.num_dealt:
+            raise ValueError("to_json: nothing was dealt yet")
+        return json.dumps(self.table.game.view.view(self.table.state, self.table.seat))
 
     def returns(self) -> list[float]:
         paid: list[float] = self.paid.tolist()
         return paid if self.is_terminal() else [0.0] * len(paid)
 
     def resample_from_infostate(self, player: int, sampler: Any = None) -> SpielState:
-        """Return a state in which everything that the player can't know is redrawn."""
+        """Return a state in which everything that the player can't know is redrawn, from the listed deals if any."""
         world: SpielState = self.clone()
-        world.table.determinize(player, int(self.draws.key()))
-        return world
+        if not self.packs:
+            world.table.determinize(player, int(self.draws.key()))
+            return world
+        seen, game = self.information_state_string(player), self.get_game()
+        moves = self.history()[1:]
+        for deal in np.random.default_rng(self.draws.key()).permutation(len(game.deals)).tolist():
+            world = game.new_initial_state()
+            world.apply_action(deal)
+            for move in moves:
+                if move not in world.legal_actions():
+                    break
+                world.apply_action(move)
+            else:
+                if not world.is_chance_node() and world.information_state_string(player) == seen:
+                    return world
+        raise AssertionError("the deal on the table fits what the player sees")
 
     def __str__(self) -> str:
         view = self.table.game.view
-        return view.picture(view.view(self.table.state, self.table.seat)) if self.begun else "before the deal"
+        return view.picture(view.view(self.table.state, self.table.seat)) if self.num_dealt else "before the deal"
 
 
 class SpielGame(pyspiel.Game):  # type: ignore[misc]
-    """A game, with its options (JSON) and the seed of its deals as OpenSpiel parameters."""
+    """A game, with its options, the seed of its deals or a list of them as OpenSpiel parameters (options, deals: JSON).
 
-    def __init__(self, game: Game, kind: pyspiel.GameType, params: dict[str, Any]) -> None:
+    Raises ValueError for a malformed option or deal.
+    """
+
+    def __init__(self, game: Game, params: dict[str, Any]) -> None:
         self.card_game = game
         self.options = game.validated(json.loads(params.get("options") or "{}"))
         self.draws = Draws(params.get("seed", 0))
+        self.deals = _listed(game, self.options, params.get("deals") or "[]")
+        modes = pyspiel.GameType.ChanceMode
+        kind = type_of(game, modes.EXPLICIT_STOCHASTIC if self.deals else modes.SAMPLED_STOCHASTIC)
         rules = game.rules
-        deals = game.num_deals(rules.new_state(self.options))
-        most = 1.0 if self.options.reward == "win" else max(-rules.WORST_SCORE * deals, 1.0)
+        num_deals = game.num_deals(rules.new_state(self.options))
+        most = 1.0 if self.options.reward == "win" else max(-rules.WORST_SCORE * num_deals, 1.0)
         info = pyspiel.GameInfo(
             num_distinct_actions=rules.NUM_ACTIONS,
-            max_chance_outcomes=1,
+            max_chance_outcomes=max(1, len(self.deals)),
             num_players=rules.NUM_SEATS,
             min_utility=0.0 if game.is_solitaire else -most,
             max_utility=most,
@@ -222,29 +264,47 @@ class BotPolicy:
 
 def register(game: Game) -> None:
     """Register a game with OpenSpiel under its name with the prefix `card_envs_`."""
-    solitaire = game.is_solitaire
-    kind = pyspiel.GameType(
+
+    class Registered(SpielGame):
+        def __init__(self, params: dict[str, Any] | None = None) -> None:
+            super().__init__(game, params or {})
+
+    pyspiel.register_game(type_of(game, pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC), Registered)
+
+
+def type_of(game: Game, chance_mode: pyspiel.GameType.ChanceMode) -> pyspiel.GameType:
+    """Return what OpenSpiel knows about a game before it is loaded."""
+    kind = pyspiel.GameType
+    return kind(
         short_name=PREFIX + game.name,
         long_name=game.title,
-        dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-        chance_mode=pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
-        information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-        utility=pyspiel.GameType.Utility.GENERAL_SUM if solitaire else pyspiel.GameType.Utility.ZERO_SUM,
-        reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+        dynamics=kind.Dynamics.SEQUENTIAL,
+        chance_mode=chance_mode,
+        information=kind.Information.IMPERFECT_INFORMATION,
+        utility=kind.Utility.GENERAL_SUM if game.is_solitaire else kind.Utility.ZERO_SUM,
+        reward_model=kind.RewardModel.TERMINAL,
         max_num_players=game.rules.NUM_SEATS,
         min_num_players=game.rules.NUM_SEATS,
         provides_information_state_string=True,
         provides_information_state_tensor=True,
         provides_observation_string=True,
         provides_observation_tensor=True,
-        parameter_specification={"options": "{}", "seed": 0},
+        parameter_specification={"options": "{}", "seed": 0, "deals": "[]"},
     )
 
-    class Registered(SpielGame):
-        def __init__(self, params: dict[str, Any] | None = None) -> None:
-            super().__init__(game, kind, params or {})
 
-    pyspiel.register_game(kind, Registered)
+def _listed(game: Game, options: Any, text: str) -> list[list[Pack]]:
+    """Return the packs of each deal in a JSON list of custom deals."""
+    deals = json.loads(text)
+    if not isinstance(deals, list):
+        raise ValueError(f"deals: expected a JSON list of deals, got {text!r:.80}")
+    found = []
+    for number, deal in enumerate(deals):
+        try:
+            found.append(game.view.parse_deal(game.rules.new_state(options), deal))
+        except ValueError as error:
+            raise ValueError(f"deals[{number}]: {error}") from None
+    return found
 
 
 def _restored_game(game: Game, params: dict[str, Any], draws: Draws) -> SpielGame:
