@@ -78,6 +78,14 @@ def test_what_others_play_is_counted(name: str) -> None:
         assert len(found) == 4 and all(row.other_rate > 0 for row in found) and TURNS > 0
 
 
+def test_rows_of_data_are_counted() -> None:
+    pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    from benchmarks.games_as_data import generated, loop, parquet
+
+    game = get_game("back_alley")
+    assert generated(game, parquet)()[0] > 16 * 8 and all(loop(game, as_text)()[0] >= 8 for as_text in (False, True))
+
+
 @pytest.mark.slow
 def test_training_is_counted() -> None:
     pytest.importorskip("sb3_contrib")

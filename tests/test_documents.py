@@ -30,7 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the documents' commands leave behind, so that they can run in any order."""
     folder = tmp_path_factory.mktemp("documents")
     (folder / "configs").symlink_to(ROOT / "configs")
-    run([sys.executable, "-m", "training.train", "--config", "configs/quickstart.toml", *SHORT], folder)
+    for config in ("configs/quickstart.toml", "configs/russian_bank.toml"):
+        run([sys.executable, "-m", "training.train", "--config", config, *SHORT], folder)
     run([sys.executable, "-m", "card_envs", "play", "back_alley", "--record", "game.json"], folder, text="quit\n")
     generate = ["generate", "back_alley", "--players", "greedy", "--games", "4", "--out", "games"]
     run([sys.executable, "-m", "card_envs", *generate, "--option", "deals=single", "--processes", "1"], folder)
@@ -68,7 +69,7 @@ def test_commands_run(line: str, folder: Path) -> None:
         return
     assert words[:2] == ["python", "-m"], f"a document shows a command that this test does not know: {line}"
     extra: list[str] = []
-    if words[2] == "training.train":
+    if words[2] == "training.train" or "train" in words:
         extra = SHORT
     if "compare" in words:
         extra = ["--pairs", "10"]

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare.pairs import Match, Part, join
+from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import _value
+from card_envs.envs.aec import CardEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
+from card_envs.games import GAMES
 from card_envs.opponents import _plan_cache as plan_cache
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.phased import PhasedPolicy
@@ -97,6 +100,32 @@ def test_every_preset_that_searches_gives_margins(game: Game) -> None:
             if found > 3:
                 break
         assert found > 3, name
+
+
+def test_an_opponent_moves_in_any_environment(game: Game) -> None:
+    """As `act` chooses at the same decision; not where none is due, nor in another game."""
+    opponent = load_opponent("greedy", game)
+    env, batch = CardEnv(game, **short_options(game)), BatchEnv(game, 5, seed=1)
+    with pytest.raises(ValueError, match="no decision is due"):
+        opponent.move(env, np.random.default_rng(0))
+    env.reset(seed=1)
+    while env.agents:
+        if env.terminations[env.agent_selection]:
+            env.step(None)
+            continue
+        action = opponent.move(env, np.random.default_rng(0))
+        assert action == opponent.act(decisions_at(game, env.states), np.random.default_rng(0))[0]
+        env.step(action)
+    with pytest.raises(ValueError, match="no decision is due"):
+        opponent.move(env, np.random.default_rng(0))
+    expected = np.zeros(5, np.int64)
+    batch.bot_actions("greedy", expected)
+    assert np.array_equal(opponent.actions(batch, np.random.default_rng(0)), expected)
+    other = next(one for one in (TINY, *GAMES.values()) if one.name != game.name)
+    with pytest.raises(ValueError, match=f"plays {game.name}, not {other.name}"):
+        opponent.move(BatchEnv(other, 1), np.random.default_rng(0))
+    with pytest.raises(ValueError, match="one table, got 5"):
+        opponent.move(batch, np.random.default_rng(0))
 
 
 def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
 from card_envs.terminal import _waiting
 from card_envs.terminal._narration import seat_names
-from card_envs.terminal._play import chosen_action, play_game
+from card_envs.terminal._play import play_game
 from card_envs.terminal._watch import watch_game, watch_record
 from tests.conftest import short_options
 
@@ -85,7 +85,7 @@ def by_hand(game: Game, moves: int = 10_000) -> tuple[list[str], GameRecord]:
         person = env.agent_selection == env.possible_agents[-1]
         if person and len(typed) == moves:
             break
-        action = chosen_action(env, policies["person" if person else "other"], rng)
+        action = policies["person" if person else "other"].move(env, rng)
         typed += [env.move_text(action)] if person else []
         env.step(action)
     return typed, env.record()

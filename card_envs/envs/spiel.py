@@ -161,7 +161,7 @@ class SpielGame(pyspiel.Game):  # type: ignore[misc]
         self.draws = Draws(params.get("seed", 0))
         self.deals = _listed(game, self.options, params.get("deals") or "[]")
         modes = pyspiel.GameType.ChanceMode
-        kind = type_of(game, modes.EXPLICIT_STOCHASTIC if self.deals else modes.SAMPLED_STOCHASTIC)
+        kind = _type_of(game, modes.EXPLICIT_STOCHASTIC if self.deals else modes.SAMPLED_STOCHASTIC)
         rules = game.rules
         num_deals = game.num_deals(rules.new_state(self.options))
         most = 1.0 if self.options.reward == "win" else max(-rules.WORST_SCORE * num_deals, 1.0)
@@ -269,10 +269,10 @@ def register(game: Game) -> None:
         def __init__(self, params: dict[str, Any] | None = None) -> None:
             super().__init__(game, params or {})
 
-    pyspiel.register_game(type_of(game, pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC), Registered)
+    pyspiel.register_game(_type_of(game, pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC), Registered)
 
 
-def type_of(game: Game, chance_mode: pyspiel.GameType.ChanceMode) -> pyspiel.GameType:
+def _type_of(game: Game, chance_mode: pyspiel.GameType.ChanceMode) -> pyspiel.GameType:
     """Return what OpenSpiel knows about a game before it is loaded."""
     kind = pyspiel.GameType
     return kind(

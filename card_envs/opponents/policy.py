@@ -239,6 +239,17 @@ class ActionValue(NamedTuple):
     dropped: bool = False
 
 
+class Tables(Protocol):
+    """A PettingZoo environment (one table) or a `BatchEnv` (B), as `Opponent.move` and `Opponent.actions` read them."""
+
+    @property
+    def game(self) -> Game: ...
+
+    @property
+    def states(self) -> NDArray[Any]:
+        """[B] records."""
+
+
 @dataclass(frozen=True)
 class Opponent:
     """A policy with a name and the game that it plays."""
@@ -254,6 +265,28 @@ class Opponent:
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         """See `Policy.probabilities`."""
         return self.policy.probabilities(decisions)
+
+    def move(self, env: Tables, rng: np.random.Generator) -> int:
+        """Return the action that the opponent plays in a PettingZoo environment, from what the seat to move can see.
+
+        Args:
+            env: with a decision due.
+            rng: of sampled actions and drawn worlds.
+
+        Raises:
+            ValueError: the environment is of another game, or the episode is over or has not begun.
+        """
+        if len(env.states) != 1:
+            raise ValueError(f"env: expected one table, got {len(env.states)}; `actions` plays at many")
+        return int(self.actions(env, rng)[0])
+
+    def actions(self, env: Tables, rng: np.random.Generator) -> Int64s:
+        """Return the actions [B] that the opponent plays at the B tables of a `BatchEnv`; see `move`."""
+        if env.game.name != self.game.name:
+            raise ValueError(f"env: {self.name} plays {self.game.name}, not {env.game.name}")
+        if env.states["over"].any():
+            raise ValueError("env: no decision is due: the episode is over, or has not begun; call reset")
+        return moves_of(self, decisions_at(self.game, env.states), rng)
 
     def within(self, seconds: float, threads: int = 1) -> Opponent:
         """See `Policy`."""

@@ -18,7 +18,7 @@ from card_envs.envs._replay import replay
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, decisions_at, moves_of, offspring, sealed
+from card_envs.opponents.policy import Opponent, offspring, sealed
 from card_envs.record import GameRecord
 from card_envs.terminal._narration import (
     WIDTH,
@@ -125,11 +125,6 @@ def load_opponents(game: Game, names: str | list[str], number: int) -> list[Oppo
     return [loaded[name] for name in names]
 
 
-def chosen_action(env: CardEnv, opponent: Opponent, rng: np.random.Generator) -> int:
-    """Return an opponent's action for the seat to move."""
-    return int(moves_of(opponent, decisions_at(env.game, env.states), rng)[0])
-
-
 def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Generator) -> tuple[CardEnv, list[Event]]:
     """Return the game in a record with new later deals, and its last events."""
     record = GameRecord.load(file)
@@ -215,7 +210,7 @@ class PersonsTable:
         self.show(self.env.game.view.picture(self.env.view(self.person)))
 
     def _chosen_by(self, opponent: Opponent) -> int:
-        return thinking(opponent.name, lambda: chosen_action(self.env, opponent, self.rng))
+        return thinking(opponent.name, lambda: opponent.move(self.env, self.rng))
 
     def _step(self, action: int) -> None:
         self.events += step(self.env, action, self.names)

@@ -19,7 +19,7 @@ from card_envs.game import Game
 from card_envs.opponents.policy import sealed
 from card_envs.record import GameRecord
 from card_envs.terminal._narration import WIDTH, Event, lines_of, result_text, step, told
-from card_envs.terminal._play import ask, chosen_action, load_opponents
+from card_envs.terminal._play import ask, load_opponents
 from card_envs.terminal._suits import with_suits
 
 PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
@@ -63,7 +63,7 @@ def watch_game(
     names = [f"seat {number} ({player.name})" for number, player in enumerate(players)]
 
     def choose(env: CardEnv) -> int:
-        return chosen_action(env, players[env.possible_agents.index(env.agent_selection)], rng)
+        return players[env.possible_agents.index(env.agent_selection)].move(env, rng)
 
     try:
         with hangup_as_ctrl_c():
