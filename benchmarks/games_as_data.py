@@ -20,7 +20,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 
 PLAYER = "small"
-GAMES = 16  # at once
+TEXT_GAMES = 64  # at once; as arrays, as many as `generate` plays at once
 OPTIONS: dict[str, dict[str, Any]] = {"back_alley": {"deals": "single"}, "russian_bank": {}, "big_ben": {}}
 
 
@@ -57,7 +57,7 @@ def generated(game: Game, write: Callable[[Plan, Any], bytes]) -> Work:
     parts = iter(plan.parts())
 
     def part() -> int:
-        rows = plan.play(next(parts)[:GAMES])
+        rows = plan.play(next(parts)[:TEXT_GAMES] if write is json_lines else next(parts))
         write(plan, rows)
         return len(rows.seat)
 
