@@ -72,7 +72,7 @@ def test_commands_run(line: str, folder: Path) -> None:
     if words[2] == "training.train" or "train" in words:
         extra = SHORT
     if "compare" in words:
-        extra = ["--pairs", "10"]
+        extra = ["--pairs", "3"]
     if "solve" in words:
         extra = ["--packs", "2"]
     if "generate" in words:
