@@ -20,6 +20,14 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md")
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- /figures -->\n)", re.S)
 FRONT_PLAYERS = ("champion", "strong", "search:64", "small", "greedy")
+# Each player of the ladder, the one below it, and the comparisons that they may have met in, the largest first.
+RUNGS = (
+    ("champion", "strong", ("top",)),
+    ("strong", "search:64", ("steps", "ladder")),
+    ("strong", "small", ("steps", "ladder")),
+    ("search:64", "small", ("steps", "ladder")),
+    ("small", "greedy", ("ladder",)),
+)
 FRONT_PAGE = ("random playouts, M/s", "BatchEnv.step, 1,024 tables, M/s", "AEC last + step, k/s")  # rows of `bench`
 
 Figures = dict[str, Any]
@@ -65,30 +73,51 @@ def strength(found: Figures) -> str:
     return rows(["", *head, "a move"], body)
 
 
+def figures_of(game: Game, name: str) -> Path:
+    """The file of a comparison of a game's players."""
+    return ROOT / "strength" / f"{game.name}-{name}.json"
+
+
 def comparison(game: Game, name: str) -> Figures:
-    """A comparison of a game's players: strength/GAME-NAME.json."""
-    figures: Figures = json.loads((ROOT / "strength" / f"{game.name}-{name}.json").read_text(encoding="utf-8"))
+    """A comparison of a game's players."""
+    figures: Figures = json.loads(figures_of(game, name).read_text(encoding="utf-8"))
     return figures
 
 
-def over_greedy(found: Figures, name: str) -> Figures:
-    """What a policy won of `greedy` in an episode. Raises ValueError where the two did not meet."""
-    if name == "greedy":
-        return dict.fromkeys(("mean", "low", "high"), 0.0)
+def over(found: Figures, name: str, other: str) -> Figures:
+    """What a policy won of another one in an episode, or how many more of the deals of a solitaire.
+
+    Raises ValueError where the two did not meet.
+    """
     for pairing in found["pairings"]:
-        margin: Figures = pairing["margin_per_episode"]
-        if (pairing["second"], pairing["first"]) == ("greedy", name):
+        margin: Figures = pairing.get("margin_per_episode") or pairing["wins_more"]
+        if (pairing["first"], pairing["second"]) == (name, other):
             return margin
-        if (pairing["first"], pairing["second"]) == ("greedy", name):
+        if (pairing["first"], pairing["second"]) == (other, name):
             mean, low, high = (None if margin[key] is None else -margin[key] for key in ("mean", "low", "high"))
             return {"mean": mean, "low": high, "high": low}
-    raise ValueError(f"{name} did not play greedy")
+    raise ValueError(f"{name} did not play {other}")
+
+
+def rungs() -> str:
+    """Return a table of all games: what each player of the ladder wins of the one below it."""
+    games = list(GAMES.values())
+    head = ["", *(f"{game.title}: " + ("more won of 100" if game.is_solitaire else "points") for game in games)]
+    body = []
+    for name, other, places in RUNGS:
+        row = [f"`{name}` over `{other}`"]
+        for game in games:
+            where = next(place for place in places if figures_of(game, place).exists())
+            scale = 100 if game.is_solitaire else 1
+            row.append(spread(over(comparison(game, where), name, other), scale, "+.1f"))
+        body.append(row)
+    return rows(head, body)
 
 
 def result(found: Figures, policy: Figures) -> str:
     """Its points over `greedy`, or the share of deals it won."""
     if "rating" in policy:
-        return spread(over_greedy(found, policy["name"]), form="+.1f") if policy["name"] != "greedy" else "0"
+        return spread(over(found, policy["name"], "greedy"), form="+.1f") if policy["name"] != "greedy" else "0"
     return spread(policy["win_share"], 100, ".1f", " %")
 
 
@@ -122,8 +151,8 @@ def speed(labels: tuple[str, ...] = ()) -> str:
 
 
 def tables() -> dict[str, str]:
-    """The tables by their names: `strength`, `speed`, `speed-all`, and each `GAME-*.json` of strength/."""
-    found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed()}
+    """The tables by their names: `strength`, `rungs`, `speed`, `speed-all`, and each `GAME-*.json` of strength/."""
+    found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed(), "rungs": rungs()}
     for path in (ROOT / "strength").glob("*.json"):
         figures = json.loads(path.read_text(encoding="utf-8"))
         if "policies" in figures:
