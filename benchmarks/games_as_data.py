@@ -20,7 +20,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 
 PLAYER = "small"
-TEXT_GAMES = 64  # at once; as arrays, as many as `generate` plays at once
+TEXT_GAMES = 16  # at once; as arrays, as many as `generate` plays at once
 OPTIONS: dict[str, dict[str, Any]] = {"back_alley": {"deals": "single"}, "russian_bank": {}, "big_ben": {}}
 
 
