@@ -14,13 +14,13 @@ from pathlib import Path
 from benchmarks.measuring import Row, markdown
 from card_envs._files import replace_file
 
-BENCHMARKS = {
+BENCHMARKS = {  # each with how long it takes, as a factor of --seconds
     "c_reference": 1.0,
     "open_spiel_games": 1.0,
     "pettingzoo_classic": 1.0,
     "maskable_ppo": 4.0,
     "games_as_data": 1.0,
-}  # how long
+}
 FIRST, LAST = "<!-- benchmarks -->\n", "<!-- /benchmarks -->\n"
 PAGE = Path(__file__).with_name("README.md")
 

@@ -7,7 +7,7 @@ arrays or as text. Neither writes to the disk, but the rows of `generate` become
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ def loop(game: Game, as_text: bool) -> Work:
                 env.step(None)
                 continue
             action = opponent.move(env, rng)
-            row: dict[str, Any] = {"agent": env.agent_selection, "reward": float(reward), "action": int(action)}
+            row: dict[str, Any] = {"agent": env.agent_selection, "reward": float(reward), "action": action}
             if as_text:
                 row |= {"text": env.render(), "legal": env.legal_moves(), "move": env.move_text(action)}
                 row["line"] = json.dumps(row)
@@ -51,13 +51,14 @@ def loop(game: Game, as_text: bool) -> Work:
     return timed(episode)
 
 
-def generated(game: Game, write: Callable[[Plan, Any], bytes]) -> Work:
+def generated(game: Game, as_text: bool) -> Work:
     """Part after part of a plan, as one process writes it."""
     plan = Plan(game, (PLAYER,), 1 << 20, options=tuple(OPTIONS[game.name].items()))
     parts = iter(plan.parts())
+    write, most = (json_lines, TEXT_GAMES) if as_text else (parquet, None)
 
     def part() -> int:
-        rows = plan.play(next(parts)[:TEXT_GAMES] if write is json_lines else next(parts))
+        rows = plan.play(next(parts)[:most])
         write(plan, rows)
         return len(rows.seat)
 
@@ -68,8 +69,8 @@ def rows(seconds: float) -> Iterator[Row]:
     """Games of `small` against itself on one core."""
     for name in OPTIONS:
         game = get_game(name)
-        for form, write in (("Parquet", parquet), ("JSON lines with text", json_lines)):
-            theirs, ours = loop(game, write is json_lines), generated(game, write)
+        for form, as_text in (("Parquet", False), ("JSON lines with text", True)):
+            theirs, ours = loop(game, as_text), generated(game, as_text)
             yield in_turns(f"`generate`, {game.title}, {form}", "a loop of one's own", theirs, ours, seconds)
 
 

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md")
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- /figures -->\n)", re.S)
 FRONT_PLAYERS = ("champion", "strong", "search:64", "small", "greedy")
-# Each player of the ladder, the one below it, and the comparisons that they may have met in, the largest first.
-RUNGS = (
+# A stronger player, a weaker one, and the comparisons in which they may have met, the largest first.
+HEAD_TO_HEAD = (
     ("champion", "strong", ("top",)),
     ("strong", "search:64", ("steps", "ladder")),
     ("strong", "small", ("steps", "ladder")),
@@ -85,7 +85,7 @@ def comparison(game: Game, name: str) -> Figures:
 
 
 def over(found: Figures, name: str, other: str) -> Figures:
-    """What a policy won of another one in an episode, or how many more of the deals of a solitaire.
+    """Return a policy's margin over another per episode; in a solitaire, the difference in the share of deals won.
 
     Raises ValueError where the two did not meet.
     """
@@ -99,12 +99,12 @@ def over(found: Figures, name: str, other: str) -> Figures:
     raise ValueError(f"{name} did not play {other}")
 
 
-def rungs() -> str:
-    """Return a table of all games: what each player of the ladder wins of the one below it."""
+def head_to_head() -> str:
+    """Return a table of all games: the margins of stronger players over weaker ones."""
     games = list(GAMES.values())
     head = ["", *(f"{game.title}: " + ("more won of 100" if game.is_solitaire else "points") for game in games)]
     body = []
-    for name, other, places in RUNGS:
+    for name, other, places in HEAD_TO_HEAD:
         row = [f"`{name}` over `{other}`"]
         for game in games:
             where = next(place for place in places if figures_of(game, place).exists())
@@ -151,8 +151,8 @@ def speed(labels: tuple[str, ...] = ()) -> str:
 
 
 def tables() -> dict[str, str]:
-    """The tables by their names: `strength`, `rungs`, `speed`, `speed-all`, and each `GAME-*.json` of strength/."""
-    found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed(), "rungs": rungs()}
+    """The tables by their names: `strength`, `head-to-head`, `speed`, `speed-all`, and `GAME-*.json` of strength/."""
+    found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed(), "head-to-head": head_to_head()}
     for path in (ROOT / "strength").glob("*.json"):
         figures = json.loads(path.read_text(encoding="utf-8"))
         if "policies" in figures:

@@ -69,7 +69,7 @@ def test_commands_run(line: str, folder: Path) -> None:
         return
     assert words[:2] == ["python", "-m"], f"a document shows a command that this test does not know: {line}"
     extra: list[str] = []
-    if words[2] == "training.train" or "train" in words:
+    if {"training.train", "train"} & set(words):
         extra = SHORT
     if "compare" in words:
         extra = ["--pairs", "3"]

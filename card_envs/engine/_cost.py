@@ -1,9 +1,10 @@
-"""What work costs: processor time, without what compiling takes the first time that something runs."""
+"""Processor time of this process, excluding just-in-time compilation."""
 
 from __future__ import annotations
 
 import sys
 import time
+from functools import cache
 from typing import Any
 
 
@@ -12,21 +13,13 @@ def work_time() -> float:
 
     Only differences mean something. Numba's import counts, and so does what it compiles before the next call.
     """
-    return time.process_time() - _compiling_time()
+    compiling = float(_compiling().seconds) if "numba" in sys.modules else 0.0
+    return time.process_time() - compiling
 
 
-def _compiling_time() -> float:
-    global _compiling
-    if _compiling is None and "numba" in sys.modules:
-        _compiling = _listener()
-    return float(_compiling.seconds) if _compiling else 0.0
-
-
-_compiling: Any = None
-
-
-def _listener() -> Any:
-    """Return a listener that sums the processor seconds in which Numba's compiler is busy, from now on."""
+@cache
+def _compiling() -> Any:
+    """Return a listener that sums the processor seconds of Numba's compiler, from the first call on."""
     from numba.core import event
 
     class Compiling(event.Listener):  # type: ignore[misc]

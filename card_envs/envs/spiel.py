@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from card_envs.engine.table import Table
 from card_envs.game import Game, Pack
 from card_envs.games import GAMES
-from card_envs.opponents.policy import Decisions, Opponent, decisions_at, moves_of, offspring
+from card_envs.opponents.policy import Decisions, Opponent, offspring
 
 LONGEST = 1 << 16  # moves of an episode; far more than any has
 PREFIX = "card_envs_"
@@ -220,7 +220,7 @@ class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
 
     def step(self, state: SpielState) -> int:
         world = state.resample_from_infostate(state.current_player())
-        return int(moves_of(self.opponent, decisions_at(self.opponent.game, world.table.states), self.rng)[0])
+        return self.opponent.move(world.table, self.rng)
 
     def restart(self) -> None:
         """Forget the plans of the previous game."""

@@ -240,7 +240,7 @@ class ActionValue(NamedTuple):
 
 
 class Tables(Protocol):
-    """A PettingZoo environment (one table) or a `BatchEnv` (B), as `Opponent.move` and `Opponent.actions` read them."""
+    """The tables that `Opponent.move` and `Opponent.actions` read: an environment or `Table` (B = 1), or a `BatchEnv`."""
 
     @property
     def game(self) -> Game: ...
