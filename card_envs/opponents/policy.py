@@ -240,7 +240,7 @@ class ActionValue(NamedTuple):
 
 
 class Tables(Protocol):
-    """The tables that `Opponent.move` and `Opponent.actions` read: an environment or `Table` (B = 1), or a `BatchEnv`."""
+    """The tables that `Opponent.move` and `Opponent.actions` read: an environment, a `Table` or a `BatchEnv`."""
 
     @property
     def game(self) -> Game: ...
