@@ -19,7 +19,7 @@ if __name__ == "__main__" or os.path.basename(sys.argv[0] if sys.argv else "").s
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -427,8 +427,22 @@ def schema(
         say(json.dumps(game.view.SCHEMA, indent=1))
 
 
+OF_MODELS = ("game", "opponent", "seconds")  # options of `serve` that hold with --mcp
+OF_PARENTS = (*OF_MODELS, "folder", "allow_deals", "tables", "idle_hours", "searches")  # and with --stdio
+
+
+def check_used(context: typer.Context, kind: str, used: Sequence[str]) -> None:
+    """Raise ValueError for an option on the command line that does nothing with this kind of server."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in (kind, *used) and source is not None and source.name == "COMMANDLINE":
+            known = ", ".join(f"--{one.replace('_', '-')}" for one in used)
+            raise ValueError(f"serve --{kind}: --{name.replace('_', '-')} does not apply; these do: {known}")
+
+
 @app.command()
 def serve(
+    context: typer.Context,
     host: Annotated[str, typer.Option(help="address to listen on; default: only this machine")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
     stdio: Annotated[bool, typer.Option("--stdio", help="JSON lines on stdin and stdout instead of HTTP")] = False,
@@ -456,18 +470,21 @@ def serve(
 
     See docs/protocol.md.
     """
-    if mcp:
-        from card_envs.serve._mcp import serve_mcp
-
-        serve_mcp()
-        return
     from card_envs.serve import _command as command
     from card_envs.serve._limits import Limits
 
+    if mcp or stdio:
+        from card_envs.serve._stdio import streams
+
+        source, target = streams()  # before anything can print
+        check_used(context, "mcp" if mcp else "stdio", OF_MODELS if mcp else OF_PARENTS)
+    if mcp:
+        command.serve_model(source, target, game or [], opponent or [], seconds)
+        return
     threads = {} if searches is None else {"searches": searches}
     limits = Limits(tables=tables, idle_hours=idle_hours, seconds=seconds, **threads)
     if stdio:
-        command.serve_parent(folder, game or [], opponent or [], limits, allow_deals)
+        command.serve_parent(source, target, folder, game or [], opponent or [], limits, allow_deals)
         return
     listeners = command.listen(host, port)
     seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)

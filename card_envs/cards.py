@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 SUITS = "CDHS"
 ACE_HIGH = "23456789TJQKA"
 ACE_LOW = "A23456789TJQK"
 READABLE = re.compile(r"[ -~\s♣♦♥♠♧♢♡♤→–—−…“”‘’]*")  # other characters are no spelling of a move
 SUIT_SYMBOLS = str.maketrans("♣♦♥♠♧♢♡♤", SUITS + SUITS)
+OPENING, CLOSING = " \"'“”‘’`*_([", " \"'“”‘’`*_)].,;:!?…"
+WORDS = re.compile(r"(?:[^\W_]+(?:(?: |(?: ?(?:->|[-–—−→]) ?))[^\W_]+)*)?")
+TEN = re.compile(r"(?i)\b10(?= ?(?:of )?[cdhs])")
 SPOKEN = {
     "ace": "A", "two": "2", "deuce": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
     "eight": "8", "nine": "9", "ten": "T", "jack": "J", "queen": "Q", "king": "K", "clubs": "C", "club": "C",
@@ -68,11 +72,16 @@ def parse_pack(pack: object, codes: Mapping[str, int], expected: Sequence[int], 
 def squeezed(text: str) -> str:
     """Return what remains of a move in any spelling: `10 of diamonds`, `td` and `T♦` are all `td`.
 
-    Case, spaces, dashes, arrows and other signs do not count, nor do words such as "of" and "to"; ranks and suits may
-    be spelled out or symbols, and a ten may be `10` before a suit. Numbers alone stay as they are: they may be bids.
+    Case, spaces, dashes and arrows between words, and punctuation around them do not count, nor do words such as "of"
+    and "to"; ranks and suits may be spelled out or symbols, and a ten may be `10` before a suit. Numbers alone stay as
+    they are: they may be bids. With any other sign, as in `-1`, `1.0` or `1 0`, a text is no spelling: it remains
+    itself.
     """
-    if not READABLE.fullmatch(text):
+    spelled = " ".join(text.translate(SUIT_SYMBOLS).split()).lstrip(OPENING).rstrip(CLOSING)
+    if not READABLE.fullmatch(text) or not WORDS.fullmatch(spelled):
         return text.lower()
-    text = re.sub(r"(?i)\b10(?=\s*(?:of\s+)?[cdhs])", "T", text.translate(SUIT_SYMBOLS))
-    words = re.findall(r"[^\W_]+", text)
-    return "".join(SPOKEN.get(word.lower(), word) for word in words).lower()
+    words = re.findall(r"[^\W_]+", TEN.sub("T", spelled))
+    kept = list(filter(None, (SPOKEN.get(word.lower(), word) for word in words)))
+    if any(one[-1].isdigit() and other[0].isdigit() for one, other in pairwise(kept)):
+        return text.lower()
+    return "".join(kept).lower()

@@ -39,6 +39,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs._files import short_repr
 from card_envs.cards import squeezed
 from card_envs.options import validated
 
@@ -546,19 +547,27 @@ class Game:
         `td`, `T♦`, `10 d` and `ten of diamonds` are all `TD`: see `card_envs.cards.squeezed`. The action may be
         illegal. Raises ValueError if it is not a move.
         """
+        if isinstance(text, str) and len(text) > LONGEST_MOVE:
+            what = f"expected at most {LONGEST_MOVE} letters, got {len(text):,}"
+            raise ValueError(f"{short_repr(text)} is not a move; {what}")
         try:
             return self.view.parse_move(state, text)
         except ValueError:
-            known = self._spellings.get(squeezed(text)) if isinstance(text, str) and len(text) <= LONGEST_MOVE else None
+            known = self.spelled(text) if isinstance(text, str) else None
             if known is None:
                 raise
         return self.view.parse_move(state, known)
 
+    def spelled(self, text: str) -> str | None:
+        """Return the notation of the move that a text spells, at any position; None if it spells none."""
+        return self._spellings.get(squeezed(text)) if len(text) <= LONGEST_MOVE else None
+
     @cached_property
     def _spellings(self) -> dict[str, str]:
         """The texts of moves by what remains of them, without those that others share."""
-        counts = Counter(map(squeezed, self.move_texts))
-        return {short: text for text in self.move_texts if counts[short := squeezed(text)] == 1}
+        spelled = [(squeezed(text), text) for text in self.move_texts]
+        counts = Counter(short for short, _ in spelled)
+        return {short: text for short, text in spelled if counts[short] == 1 and short[-1:].isalnum()}
 
     @property
     def rules_page(self) -> Path:

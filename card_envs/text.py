@@ -12,29 +12,25 @@ The loop::
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
-from card_envs.cards import squeezed
-from card_envs.envs.aec import CardEnv
+from card_envs._answers import UnclearAnswer, move_in
+from card_envs.envs.aec import env_with
 from card_envs.envs.single_agent import LearnersSeat, Opponents, other_players
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import decisions_at, moves_of, offspring, reset
+from card_envs.opponents.policy import Opponent, decisions_at, moves_of, offspring, reset
 from card_envs.terminal._narration import Event, hint_text, legend_text, position_text, seat_names, step
-
-MOVE = re.compile(r"(?im)^\W*(?:my )?(?:move|answer|bid|play)\W*[:=]\s*(.+?)\s*$")
-MOST_LETTERS = 100_000  # of an answer
 
 
 class TextEnv:
     """A seat that is shown its position as text and answers with a move, in any spelling that leaves no doubt.
 
-    An answer may have other words around the move: a line `Move: TD`, the last line, or the only legal move that occurs
-    in it counts. An answer that is no legal move is explained and counted, and the position stays.
+    An answer may have other words around a move that is marked, as in a line `Move: TD`, or that stands alone on a line
+    and is the only one named. Any other answer is explained and counted, and the position stays.
 
     Attributes:
         seat: whose answers are asked for.
@@ -58,7 +54,7 @@ class TextEnv:
         self.game = get_game(game) if isinstance(game, str) else game
         self._others = other_players(self.game, opponents, seat)
         self._wanted = seat
-        self._env = CardEnv(self.game, illegal_move="raise", **options)
+        self._env = env_with(self.game, options)
         self.seat = 0 if isinstance(seat, str) else int(seat)
         self.invalid = 0
         self._events: list[Event] = []
@@ -108,17 +104,17 @@ class TextEnv:
         """Return what happened since the seat's last move, the position and the legal moves, or the result."""
         view, outcome = self._env.view(self._agent), self._env.outcome()
         text = position_text(self.game, self.seat, self._events, view, outcome)
-        return text if outcome["over"] else f"{text}\nAnswer with one of them."
+        return text if outcome["over"] else f"{text}\nAnswer with one of them alone, or end with a line `Move: …`."
 
-    def hint(self, opponent: str = "strong") -> str:
-        """Return what an opponent would play from this seat, and how the other moves compare.
+    def hint(self, opponent: str | Opponent = "strong") -> str:
+        """Return what an opponent, or one of a name, would play from this seat, and how the other moves compare.
 
         Raises ValueError for an unknown opponent, or if the episode is over.
         """
         if self.over:
             raise ValueError("the game is over")
-        ranked = load_opponent(opponent, self.game).evaluate(self._env.view(self._agent))
-        return hint_text(self.game, opponent, ranked)
+        asked = load_opponent(opponent, self.game) if isinstance(opponent, str) else opponent
+        return hint_text(self.game, asked.name, asked.evaluate(self._env.view(self._agent)))
 
     def legal_moves(self) -> list[str]:
         """Return the seat's legal moves; none once the episode is over."""
@@ -156,16 +152,11 @@ class TextEnv:
         """Return the action that an answer names. Raises ValueError that says what is wrong, and what is legal."""
         if not isinstance(answer, str):
             raise ValueError(f"expected a text, got {answer!r:.80}")
-        answer = answer[:MOST_LETTERS].strip()
-        legal = {squeezed(text): text for text in self._env.legal_moves()}
-        lines = [line for line in answer.splitlines() if line.strip()]
-        for text in (answer, *reversed(MOVE.findall(answer)), *lines[-1:]):
-            if squeezed(text[:100]) in legal:
-                return self._env.parse_move(legal[squeezed(text[:100])])
-        named = {legal[short] for word in re.findall(r"[\w♣♦♥♠→-]+", answer) if (short := squeezed(word)) in legal}
-        if len(named) == 1:
-            return self._env.parse_move(named.pop())
-        shown = f"{answer[:60]!r}" + ("…" if len(answer) > 60 else "")
-        if named:
-            raise ValueError(f"{shown} names {' and '.join(sorted(named))}; answer with one move alone.")
-        raise ValueError(f"{shown}; legal are {', '.join(legal.values())}.")
+        legal = self._env.legal_moves()
+        try:
+            move = move_in(answer, self.game.spelled)
+        except UnclearAnswer as error:
+            raise ValueError(f"{error}; legal are {', '.join(legal)}.") from None
+        if move not in legal:
+            raise ValueError(f"{move!r} is none now; legal are {', '.join(legal)}.")
+        return self._env.parse_move(move)

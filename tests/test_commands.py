@@ -23,6 +23,7 @@ from card_envs.compare.pairs import join
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+from card_envs.options import UnknownOption
 from card_envs.scaffold.high_card import GAME
 
 ROOT = Path(__file__).parents[1]
@@ -107,3 +108,22 @@ def test_ctrl_c_during_the_imports_shows_nothing(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise RuntimeError('broken')\n")
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "RuntimeError: broken" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["illegal_move=raise", "render_mode=human", "observe=flat", "self=1", "game=x"])
+@pytest.mark.parametrize(
+    "words",
+    [["play"], ["watch"], ["compare", "random", "greedy"], ["survey"], ["generate", "--out", "games"], ["solve"]],
+    ids=lambda words: words[0],
+)
+def test_options_are_those_of_the_game(
+    words: list[str], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None reaches another argument of what the command makes, and nothing is begun."""
+    monkeypatch.chdir(tmp_path)
+    game = next(game for game in GAMES.values() if words[0] != "solve" or game.solver is not None)
+    command, *rest = words
+    result = CliRunner().invoke(app, [command, game.name, *rest, "-o", option])
+    assert isinstance(result.exception, UnknownOption), result.output
+    assert f"unexpected keyword argument '{option.partition('=')[0]}'. The options are " in str(result.exception)
+    assert not list(tmp_path.iterdir())

@@ -24,7 +24,7 @@ LAYERS = (
     {"_console", "_files", "cards", "game", "options", "record"},
     {"engine"},
     {"episode"},
-    {"views", "draw"},  # what the `view.py` and `drawing.py` of games build on
+    {"_answers", "views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
     {"envs", "opponents"},
     {"compare", "data", "terminal", "text", "serve"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from card_envs._files import short_repr
 from card_envs.engine._buffers import check_int
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import CardEnv, env_with
 from card_envs.games import get_game
 from card_envs.record import GameRecord
 
@@ -22,8 +22,7 @@ def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
     game = get_game(record.game)
     if game.version != record.version:
         raise ValueError(f"record of {game.name} version {record.version}; these are the rules of {game.version}")
-    game.validated(record.options)  # arguments of `CardEnv` that are not options of the game are refused
-    env = CardEnv(game, illegal_move="raise", **record.options)
+    env = env_with(game, record.options)
     env.reset(seed=0, options={"deal": record.deal})
     for number, move in enumerate(record.moves[:num_moves]):
         action = env.parse_move(move)

@@ -391,3 +391,18 @@ class CardEnv(AECEnv):
 
     def close(self) -> None:
         """Do nothing: there are no resources to release."""
+
+
+def env_with(game: Game, options: dict[str, Any], **arguments: Any) -> CardEnv:
+    """Make an environment with options that come from outside: none of them is taken for an argument of `CardEnv`.
+
+    Args:
+        game: the game.
+        options: of the game.
+        arguments: of `CardEnv`; by default it raises `IllegalMove`.
+
+    Raises:
+        ValueError: an option that the game does not have, or a wrong value.
+    """
+    game.validated(options)
+    return CardEnv(game, **{"illegal_move": "raise", **arguments}, **options)

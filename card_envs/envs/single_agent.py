@@ -14,7 +14,7 @@ from card_envs.engine._buffers import check_int
 from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.envs._pool_seat import PoolSeat
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
-from card_envs.envs.aec import OBS_KEY, CardEnv, ObsDtype, Observation, Observe, observation_space
+from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, env_with, observation_space
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
@@ -116,8 +116,9 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self._seat_option = seat
         self.seat = 0 if seat == "random" else int(seat)
-        self.game.validated(options)  # arguments of `CardEnv` that are not options of the game are refused
-        self._env = CardEnv(self.game, None, illegal_move, observe, obs_key, obs_dtype, **options)
+        self._env = env_with(
+            self.game, options, illegal_move=illegal_move, observe=observe, obs_key=obs_key, obs_dtype=obs_dtype
+        )
         self._holder = Holder()
         self._unseeded = False
         self._rng: np.random.Generator | None = None  # of the opponents

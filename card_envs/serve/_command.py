@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from card_envs.games import GAMES, get_game
 from card_envs.serve._advisers import Advisers
@@ -43,14 +44,18 @@ def make_seats(
     Raises:
         ValueError: an invalid argument.
     """
+    return Seats(Advisers(registered(games, opponents), limits), Tables(folder, limits), allow_deals)
+
+
+def registered(games: Sequence[str], opponents: Sequence[str]) -> Opponents:
+    """Return the games and opponents that clients may name; see `make_seats`."""
     added = {}
     for opponent in opponents:
         name, equals, what = opponent.partition("=")
         if not equals:
             raise ValueError(f"opponent {opponent!r}: expected GAME/NAME=WHAT, a folder or module:Class")
         added[name] = what
-    chosen = [get_game(name) for name in games] or list(GAMES.values())
-    return Seats(Advisers(Opponents(chosen, added), limits), Tables(folder, limits), allow_deals)
+    return Opponents([get_game(name) for name in games] or list(GAMES.values()), added)
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
@@ -162,16 +167,30 @@ def serve_http(
 
 
 def serve_parent(
-    folder: Path | None, games: Sequence[str], opponents: Sequence[str], limits: Limits, allow_deals: bool
+    source: BinaryIO,
+    target: BinaryIO,
+    folder: Path | None,
+    games: Sequence[str],
+    opponents: Sequence[str],
+    limits: Limits,
+    allow_deals: bool,
 ) -> None:
-    """Serve the parent process; without a folder, tables are not kept.
+    """Serve the parent process, from whose `streams` the first two arguments are; no folder: tables are not kept.
 
     Raises:
-        ValueError: an invalid argument, or stdin or stdout is closed.
+        ValueError: an invalid argument.
     """
-    from card_envs.serve._stdio import serve_stdio, streams
+    from card_envs.serve._stdio import serve_stdio
 
-    source, target = streams()
     with tempfile.TemporaryDirectory(prefix="card_envs-") as temporary:
         seats = make_seats(folder or Path(temporary), games, opponents, limits, allow_deals)
         asyncio.run(serve_stdio(seats, source, target))
+
+
+def serve_model(
+    source: BinaryIO, target: BinaryIO, games: Sequence[str], opponents: Sequence[str], seconds: float
+) -> None:
+    """Serve the parent process as tools of a language model; raises like `serve_parent`."""
+    from card_envs.serve import _mcp as mcp
+
+    mcp.serve_mcp(mcp.Tables(registered(games, opponents), seconds), source, target)

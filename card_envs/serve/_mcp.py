@@ -1,18 +1,28 @@
 """Games for language models as tools of the Model Context Protocol: `python -m card_envs serve --mcp`.
 
-A table is a seat in words (`TextEnv`), known by a number while the server runs. What a tool answers is text.
+A table is a seat in words (`TextEnv`), known by a number while the server runs. What a tool answers is text; an error
+is one as well, and says what would be right. Clients name games and opponents that are registered, nothing else.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from importlib.metadata import version
+from io import TextIOWrapper
 from itertools import count
-from typing import Any
+from typing import Any, BinaryIO, Literal
 
-from card_envs.game import Game
-from card_envs.games import GAMES
-from card_envs.opponents import opponent_names
+from pydantic import Field, ValidationError
+
+from card_envs.game import LONGEST_MOVE, Game
+from card_envs.opponents.policy import Opponent, PolicyError
 from card_envs.options import described
+from card_envs.serve._asking import Opponents
+from card_envs.serve._messages import GameName, OpponentName, Problem, Request, malformed, wrong
+from card_envs.serve._stdio import GameRequest, NoRequest, in_daemon
 from card_envs.text import TextEnv
 
 INSTRUCTIONS = (
@@ -20,36 +30,91 @@ INSTRUCTIONS = (
     "until the game is over. Answers show the position and your legal moves."
 )
 MOST_TABLES = 100  # then the one that was used longest ago is closed
+log = logging.getLogger("card_envs.serve")
+
+
+class NewTableRequest(Request):
+    game: GameName
+    opponents: OpponentName = Field("greedy", description='players of the other seats, such as "greedy" or "strong"')
+    seat: int | Literal["random"] = Field(0, description="yours")
+    options: dict[str, Any] = Field({}, description="of the game, as `games` lists them: values by name")
+
+
+class NumberRequest(Request):
+    table: int = Field(description="its number")
+
+
+class AnswerRequest(NumberRequest):
+    move: str = Field(max_length=LONGEST_MOVE, description="a legal move in any spelling: TD, ten of diamonds, H2-H5")
+
+
+class HintRequest(NumberRequest):
+    opponent: OpponentName = "strong"
 
 
 class Tables:
-    """The tools, and the tables that they play at."""
+    """The tools, and the tables that they play at; one call at a time.
 
-    def __init__(self) -> None:
+    Args:
+        opponents: that clients may name, and their games.
+        seconds: thinking time of an opponent per move.
+    """
+
+    def __init__(self, opponents: Opponents, seconds: float) -> None:
+        self.opponents = opponents
+        self.seconds = seconds
+        self.tools: dict[str, tuple[type[Request], Callable[[Any], str]]] = {
+            "games": (NoRequest, self.games),
+            "rules": (GameRequest, self.rules),
+            "new_table": (NewTableRequest, self.new_table),
+            "position": (NumberRequest, self.position),
+            "legal_moves": (NumberRequest, self.legal_moves),
+            "move": (AnswerRequest, self.move),
+            "hint": (HintRequest, self.hint),
+        }
         self._tables: OrderedDict[int, TextEnv] = OrderedDict()
         self._numbers = count(1)
+        self._lock = threading.Lock()
 
-    def games(self) -> str:
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        """Return what a tool answers. Raises Problem, whose text is for the client."""
+        if name not in self.tools:
+            raise Problem("unknown", f"no tool {name!r:.80}; there are: {', '.join(self.tools)}")
+        model, tool = self.tools[name]
+        try:
+            with self._lock:
+                return tool(model.model_validate(arguments))
+        except ValidationError as error:
+            problem = malformed(error)
+            takes = ", ".join(model.model_fields) or "nothing"
+            raise Problem("bad_request", f"{name}: {problem}; it takes {takes}", problem.field) from None
+        except PolicyError:
+            log.exception("an opponent failed")  # the message is only for the owner: it may hold hidden information
+            raise Problem("failed", "an opponent failed; the server's log has more") from None
+        except ValueError as error:
+            raise wrong("bad_request", error) from None
+        except Problem:
+            raise
+        except Exception:
+            log.exception("%s failed", name)
+            raise Problem("failed", "the server failed; its log has more") from None
+
+    def games(self, asked: NoRequest) -> str:
         """List the games, their options and opponents."""
-        return "\n\n".join(map(_described, GAMES.values()))
+        return "\n\n".join(map(self._described, self.opponents.games.values()))
 
-    def rules(self, game: str) -> str:
+    def rules(self, asked: GameRequest) -> str:
         """Return the rules of a game in short, and what the codes of moves mean."""
-        found = _game(game)
+        found = self.opponents.game(asked.game)
         return "\n".join([found.short_rules, "", *(f"{code}: {meaning}" for code, meaning in found.legend)])
 
-    def new_table(
-        self, game: str, opponents: str = "greedy", seat: int = 0, options: dict[str, Any] | None = None
-    ) -> str:
-        """Begin a game and return the number of its table, the rules in short and the position.
-
-        Args:
-            game: such as "russian_bank".
-            opponents: who plays the other seats: "greedy" (quick), "small", "strong" or "champion" (best, slow).
-            seat: yours, from 0.
-            options: of the game, such as {"deals": "single"} for one deal of Back Alley; `games` lists them.
-        """
-        table = TextEnv(_game(game), opponents, seat, **(options or {}))
+    def new_table(self, asked: NewTableRequest) -> str:
+        """Begin a game and return the number of its table, the rules in short and the position."""
+        game = self.opponents.game(asked.game)
+        game.validated(asked.options)
+        opponent = self._opponent(game, asked.opponents, "opponents")
+        others: list[Any] = [opponent] * (game.rules.NUM_SEATS - 1)
+        table = TextEnv(game, others, asked.seat, **asked.options)
         text = table.reset()
         number = next(self._numbers)
         self._tables[number] = table
@@ -57,65 +122,77 @@ class Tables:
             self._tables.popitem(last=False)
         return f"Table {number}.\n\n{text}"
 
-    def position(self, table: int) -> str:
+    def position(self, asked: NumberRequest) -> str:
         """Return what happened since your last move, the position and your legal moves."""
-        return self._at(table).prompt()
+        return self._at(asked).prompt()
 
-    def legal_moves(self, table: int) -> list[str]:
-        """Return your legal moves; none once the game is over."""
-        return self._at(table).legal_moves()
+    def legal_moves(self, asked: NumberRequest) -> str:
+        """Return your legal moves, a line each; none once the game is over."""
+        return "\n".join(self._at(asked).legal_moves())
 
-    def move(self, table: int, move: str) -> str:
-        """Play a move and the others' moves; return what happened and the next position, or the result.
+    def move(self, asked: AnswerRequest) -> str:
+        """Play a move and the others' moves; return what happened and the next position, or the result."""
+        table = self._at(asked)
+        return table.prompt() if table.over else table.step(asked.move)[0]
 
-        Args:
-            table: its number.
-            move: one of the legal moves, in any spelling: TD, ten of diamonds, H2-H5.
-        """
-        found = self._at(table)
-        if found.over:
-            return found.prompt()
-        return found.step(move)[0]
-
-    def hint(self, table: int, opponent: str = "strong") -> str:
+    def hint(self, asked: HintRequest) -> str:
         """Return what an opponent would play from your seat, and how the other moves compare."""
-        return self._at(table).hint(opponent)
+        table = self._at(asked)
+        return table.hint(self._opponent(table.game, asked.opponent, "opponent"))
 
-    def _at(self, table: int) -> TextEnv:
-        if table not in self._tables:
+    def _opponent(self, game: Game, name: str, field: str) -> Opponent:
+        return self.opponents.opponent(game, name, field).within(self.seconds)
+
+    def _at(self, asked: NumberRequest) -> TextEnv:
+        if asked.table not in self._tables:
             open_ones = ", ".join(map(str, self._tables)) or "none"
-            raise ValueError(f"table {table}: there is none of this number; open: {open_ones}")
-        self._tables.move_to_end(table)
-        return self._tables[table]
+            raise Problem("unknown", f"table: there is no {asked.table!r:.20}; open: {open_ones}", "table")
+        self._tables.move_to_end(asked.table)
+        return self._tables[asked.table]
+
+    def _described(self, game: Game) -> str:
+        options = [f"  option {name}: {option.description}" for name, option in described(game.options).items()]
+        opponents = f"  opponents: {', '.join(self.opponents.names(game))}"
+        return "\n".join([f"{game.name} ({game.title}), {game.rules.NUM_SEATS} seats", *options, opponents])
 
 
-def _game(name: str) -> Game:
-    if name not in GAMES:
-        raise ValueError(f"unknown game {name!r}; there are: {', '.join(GAMES)}")
-    return GAMES[name]
-
-
-def _described(game: Game) -> str:
-    options = [f"  option {name}: {option.description}" for name, option in described(game.options).items()]
-    opponents = f"  opponents: {', '.join(opponent_names(game))}"
-    return "\n".join([f"{game.name} ({game.title}), {game.rules.NUM_SEATS} seats", *options, opponents])
-
-
-def make_server() -> Any:
-    """Return the MCP server. Raises ValueError if its package is missing."""
+def serve_mcp(tables: Tables, source: BinaryIO, target: BinaryIO) -> None:
+    """Serve until the input ends, or the output is closed. Raises ValueError if the package mcp is missing."""
     try:
-        from mcp.server.mcpserver import MCPServer
+        import anyio
+        from mcp import types
+        from mcp.server.lowlevel import Server
+        from mcp.server.stdio import stdio_server
     except ImportError:
         raise ValueError("this needs the package mcp: pip install 'card_envs[mcp]'") from None
-    tables = Tables()
-    server = MCPServer("card_envs", instructions=INSTRUCTIONS, log_level="WARNING")
-    for tool in (
-        tables.games, tables.rules, tables.new_table, tables.position, tables.legal_moves, tables.move, tables.hint,
-    ):  # fmt: skip
-        server.tool()(tool)
-    return server
 
+    async def list_tools(context: Any, asked: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(name=name, description=tool.__doc__, input_schema=model.model_json_schema())
+                for name, (model, tool) in tables.tools.items()
+            ]
+        )
 
-def serve_mcp() -> None:
-    """Serve on stdin and stdout until they are closed."""
-    make_server().run("stdio")
+    async def call_tool(context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            text, failed = await in_daemon(lambda: tables.call(asked.name, asked.arguments or {})), False
+        except Problem as problem:
+            text, failed = str(problem), True
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+
+    server = Server(
+        "card_envs",
+        version=version("card_envs"),
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+    async def serve() -> None:
+        requests = anyio.wrap_file(TextIOWrapper(source, encoding="utf-8", errors="replace"))
+        answers = anyio.wrap_file(TextIOWrapper(target, encoding="utf-8"))
+        async with stdio_server(requests, answers) as (reader, writer):
+            await server.run(reader, writer, server.create_initialization_options())
+
+    anyio.run(serve)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import json
+import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -184,7 +185,7 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
     try:
         while not gone.done():
             await room.acquire()
-            line = _in_daemon(read)
+            line = in_daemon(read)
             await asyncio.wait([line, gone], return_when=asyncio.FIRST_COMPLETED)
             if gone.done() or not line.result():
                 break
@@ -197,7 +198,7 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
         seats.stop()
 
 
-def _in_daemon(work: Callable[[], Answer]) -> asyncio.Future[Answer]:
+def in_daemon(work: Callable[[], Answer]) -> asyncio.Future[Answer]:
     """Do some work in a daemon thread, for which the process does not wait at exit, unlike `to_thread`."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Answer] = loop.create_future()
@@ -221,19 +222,30 @@ def _in_daemon(work: Callable[[], Answer]) -> asyncio.Future[Answer]:
 
 
 def streams() -> tuple[BinaryIO, BinaryIO]:
-    """Return the requests and answers of the parent process; nothing else is written to stdout from now on.
+    """Return the requests and answers of the parent process, which nobody else reads or writes from now on.
+
+    The standard descriptors become an empty input and stderr: for this process, what it loads, and its children.
 
     Raises:
         ValueError: stdin or stdout is closed.
     """
-    given = sys.stdin, sys.stdout
+    source = _set_aside("stdin", sys.stdin, "rb")
+    target = _set_aside("stdout", sys.stdout, "wb")
     sys.stdout = sys.stderr
-    return _own("stdin", given[0], "rb"), _own("stdout", given[1], "wb")
+    return source, target
 
 
-def _own(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
-    """Return a standard stream with a buffer that the interpreter does not flush at exit."""
+def _set_aside(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
+    """Return a standard stream under a descriptor of its own, which children do not inherit."""
     try:
-        return open(stream.fileno(), mode, closefd=False)  # type: ignore[union-attr]
+        descriptor = stream.fileno()  # type: ignore[union-attr]
+        own = os.dup(descriptor)
     except (AttributeError, OSError, ValueError):
-        raise ValueError(f"serve --stdio: {name} is closed; expected the pipes of a parent process") from None
+        raise ValueError(f"serve: {name} is closed; expected the pipes of a parent process") from None
+    empty = os.open(os.devnull, os.O_RDWR)
+    os.dup2(empty, descriptor)
+    os.close(empty)
+    if mode == "wb":
+        with contextlib.suppress(OSError):  # without stderr, what is written to stdout is lost
+            os.dup2(2, descriptor)
+    return os.fdopen(own, mode)

@@ -15,7 +15,7 @@ from rich.markdown import Markdown
 from card_envs._console import hangup_as_ctrl_c, is_lost
 from card_envs._files import check_output, in_words
 from card_envs.envs._replay import replay
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import CardEnv, env_with
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent, offspring, sealed
@@ -83,7 +83,7 @@ def play_game(
     rng = np.random.default_rng(seed)
     names = seat_names(game, seat)
     if resume is None:
-        env = CardEnv(game, illegal_move="raise", **options)
+        env = env_with(game, options)
         env.reset(seed)
         events: list[Event] = []
     elif options:

@@ -14,7 +14,7 @@ from rich.console import Console
 from card_envs._console import hangup_as_ctrl_c, is_lost
 from card_envs._files import check_output
 from card_envs.envs._replay import replay, verify
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import CardEnv, env_with
 from card_envs.game import Game
 from card_envs.opponents.policy import sealed
 from card_envs.record import GameRecord
@@ -58,7 +58,7 @@ def watch_game(
     check_output(record)
     _check_gif(gif)
     rng = sealed(np.random.default_rng(seed))
-    env = CardEnv(game, illegal_move="raise", **options)
+    env = env_with(game, options)
     env.reset(seed)
     names = [f"seat {number} ({player.name})" for number, player in enumerate(players)]
 

@@ -1,0 +1,112 @@
+"""The move in an answer of a language model: what is marked or stands alone, never a guess.
+
+Every step takes time linear in the answer's length: it comes from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+from card_envs.cards import squeezed
+from card_envs.game import LONGEST_MOVE
+
+KINDS = "move|answer|action|bid|play|choice"
+WHOSE = "my|the|final|best|next|chosen"
+MARK = re.compile(rf"(?i)(?:(?:{WHOSE}) ){{0,3}}(?:{KINDS})\b[*_`\"']{{0,3}} ?[:=]([^\n]*)")  # `**My move:** TD`
+TAG = re.compile(rf"(?i)<({KINDS})>([^<]{{0,{LONGEST_MOVE}}})</\1>|\\boxed\{{([^{{}}]{{0,{LONGEST_MOVE}}})\}}")
+SAYING = re.compile(rf"(?i)(?:(?:{WHOSE}) ){{1,3}}(?:{KINDS}) is |i(?:'ll| will)? (?:play|bid|choose) ")
+BULLET = re.compile(r"(?:[>\s]|[#*•]+ )*(?:- (?!\d))?")  # but `- 3` and `#3` are no bids
+ASIDE = re.compile(r"\([^()]*\)")
+REASON = re.compile(r"(?i),? (?:because|since)\b")
+REMARK = re.compile(r"[.;!] | [–—-] ")
+MOST_WORDS = 5  # of a move in a sentence: `H 1 to H 2`
+
+
+class UnclearAnswer(ValueError):
+    """An answer in which no move, or more than one, is marked or stands alone."""
+
+
+def move_in(answer: str, known: Callable[[str], str | None]) -> str:
+    """Return the move that an answer gives, legal or not.
+
+    What is marked counts and nothing else: `Move: TD`, `{"move": "TD"}`, `<move>TD</move>`, `\\boxed{TD}`. In an answer
+    without marks, a move must stand alone on a line, and be the only one that the answer names. Words and numbers that
+    are moves, such as `pass` and `3`, name one only if they stand alone. What is thought before `</think>` is skipped.
+
+    Args:
+        answer: any text.
+        known: returns the notation of a move of the game in any spelling, None for other texts.
+
+    Raises:
+        UnclearAnswer: says what the answer names.
+    """
+    text = answer.rpartition("</think>")[2]
+    lines = [line for line in map(_stripped, text.splitlines()) if line]
+    marked = list(_marked(text, lines))
+    found = {move for content in marked if (move := _marked_move(content, known))}
+    if not marked:
+        found = {move for line in lines if (move := known(SAYING.sub("", line, count=1)))}
+        if len(found) == 1:
+            found |= named_in(lines, known)
+    if len(found) == 1:
+        return found.pop()
+    shown = f"{answer.strip()[:60]!r}" + ("…" if len(answer.strip()) > 60 else "")
+    if found:
+        raise UnclearAnswer(f"{shown} names {' and '.join(sorted(found))}; answer with one move alone")
+    raise UnclearAnswer(shown)
+
+
+def named_in(lines: list[str], known: Callable[[str], str | None]) -> set[str]:
+    """Return the moves that sentences name by code (`KH`, `h1-h2`) or in words (`king of hearts`)."""
+    found = set()
+    for line in lines:
+        words = line.split()
+        for first, word in enumerate(words):
+            if len(word) > LONGEST_MOVE or not squeezed(word):
+                continue
+            for last in range(first, min(first + MOST_WORDS, len(words))):
+                span = " ".join(words[first : last + 1])
+                move = known(span) if len(span) <= LONGEST_MOVE and squeezed(words[last]) else None
+                plain = last == first and re.fullmatch(r"\W*[A-Za-z]?[a-z]+\W*", word)  # "As", "Ad" and "ah" are words
+                if move and not plain and not move.islower() and not move.isdigit():
+                    found.add(move)
+    return found
+
+
+def _stripped(line: str) -> str:
+    """Return a line with single spaces, without signs of lists, headings, quotes and code blocks."""
+    line = " ".join(line.split())
+    line = line[BULLET.match(line).end() :]  # type: ignore[union-attr]
+    return "" if line.startswith("```") else line
+
+
+def _marked(text: str, lines: list[str]) -> Iterator[str]:
+    """Yield what stands in marked places."""
+    for part in (text, text[text.find("{") : text.rfind("}") + 1]):
+        try:
+            given = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(given, dict):
+            marks = [str(value) for key, value in given.items() if key.lower() in KINDS.split("|")]
+            if marks:
+                yield from marks
+                return
+    for tag in TAG.finditer(text):
+        yield tag[2] or tag[3] or ""
+    for line, following in zip(lines, [*lines[1:], ""]):
+        if mark := MARK.match(line.lstrip("*_`\"'")):
+            yield mark[1].strip(" *_`\"',") or following
+
+
+def _marked_move(content: str, known: Callable[[str], str | None]) -> str | None:
+    """Return the move that a marked place begins with: a remark may follow, unless it names another move."""
+    content = " ".join(ASIDE.sub(" ", content).split())
+    if move := known(content):
+        return move
+    said, *_ = REASON.split(content, maxsplit=1)
+    head, *remark = REMARK.split(said, maxsplit=1)
+    move = known(head)
+    return None if move is None or named_in(remark, known) - {move} else move

@@ -1,0 +1,38 @@
+"""Answers of language models in Back Alley, and the move that each gives; None: it is explained and counted."""
+
+from __future__ import annotations
+
+ANSWERS: list[tuple[str, str | None]] = [
+    # A move alone, and how it may be spelled
+    ("TD", "TD"), ("td", "TD"), ("10♦", "TD"), (" ten of diamonds. ", "TD"), ("**TD**", "TD"), ("`TD`", "TD"),
+    ("\"Queen of Hearts\"", "QH"), ("I play the queen of hearts!", "QH"), ("I'll play TD.", "TD"), ("- KH", "KH"),
+    ("> KH", "KH"), ("Big Blooper", "BB"), ("3", "3"), ("I bid three", "3"), ("pass", "pass"), ("BOARD!", "board"),
+    ("My bid is 4.", "4"), ("The answer is TD", "TD"),
+    # A mark
+    ("Move: TD", "TD"), ("**Move:** TD", "TD"), ("My move = TD", "TD"), ("Final answer: TD.", "TD"), ("Bid: 3", "3"),
+    ("Let me think.\nKH loses to the ace.\nMove: 4D", "4D"), ("Move:\n\nTD", "TD"), ("# Hm\nAnswer: **TD**", "TD"),
+    ("Move: KH (4D is too low)", "KH"), ("Move: KH because 4D is too low", "KH"), ("Move: KH. It is high.", "KH"),
+    ("Move: KH\nMove: KH", "KH"), ("move: ten of diamonds\nI hope this helps.", "TD"), ("<move>TD</move>", "TD"),
+    ("I reason.\n<answer> 10♦ </answer>", "TD"), ("So the best is $\\boxed{TD}$.", "TD"),
+    # JSON and code blocks
+    ('{"move": "TD"}', "TD"), ('{"thought": "KH is bad", "move": "TD"}', "TD"), ('{"bid": 3}', "3"),
+    ('```json\n{"reason": "4D loses",\n "move": "TD"}\n```', "TD"), ("```\nTD\n```", "TD"), ("```TD```", None),
+    ('{"move": null}', None), ('{"move": "1.0"}', None), ('{"bid": -1}', None), ('{"moves": ["TD", "KH"]}', None),
+    ('{"move": ["TD", "KH"]}', None), ('Here you are: {"move": "TD"} Good luck!', "TD"), ("{" * 100_000, None),
+    # Thinking aloud
+    ("<think>KH? No.\nMove: KH\n</think>\nMove: TD", "TD"), ("<think>4D or KH</think>TD", "TD"),
+    ("I lead low.\n\nTD", "TD"), ("KH would lose.\n\nTD", None), ("First TD.\nThen the king of hearts.\nTD", None),
+    ("I think TD is best.", None), ("As dealer, ad hoc:\n\nTD", "TD"), ("Looking at the board, my hand is weak.", None),
+    ("Looking at the board, my hand is weak.\npass", "pass"), ("I have 3 aces.\n5", "5"),
+    # Negation, two moves, refusal, other languages, nothing
+    ("I would not bid 3.", None), ("Not TD.", None), ("Move: not TD", None), ("My move is not TD.", None),
+    ("TD or KH", None), ("TD\nKH", None), ("Move: TD\nMove: KH", None), ("Move: TD, then KH", None),
+    ("Move: TD. No, KH.", None), ("Move: KH? No.\n4D", None), ("TD, KH", None), ("3 4", None), ("1\n2", None),
+    ("Ad hoc, I would lead low.", None), ("As you wish.", None), ("I can't play card games.", None),
+    ("Move: I don't know", None), ("Answer: none of them\nTD", None), ("Ich spiele TD.", None), ("我出 TD", None),
+    ("我的选择是：\nTD", "TD"), ("Je joue le 10 de carreau.", None), ("", None), ("?", None), ("\n" * 16_000, None),
+    # Signs are not dropped
+    ("-1", None), ("- 1", None), ("−1", None), ("+1", None), ("1.0", None), ("0.5", None), (".5", None), ("1 0", None),
+    ("1,0", None), ("1/2", None), ("5%", None), ("#3", None), ("$3", None), ("3-4", None), ("Bid: -1", None),
+    ("Bid: 1.0", None), ("1e0", None), ("１", None), ("²", None),
+]  # fmt: skip
