@@ -465,6 +465,9 @@ def serve(
     ] = None,
     host_name: Annotated[list[str] | None, typer.Option(help="another host name of this server")] = None,
     root_path: Annotated[str, typer.Option(help="path prefix behind a reverse proxy: /cards")] = "",
+    proxy: Annotated[
+        list[str] | None, typer.Option(help="address of a reverse proxy, whose X-Forwarded-For names the clients")
+    ] = None,
 ) -> None:
     """Serve opponents and tables to programs in any language.
 
@@ -489,7 +492,7 @@ def serve(
     listeners = command.listen(host, port)
     seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
     names = command.names_of(host, host_name or [])
-    command.serve_http(seats, listeners, names, origin or [], root_path, say)
+    command.serve_http(seats, listeners, names, origin or [], root_path, proxy or [], say)
 
 
 @app.command()

@@ -57,7 +57,14 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Of a server with small limits."""
     app = make_app(seats_of(tmp_path_factory.mktemp("tables") / "tables"), hosts=("localhost", "*.cards.example"))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", **uvicorn_options(LIMITS)))
+    with serving(app) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def serving(app: Any, proxies: tuple[str, ...] = ()) -> Iterator[int]:
+    """Serve with small limits at this port."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", **uvicorn_options(LIMITS, proxies)))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -137,6 +144,13 @@ REQUESTS: dict[str, tuple[bytes, int]] = {
     "no host": (b"GET /v1/games HTTP/1.0\r\n\r\n", 400),
     "a host that is none": (asked("GET /v1/games", host="[::1"), 400),
     "no HTTP": (b"\x16\x03\x01\x00\x00 hello\r\n\r\n", 400),
+    "a host with a user": (asked("GET /v1/games", host="a@localhost"), 400),
+    "a host with a path": (asked("GET /v1/games", host="localhost/x"), 400),
+    "a host with a port that is none": (asked("GET /v1/games", host="localhost:80a"), 400),
+    "a length beside parts": (
+        asked("POST /v1/tables", JSON, "Content-Length: 2", "Transfer-Encoding: chunked", body="0\r\n\r\n"),
+        400,
+    ),
     "two hosts": (asked("GET /v1/games", "Host: elsewhere.example"), 400),
     "a long line": (asked("GET /" + "x" * 100_000), 431),
     "a long header": (asked("GET /v1/games", "X: " + "x" * 100_000), 431),
@@ -161,6 +175,30 @@ def test_every_error_is_the_promised_object(what: str, port: int) -> None:
     assert int(head.split()[1]) == status, (head, body)
     assert is_problem(strict(body)), body
     assert b"content-type: application/json" in head.lower()
+
+
+def test_only_the_page_of_docs_may_run_inline_scripts(port: int) -> None:
+    """However another page's path is written."""
+    for path, inline in {
+        "/docs": True,
+        "/docs/../index.html": False,
+        "/docs/..%2findex.html": False,
+        "/": False,
+    }.items():
+        head = exchange(port, asked(f"GET {path}")).partition(b"\r\n\r\n")[0].decode().lower()
+        assert ("script-src 'self' 'unsafe-inline'" in head) == inline, (path, head)
+
+
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)], ids=["no proxy", "a proxy"])
+def test_clients_are_told_apart_by_address(
+    proxies: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A header names another client only where it comes from a proxy that the owner has named."""
+    seen: list[str] = []
+    monkeypatch.setattr("card_envs.serve._door.client_of", lambda address: (seen.append(address), address)[1])
+    with serving(make_app(seats_of(tmp_path)), proxies) as port:
+        exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.7"))
+    assert seen == ["192.0.2.7" if proxies else "127.0.0.1"]
 
 
 def test_what_fails_within_is_told(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

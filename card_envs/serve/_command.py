@@ -118,6 +118,7 @@ def serve_http(
     names: Sequence[str],
     origins: Sequence[str],
     root_path: str,
+    proxies: Sequence[str],
     tell: Callable[[str], None],
 ) -> None:
     """Serve until the process is told to end.
@@ -128,6 +129,7 @@ def serve_http(
         names: of the host, from `names_of`.
         origins: other web origins that may send requests.
         root_path: path prefix behind a reverse proxy.
+        proxies: addresses of reverse proxies, which say for whom they ask.
         tell: called with progress messages, one line each.
     """
     try:
@@ -154,7 +156,7 @@ def serve_http(
         server_header=False,
         timeout_graceful_shutdown=SECONDS_TO_END,
         timeout_keep_alive=SECONDS_TO_KEEP,
-        **uvicorn_options(_with_files(seats.limits)),
+        **uvicorn_options(_with_files(seats.limits), proxies),
     )
     tell("loading; the first start on a machine compiles the games, which takes minutes")
     seats.advisers.warm_up(tell)

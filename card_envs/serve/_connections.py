@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -183,6 +184,12 @@ def bounded(limits: Limits) -> type[Connection]:
     return Bounded
 
 
-def uvicorn_options(limits: Limits) -> dict[str, Any]:
-    """Return the options for uvicorn."""
-    return {"http": bounded(limits), "h11_max_incomplete_event_size": limits.head, "ws": "none"}
+def uvicorn_options(limits: Limits, proxies: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the options for uvicorn; the proxies are believed whom they forward."""
+    return {
+        "http": bounded(limits),
+        "h11_max_incomplete_event_size": limits.head,
+        "ws": "none",
+        "proxy_headers": bool(proxies),
+        "forwarded_allow_ips": list(proxies),
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import re
 from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ POLICY = (
 )
 DOCS = "/docs"  # FastAPI's page, which has an inline script
 DOCS_POLICY = f"{POLICY}; script-src 'self' 'unsafe-inline'"
+HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s/?#@:\\\[\]]+)(?::[0-9]{0,5})?")  # nothing but a name and a port
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 
 
@@ -49,7 +51,7 @@ class Door:
             return
         CLIENT.set(client_of(scope["client"][0]) if scope.get("client") else "")
         self._put_under_root(scope)
-        policy = DOCS_POLICY if scope["path"].startswith(self.root_path + DOCS) else POLICY
+        policy = DOCS_POLICY if scope["path"] == self.root_path + DOCS else POLICY
         extra = {**HEADERS, "Content-Security-Policy": policy}
         added = [(name.lower().encode(), value.encode()) for name, value in extra.items()]
         started = False
@@ -90,6 +92,8 @@ class Door:
         host = headers.get("host", "")
         if not is_known(host, self.hosts):
             return _told(400, Problem("bad_request", f"Host: {host!r:.80} is no name of this server (see --host-name)"))
+        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may read another request in it
+            return _told(400, Problem("bad_request", "Content-Length: not beside Transfer-Encoding"))
         asked = headers.get("access-control-request-method") if method == "OPTIONS" else None
         if (asked or method) not in SAFE and self._is_foreign(headers, host):
             return _told(403, Problem("forbidden", "Origin: pages from elsewhere may not ask this (see --origin)"))
@@ -120,10 +124,10 @@ def _place(origin: str) -> str:
 
 def is_known(host: str, hosts: Sequence[str]) -> bool:
     """Return whether a Host header names this server: a name, or `*.name` for all subdomains; `*` is any."""
-    try:
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
+    found = HOST.fullmatch(host)
+    if found is None:
         return False
+    name = found[1].lower().strip("[]").rstrip(".")
     if "*" in hosts or name in hosts or f"[{name}]" in hosts:
         return True
     if any(pattern.startswith("*.") and name.endswith(pattern[1:]) for pattern in hosts):

@@ -229,10 +229,9 @@ def streams() -> tuple[BinaryIO, BinaryIO]:
     Raises:
         ValueError: stdin or stdout is closed.
     """
-    source = _set_aside("stdin", sys.stdin, "rb")
     target = _set_aside("stdout", sys.stdout, "wb")
     sys.stdout = sys.stderr
-    return source, target
+    return _set_aside("stdin", sys.stdin, "rb"), target
 
 
 def _set_aside(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
