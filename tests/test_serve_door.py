@@ -179,14 +179,9 @@ def test_every_error_is_the_promised_object(what: str, port: int) -> None:
 
 def test_only_the_page_of_docs_may_run_inline_scripts(port: int) -> None:
     """However another page's path is written."""
-    for path, inline in {
-        "/docs": True,
-        "/docs/../index.html": False,
-        "/docs/..%2findex.html": False,
-        "/": False,
-    }.items():
+    for path in ("/docs", "/docs/../index.html", "/docs/..%2findex.html", "/"):
         head = exchange(port, asked(f"GET {path}")).partition(b"\r\n\r\n")[0].decode().lower()
-        assert ("script-src 'self' 'unsafe-inline'" in head) == inline, (path, head)
+        assert ("script-src 'self' 'unsafe-inline'" in head) == (path == "/docs"), (path, head)
 
 
 @pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)], ids=["no proxy", "a proxy"])
@@ -195,7 +190,12 @@ def test_clients_are_told_apart_by_address(
 ) -> None:
     """A header names another client only where it comes from a proxy that the owner has named."""
     seen: list[str] = []
-    monkeypatch.setattr("card_envs.serve._door.client_of", lambda address: (seen.append(address), address)[1])
+
+    def noted(address: str) -> str:
+        seen.append(address)
+        return address
+
+    monkeypatch.setattr("card_envs.serve._door.client_of", noted)
     with serving(make_app(seats_of(tmp_path)), proxies) as port:
         exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.7"))
     assert seen == ["192.0.2.7" if proxies else "127.0.0.1"]
