@@ -50,7 +50,7 @@ def parse_pack(pack: object, codes: Mapping[str, int], expected: Sequence[int], 
         ValueError: not a list, an unknown card, a wrong number of cards, or a card too often or missing.
     """
     if isinstance(pack, str) or not isinstance(pack, Sequence):
-        raise ValueError(f"{where}: expected a list of {len(expected)} cards, got {pack!r}")
+        raise ValueError(f"{where}: expected a list of {len(expected)} cards, got {pack!r:.80}")
     left = {code: expected.count(code) for code in set(expected)}
     names = {code: name for name, code in codes.items()}
     cards = []
@@ -58,7 +58,7 @@ def parse_pack(pack: object, codes: Mapping[str, int], expected: Sequence[int], 
         code = codes.get(card) if isinstance(card, str) else None
         if code is None or code not in left:
             known = " ".join(names[c] for c in sorted(left))
-            raise ValueError(f"{where}: card {position} is {card!r}, expected one of {known}")
+            raise ValueError(f"{where}: card {position} is {card!r:.80}, expected one of {known}")
         if left[code] == 0:
             raise ValueError(f"{where}: card {position}, {card!r}, occurs too often")
         left[code] -= 1

@@ -95,7 +95,7 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
         unknown = [name for name in given if name not in described(declared)]
         if unknown:
             name = unknown[0]
-            what = f"option {name}={short_repr(given[name])}: got an unexpected keyword argument {short_repr(name)}"
+            what = f"option {name:.80}={short_repr(given[name])}: got an unexpected keyword argument {short_repr(name)}"
             raise UnknownOption(f"{where}: {what}. The options are {known}") from None
         problems = "; ".join(
             f"{next(iter(problem['loc']), 'name')}={short_repr(problem['input'])}: {problem['msg']}"

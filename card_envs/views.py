@@ -107,7 +107,7 @@ def read(model: type[Model], given: object) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"view: {where}: {first['msg']}" if where else f"view: {first['msg']}") from None
+        raise ValueError(f"view: {where:.80}: {first['msg']}" if where else f"view: {first['msg']}") from None
 
 
 def _check_size(given: object, path: tuple[str, ...]) -> None:

@@ -36,6 +36,7 @@ from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, PolicyError, decisions_at, offspring, sealed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
+from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import field_bytes, play_randomly, short_options
 from tests.test_environments import gymnasium_id
@@ -834,3 +835,34 @@ def test_values_beyond_all_measure_are_named_in_messages(name: str) -> None:
         settings: dict[str, Any] = {"num_tables": 2, name: value}
         with pytest.raises(ValueError, match=f"{name}: expected .* got (a (int|list) too large to show|0.5)"):
             BatchEnv(TINY, **settings)
+
+
+def test_errors_do_not_repeat_long_texts(game: Game) -> None:
+    """Wherever one may stand; a server sends them."""
+    long = "x" * 200_000
+    env = CardEnv(game)
+    env.reset(seed=0)
+    view = env.view(env.agent_selection)
+    player = load_opponent("greedy", game)
+    deals: list[Any] = [{long: 1}, long]
+    for key in env.record().deal:
+        deals += [{**env.record().deal, key: wrong} for wrong in (long, [long], [[long] * 60], {long: long})]
+    asked: list[Callable[[], Any]] = [
+        lambda: env.parse_move(long),
+        lambda: game.view.parse_move(env.states[0], long),
+        lambda: CardEnv(game, **{long: 1}),
+        lambda: get_game(long),
+        lambda: player.evaluate({**view, long: 1}),
+        *(partial(player.evaluate, {**view, key: wrong}) for key in view for wrong in (long, [long], {long: 1})),
+        *(partial(CardEnv, game, **{name: long}) for name in [*described(game.options), "render_mode", "observe"]),
+        *(
+            partial(load_opponent, f"{before}{long}{after}", game)
+            for before in ("", "search:", "./")
+            for after in ("", ":x")
+        ),
+        *(partial(env.reset, options={"deal": deal}) for deal in deals),
+    ]
+    for ask in asked:
+        with pytest.raises((ValueError, TypeError)) as caught:
+            ask()
+        assert len(str(caught.value)) < 4000, str(caught.value)[:200]

@@ -110,7 +110,9 @@ def parse_move(state: State, text: str) -> int:
         return ACTION.bid + BIDS.index(text)
     if text in CODES:
         return relative_card(state, CODES[text])
-    raise ValueError(f"{text!r} is not a move of Back Alley; expected pass, 1 to 12, board, or a card such as AC, BB")
+    raise ValueError(
+        f"{text!r:.80} is not a move of Back Alley; expected pass, 1 to 12, board, or a card such as AC, BB"
+    )
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:

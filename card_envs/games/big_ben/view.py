@@ -119,7 +119,7 @@ def parse_move(state: State, text: str) -> int:
         raise ValueError(f"move: expected a text, got {text!r:.80}")
     if text in MOVES:
         return MOVES.index(text)
-    raise ValueError(f"{text!r} is not a move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")
+    raise ValueError(f"{text!r:.80} is not a move of Big Ben; expected such as T3-F, T3-T7, W-F, W-T2, or deal")
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:

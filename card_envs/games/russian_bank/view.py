@@ -119,8 +119,10 @@ def parse_move(state: State, text: str) -> int:
     if text in ADVANCES:
         if text == advance_text(state):
             return ACTION.advance
-        raise ValueError(f"{text!r} is not possible now; expected {advance_text(state)}")
-    raise ValueError(f"{text!r} is not a move of Russian Bank; expected R-F, D-H3, H2-H5, H4-OW, turn, discard, end, …")
+        raise ValueError(f"{text!r:.80} is not possible now; expected {advance_text(state)}")
+    raise ValueError(
+        f"{text!r:.80} is not a move of Russian Bank; expected R-F, D-H3, H2-H5, H4-OW, turn, discard, end, …"
+    )
 
 
 def parse_deal(state: State, deal: object) -> list[Pack]:

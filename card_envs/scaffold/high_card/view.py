@@ -47,7 +47,7 @@ def move_text(state: State, action: int) -> str:
 
 def parse_move(state: State, text: str) -> int:
     if not isinstance(text, str) or text not in CODES:
-        raise ValueError(f"{text!r} is not a move of High Card; expected a card from 1 to 12")
+        raise ValueError(f"{text!r:.80} is not a move of High Card; expected a card from 1 to 12")
     return CODES[text]
 
 
