@@ -27,6 +27,18 @@ HEAD = """#include <stdint.h>
 #include <string.h>
 static float as_f32(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 static double as_f64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
+static uint32_t bits_f32(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+static uint64_t bits_f64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
+/* four bytes, each by three bits of the selector; its fourth copies the byte's sign */
+static uint32_t permuted(uint32_t a, uint32_t b, uint32_t by) {
+    uint64_t both = a | (uint64_t)b << 32;
+    uint32_t found = 0;
+    for (int i = 0; i < 4; i++) {
+        uint8_t byte = both >> 8 * (by >> 4 * i & 7);
+        found |= (uint32_t)(by >> 4 * i & 8 ? (byte & 128 ? 255 : 0) : byte) << 8 * i;
+    }
+    return found;
+}
 """
 
 
@@ -47,7 +59,7 @@ class Kernel:
     def __init__(self, ptx: str) -> None:
         found = re.search(r"\.visible \.entry \w+\((.*?)\)\s*[^{]*\{(.*)^\}", ptx, re.DOTALL | re.MULTILINE)
         assert found is not None
-        self.parameters = re.findall(r"\.param (?:\.align \d+ )?\.\w+ (\w+)", found[1])
+        self.parameters = re.findall(r"\.param (?:\.\w+ (?:\d+ )?)+(\w+)", found[1])
         self.constants = re.findall(r"^\.const \.align (\d+) \.b8 ([\w$]+)\[(\d+)\] = \{([^}]*)\}", ptx, re.MULTILINE)
         self.body = ROTATION.sub(r"rotl.b64 \3, \1, \2;", found[2])
 
@@ -77,13 +89,14 @@ class Kernel:
         register = re.fullmatch(r"%(\w+?)(\d+)", text)
         if register:
             place = f"{register[1]}[{register[2]}]"
+            if kind in ("f32", "f64") and register[1] in WIDTHS:  # floats may lie in any register
+                return f"as_{kind}({place})"
             return place if kind in ("f32", "f64", "pred") else f"(({c_type(kind)}){place})"
-        if text.startswith("0f"):
-            return f"as_f32(0x{text[2:]}u)"
-        if text.startswith("0d"):
-            return f"as_f64(0x{text[2:]}ull)"
-        if re.fullmatch(r"-?\d+", text):
-            return f"(({c_type(kind)}){int(text) % (1 << 64)}ull)"
+        if text.startswith(("0f", "0d")):
+            bits = f"0x{text[2:]}ull"
+            return f"as_{kind}({bits})" if kind in ("f32", "f64") else f"(({c_type(kind)}){bits})"
+        if re.fullmatch(r"-?\d+|0x[0-9a-fA-F]+U?", text):
+            return f"(({c_type(kind)}){int(text.rstrip('U'), 0) % (1 << 64)}ull)"
         assert any(text == name for _, name, _, _ in self.constants), text
         return f"((uint64_t){text.replace('$', '_')})"
 
@@ -104,11 +117,32 @@ class Kernel:
             return f"goto {label(rest.strip())};"
         if operation == "ret":
             return "return;"
-        target, *given = [part.strip() for part in re.split(r",(?![^\[]*\])", rest)]
+        target, *given = [part.strip() for part in re.split(r",(?![^\[{]*[\]}])", rest)]
         kind = suffixes[-1]
+        if operation in ("ld", "st") and target.startswith("{") | given[0].startswith("{"):
+            return self.vector(operation, kind, *((target, given[0]) if operation == "ld" else (given[0], target)))
+        if operation == "mov" and target.startswith("{"):
+            halves = [part.strip() for part in target.strip("{}").split(",")]
+            bits, whole = int(kind[1:]) // len(halves), self.operand(given[0], kind)
+            parts = ((half, f"{whole} >> {bits * i}") for i, half in enumerate(halves) if half != "_")
+            return " ".join(self.assigned(half, value, f"u{bits}") for half, value in parts)
         if operation == "st":
             return f"*({c_type(kind)} *){self.address(target)} = {self.operand(given[0], kind)};"
-        return self.assigned(target, self.value(operation, suffixes, given), kind)
+        return self.assigned(
+            target, self.value(operation, suffixes, given), suffixes[-2] if operation == "cvt" else kind
+        )
+
+    def vector(self, operation: str, kind: str, parts: str, address: str) -> str:
+        """Several loads or stores, one after the other in memory: `{%r1, %r2}`."""
+        places = f"(({c_type(kind)} *){self.address(address)})"
+        each = list(enumerate(part.strip() for part in parts.strip("{}").split(",")))
+        if operation == "st":
+            return " ".join(f"{places}[{i}] = {self.operand(part, kind)};" for i, part in each)
+        return (
+            f"{{ uint64_t at = (uint64_t){places}; "
+            + " ".join(self.assigned(part, f"(({c_type(kind)} *)at)[{i}]", kind) for i, part in each)
+            + " }"
+        )
 
     def assigned(self, target: str, value: str, kind: str) -> str:
         """A value into a register; a narrower signed one is extended by its sign."""
@@ -118,17 +152,25 @@ class Kernel:
         width = WIDTHS.get(register[1])
         if width is None:
             return f"{place} = {value};"
+        if kind in ("f32", "f64"):
+            return f"{place} = bits_{kind}({value});"
         extended = c_type(f"{'s' if kind[0] == 's' else 'u'}{width}")
         return f"{place} = ({c_type(f'u{width}')})({extended})({value});"
 
     def value(self, operation: str, suffixes: list[str], given: list[str]) -> str:
         """What an instruction computes."""
         kind = suffixes[-1]
-        one, two, three = (self.operand(text, kind) if not text.startswith("[") else "" for text in (given * 3)[:3])
+        one, two, three = (self.operand(text, kind) if text[0] not in "[{" else "" for text in (given * 3)[:3])
         if operation == "ld":
             if suffixes[0] == "param":
                 return f"*(const {c_type(kind)} *)&P[{self.parameters.index(given[0][1:-1])}]"
             return f"*(const {c_type(kind)} *){self.address(given[0])}"
+        if operation == "mov" and given[0].startswith("{"):
+            halves = given[0].strip("{}").split(",")
+            bits = int(kind[1:]) // len(halves)
+            return " | ".join(
+                f"(uint64_t){self.operand(half, f'u{bits}')} << {bits * i}" for i, half in enumerate(halves)
+            )
         if operation in ("mov", "cvta"):
             return one
         if operation == "cvt":
@@ -176,6 +218,10 @@ class Kernel:
         if operation == "rotl":
             by = self.operand(given[1], "u32")
             return f"({one} << ({by} & 63)) | ({one} >> ((64 - {by}) & 63))"
+        if operation == "bfe" and kind[0] != "s":
+            return f"({one} >> {int(given[1])}) & {(1 << int(given[2])) - 1}ull"
+        if operation == "prmt":
+            return f"permuted({one}, {two}, {three})"
         if operation == "popc":
             return f"__builtin_popcountll({one})"
         if operation == "clz":
