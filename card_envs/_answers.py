@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from card_envs.cards import squeezed
 from card_envs.game import LONGEST_MOVE
 
-KINDS = "move|answer|action|bid|play|choice"
-WHOSE = "my|the|final|best|next|chosen"
-MARK = re.compile(rf"(?i)(?:(?:{WHOSE}) ){{0,3}}(?:{KINDS})\b[*_`\"']{{0,3}} ?[:=]([^\n]*)")  # `**My move:** TD`
+KINDS = "move|answer|action|bid|play|choice|card"
+WHOSE = "my|the|final|best|next|chosen|selected"
+MARK = re.compile(
+    rf"(?i)(?:(?:{WHOSE}) ){{0,3}}(?:{KINDS})\b[*_`\"']{{0,3}}(?: is)? ?[:=：]([^\n]*)"
+)  # `**My move:** TD`
 TAG = re.compile(rf"(?i)<({KINDS})>([^<]{{0,{LONGEST_MOVE}}})</\1>|\\boxed\{{([^{{}}]{{0,{LONGEST_MOVE}}})\}}")
-SAYING = re.compile(rf"(?i)(?:(?:{WHOSE}) ){{1,3}}(?:{KINDS}) is |i(?:'ll| will)? (?:play|bid|choose) ")
+SAYING = re.compile(rf"(?i)^(?:(?:(?:{WHOSE}) ){{1,3}}(?:{KINDS}) is |i(?:'ll| will)? (?:play|bid|choose|go with) )")
 BULLET = re.compile(r"(?:[>\s]|[#*•]+ )*(?:- (?!\d))?")  # but `- 3` and `#3` are no bids
 ASIDE = re.compile(r"\([^()]*\)")
 REASON = re.compile(r"(?i),? (?:because|since)\b")
@@ -47,7 +49,7 @@ def move_in(answer: str, known: Callable[[str], str | None]) -> str:
     marked = list(_marked(text, lines))
     found = {move for content in marked if (move := _marked_move(content, known))}
     if not marked:
-        found = {move for line in lines if (move := known(SAYING.sub("", line, count=1)))}
+        found = {move for line in lines if (move := known(SAYING.sub("", line)))}
         if len(found) == 1:
             found |= named_in(lines, known)
     if len(found) == 1:
@@ -103,7 +105,7 @@ def _marked(text: str, lines: list[str]) -> Iterator[str]:
 
 def _marked_move(content: str, known: Callable[[str], str | None]) -> str | None:
     """Return the move that a marked place begins with: a remark may follow, unless it names another move."""
-    content = " ".join(ASIDE.sub(" ", content).split())
+    content = SAYING.sub("", " ".join(ASIDE.sub(" ", content).split()))
     if move := known(content):
         return move
     said, *_ = REASON.split(content, maxsplit=1)

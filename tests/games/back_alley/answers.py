@@ -7,7 +7,9 @@ ANSWERS: list[tuple[str, str | None]] = [
     ("TD", "TD"), ("td", "TD"), ("10♦", "TD"), (" ten of diamonds. ", "TD"), ("**TD**", "TD"), ("`TD`", "TD"),
     ("\"Queen of Hearts\"", "QH"), ("I play the queen of hearts!", "QH"), ("I'll play TD.", "TD"), ("- KH", "KH"),
     ("> KH", "KH"), ("Big Blooper", "BB"), ("3", "3"), ("I bid three", "3"), ("pass", "pass"), ("BOARD!", "board"),
-    ("My bid is 4.", "4"), ("The answer is TD", "TD"),
+    ("My bid is 4.", "4"), ("The answer is TD", "TD"), ("I'll go with TD.", "TD"), ("Selected move: TD", "TD"),
+    ("The move is: TD", "TD"), ("Answer: my move is TD", "TD"), ('{"action": "play", "card": "TD"}', "TD"),
+    ("Move：TD", "TD"), ("Move: **TD**, because it is high", "TD"), ("Answer: the best card is weak", None),
     # A mark
     ("Move: TD", "TD"), ("**Move:** TD", "TD"), ("My move = TD", "TD"), ("Final answer: TD.", "TD"), ("Bid: 3", "3"),
     ("Let me think.\nKH loses to the ace.\nMove: 4D", "4D"), ("Move:\n\nTD", "TD"), ("# Hm\nAnswer: **TD**", "TD"),
