@@ -43,6 +43,7 @@ native: .venv/wheels  ## C libraries of all games and their players, for this ma
 
 npm: .venv/wheels  ## the package for JavaScript: WebAssembly of all games and their players, in js/built
 	$(BIN)/python -m card_envs build --api --target wasm32 --folder js/built
+	mkdir -p build
 	cd js && npm pack --silent --pack-destination ../build
 
 page-static: npm  ## the page that needs no server, in build/page

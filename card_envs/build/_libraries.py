@@ -129,18 +129,14 @@ def compile_all(
 
 
 def in_processes(
-    work: Callable[..., Result], tasks: Sequence[Task], workers: int, progress: Progress, fresh: bool = False,
-    **fixed: Any,
+    work: Callable[..., Result], tasks: Sequence[Task], workers: int, progress: Progress,
+    what: str = "compiling loops", **fixed: Any,
 ) -> dict[Task, Result]:  # fmt: skip
-    """Return what a function makes of each task, in several processes. Raises BuildError that names the task.
-
-    With `fresh`, each task has a process of its own: after a compilation ahead of time none can compile for itself.
-    """
+    """Return what a function makes of each task, in several new processes. Raises BuildError that names the task."""
     found: dict[Task, Result] = {}
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers or os.cpu_count(), spawn, max_tasks_per_child=1 if fresh else None) as pool:
+    with ProcessPoolExecutor(workers or os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
         running = {pool.submit(partial(work, **fixed), one): one for one in tasks}
-        progress("compiling loops", 0, len(tasks))
+        progress(what, 0, len(tasks))
         for done, future in enumerate(as_completed(running)):
             one = running[future]
             try:
@@ -148,7 +144,7 @@ def in_processes(
             except Exception as error:
                 pool.shutdown(cancel_futures=True)
                 raise BuildError(f"{one.name} for {one.package}: {error}") from error
-            progress("compiling loops", done + 1, len(tasks))
+            progress(what, done + 1, len(tasks))
     return found
 
 

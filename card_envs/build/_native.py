@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from card_envs.engine._library import TARGET
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+
+if TYPE_CHECKING:
+    from card_envs.build._api import Export, Player
 
 BUILT = "built/wasm32"  # in the package for JavaScript
 MAGIC, LAYOUT = b"CARDENV1", 16
@@ -40,10 +43,20 @@ MORE_ERRORS = {
 
 
 class Task(NamedTuple):
-    """Functions to compile in one process: all RULES of a game, or what asks one of its opponents."""
+    """Functions to compile: all RULES of a game, or what asks one of its opponents."""
 
     package: str
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The functions of a task with their arguments, and its player; None for rules."""
+
+    package: str
+    name: str
+    exports: list[Export]
+    player: Player | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +109,10 @@ def build_api(
         for game in games
     }
     tasks = [Task(game.package, name) for game in games for name in (*reversed(asked[game]), RULES)]  # searches first
-    done = in_processes(compiled, tasks, jobs, progress, fresh=True, targets=tuple(targets), objects=objects)
+    # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
+    ready = in_processes(prepared, tasks, jobs, progress, "loading players")
+    made = in_processes(compiled, [ready[one] for one in tasks], jobs, progress, targets=tuple(targets), objects=objects)
+    done = {Task(one.package, one.name): functions for one, functions in made.items()}
     written = []
     for target in wanted:
         files: dict[str, bytes] = {}
@@ -115,19 +131,25 @@ def _own_files(folder: Path) -> set[str]:
     return {TARGET, *_sums(folder)} if _sums(folder) else set()
 
 
-def compiled(task: Task, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
-    """Return functions as machine code for some targets; what was made before is taken from the cache."""
+def prepared(task: Task) -> Prepared:
+    """Return the functions of a task, with a player loaded."""
     from card_envs.build._api import exports_of_rules, player_of
 
     game = game_of(task.package)
     if task.name == RULES:
-        return [_compiled(game, export, targets, objects) for export in exports_of_rules(game)]
+        return Prepared(*task, exports_of_rules(game))
     player = player_of(game, task.name)
-    return [_compiled(game, player.export, targets, objects, player, task.name)]
+    return Prepared(*task, [player.export], player)
+
+
+def compiled(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
+    """Return functions as machine code for some targets; what was made before is taken from the cache."""
+    game = game_of(task.package)
+    return [_compiled(game, export, targets, objects, task.player, task.name) for export in task.exports]
 
 
 def _compiled(
-    game: Game, export: Any, targets: tuple[str, ...], objects: Path, player: Any = None, name: str = ""
+    game: Game, export: Export, targets: tuple[str, ...], objects: Path, player: Player | None, name: str
 ) -> Compiled:
     from card_envs.build._exported import exported, kind_of, parts_of
     from card_envs.build._targets import object_code, target_of
