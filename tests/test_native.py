@@ -6,7 +6,9 @@ import base64
 import ctypes
 import hashlib
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -315,6 +317,53 @@ def test_the_same_in_webassembly(built: Path, tmp_path: Path) -> None:
     assert in_node(built, TINY, tmp_path, lines) > 200
 
 
+HOST = """
+from card_envs.build._ir import leave_raw
+from card_envs.engine.batch import BatchEnv
+from card_envs.scaffold.high_card import GAME
+BatchEnv(GAME, 1, seed=1)
+leave_raw()
+"""
+
+
+def test_code_of_this_machine_is_not_linked(tmp_path: Path) -> None:
+    """A process that compiled for itself, or took that from Numba's cache, can't compile for a target."""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", HOST], capture_output=True, text=True, check=False,
+            env={**os.environ, "CARD_ENVS_NATIVE": "0", "NUMBA_CACHE_DIR": str(tmp_path)},
+        )  # fmt: skip
+        assert "needs a process of its own" in done.stderr
+
+
+def test_builds_into_one_folder_keep_each_other(built: Path, tmp_path: Path) -> None:
+    """What a build of this game made goes; files of other games, and what a list names that no build made, stay."""
+    folder = tmp_path / "api"
+    shutil.copytree(built, folder)
+    target = folder / "native"
+    facts = json.loads((target / "target.json").read_bytes())
+    for name in ("other_game.json", "libcard_envs_other_game.so"):
+        (target / name).write_text(name)
+        facts["sha256"][name] = hashlib.sha256(name.encode()).hexdigest()
+    for name in ("notes.txt", "high_card.notes.txt", "high_card.greedy.player", "folder"):
+        facts["sha256"][name] = hashlib.sha256(name.encode()).hexdigest()
+    (target / "notes.txt").write_text("notes.txt")
+    (target / "high_card.notes.txt").write_text("edited since")
+    (target / "folder").mkdir()
+    (target / "target.json").write_text(json.dumps(facts))
+    before = {file.name for file in target.iterdir()}
+    build_api([TINY], ["native"], folder, opponents=("trivial",))
+    gone = {f"high_card.{safe(name)}.player" for name in OF_TINY[2:]}
+    assert {file.name for file in target.iterdir()} == before - gone
+    listed = json.loads((target / "target.json").read_bytes())["sha256"]
+    assert listed["other_game.json"] == facts["sha256"]["other_game.json"] and not gone & listed.keys()
+    for name in ("../api.txt", "/etc/passwd", "a/b", ".."):
+        facts["sha256"] = {name: "0"}
+        (target / "target.json").write_text(json.dumps(facts))
+        with pytest.raises(ValueError, match="expected names of files beside it"):
+            build_api([TINY], ["native"], folder, opponents=("trivial",))
+
+
 # All games: slow
 
 
@@ -403,9 +452,28 @@ def test_programs_in_c_and_rust(whole: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "card_envs", "build", "--target"]
-    for more, message in ((["wasm32"], "expected native or one of"), (["nothing", "--api"], "wasm32")):
-        done = subprocess.run([*command, *more], capture_output=True, text=True, cwd=tmp_path, check=False)
+    command = [sys.executable, "-m", "card_envs", "build"]
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "__init__.py").write_text("import nothing_of_that_name")
+    for more, message in (
+        (["--target", "wasm32"], "expected native or one of"),
+        (["--target", "nothing", "--api"], "wasm32"),
+        (["bck_alley"], "did you mean back_alley"),
+        (["json"], "json: expected a package with GAME"),
+        (["broken"], "can't be imported: ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        (["no.such.package"], "unknown game"),
+        (["../games"], "unknown game"),
+        (["--opponent", "small"], "only with --api"),
+        (["--folder", __file__], "file where a folder should be"),
+    ):
+        done = subprocess.run(
+            [*command, *more],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+            env={**os.environ, "COLUMNS": "200"},
+        )
         said = done.stdout + done.stderr
         assert done.returncode == 2 and message in said and "Traceback" not in said
         assert not list(tmp_path.rglob("*.json"))

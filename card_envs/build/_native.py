@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
@@ -15,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from card_envs._files import replace_file, replace_folder
+from card_envs._files import check_replaceable, read_file, replace_file
 from card_envs.build._description import choices_of, description
 from card_envs.build._drawings import drawings_module
-from card_envs.build._libraries import CACHE, Progress, _run, _sum, _sums, in_processes
+from card_envs.build._libraries import CACHE, Progress, _run, _sum, in_processes, own_files, put_in
 from card_envs.build._loops import game_of
-from card_envs.engine._library import TARGET
+from card_envs.engine._library import MAX_BYTES, facts_of
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
@@ -102,6 +103,7 @@ def build_api(
     wanted = [target_of(name, api=True) for name in targets]
     for target in wanted:
         target.link(folder, [])  # before anything takes minutes
+        check_replaceable(folder / target.name, own_files)
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
     asked = {
@@ -111,7 +113,8 @@ def build_api(
     tasks = [Task(game.package, name) for game in games for name in (*reversed(asked[game]), RULES)]  # searches first
     # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
     ready = in_processes(prepared, tasks, jobs, progress, "loading players")
-    made = in_processes(compiled, [ready[one] for one in tasks], jobs, progress, targets=tuple(targets), objects=objects)
+    work = [ready[one] for one in tasks]
+    made = in_processes(compiled, work, jobs, progress, targets=tuple(targets), objects=objects)
     done = {Task(one.package, one.name): functions for one, functions in made.items()}
     written = []
     for target in wanted:
@@ -120,15 +123,29 @@ def build_api(
             of_game = [one for name in (RULES, *asked[game]) for one in done[Task(game.package, name)]]
             files |= _files(game, of_game, target, objects)
         place = folder / target.name
-        sums = _sums(place) | {name: _sum(content) for name, content in files.items()}
-        files[TARGET] = json.dumps({"target": target.name, "sha256": sums}, indent=1).encode()
-        replace_folder(place, files, _own_files)
+        put_in(place, files, {"target": target.name}, outdated(place, games, files))
         written.append(place)
     return written
 
 
-def _own_files(folder: Path) -> set[str]:
-    return {TARGET, *_sums(folder)} if _sums(folder) else set()
+def outdated(folder: Path, games: Sequence[Game], files: Collection[str]) -> set[str]:
+    """Return the files that earlier builds of these games made in a folder and this one does not, unless edited."""
+    names = "|".join(re.escape(game.name) for game in games)
+    of_games = re.compile(rf"(libcard_envs_|card_envs_)?({names})\..+")
+    known = facts_of(folder)["sha256"] if own_files(folder) else {}
+    return {
+        name
+        for name, digest in known.items()
+        if of_games.fullmatch(name) and name not in files and is_file_with(folder / name, digest)
+    }
+
+
+def is_file_with(file: Path, digest: str) -> bool:
+    """Return whether a file has the contents of that SHA-256."""
+    try:
+        return _sum(read_file(file, MAX_BYTES)) == digest
+    except (OSError, ValueError):
+        return False
 
 
 def prepared(task: Task) -> Prepared:
@@ -155,7 +172,8 @@ def _compiled(
     from card_envs.build._targets import object_code, target_of
     from card_envs.engine.compile import _rebuilt
 
-    function, _ = _rebuilt(export.function, game, export.bot, inline=True)
+    loop: Any = export.function
+    function, _ = _rebuilt(loop, game, export.bot, inline=True)
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
     made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"

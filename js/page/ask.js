@@ -3,7 +3,8 @@
 import { load } from "../index.js";
 
 const GAMES = ["back_alley", "russian_bank", "big_ben"];
-const KEPT = "card_envs table"; // in localStorage
+// In localStorage, which all pages of an origin share: the name ends with this one's folder.
+const KEPT = `card_envs table ${new URL("..", import.meta.url).pathname}`;
 
 const loaded = new Map();
 let kept = null; // the table
