@@ -9,8 +9,10 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -264,11 +266,53 @@ def test_what_is_wrong_is_said(built: Path) -> None:
     content = (built / "native" / f"high_card.{player}.player").read_bytes()
     assert library.load(player) == 0
     assert library.load(player, size=library.player_memory(player.encode()) - 1) == -9
-    for wrong in (b"", content[:20], content[:-1], content + b"\0", content.replace(b"CARDENV1", b"CARDENV2")):
+    for wrong in (b"", content[:20], content[:-1], content + b"\0", content.replace(b"CARDENV2", b"CARDENV1")):
         assert library.load(player, wrong) == -8
-    offset = 8 + 16 + 4  # of the first segment: where its content goes
-    assert library.load(player, content[:offset] + b"\xff" * 8 + content[offset + 8 :]) == -8
+    offset = 8 + 16 + 4 + 4  # of the first segment: where its content goes
+    outside = bytearray(content[:offset] + b"\xff" * 8 + content[offset + 8 :])
+    struct.pack_into("<I", outside, 8 + 16, zlib.crc32(outside[8 + 16 + 4 :]))
+    assert library.load(player, bytes(outside)) == -8
     assert library.load_player(b"nobody", content, ctypes.c_uint64(len(content)), state, ctypes.c_uint64(0)) == -7
+
+
+def damaged(content: bytes) -> Iterator[bytes]:
+    """A file with one byte changed, or two exchanged: what a disk or a network may do."""
+    rng = np.random.default_rng(3)
+    places = range(len(content)) if len(content) < 500 else sorted(rng.integers(0, len(content), 500))
+    for place in places:
+        for bits in (1, 0x80, 0xFF):
+            yield content[:place] + bytes([content[place] ^ bits]) + content[place + 1 :]
+        pair = content[place : place + 2]
+        if pair != pair[::-1]:
+            yield content[:place] + pair[::-1] + content[place + 2 :]
+
+
+def test_damaged_players_are_refused(built: Path) -> None:
+    """Wherever the damage is; the memory is as it was."""
+    library = Library(built / "native", TINY)
+    for player, known in library.known["players"].items():
+        assert library.load(player) == 0
+        ready, memory = library.memory[player].copy(), library.memory[player]
+        for wrong in damaged((built / "native" / known["file"]).read_bytes()):
+            length, room = ctypes.c_uint64(len(wrong)), ctypes.c_uint64(len(memory))
+            assert library.load_player(player.encode(), wrong, length, memory, room) == -8
+        assert np.array_equal(memory, ready)
+
+
+@pytest.mark.skipif(not HAS_ZIG, reason="needs ziglang: pip install 'card_envs[build]'")
+def test_damaged_players_are_refused_in_webassembly(built: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(built / "wasm32", tmp_path / "wasm32")
+    known = json.loads((folder / f"{TINY.name}.json").read_text())
+    expected = []
+    for player in known["opponents"]:
+        content = (folder / f"{TINY.name}.{player}.player").read_bytes()
+        for number, wrong in enumerate(damaged(content)):
+            known["players"][f"{player}_{number}"] = {**known["players"][player], "file": f"{player}.{number}"}
+            (folder / f"{player}.{number}").write_bytes(wrong)
+            expected.append(f"{player}_{number}")
+    (folder / f"{TINY.name}.json").write_text(json.dumps(known))
+    lines = ({"damaged": player} for player in expected)
+    assert in_node(tmp_path, TINY, tmp_path, lines) == len(expected) > 100
 
 
 def cases(game: Game, number: int, states: Any, players: list[str]) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ import json
 import re
 import struct
 import tempfile
+import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from card_envs.build._api import Export, Player
 
 BUILT = "built/wasm32"  # in the package for JavaScript
-MAGIC, LAYOUT = b"CARDENV1", 16
+MAGIC, LAYOUT = b"CARDENV2", 16
 BYTES, HALVES = range(2)
 RULES = "rules"
 PLAYERS = ("trivial", "greedy", "small")  # and the game's presets
@@ -210,7 +211,10 @@ def maker() -> str:
 
 
 def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
-    """Return the file of a player: what is in its memory at first, float32 as float16 where that is exact."""
+    """Return the file of a player: what is in its memory at first, float32 as float16 where that is exact.
+
+    A CRC-32 of all that follows it tells damaged files.
+    """
     segments = []
     for offset, array in first:
         flat = np.ascontiguousarray(array).ravel()
@@ -220,7 +224,8 @@ def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
             segments.append(struct.pack("<QII", offset, halves.size, HALVES) + halves.tobytes())
         else:
             segments.append(struct.pack("<QII", offset, flat.nbytes, BYTES) + flat.tobytes())
-    return MAGIC + layout.encode() + struct.pack("<I", len(segments)) + b"".join(segments)
+    content = struct.pack("<I", len(segments)) + b"".join(segments)
+    return MAGIC + layout.encode() + struct.pack("<I", zlib.crc32(content)) + content
 
 
 def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) -> dict[str, bytes]:
@@ -245,6 +250,9 @@ def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) ->
         room = Path(place)
         if target.is_wasm:
             files["shapes.js"] = drawings_module(list(GAMES.values())).encode()
+            files[f"{game.name}.files.js"] = urls_module(
+                [*(name for name in files if name != "shapes.js"), f"{game.name}.wasm"]
+            )
             library = room / f"{game.name}.wasm"
             _run(target.link(library, machine_code, [one.symbol for one in functions]), f"linking {library.name}")
         else:
@@ -255,6 +263,14 @@ def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) ->
             files[f"card_envs_{game.name}.h"] = header(game, functions).encode()
         files[library.name] = library.read_bytes()
     return files
+
+
+def urls_module(names: Sequence[str]) -> bytes:
+    """Return a module with the URL of each file, written as bundlers know a file by."""
+    listed = "".join(
+        f"  {json.dumps(name)}: new URL({json.dumps(f'./{name}')}, import.meta.url).href,\n" for name in names
+    )
+    return f"export default {{\n{listed}}};\n".encode()
 
 
 def initial(game: Game, **options: Any) -> bytes:
