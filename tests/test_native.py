@@ -380,6 +380,16 @@ def test_code_of_this_machine_is_not_linked(tmp_path: Path) -> None:
         assert "needs a process of its own" in done.stderr
 
 
+def test_opponents_named_twice(built: Path, tmp_path: Path) -> None:
+    """They are built once; those that C could not tell apart are refused."""
+    folder = tmp_path / "api"
+    shutil.copytree(built, folder)
+    build_api([TINY], ["native"], folder, opponents=("greedy", "greedy"))
+    assert Library(folder / "native", TINY).known["opponents"] == ["greedy"]
+    with pytest.raises(ValueError, match="'search:64' and 'search_64' would both be search_64 in C"):
+        build_api([TINY], ["native"], folder, opponents=("search:64", "search_64"))
+
+
 def test_builds_into_one_folder_keep_each_other(built: Path, tmp_path: Path) -> None:
     """What a build of this game made goes; files of other games, and what a list names that no build made, stay."""
     folder = tmp_path / "api"

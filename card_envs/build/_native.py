@@ -108,7 +108,7 @@ def build_api(
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
     asked = {
-        game: opponents or [name for name in opponent_names(game) if name in (*PLAYERS, *game.presets)]
+        game: by_name_in_c(opponents) or [name for name in opponent_names(game) if name in (*PLAYERS, *game.presets)]
         for game in games
     }
     tasks = [Task(game.package, name) for game in games for name in (*reversed(asked[game]), RULES)]  # searches first
@@ -127,6 +127,18 @@ def build_api(
         put_in(place, files, {"target": target.name}, outdated(place, games, files))
         written.append(place)
     return written
+
+
+def by_name_in_c(opponents: Sequence[str]) -> list[str]:
+    """Return opponents, each once. Raises ValueError if two would have the same name in C."""
+    from card_envs.build._api import name_in_c
+
+    named: dict[str, str] = {}
+    for name in dict.fromkeys(opponents):
+        other = named.setdefault(name_in_c(name), name)
+        if other != name:
+            raise ValueError(f"opponent: {other!r:.80} and {name!r:.80} would both be {name_in_c(name)} in C")
+    return list(named.values())
 
 
 def outdated(folder: Path, games: Sequence[Game], files: Collection[str]) -> set[str]:
