@@ -5,7 +5,8 @@ const OWN = `card_envs ${new URL("./", self.location).pathname} `;
 const KEPT = OWN + VERSION;
 
 self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(KEPT).then((cache) => cache.addAll(FILES)).then(() => self.skipWaiting()));
+  const files = FILES.map((file) => new Request(file, { cache: "no-cache" })); // none of an earlier version
+  event.waitUntil(caches.open(KEPT).then((cache) => cache.addAll(files)).then(() => self.skipWaiting()));
 });
 
 self.addEventListener("activate", (event) => {
