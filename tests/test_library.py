@@ -232,7 +232,7 @@ def linked_to_itself(file: Path) -> None:
         lambda file: file.write_text('{"format": 1, "sha256": {"engine.so": 5}}'),
         lambda file: file.write_text('{"format": 1, "sha256": {"../../x": "0"}}'),
         lambda file: file.write_bytes(b"\xff\xfe\0"),
-        os.mkfifo,
+        lambda file: os.mkfifo(file),
         Path.mkdir,
         linked_to_itself,
     ],
