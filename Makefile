@@ -35,14 +35,15 @@ docs: .venv/docs  ## the documentation site in build/docs: warnings are errors, 
 	$(BIN)/python docs/links.py build/docs
 	@echo "the site: build/docs/index.html"
 
-build: .venv/train  ## compile all games ahead of time, for this machine (six minutes on two cores): all starts at once
-	$(BIN)/python -m card_envs build
+build: .venv/train  ## compile GAME or all games ahead of time, for this machine (six minutes on two cores): all starts at once
+	$(BIN)/python -m card_envs build $(GAME)
 
-native: .venv/wheels  ## C libraries of all games and their players, for this machine, in build/api
-	$(BIN)/python -m card_envs build --api
+native: .venv/wheels  ## C libraries of GAME or all games, with players (WITH="--opponent NAME": others), in build/api
+	$(BIN)/python -m card_envs build $(GAME) --api $(WITH)
 
 npm: .venv/wheels  ## the package for JavaScript: WebAssembly of all games and their players, in js/built
-	$(BIN)/python -m card_envs build --api --target wasm32 --folder js/built
+	$(BIN)/python -m card_envs build --api $(WITH) --target wasm32 --folder js/built
+	mkdir -p build
 	cd js && npm pack --silent --pack-destination ../build
 
 page-static: npm  ## the page that needs no server, in build/page

@@ -33,7 +33,7 @@ from card_envs import _files as files
 from card_envs._console import Program, console, say
 from card_envs._training import training_module
 from card_envs.game import Game
-from card_envs.games import GAMES, get_game
+from card_envs.games import GAMES, get_game, package_of
 from card_envs.options import described
 
 MISSING = {name: f"this needs {name}: pip install 'card_envs[gpu]'" for name in ("torch", "numba_cuda")}
@@ -756,7 +756,9 @@ def build(
     from card_envs.compare._waiting import waiting
     from card_envs.engine._library import FOLDER
 
-    chosen = [get_game(name) if name in GAMES else game_of(name) for name in game_names or GAMES]
+    if opponent and not api:
+        raise ValueError("--opponent: only with --api; libraries for Python have all opponents")
+    chosen = list(dict.fromkeys(game_of(package_of(name)) for name in game_names or GAMES))
     with waiting(console) as progress:
         task = progress.add_task("")
 

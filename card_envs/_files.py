@@ -34,6 +34,7 @@ CHUNK = 1 << 24  # bytes per read
 LOCKED_BYTE = 1 << 30  # far behind the text, because a locked byte can't be read on Windows
 AS_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Linux and Windows respectively
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # do not wait for a writer of a pipe; Windows has no pipes in folders
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # a link is not followed; Windows has no such flag
 NOREPLACE, EXCHANGE = 1, 2  # flags of Linux's renameat2
 AT_FDCWD = -100
 OwnFiles: TypeAlias = Callable[[Path], Collection[str]]  # returns the files of a folder that may be replaced
@@ -246,10 +247,13 @@ def locked(path: Path) -> Iterator[None]:
 
     Raises:
         BlockingIOError: another process holds it; the message names it.
-        OSError: the file can't be opened.
+        OSError: the file can't be opened, or is no lock file, such as a symbolic link.
     """
-    with path.open("a+", encoding="utf-8", errors="replace") as file:
-        if path.stat().st_size and not HOLDER.match(_text_of(file)):
+    if path.is_symlink():  # where NOFOLLOW says it less clearly, or does not exist
+        raise OSError(errno.ELOOP, "is a symbolic link; expected a lock file of this package", str(path))
+    with open(path, "a+", encoding="utf-8", errors="replace", opener=_open_itself) as file:
+        found = os.fstat(file.fileno())
+        if found.st_size and not HOLDER.match(_text_of(file)):
             raise FileExistsError(errno.EEXIST, "is not a lock file of this package", str(path))
         if not _takes(file.fileno()):
             raise BlockingIOError(errno.EAGAIN, _text_of(file) or "another process", str(path))
@@ -260,6 +264,14 @@ def locked(path: Path) -> Iterator[None]:
             yield
         finally:
             file.truncate(0)
+
+
+def _open_itself(path: str, flags: int) -> int:
+    handle = os.open(path, flags | NOFOLLOW | AT_ONCE, 0o666)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, "not a regular file; expected a lock file of this package", path)
 
 
 def _text_of(file: TextIO) -> str:

@@ -1,23 +1,30 @@
 // A game's WebAssembly module: its rules and players, compiled from card_envs. All memory is laid out here.
 
+import { shown } from "./checks.js";
+import { platform } from "./platform.js";
+
 const MAX_ACTIONS = 32; // that a player names at once
 const ROWS = 5; // of values
-const MAGIC = "CARDENV1";
+const MAGIC = "CARDENV2";
 const LAYOUT = 16; // letters
+const CHECKED = MAGIC.length + LAYOUT + 4; // from here on a player's file is checked by the sum before
 const HALVES = 1; // a segment of float16; else of bytes
 const ERRORS = { "-1": "the action is not legal", "-2": "no decision is due", "-3": "no deal is due", "-4": "no such seat" };
 const WITHIN = 64; // all memory begins at multiples of it
 const PAGE = 1 << 16;
 
-/** Return the bytes of a file at a URL; in Node, `file:` URLs are read from disk. */
-export async function bytesAt(url) {
-  if (url.protocol === "file:") {
-    const { readFile } = await import("node:fs/promises");
-    return new Uint8Array(await readFile(url));
-  }
-  const reply = await fetch(url);
-  if (!reply.ok) throw new Error(`${url}: ${reply.status} ${reply.statusText}`);
-  return new Uint8Array(await reply.arrayBuffer());
+const crcs = new Int32Array(256);
+for (let byte = 0; byte < 256; byte += 1) {
+  let sum = byte;
+  for (let bit = 0; bit < 8; bit += 1) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+  crcs[byte] = sum;
+}
+
+/** Return the CRC-32 of bytes. */
+function crc32(bytes) {
+  let sum = -1;
+  for (const byte of bytes) sum = crcs[(sum ^ byte) & 0xff] ^ (sum >>> 8);
+  return ~sum >>> 0;
 }
 
 const halves = new Float32Array(1 << 16); // every float16 as a number
@@ -29,20 +36,25 @@ for (let bits = 0; bits < 1 << 15; bits += 1) {
   halves[bits | (1 << 15)] = -halves[bits];
 }
 
+const bytesOf = (file, { urls, base }) => platform.bytesAt(urls?.[file] ?? String(new URL(file, base)));
+
 export class Engine {
   #exports;
   #end; // of the memory in use
   #players = new Map();
 
-  /** Load a game; `base` is the URL of the folder with its files. */
-  static async open(name, base) {
-    const [code, described] = await Promise.all([`${name}.wasm`, `${name}.json`].map((file) => bytesAt(new URL(file, base))));
+  /**
+   * Load a game; `place` says where its files are: `urls` by their names, or `base`, the URL of their folder.
+   */
+  static async open(name, place) {
+    const files = [`${name}.wasm`, `${name}.json`].map((file) => bytesOf(file, place));
+    const [code, described] = await Promise.all(files);
     const { instance } = await WebAssembly.instantiate(code, {});
-    return new Engine(instance.exports, JSON.parse(new TextDecoder().decode(described)), base);
+    return new Engine(instance.exports, JSON.parse(new TextDecoder().decode(described)), place);
   }
 
-  constructor(exports, description, base) {
-    Object.assign(this, { description, base });
+  constructor(exports, description, place) {
+    Object.assign(this, { description, place });
     this.#exports = exports;
     this.#end = exports.__heap_base.value;
     const { state, actions, pack, observation, seats } = description;
@@ -83,12 +95,18 @@ export class Engine {
     return found;
   }
 
+  /** Return what is known of a player. */
+  player(name) {
+    const { players, opponents } = this.description;
+    if (typeof name === "string" && Object.hasOwn(players, name)) return players[name];
+    throw new Error(`no player ${shown(name)}; there are: ${opponents.join(", ")}`);
+  }
+
   /** Make a player ready; its file is fetched once. */
   async ready(name) {
-    const known = this.description.players[name];
-    if (!known) throw new Error(`no player ${JSON.stringify(name)}; there are: ${this.description.opponents.join(", ")}`);
+    const known = this.player(name);
     if (!this.#players.has(name)) {
-      this.#players.set(name, bytesAt(new URL(known.file, this.base)).then((file) => this.#load(known, file)));
+      this.#players.set(name, bytesOf(known.file, this.place).then((file) => this.#load(known, file)));
       this.#players.get(name).catch(() => this.#players.delete(name)); // so that it can be tried again
     }
     return this.#players.get(name);
@@ -98,9 +116,12 @@ export class Engine {
   #load({ memory, layout, file: name }, file) {
     const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
     const begins = new TextDecoder().decode(file.subarray(0, MAGIC.length + LAYOUT));
-    if (begins !== MAGIC + layout) throw new Error(`${name}: the file is damaged, or of another version`);
+    const isWhole = begins === MAGIC + layout && file.length >= CHECKED + 4;
+    if (!isWhole || view.getUint32(CHECKED - 4, true) !== crc32(file.subarray(CHECKED))) {
+      throw new Error(`${name}: the file is damaged, or of another version`);
+    }
     const start = this.#room(memory);
-    let at = MAGIC.length + LAYOUT + 4;
+    let at = CHECKED + 4;
     for (let left = view.getUint32(at - 4, true); left > 0; left -= 1) {
       const offset = Number(view.getBigUint64(at, true));
       const count = view.getUint32(at + 8, true);
@@ -109,7 +130,6 @@ export class Engine {
       at += 16 + stored.length;
       this.write(start + offset, isHalves ? Float32Array.from(new Uint16Array(stored.buffer), (bits) => halves[bits]) : stored);
     }
-    if (at !== file.length) throw new Error(`${name}: the file is damaged`);
     return start;
   }
 

@@ -106,5 +106,8 @@ export interface Game {
   deal(how?: { seed?: number | bigint; options?: Json; deal?: Json }): Table;
 }
 
+/** The names of the games. */
+export const GAMES: readonly string[];
+
 /** Load a game: "back_alley", "russian_bank" or "big_ben"; `base` is the folder with the compiled files. */
 export function load(name: string, how?: { base?: string | URL }): Promise<Game>;

@@ -5,12 +5,22 @@
 //   while (!table.over) table.play(await table.choose("small"));
 //   console.log(table.outcome());
 
+import { checkKeys, checkObject, checkSignal, shown } from "./checks.js";
 import { Engine } from "./engine.js";
 import { reader } from "./layout.js";
 import { Thinker } from "./thinker.js";
 import { newState, viewOf } from "./views.js";
 
-const BUILT = new URL("./built/wasm32/", import.meta.url);
+// Each game's module and, where no folder is named, the URLs of its files; all written out, for bundlers.
+const MODULES = {
+  back_alley: [() => import("./games/back_alley.js"), () => import("./built/wasm32/back_alley.files.js")],
+  russian_bank: [() => import("./games/russian_bank.js"), () => import("./built/wasm32/russian_bank.files.js")],
+  big_ben: [() => import("./games/big_ben.js"), () => import("./built/wasm32/big_ben.files.js")],
+};
+
+/** The names of the games. */
+export const GAMES = Object.keys(MODULES);
+
 const thinker = new Thinker();
 const MASK = (1n << 64n) - 1n;
 
@@ -27,7 +37,15 @@ function seedOf(seed) {
   if (seed === undefined) return crypto.getRandomValues(new BigUint64Array(1))[0];
   const given = typeof seed === "bigint" || Number.isSafeInteger(seed) ? BigInt(seed) : -1n;
   if (given >= 0n && given <= MASK) return given;
-  throw new Error(`seed: expected a whole number from 0 to 2 ** 64 - 1, got ${String(seed).slice(0, 80)}`);
+  throw new Error(`seed: expected a whole number from 0 to 2 ** 64 - 1, got ${shown(seed)}`);
+}
+
+/** Return the URL of a folder. */
+function folderAt(base) {
+  const text = String(base instanceof URL ? base : typeof base === "string" ? base : "");
+  const here = globalThis.location?.href;
+  if (text && URL.canParse(text, here)) return String(new URL(text.endsWith("/") ? text : `${text}/`, here));
+  throw new Error(`base: expected the URL of a folder, got ${shown(base)}`);
 }
 
 /**
@@ -35,10 +53,13 @@ function seedOf(seed) {
  *
  * `base` is the URL of the folder with the compiled files; by default they are in the package.
  */
-export async function load(name, { base = BUILT } = {}) {
-  if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`game: expected a name, got ${JSON.stringify(name)}`);
-  const [engine, own] = await Promise.all([Engine.open(name, new URL(base)), import(`./games/${name}.js`)]);
-  return new Game(engine, own);
+export async function load(name, how = {}) {
+  if (!GAMES.includes(name)) throw new Error(`game: no ${shown(name)}; there are: ${GAMES.join(", ")}`);
+  const { base } = checkKeys(how, ["base"], "load");
+  const [own, files] = MODULES[name];
+  const place = base === undefined ? { urls: (await files()).default } : { base: folderAt(base) };
+  const [engine, game] = await Promise.all([Engine.open(name, place), own()]);
+  return new Game(engine, game);
 }
 
 class Game {
@@ -57,7 +78,9 @@ class Game {
    * The same seed deals the same cards as in Python. `deal` is a custom deal in the format of the game's rules; after
    * its packs, deals are random.
    */
-  deal({ seed, options = {}, deal } = {}) {
+  deal(how = {}) {
+    const { seed, options = {}, deal } = checkKeys(how, ["seed", "options", "deal"], "deal");
+    checkObject(options, "options");
     return new Table(this, seedOf(seed), options, deal);
   }
 }
@@ -148,7 +171,7 @@ class Table {
     const action = legal.find((one) => this.#text(one) === move);
     if (action === undefined) {
       const texts = legal.map((one) => this.#text(one)).join(", ");
-      throw new Error(`${String(JSON.stringify(move)).slice(0, 40)} is not a legal move now; expected one of ${texts}`);
+      throw new Error(`${shown(move)} is not a legal move now; expected one of ${texts}`);
     }
     this.game.engine.call(this.#bytes, "play", action);
     this.#moves.push(move);
@@ -172,7 +195,7 @@ class Table {
   #seatOf(seat) {
     const { seats } = this.game.description;
     if (Number.isInteger(seat) && seat >= 0 && seat < seats) return seat;
-    throw new Error(`seat: expected a number from 0 to ${seats - 1}, got ${String(seat).slice(0, 80)}`);
+    throw new Error(`seat: expected a number from 0 to ${seats - 1}, got ${shown(seat)}`);
   }
 
   /** Return {over, reason, scores}: why the episode ended, and a number for each seat so far. */
@@ -210,8 +233,8 @@ class Table {
    * A player knows no more than the seat to move: hidden cards are redrawn first. The same `seed` gives the same answer;
    * `signal` stops it.
    */
-  async advise(player, { seed, signal } = {}) {
-    const { actions, values, legal } = await this.#ask(player, seed, signal);
+  async advise(player, asking = {}) {
+    const { actions, values, legal } = await this.#ask(player, this.#checked(player, asking));
     const column = (row, action) => values[row * this.game.description.actions + action];
     const orNull = (number) => (Number.isNaN(number) ? null : number);
     const known = (row, action) => orNull(column(row, action));
@@ -235,11 +258,12 @@ class Table {
   }
 
   /** Return the move that a player plays. What it planned before is played on, without asking again. */
-  async choose(player, { seed, signal } = {}) {
+  async choose(player, asking = {}) {
+    const checked = this.#checked(player, asking);
     const seen = `${player} ${this.#sight()}`;
     const planned = this.#plans.get(seen);
     if (planned) return planned;
-    const { actions } = await this.#ask(player, seed, signal);
+    const { actions } = await this.#ask(player, checked);
     const copy = this.copy();
     for (const action of actions.slice(0, -1)) {
       copy.play(copy.#text(action));
@@ -253,13 +277,19 @@ class Table {
     return JSON.stringify([this.#state.seat, this.#legal(), Object.values(this.observation()).map((part) => [...part])]);
   }
 
-  async #ask(player, seed, signal) {
-    const { engine, description } = this.game;
+  /** Return the seed and the signal of a question to a player that there is. */
+  #checked(player, asking) {
+    this.game.engine.player(player);
+    const { seed, signal } = checkKeys(asking, ["seed", "signal"], player);
+    return { start: seedOf(seed), signal: checkSignal(signal) };
+  }
+
+  async #ask(player, { start, signal }) {
+    const { engine } = this.game;
     const legal = this.#legal();
     if (!legal.length) throw new Error("the game is over");
-    const start = seedOf(seed);
     const keys = [mix(start + 1n), mix(start + 2n)];
-    const searches = description.players[player]?.searches && legal.length > 1;
+    const searches = engine.player(player).searches && legal.length > 1;
     const found = searches
       ? await thinker.advise(engine, this.#bytes.slice(), player, keys, signal)
       : await engine.advise(this.#bytes, player, keys);

@@ -1,30 +1,17 @@
 // Players that search think in a worker, one decision after the other.
 
-/**
- * Return a worker with `send`, `listen`, `hold` and `stop`, in a browser or in Node.
- *
- * A process in Node does not end while it holds a worker.
- */
-async function newWorker() {
-  const url = new URL("./worker.js", import.meta.url);
-  if (typeof Worker !== "undefined") {
-    const worker = new Worker(url, { type: "module" });
-    return {
-      send: (message) => worker.postMessage(message),
-      listen: (heard, failed) => {
-        worker.onmessage = (event) => heard(event.data);
-        worker.onerror = (event) => failed(new Error(event.message || "the worker could not be started"));
-      },
-      hold: () => {},
-      stop: () => worker.terminate(),
-    };
-  }
-  const { Worker: NodeWorker } = await import("node:worker_threads");
-  const worker = new NodeWorker(url);
+import { platform } from "./platform.js";
+
+/** Return a worker with `send`, `listen`, `hold` and `stop`. */
+function newWorker() {
+  const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" }); // as bundlers want it written
   return {
     send: (message) => worker.postMessage(message),
-    listen: (heard, failed) => worker.on("message", heard).on("error", failed),
-    hold: (is) => (is ? worker.ref() : worker.unref()),
+    listen: (heard, failed) => {
+      worker.onmessage = (event) => heard(event.data);
+      worker.onerror = (event) => failed(new Error(event.message || "the worker could not be started"));
+    },
+    hold: () => {},
     stop: () => worker.terminate(),
   };
 }
@@ -48,7 +35,7 @@ export class Thinker {
       return await new Promise((resolve, reject) => {
         this.#asked.set(id, { resolve, reject });
         worker.hold(true);
-        worker.send({ id, name: engine.description.name, base: String(engine.base), bytes, player, keys });
+        worker.send({ id, name: engine.description.name, place: engine.place, bytes, player, keys });
       });
     } finally {
       signal?.removeEventListener("abort", stop);
@@ -56,7 +43,7 @@ export class Thinker {
   }
 
   async #begin() {
-    const worker = await newWorker();
+    const worker = (platform.newWorker ?? newWorker)();
     await new Promise((resolve, reject) => {
       const heard = ({ id, found, problem }) => {
         if (id < 0) return resolve();

@@ -194,6 +194,27 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
     assert path.read_text() == ""
 
 
+@pytest.mark.parametrize("content", ["", "process 1 on host,", "the only copy\n"])
+def test_a_lock_is_no_link(tmp_path: Path, content: str) -> None:
+    """Else locking would empty the file that it leads to."""
+    other, path = tmp_path / "other", tmp_path / ".lock"
+    other.write_text(content)
+    path.symlink_to(other)
+    with pytest.raises(OSError, match="symbolic link; expected a lock file"), files.locked(path):
+        pass
+    assert other.read_text() == content
+    other.unlink()
+    with pytest.raises(OSError, match="symbolic link"), files.locked(path):
+        pass
+    assert not other.exists()
+
+
+def test_a_lock_is_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".lock")
+    with pytest.raises(OSError, match="not a regular file; expected a lock file"), files.locked(tmp_path / ".lock"):
+        pass
+
+
 def test_a_lock_without_posix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows, where a byte is locked that is not of the text."""
     taken: set[tuple[int, int]] = set()

@@ -128,7 +128,7 @@ def cases(game: Game) -> Iterator[dict[str, Any]]:
 def test_what_the_readme_shows(tmp_path: Path) -> None:
     """On the compiled games: `make npm`."""
     (code,) = re.findall(r"^```js\n(.*?)^```", (JS / "README.md").read_text(), re.M | re.S)
-    (tmp_path / "readme.mjs").write_text(code.replace('"card-envs"', f'"{JS}/index.js"'))
+    (tmp_path / "readme.mjs").write_text(code.replace('"card-envs"', f'"{JS}/node/index.js"'))
     said = run_node(tmp_path / "readme.mjs")
     assert "over: true" in said and "hand:" in said
 

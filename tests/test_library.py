@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 from card_envs.build import build_libraries
+from card_envs.build._libraries import CACHE, _loops_of_others, _write
+from card_envs.build._targets import target_of
 from card_envs.build._visit import visit
 from card_envs.engine import _kernels as kernels
 from card_envs.engine import _library as library
@@ -23,6 +25,7 @@ from card_envs.engine import compile as specializing
 from card_envs.engine import jit
 from card_envs.engine._legality import find_illegal
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.compile import HEX_DIGITS
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
 
@@ -207,7 +210,71 @@ def answer(use: Callable[[Path], None], folder: Path) -> tuple[bool, list[str]]:
 
 def test_a_library_is_used(built: Path, use: Callable[[Path], None]) -> None:
     assert answer(use, built) == (True, [])
-    assert answer(use, Path("/proc/none")) == (False, [])
+
+
+@pytest.mark.parametrize("value", ["/nowhere", "false", "1", "~", str(ROOT / "docs"), str(ROOT / "LICENSE")])
+def test_a_folder_without_libraries_is_said(use: Callable[[Path], None], value: str) -> None:
+    is_used, (warned,) = answer(use, Path(value))
+    assert not is_used and library.SWITCH in warned and repr(value) in warned and "expected 0, or a folder" in warned
+
+
+def linked_to_itself(file: Path) -> None:
+    file.symlink_to(file)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda file: file.write_text("[" * 100_000),
+        lambda file: file.write_text('{"sha256":' * 100_000),
+        lambda file: file.write_text("7"),
+        lambda file: file.write_text('{"format": 1}'),
+        lambda file: file.write_text('{"format": 1, "sha256": {"engine.so": 5}}'),
+        lambda file: file.write_text('{"format": 1, "sha256": {"../../x": "0"}}'),
+        lambda file: file.write_bytes(b"\xff\xfe\0"),
+        lambda file: os.mkfifo(file),
+        Path.mkdir,
+        linked_to_itself,
+    ],
+)
+def test_target_files_that_no_build_wrote(
+    built: Path, use: Callable[[Path], None], tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    """They are said and left alone: by who looks for libraries, and by a build into that folder."""
+    folder = tmp_path / "libraries"
+    shutil.copytree(built / "native", folder / "native")
+    file = folder / "native" / library.TARGET
+    file.unlink()
+    make(file)
+    is_used, warned = answer(use, folder)
+    assert not is_used and str(file if file.exists() else folder) in warned[0]
+    before = sorted(folder.rglob("*"))
+    with pytest.raises((ValueError, OSError), match=library.TARGET):
+        build_libraries([TINY], ["native"], folder)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_builds_of_single_games_keep_the_loops_of_others(
+    built: Path, use: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """The library without rules has what any of the games asked for, unless its source was edited since."""
+    folder = tmp_path / "libraries"
+    shutil.copytree(built, folder)
+    target, objects = folder / "native", folder / CACHE
+
+    def loops() -> dict[str, Any]:
+        manifest = json.loads((target / "engine.manifest.json").read_bytes())
+        assert isinstance(manifest["loops"], dict)
+        return manifest["loops"]
+
+    whole = _loops_of_others(target, objects, [])
+    assert {loop.name for loop in whole} == loops().keys()
+    (asked,) = (loop for loop in whole if loop.name.startswith("find_illegal_"))
+    edited = asked._replace(name=asked.name[:-HEX_DIGITS] + "0" * HEX_DIGITS)
+    for loop, expected in ((asked, loops().keys()), (edited, {*loops()} - {asked.name} | {edited.name})):
+        _write(folder, target_of("native"), {library.WITHOUT_RULES: [loop]})
+        assert loops().keys() == expected
+        assert answer(use, folder) == (loop is asked, [])
 
 
 def changed(built: Path, folder: Path, name: str, edit: Callable[[bytes], bytes]) -> Path:
@@ -245,7 +312,7 @@ def test_foreign_targets_are_left_alone(built: Path, use: Callable[[Path], None]
         return json.dumps({**json.loads(content), field: other[field]}).encode()
 
     is_used, warned = answer(use, changed(built, tmp_path / "native", "target.json", edit))
-    assert not is_used and len(warned) == (field == "format")
+    assert not is_used and [library.SWITCH in one for one in warned] == [False] * (field == "format") + [True]
 
 
 def test_arguments_of_other_types_are_compiled_for(built: Path, use: Callable[[Path], None]) -> None:

@@ -6,9 +6,13 @@ import base64
 import ctypes
 import hashlib
 import json
+import os
 import re
+import shutil
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -262,11 +266,53 @@ def test_what_is_wrong_is_said(built: Path) -> None:
     content = (built / "native" / f"high_card.{player}.player").read_bytes()
     assert library.load(player) == 0
     assert library.load(player, size=library.player_memory(player.encode()) - 1) == -9
-    for wrong in (b"", content[:20], content[:-1], content + b"\0", content.replace(b"CARDENV1", b"CARDENV2")):
+    for wrong in (b"", content[:20], content[:-1], content + b"\0", content.replace(b"CARDENV2", b"CARDENV1")):
         assert library.load(player, wrong) == -8
-    offset = 8 + 16 + 4  # of the first segment: where its content goes
-    assert library.load(player, content[:offset] + b"\xff" * 8 + content[offset + 8 :]) == -8
+    offset = 8 + 16 + 4 + 4  # of the first segment: where its content goes
+    outside = bytearray(content[:offset] + b"\xff" * 8 + content[offset + 8 :])
+    struct.pack_into("<I", outside, 8 + 16, zlib.crc32(outside[8 + 16 + 4 :]))
+    assert library.load(player, bytes(outside)) == -8
     assert library.load_player(b"nobody", content, ctypes.c_uint64(len(content)), state, ctypes.c_uint64(0)) == -7
+
+
+def damaged(content: bytes) -> Iterator[bytes]:
+    """A file with one byte changed, or two exchanged: what a disk or a network may do."""
+    rng = np.random.default_rng(3)
+    places = range(len(content)) if len(content) < 500 else sorted(rng.integers(0, len(content), 500))
+    for place in places:
+        for bits in (1, 0x80, 0xFF):
+            yield content[:place] + bytes([content[place] ^ bits]) + content[place + 1 :]
+        pair = content[place : place + 2]
+        if pair != pair[::-1]:
+            yield content[:place] + pair[::-1] + content[place + 2 :]
+
+
+def test_damaged_players_are_refused(built: Path) -> None:
+    """Wherever the damage is; the memory is as it was."""
+    library = Library(built / "native", TINY)
+    for player, known in library.known["players"].items():
+        assert library.load(player) == 0
+        ready, memory = library.memory[player].copy(), library.memory[player]
+        for wrong in damaged((built / "native" / known["file"]).read_bytes()):
+            length, room = ctypes.c_uint64(len(wrong)), ctypes.c_uint64(len(memory))
+            assert library.load_player(player.encode(), wrong, length, memory, room) == -8
+        assert np.array_equal(memory, ready)
+
+
+@pytest.mark.skipif(not HAS_ZIG, reason="needs ziglang: pip install 'card_envs[build]'")
+def test_damaged_players_are_refused_in_webassembly(built: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(built / "wasm32", tmp_path / "wasm32")
+    known = json.loads((folder / f"{TINY.name}.json").read_text())
+    expected = []
+    for player in known["opponents"]:
+        content = (folder / f"{TINY.name}.{player}.player").read_bytes()
+        for number, wrong in enumerate(damaged(content)):
+            known["players"][f"{player}_{number}"] = {**known["players"][player], "file": f"{player}.{number}"}
+            (folder / f"{player}.{number}").write_bytes(wrong)
+            expected.append(f"{player}_{number}")
+    (folder / f"{TINY.name}.json").write_text(json.dumps(known))
+    lines = ({"damaged": player} for player in expected)
+    assert in_node(tmp_path, TINY, tmp_path, lines) == len(expected) > 100
 
 
 def cases(game: Game, number: int, states: Any, players: list[str]) -> Iterator[dict[str, Any]]:
@@ -313,6 +359,63 @@ def in_node(folder: Path, game: Game, tmp_path: Path, lines: Iterator[dict[str, 
 def test_the_same_in_webassembly(built: Path, tmp_path: Path) -> None:
     lines = cases(TINY, 20, some(positions(TINY), 40), list(OF_TINY))
     assert in_node(built, TINY, tmp_path, lines) > 200
+
+
+HOST = """
+from card_envs.build._ir import leave_raw
+from card_envs.engine.batch import BatchEnv
+from card_envs.scaffold.high_card import GAME
+BatchEnv(GAME, 1, seed=1)
+leave_raw()
+"""
+
+
+def test_code_of_this_machine_is_not_linked(tmp_path: Path) -> None:
+    """A process that compiled for itself, or took that from Numba's cache, can't compile for a target."""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", HOST], capture_output=True, text=True, check=False,
+            env={**os.environ, "CARD_ENVS_NATIVE": "0", "NUMBA_CACHE_DIR": str(tmp_path)},
+        )  # fmt: skip
+        assert "needs a process of its own" in done.stderr
+
+
+def test_opponents_named_twice(built: Path, tmp_path: Path) -> None:
+    """They are built once; those that C could not tell apart are refused."""
+    folder = tmp_path / "api"
+    shutil.copytree(built, folder)
+    build_api([TINY], ["native"], folder, opponents=("greedy", "greedy"))
+    assert Library(folder / "native", TINY).known["opponents"] == ["greedy"]
+    with pytest.raises(ValueError, match="'search:64' and 'search_64' would both be search_64 in C"):
+        build_api([TINY], ["native"], folder, opponents=("search:64", "search_64"))
+
+
+def test_builds_into_one_folder_keep_each_other(built: Path, tmp_path: Path) -> None:
+    """What a build of this game made goes; files of other games, and what a list names that no build made, stay."""
+    folder = tmp_path / "api"
+    shutil.copytree(built, folder)
+    target = folder / "native"
+    facts = json.loads((target / "target.json").read_bytes())
+    for name in ("other_game.json", "libcard_envs_other_game.so"):
+        (target / name).write_text(name)
+        facts["sha256"][name] = hashlib.sha256(name.encode()).hexdigest()
+    for name in ("notes.txt", "high_card.notes.txt", "high_card.greedy.player", "folder"):
+        facts["sha256"][name] = hashlib.sha256(name.encode()).hexdigest()
+    (target / "notes.txt").write_text("notes.txt")
+    (target / "high_card.notes.txt").write_text("edited since")
+    (target / "folder").mkdir()
+    (target / "target.json").write_text(json.dumps(facts))
+    before = {file.name for file in target.iterdir()}
+    build_api([TINY], ["native"], folder, opponents=("trivial",))
+    gone = {f"high_card.{safe(name)}.player" for name in OF_TINY[2:]}
+    assert {file.name for file in target.iterdir()} == before - gone
+    listed = json.loads((target / "target.json").read_bytes())["sha256"]
+    assert listed["other_game.json"] == facts["sha256"]["other_game.json"] and not gone & listed.keys()
+    for name in ("../api.txt", "/etc/passwd", "a/b", ".."):
+        facts["sha256"] = {name: "0"}
+        (target / "target.json").write_text(json.dumps(facts))
+        with pytest.raises(ValueError, match="expected names of files beside it"):
+            build_api([TINY], ["native"], folder, opponents=("trivial",))
 
 
 # All games: slow
@@ -403,9 +506,28 @@ def test_programs_in_c_and_rust(whole: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "card_envs", "build", "--target"]
-    for more, message in ((["wasm32"], "expected native or one of"), (["nothing", "--api"], "wasm32")):
-        done = subprocess.run([*command, *more], capture_output=True, text=True, cwd=tmp_path, check=False)
+    command = [sys.executable, "-m", "card_envs", "build"]
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "__init__.py").write_text("import nothing_of_that_name")
+    for more, message in (
+        (["--target", "wasm32"], "expected native or one of"),
+        (["--target", "nothing", "--api"], "wasm32"),
+        (["bck_alley"], "did you mean back_alley"),
+        (["json"], "json: expected a package with GAME"),
+        (["broken"], "can't be imported: ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        (["no.such.package"], "unknown game"),
+        (["../games"], "unknown game"),
+        (["--opponent", "small"], "only with --api"),
+        (["--folder", __file__], "file where a folder should be"),
+    ):
+        done = subprocess.run(
+            [*command, *more],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+            env={**os.environ, "COLUMNS": "200"},
+        )
         said = done.stdout + done.stderr
         assert done.returncode == 2 and message in said and "Traceback" not in said
         assert not list(tmp_path.rglob("*.json"))

@@ -1,11 +1,12 @@
 """The page that plays without a server: whole games in Chromium on a phone's width and a desk's, online and offline.
 
-Slow: it needs the WebAssembly of all games (`make npm`). `CARD_ENVS_PAGE_SHOTS=FOLDER`: where screenshots go.
+Slow: most need the WebAssembly of all games (`make npm`). `CARD_ENVS_PAGE_SHOTS=FOLDER`: where screenshots go.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +18,7 @@ import pytest
 
 from card_envs import replay
 from card_envs.build import build_api
-from card_envs.build._page import write_page
+from card_envs.build._page import BEGINS, MARK, write_page
 from card_envs.game import Game
 from card_envs.record import GameRecord
 from tests.conftest import short_options
@@ -124,6 +125,52 @@ def test_rules_and_hints(page: Any, game: Game) -> None:
     page.wait_for_selector("#rules:has-text('The rules')")
     text = page.inner_text("#rules")
     assert all(code in text and meaning in text for code, meaning in game.legend) and game.margin_unit in text
+
+
+def test_pages_of_one_origin_keep_their_files(browser: Any, tmp_path: Path) -> None:
+    """A new version of a page deletes what its last one kept, and nothing of the pages beside and below it."""
+
+    def publish(place: str, version: str) -> None:
+        folder = tmp_path / place
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "index.html").write_text('<script>navigator.serviceWorker.register("sw.js")</script>')
+        (folder / "kept").write_text(f"{place} {version}")
+        begins = f'{BEGINS}{version}";\nconst FILES = ["./", "kept"];\n'
+        (folder / MARK).write_text(begins + (JS / "page" / MARK).read_text())
+        for file in folder.iterdir():  # of long ago: a browser's own cache takes such files for fresh
+            os.utime(file, (1e9 + int(version), 1e9 + int(version)))
+
+    def kept(page: Any) -> set[str]:
+        page.wait_for_function("navigator.serviceWorker.controller !== null")
+        return set(page.evaluate("caches.keys()"))
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever).start()
+        context = browser.new_context()
+        try:
+            page = context.new_page()
+            for place in ("cards", "cards/new", "cards2"):
+                publish(place, "1")
+                page.goto(f"http://127.0.0.1:{server.server_port}/{place}/")
+                kept(page)
+            assert kept(page) == {f"card_envs /{place}/ card_envs 1" for place in ("cards", "cards/new", "cards2")}
+            publish("cards", "2")
+            page.goto(f"http://127.0.0.1:{server.server_port}/cards/")
+            page.evaluate("navigator.serviceWorker.ready.then((found) => found.update())")
+            places = ("cards/new/ card_envs 1", "cards2/ card_envs 1", "cards/ card_envs 2")
+            expected = {f"card_envs /{place}" for place in places}
+            for _ in range(600):
+                if kept(page) == expected:
+                    break
+                page.wait_for_timeout(50)
+            assert kept(page) == expected
+            context.set_offline(True)
+            for place, version in (("cards", 2), ("cards/new", 1), ("cards2", 1)):
+                page.goto(f"http://127.0.0.1:{server.server_port}/{place}/")
+                assert page.evaluate("fetch('kept').then((reply) => reply.text())") == f"{place} {version}"
+        finally:
+            context.close()
+            server.shutdown()
 
 
 def test_offline(page: Any) -> None:

@@ -117,6 +117,11 @@ def exports_of_rules(game: Game) -> list[Export]:
     ]  # fmt: skip
 
 
+def name_in_c(opponent: str) -> str:
+    """Return an opponent's name as it is in the names of functions and files."""
+    return re.sub(r"\W", "_", opponent, flags=re.ASCII)
+
+
 def player_of(game: Game, name: str) -> Player:
     """Return an opponent as a function.
 
@@ -156,7 +161,7 @@ def player_of(game: Game, name: str) -> Player:
     )
     parameters = ("const void *state", "void *memory", "const uint64_t *keys", "int16_t *actions", "double *values")
     export = Export(
-        "advise_" + re.sub(r"\W", "_", name), function, (*given, *placed), parameters,
+        f"advise_{name_in_c(name)}", function, (*given, *placed), parameters,
         "write the actions to play now, up to 32, and the values of all; returns how many actions", bot,
     )  # fmt: skip
     return Player(export, content, size)

@@ -1,7 +1,8 @@
 """Loops to LLVM's language: Numba's front end, and an entry that takes a loop's arguments from a row of slots.
 
 Nothing is optimized for this machine on the way: what Numba would do to each function is switched off, so that what
-comes out knows no processor yet. A process that did this can compile nothing else.
+comes out knows no processor yet. A process that did this can compile nothing else, and one that has compiled for itself
+can't do it: Numba would link what it has.
 """
 
 from __future__ import annotations
@@ -52,7 +53,13 @@ class Entry(NamedTuple):
 
 @cache
 def leave_raw() -> None:
-    """Switch off all that Numba does to a module after its front end."""
+    """Switch off all that Numba does to a module after its front end.
+
+    Raises:
+        RuntimeError: this process has compiled for itself, or loaded what was.
+    """
+    if rtsys._init:
+        raise RuntimeError("this process has code for its own processor; code for a target needs a process of its own")
     rtsys.initialize(cpu_target.target_context)  # it is compiled for this process, and runs
 
     def nothing(self: Any, *_: Any) -> None:

@@ -11,16 +11,17 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from card_envs._files import in_words, replace_file, replace_folder, write_json
+from card_envs._files import check_replaceable, in_words, replace_file, replace_folder, write_json
 from card_envs.build._loops import Asked
-from card_envs.engine._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES
+from card_envs.engine._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, _checked, facts_of
+from card_envs.engine.compile import HEX_DIGITS
 from card_envs.game import Game
 
 CACHE = ".objects"  # machine code of loops, by what it was made from
@@ -70,7 +71,7 @@ def build_libraries(
     Args:
         games: whose loops.
         targets: names of targets (`_targets.py`).
-        folder: gets a folder for each target; what is there is replaced once all is complete.
+        folder: gets a folder for each target; the same games there are replaced once all is complete.
         jobs: processes; 0: one for each core.
         progress: called with what is done, how much of it, and of how much.
 
@@ -88,6 +89,7 @@ def build_libraries(
     workers = jobs or os.cpu_count() or 1
     for target in wanted:
         target.link(folder, [])  # before anything takes minutes
+        check_replaceable(folder / target.name, own_files)
     _headers()
     (folder / CACHE).mkdir(parents=True, exist_ok=True)
     asked = tour(games, workers, progress)
@@ -129,18 +131,14 @@ def compile_all(
 
 
 def in_processes(
-    work: Callable[..., Result], tasks: Sequence[Task], workers: int, progress: Progress, fresh: bool = False,
-    **fixed: Any,
+    work: Callable[..., Result], tasks: Sequence[Task], workers: int, progress: Progress,
+    what: str = "compiling loops", **fixed: Any,
 ) -> dict[Task, Result]:  # fmt: skip
-    """Return what a function makes of each task, in several processes. Raises BuildError that names the task.
-
-    With `fresh`, each task has a process of its own: after a compilation ahead of time none can compile for itself.
-    """
+    """Return what a function makes of each task, in several new processes. Raises BuildError that names the task."""
     found: dict[Task, Result] = {}
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers or os.cpu_count(), spawn, max_tasks_per_child=1 if fresh else None) as pool:
+    with ProcessPoolExecutor(workers or os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
         running = {pool.submit(partial(work, **fixed), one): one for one in tasks}
-        progress("compiling loops", 0, len(tasks))
+        progress(what, 0, len(tasks))
         for done, future in enumerate(as_completed(running)):
             one = running[future]
             try:
@@ -148,7 +146,7 @@ def in_processes(
             except Exception as error:
                 pool.shutdown(cancel_futures=True)
                 raise BuildError(f"{one.name} for {one.package}: {error}") from error
-            progress("compiling loops", done + 1, len(tasks))
+            progress(what, done + 1, len(tasks))
     return found
 
 
@@ -186,34 +184,78 @@ def _write(folder: Path, target: Any, built: dict[str, list[Built]]) -> Path:
     with tempfile.TemporaryDirectory() as name:
         room = Path(name)
         for game, loops in built.items():
+            if game == WITHOUT_RULES:
+                loops = [*loops, *_loops_of_others(final, folder / CACHE, loops)]
             library = room / f"{game}{target.suffix}"
             objects = [folder / CACHE / f"{loop.objects[target.name]}.o" for loop in loops]
             _run(target.link(library, objects), f"linking {library.name} for {target.name}")
-            manifest = {"library": library.name, "sha256": _sum(library.read_bytes()), **_manifest(loops)}
+            manifest = {"library": library.name, "sha256": _sum(library.read_bytes())}
+            manifest |= _manifest(loops, target.name)
             write_json(room / f"{game}.manifest.json", manifest)
         _run(target.compile_c(Path(__file__).with_name("entry.c"), room / ENTRY, _headers()), "compiling entry.c")
         files = {file.name: file.read_bytes() for file in sorted(room.iterdir())}
-    sums = _sums(final) | {name: _sum(content) for name, content in files.items()}
-    facts = {"format": FORMAT, "machine": target.machine, "needs": target.needs, "sha256": sums}
-    files[TARGET] = json.dumps(facts, indent=1).encode()
-    replace_folder(final, files, lambda place: {TARGET, *_sums(place)} & files.keys() if _sums(place) else ())
+    put_in(final, files, {"format": FORMAT, "machine": target.machine, "needs": target.needs})
     return final
+
+
+def put_in(folder: Path, files: dict[str, bytes], facts: dict[str, Any], outdated: Collection[str] = ()) -> None:
+    """Put files into a target's folder, beside those of other builds; what they are is said there.
+
+    Args:
+        folder: of the target.
+        files: by name.
+        facts: of the target; what other builds said of it stays.
+        outdated: names of files to leave out.
+    """
+    before = facts_of(folder) if own_files(folder) else {"sha256": {}}
+    kept = {name for name in before["sha256"] if (folder / name).exists()} - {*outdated}
+    sums = {name: before["sha256"][name] for name in sorted(kept)}
+    sums |= {name: _sum(content) for name, content in files.items()}
+    described = {**before, **facts, "sha256": sums}
+    files = {**files, TARGET: json.dumps(described, indent=1).encode()}
+    replace_folder(folder, files, lambda place: {*own_files(place), *outdated} if own_files(place) else ())
+
+
+def own_files(folder: Path) -> set[str]:
+    """Return the name of the file by which a target's folder is known; nothing if it is not one."""
+    if not os.path.lexists(folder / TARGET):
+        return set()
+    facts_of(folder)  # raises for what no build writes
+    return {TARGET}
 
 
 def _sum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _sums(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of a target's folder; none where there is no such folder."""
+def _loops_of_others(target: Path, objects: Path, loops: list[Built]) -> list[Built]:
+    """Return the loops of a target's library without rules that other games asked for, of sources as they are now.
+
+    They are linked again from machine code that is kept.
+    """
+    file = target / f"{WITHOUT_RULES}.manifest.json"
     try:
-        sums: dict[str, str] = json.loads((folder / TARGET).read_bytes())["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return sums
+        manifest = json.loads(_checked(file, facts_of(target)["sha256"][file.name]))
+    except (OSError, ValueError, KeyError):
+        return []
+
+    def whole(kind: list[Any]) -> list[Any]:
+        if kind[0] == "array":
+            return ["array", manifest["dtypes"][kind[1]], *kind[2:]]
+        return [kind[0], *map(whole, kind[1:])]
+
+    names, symbols = {loop.name for loop in loops}, {loop.symbol for loop in loops}
+    edited = {name[:-HEX_DIGITS] for name in names}
+    return [
+        Built(name, one["symbol"], [*map(whole, one["arguments"])], one["returns"], {target.name: one["object"]})
+        for name, signatures in manifest["loops"].items()
+        if name in names or name[:-HEX_DIGITS] not in edited
+        for one in signatures
+        if one["symbol"] not in symbols and (objects / f"{one.get('object')}.o").exists()
+    ]
 
 
-def _manifest(loops: list[Built]) -> dict[str, Any]:
+def _manifest(loops: list[Built], target: str) -> dict[str, Any]:
     """Return loops as data; dtypes are listed once."""
     dtypes: dict[str, int] = {}
 
@@ -225,7 +267,8 @@ def _manifest(loops: list[Built]) -> dict[str, Any]:
     found: dict[str, list[Any]] = {}
     for loop in loops:
         arguments = [numbered(kind) for kind in loop.arguments]
-        found.setdefault(loop.name, []).append({"symbol": loop.symbol, "arguments": arguments, "returns": loop.returns})
+        known = {"symbol": loop.symbol, "arguments": arguments, "returns": loop.returns}
+        found.setdefault(loop.name, []).append(known | {"object": loop.objects[target]})
     return {"loops": found, "dtypes": [json.loads(described) for described in dtypes]}
 
 

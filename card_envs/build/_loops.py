@@ -42,6 +42,11 @@ def type_of(value: Any) -> Any:
 
 
 def game_of(package: str) -> Game:
-    """Return the game of a package."""
-    game: Game = import_module(package).GAME
+    """Return the game of a package. Raises ValueError if it has none, or can't be imported."""
+    try:
+        game = getattr(import_module(package), "GAME", None)
+    except Exception as error:  # the game's code may raise anything
+        raise ValueError(f"{package}: can't be imported: {type(error).__name__}: {error}") from error
+    if not isinstance(game, Game):
+        raise ValueError(f"{package}: expected a package with GAME, a card_envs.game.Game, got {game!r:.80}")
     return game

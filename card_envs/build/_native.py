@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import tempfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from card_envs._files import replace_file, replace_folder
+from card_envs._files import check_replaceable, read_file, replace_file
 from card_envs.build._description import choices_of, description
 from card_envs.build._drawings import drawings_module
-from card_envs.build._libraries import CACHE, Progress, _run, _sum, _sums, in_processes
+from card_envs.build._libraries import CACHE, Progress, _run, _sum, in_processes, own_files, put_in
 from card_envs.build._loops import game_of
-from card_envs.engine._library import TARGET
+from card_envs.engine._library import MAX_BYTES, facts_of
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 
+if TYPE_CHECKING:
+    from card_envs.build._api import Export, Player
+
 BUILT = "built/wasm32"  # in the package for JavaScript
-MAGIC, LAYOUT = b"CARDENV1", 16
+MAGIC, LAYOUT = b"CARDENV2", 16
 BYTES, HALVES = range(2)
 RULES = "rules"
 PLAYERS = ("trivial", "greedy", "small")  # and the game's presets
@@ -40,10 +45,20 @@ MORE_ERRORS = {
 
 
 class Task(NamedTuple):
-    """Functions to compile in one process: all RULES of a game, or what asks one of its opponents."""
+    """Functions to compile: all RULES of a game, or what asks one of its opponents."""
 
     package: str
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The functions of a task with their arguments, and its player; None for rules."""
+
+    package: str
+    name: str
+    exports: list[Export]
+    player: Player | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +104,19 @@ def build_api(
     wanted = [target_of(name, api=True) for name in targets]
     for target in wanted:
         target.link(folder, [])  # before anything takes minutes
+        check_replaceable(folder / target.name, own_files)
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
     asked = {
-        game: opponents or [name for name in opponent_names(game) if name in (*PLAYERS, *game.presets)]
+        game: by_name_in_c(opponents) or [name for name in opponent_names(game) if name in (*PLAYERS, *game.presets)]
         for game in games
     }
     tasks = [Task(game.package, name) for game in games for name in (*reversed(asked[game]), RULES)]  # searches first
-    done = in_processes(compiled, tasks, jobs, progress, fresh=True, targets=tuple(targets), objects=objects)
+    # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
+    ready = in_processes(prepared, tasks, jobs, progress, "loading players")
+    work = [ready[one] for one in tasks]
+    made = in_processes(compiled, work, jobs, progress, targets=tuple(targets), objects=objects)
+    done = {Task(one.package, one.name): functions for one, functions in made.items()}
     written = []
     for target in wanted:
         files: dict[str, bytes] = {}
@@ -104,36 +124,69 @@ def build_api(
             of_game = [one for name in (RULES, *asked[game]) for one in done[Task(game.package, name)]]
             files |= _files(game, of_game, target, objects)
         place = folder / target.name
-        sums = _sums(place) | {name: _sum(content) for name, content in files.items()}
-        files[TARGET] = json.dumps({"target": target.name, "sha256": sums}, indent=1).encode()
-        replace_folder(place, files, _own_files)
+        put_in(place, files, {"target": target.name}, outdated(place, games, files))
         written.append(place)
     return written
 
 
-def _own_files(folder: Path) -> set[str]:
-    return {TARGET, *_sums(folder)} if _sums(folder) else set()
+def by_name_in_c(opponents: Sequence[str]) -> list[str]:
+    """Return opponents, each once. Raises ValueError if two would have the same name in C."""
+    from card_envs.build._api import name_in_c
+
+    named: dict[str, str] = {}
+    for name in dict.fromkeys(opponents):
+        other = named.setdefault(name_in_c(name), name)
+        if other != name:
+            raise ValueError(f"opponent: {other!r:.80} and {name!r:.80} would both be {name_in_c(name)} in C")
+    return list(named.values())
 
 
-def compiled(task: Task, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
-    """Return functions as machine code for some targets; what was made before is taken from the cache."""
+def outdated(folder: Path, games: Sequence[Game], files: Collection[str]) -> set[str]:
+    """Return the files that earlier builds of these games made in a folder and this one does not, unless edited."""
+    names = "|".join(re.escape(game.name) for game in games)
+    of_games = re.compile(rf"(libcard_envs_|card_envs_)?({names})\..+")
+    known = facts_of(folder)["sha256"] if own_files(folder) else {}
+    return {
+        name
+        for name, digest in known.items()
+        if of_games.fullmatch(name) and name not in files and is_file_with(folder / name, digest)
+    }
+
+
+def is_file_with(file: Path, digest: str) -> bool:
+    """Return whether a file has the contents of that SHA-256."""
+    try:
+        return _sum(read_file(file, MAX_BYTES)) == digest
+    except (OSError, ValueError):
+        return False
+
+
+def prepared(task: Task) -> Prepared:
+    """Return the functions of a task, with a player loaded."""
     from card_envs.build._api import exports_of_rules, player_of
 
     game = game_of(task.package)
     if task.name == RULES:
-        return [_compiled(game, export, targets, objects) for export in exports_of_rules(game)]
+        return Prepared(*task, exports_of_rules(game))
     player = player_of(game, task.name)
-    return [_compiled(game, player.export, targets, objects, player, task.name)]
+    return Prepared(*task, [player.export], player)
+
+
+def compiled(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
+    """Return functions as machine code for some targets; what was made before is taken from the cache."""
+    game = game_of(task.package)
+    return [_compiled(game, export, targets, objects, task.player, task.name) for export in task.exports]
 
 
 def _compiled(
-    game: Game, export: Any, targets: tuple[str, ...], objects: Path, player: Any = None, name: str = ""
+    game: Game, export: Export, targets: tuple[str, ...], objects: Path, player: Player | None, name: str
 ) -> Compiled:
     from card_envs.build._exported import exported, kind_of, parts_of
     from card_envs.build._targets import object_code, target_of
     from card_envs.engine.compile import _rebuilt
 
-    function, _ = _rebuilt(export.function, game, export.bot, inline=True)
+    loop: Any = export.function
+    function, _ = _rebuilt(loop, game, export.bot, inline=True)
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
     made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"
@@ -170,7 +223,10 @@ def maker() -> str:
 
 
 def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
-    """Return the file of a player: what is in its memory at first, float32 as float16 where that is exact."""
+    """Return the file of a player: what is in its memory at first, float32 as float16 where that is exact.
+
+    A CRC-32 of all that follows it tells damaged files.
+    """
     segments = []
     for offset, array in first:
         flat = np.ascontiguousarray(array).ravel()
@@ -180,7 +236,8 @@ def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
             segments.append(struct.pack("<QII", offset, halves.size, HALVES) + halves.tobytes())
         else:
             segments.append(struct.pack("<QII", offset, flat.nbytes, BYTES) + flat.tobytes())
-    return MAGIC + layout.encode() + struct.pack("<I", len(segments)) + b"".join(segments)
+    content = struct.pack("<I", len(segments)) + b"".join(segments)
+    return MAGIC + layout.encode() + struct.pack("<I", zlib.crc32(content)) + content
 
 
 def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) -> dict[str, bytes]:
@@ -205,6 +262,9 @@ def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) ->
         room = Path(place)
         if target.is_wasm:
             files["shapes.js"] = drawings_module(list(GAMES.values())).encode()
+            files[f"{game.name}.files.js"] = urls_module(
+                [*(name for name in files if name != "shapes.js"), f"{game.name}.wasm"]
+            )
             library = room / f"{game.name}.wasm"
             _run(target.link(library, machine_code, [one.symbol for one in functions]), f"linking {library.name}")
         else:
@@ -215,6 +275,14 @@ def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) ->
             files[f"card_envs_{game.name}.h"] = header(game, functions).encode()
         files[library.name] = library.read_bytes()
     return files
+
+
+def urls_module(names: Sequence[str]) -> bytes:
+    """Return a module with the URL of each file, written as bundlers know a file by."""
+    listed = "".join(
+        f"  {json.dumps(name)}: new URL({json.dumps(f'./{name}')}, import.meta.url).href,\n" for name in names
+    )
+    return f"export default {{\n{listed}}};\n".encode()
 
 
 def initial(game: Game, **options: Any) -> bytes:

@@ -10,13 +10,14 @@ import json
 import sys
 from pathlib import Path
 
-from card_envs._files import replace_folder
+from card_envs._files import in_words, replace_folder
 from card_envs.build._native import BUILT
 from card_envs.games import get_game
 
 PAGE = Path(__file__).parents[1] / "serve" / "page"
 OF_PAGE = ("page.js", "rules.js", "page.css", "icon.svg")
-MARK = "sw.js"  # a folder with it was written here
+MARK = "sw.js"  # a folder was written here if this file in it begins as follows
+BEGINS = 'const VERSION = "card_envs '
 ON_DEMAND = ("strong.player", "champion.player")  # large: kept once somebody has asked them
 
 
@@ -40,15 +41,26 @@ def page_files(package: Path) -> dict[str, bytes]:
         files[f"games/{game}.md"] = get_game(game).rules_page.read_bytes()
     digest = hashlib.sha256(b"".join(name.encode() + content for name, content in sorted(files.items()))).hexdigest()
     kept = ["./", *(name for name in files if not name.endswith(ON_DEMAND))]
-    begins = f"const VERSION = {json.dumps(f'card_envs {digest[:16]}')};\nconst FILES = {json.dumps(kept)};\n"
+    begins = f'{BEGINS}{digest[:16]}";\nconst FILES = {json.dumps(kept)};\n'
     return files | {MARK: begins.encode() + (package / "page" / MARK).read_bytes()}
 
 
 def write_page(package: Path, folder: Path) -> None:
     """Write the page into a folder. Raises OSError or ValueError: see `page_files` and `replace_folder`."""
     files = page_files(package)
-    replace_folder(folder, files, lambda old: {Path(name).parts[0] for name in files} if (old / MARK).exists() else ())
+
+    def own_files(old: Path) -> set[str]:
+        if not (old / MARK).is_file() or not (old / MARK).read_bytes().startswith(BEGINS.encode()):
+            return set()
+        return {Path(name).parts[0] for name in files}
+
+    replace_folder(folder, files, own_files)
 
 
 if __name__ == "__main__":
-    write_page(*map(Path, sys.argv[1:]))
+    if len(sys.argv) != 3:
+        raise SystemExit("expected: python -m card_envs.build._page JS FOLDER")
+    try:
+        write_page(Path(sys.argv[1]), Path(sys.argv[2]))
+    except (OSError, ValueError) as error:
+        raise SystemExit(in_words(error)) from None

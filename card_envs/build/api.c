@@ -29,10 +29,12 @@ typedef struct {
 
 enum { NO_OPTION = -5, NO_TEXT = -6, NO_PLAYER = -7, WRONG_FILE = -8, TOO_SMALL = -9 };
 
-/* Files of players; all numbers are little-endian. */
+/* Files of players: MAGIC, the layout, the CRC-32 of all that follows it, how many segments there are, and these, each
+   with offset, count and kind. All numbers are little-endian. */
 #define LAYOUT 16
-static const char MAGIC[8] = {'C', 'A', 'R', 'D', 'E', 'N', 'V', '1'};
+static const char MAGIC[8] = {'C', 'A', 'R', 'D', 'E', 'N', 'V', '2'};
 enum { BYTES, HALVES };
+enum { CHECKED = sizeof MAGIC + LAYOUT + 4 }; /* from here on */
 
 int32_t NAME(legal)(const void *state, int8_t *mask);
 int32_t NAME(text)(const void *state, int32_t action);
@@ -80,6 +82,19 @@ static uint64_t number(const uint8_t *bytes, int size) {
     return found;
 }
 
+static uint32_t crc32_of(const uint8_t *at, const uint8_t *end) {
+    static const uint32_t NIBBLES[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    uint32_t sum = 0xffffffff;
+    for (; at < end; at++) {
+        sum = NIBBLES[(sum ^ *at) & 15] ^ sum >> 4;
+        sum = NIBBLES[(sum ^ *at >> 4) & 15] ^ sum >> 4;
+    }
+    return ~sum;
+}
+
 /* A float16 as a float32: exact. */
 static uint32_t widened(uint32_t half) {
     uint32_t sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31, fraction = half & 0x3ff;
@@ -99,12 +114,13 @@ API int32_t NAME(load_player)(const char *name, const void *file, uint64_t lengt
     for (int32_t p = 0; p < COUNT(PLAYERS); p++)
         if (!strcmp(PLAYERS[p].name, name)) wanted = &PLAYERS[p];
     if (!wanted) return NO_PLAYER;
-    if (length < sizeof MAGIC + LAYOUT + 4 || memcmp(at, MAGIC, sizeof MAGIC)) return WRONG_FILE;
+    if (length < CHECKED + 4 || memcmp(at, MAGIC, sizeof MAGIC)) return WRONG_FILE;
     if (memcmp(at + sizeof MAGIC, wanted->layout, LAYOUT)) return WRONG_FILE;
+    if (number(at + CHECKED - 4, 4) != crc32_of(at + CHECKED, end)) return WRONG_FILE;
     if (size < wanted->size) return TOO_SMALL;
     memset(memory, 0, wanted->size);
-    uint64_t segments = number(at + sizeof MAGIC + LAYOUT, 4);
-    at += sizeof MAGIC + LAYOUT + 4;
+    uint64_t segments = number(at + CHECKED, 4);
+    at += CHECKED + 4;
     while (segments--) {
         if (end - at < 16) return WRONG_FILE;
         uint64_t offset = number(at, 8), count = number(at + 8, 4), kind = number(at + 12, 4);

@@ -1,6 +1,8 @@
 /* ${title}: rules and players, compiled from card_envs. ${name}.json describes states, observations and texts.
 
    All memory is the caller's: states are records of STATE_SIZE bytes, aligned to 8, which may be copied.
+   A state is trusted like a pointer: pass only what these functions wrote, and check what comes from elsewhere, such as
+   a file or a network, before (a digest of your own will do).
    Functions allocate nothing, keep nothing and may be called by several threads, each with memory of its own.
    They return 0 or what is said, or a negative number: an error.
 

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -25,12 +26,17 @@ from typing import Any
 
 import numpy as np
 
+from card_envs._files import in_words, read_file, reason
+
 FOLDER = Path(__file__).parents[1] / "native"
 FORMAT = 1  # of manifests and entries
 SWITCH = "CARD_ENVS_NATIVE"  # 0: compile everything; a folder: look there
 WITHOUT_RULES = "engine"  # the library of loops without rules
 ENTRY = "entry.abi3.so"
 TARGET = "target.json"  # what a target is, and the SHA-256 of its files
+FILE = re.compile(r"\w[\w.-]*")  # the name of a file that a build makes
+MAX_BYTES = 1 << 28  # of a file
+AGAIN = "build it again: python -m card_envs build"
 KINDS = {"array": "a", "tuple": "t", "none": "n", "bool": "b"}
 
 
@@ -69,14 +75,40 @@ def chosen_target() -> Path | None:
     found: list[tuple[int, Path]] = []
     for file in (Path(place) if place else FOLDER).glob(f"*/{TARGET}"):
         try:
-            target = json.loads(file.read_bytes())
-            if target["format"] != FORMAT:
-                raise Damaged(f"expected format {FORMAT}, got {target['format']!r:.80}")
+            target = facts_of(file.parent)
+            if target.get("format") != FORMAT:
+                raise Damaged(f"{file}: expected format {FORMAT}, got {target.get('format')!r:.80}; {AGAIN}")
             if target["machine"] == machine() and processor_has() >= set(target["needs"]):
                 found.append((len(target["needs"]), file.parent))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            _warn(f"{file}: not used: {error}")
+        except (OSError, ValueError) as error:
+            _warn(f"not used: {in_words(error)}")
+        except (KeyError, TypeError) as error:
+            _warn(f"{file}: not used: damaged: {error!r}; {AGAIN}")
+    if place and not found:
+        _warn(f"{SWITCH}: expected 0, or a folder with libraries for this machine, got {place!r:.200}; none is used")
     return max(found)[1] if found else None
+
+
+def facts_of(target: Path) -> dict[str, Any]:
+    """Return what a target's folder says of itself; at `sha256` the SHA-256 of each file that builds made.
+
+    Raises:
+        OSError: there is nothing to read.
+        Damaged, ValueError: it is not what a build writes; names the file.
+    """
+    file = target / TARGET
+    content = read_file(file, MAX_BYTES)
+    try:
+        facts = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"{file}: not JSON: {reason(error)}; {AGAIN}") from None
+    sums = facts.get("sha256") if isinstance(facts, dict) else None
+    if not isinstance(sums, dict) or not all(isinstance(one, str) for one in sums.values()):
+        raise Damaged(f'{file}: expected {{"sha256": {{"FILE": "SUM", …}}, …}}; {AGAIN}')
+    for name in sums:
+        if not FILE.fullmatch(name):
+            raise Damaged(f"{file}: expected names of files beside it, got {name!r:.80}; {AGAIN}")
+    return facts
 
 
 def machine() -> str:
@@ -145,15 +177,15 @@ def _dtype(described: Any) -> np.dtype[Any]:
 @cache
 def _sums(target: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of a target."""
-    sums: dict[str, str] = json.loads((target / TARGET).read_bytes())["sha256"]
+    sums: dict[str, str] = facts_of(target)["sha256"]
     return sums
 
 
 def _checked(file: Path, expected: str) -> bytes:
     """Return the contents of a file. Raises Damaged if they are not those that were written."""
-    content = file.read_bytes()
+    content = read_file(file, MAX_BYTES)
     if hashlib.sha256(content).hexdigest() != expected:
-        raise Damaged(f"{file.name}: damaged, or of another build: build it again: python -m card_envs build")
+        raise Damaged(f"{file.name}: damaged, or of another build: {AGAIN}")
     return content
 
 

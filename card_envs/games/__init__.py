@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from importlib.util import find_spec
 
 from card_envs.game import Game
 from card_envs.games import back_alley, big_ben, russian_bank
@@ -25,3 +26,21 @@ def get_game(name: str) -> Game:
         left_out = "".join(f"\n{problem}" for problem in GAMES.problems)
         raise ValueError(f"unknown game {name!r:.80}; {hint}{left_out}")
     return GAMES[name]
+
+
+def package_of(name: str) -> str:
+    """Return the package of a game, given its name or its package; it may be in a checkout and unregistered.
+
+    Raises:
+        ValueError: there is neither; suggests similar names.
+    """
+    if name in GAMES:
+        return GAMES[name].package
+    for package in (name, f"card_envs.games.{name}"):
+        try:
+            spec = find_spec(package)
+        except (ImportError, ValueError):
+            continue
+        if spec is not None and spec.submodule_search_locations and spec.origin:
+            return package
+    return get_game(name).package

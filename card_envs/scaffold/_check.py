@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numba
 
 from card_envs.game import Game
-from card_envs.games import GAMES, get_game
+from card_envs.games import GAMES, package_of
 from card_envs.scaffold._checks.compiled import check_compiled
 from card_envs.scaffold._checks.declared import check_declarations
 from card_envs.scaffold._checks.inside_rules import check_sources
@@ -70,20 +70,6 @@ def _staged(game: Game, sources: Sources) -> list[Finding]:
         if findings:
             return findings
     return []
-
-
-def package_of(name: str) -> str:
-    """Return the package of a game, given its name or its package; it may be in a checkout and unregistered."""
-    if name in GAMES:
-        return GAMES[name].package
-    for package in (name, f"card_envs.games.{name}"):
-        try:
-            spec = find_spec(package)
-        except (ImportError, ValueError):
-            continue
-        if spec is not None and spec.submodule_search_locations and spec.origin:
-            return package
-    return get_game(name).package  # suggests similar names
 
 
 def imported(package: str, sources: Sources) -> Game | Finding:

@@ -2,13 +2,13 @@
 
 import { BIDS, SEAT_NAMES } from "../games/back_alley.js";
 import { ACE_HIGH, range } from "../games/_shared.js";
-import { CREAM, DARK, GOLD, Picture, cardName, fanStep, layouts, suitName, svg } from "./picture.js";
+import { CREAM, DARK, GOLD, Picture, cardName, fanStep, layoutOf, suitName, svg } from "./picture.js";
 
 const SMALL = 0.6; // scale of the backs of the others' hands
 
 /** Return a view as an SVG document. */
 export function draw(view, tall) {
-  const at = layouts("back_alley")[tall ? "tall" : "wide"];
+  const at = layoutOf("back_alley", view, tall);
   const moves = view.legal.map((move) => [move, BIDS.includes(move) ? ["", ""] : [move, "trick"]]);
   const picture = new Picture(`Back Alley, deal ${view.deal_number + 1}`, at, moves);
   for (let k = 0; k < 4; k += 1) drawSeat(picture, at, view, k, tall);

@@ -2,7 +2,7 @@
 
 import { HOURS, PILES, RUNS } from "../games/big_ben.js";
 import { range } from "../games/_shared.js";
-import { ACROSS, CREAM, DOWN, GOLD, INK, Picture, cardName, fanStep, layouts, svg, textWidth } from "./picture.js";
+import { ACROSS, CREAM, DOWN, GOLD, INK, Picture, cardName, fanStep, layoutOf, svg, textWidth } from "./picture.js";
 
 const PACK_SIZE = 92;
 const FULL_PILE = 3;
@@ -12,7 +12,7 @@ const FACE = 196; // radius of the clock's face
 
 /** Return a view as an SVG document. */
 export function draw(view, tall) {
-  const at = layouts("big_ben")[tall ? "tall" : "wide"];
+  const at = layoutOf("big_ben", view, tall);
   const moves = view.legal.map((move) => [move, move === "deal" ? ["stock", "stock"] : move.split("-")]);
   const picture = new Picture(`Big Ben, ${view.placed} of ${PACK_SIZE} cards placed`, at, moves);
   drawFace(picture, at, view.placed / PACK_SIZE);

@@ -1,6 +1,7 @@
 // A picture of a table: cards, piles, fans and captions at places, combined into one SVG document. The same, byte for
 // byte, as card_envs/draw; the build writes `shapes.js` (card_envs/build/_drawings.py).
 
+import { shown } from "../checks.js";
 import shapes from "../built/wasm32/shapes.js";
 
 export const CREAM = "#f3ead2";
@@ -25,7 +26,11 @@ export const cardName = (card) => shapes.cards[card].name;
 
 export const suitName = (suit) => shapes.suits[suit].name;
 
-export const layouts = (game) => shapes.layouts[game];
+/** Return where things lie in the picture of a view, which must be of that game. */
+export function layoutOf(game, view, tall) {
+  if (view?.game === game) return shapes.layouts[game][tall ? "tall" : "wide"];
+  throw new Error(`view: expected a view of ${game}, got ${shown(view)}`);
+}
 
 /** Return a number as Python's `%g` writes it: six digits without trailing zeros; a half goes to the even digit. */
 export function written(number) {

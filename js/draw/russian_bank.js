@@ -2,7 +2,7 @@
 
 import { SEAT_NAMES } from "../games/russian_bank.js";
 import { ACE_LOW, SUITS } from "../games/_shared.js";
-import { ACROSS, DOWN, GOLD, Picture, cardName, fanStep, layouts, suitName } from "./picture.js";
+import { ACROSS, DOWN, GOLD, Picture, cardName, fanStep, layoutOf, suitName } from "./picture.js";
 
 const WASTE_SHOWN = 5;
 const RESERVE_ROOM = 250;
@@ -10,7 +10,7 @@ const TOUCHED = { turn: ["hand", "hand"], discard: ["D", "waste"], end: ["", ""]
 
 /** Return a view as an SVG document. */
 export function draw(view, tall) {
-  const at = layouts("russian_bank")[tall ? "tall" : "wide"];
+  const at = layoutOf("russian_bank", view, tall);
   const picture = new Picture("Russian Bank", at, view.legal.map((move) => [move, TOUCHED[move] ?? move.split("-")]));
   at.foundations.forEach(([x, y], number) => {
     const suit = SUITS[Math.floor(number / 2)];

@@ -1,5 +1,9 @@
 // What the games' modules share: cards, options, custom deals.
 
+import { shown } from "../checks.js";
+
+export { shown };
+
 export const SUITS = "CDHS";
 export const ACE_HIGH = "23456789TJQKA";
 export const ACE_LOW = "A23456789TJQK";
@@ -16,9 +20,6 @@ export function members(set) {
   for (let card = 0; set >> BigInt(card); card += 1) if ((set >> BigInt(card)) & 1n) found.push(card);
   return found;
 }
-
-/** Return a value for error messages, abbreviated. */
-export const shown = (value) => String(JSON.stringify(value)).slice(0, 80);
 
 export function checkInt(value, low, high, where) {
   if (Number.isInteger(value) && value >= low && value <= high) return value;

@@ -1,9 +1,9 @@
 // Answers the page's requests as a server does, but plays here: one table, kept so that a reload comes back to it.
 
-import { load } from "../index.js";
+import { GAMES, load } from "../index.js";
 
-const GAMES = ["back_alley", "russian_bank", "big_ben"];
-const KEPT = "card_envs table"; // in localStorage
+// In localStorage, which all pages of an origin share: the name ends with this one's folder.
+const KEPT = `card_envs table ${new URL("..", import.meta.url).pathname}`;
 
 const loaded = new Map();
 let kept = null; // the table
@@ -148,10 +148,19 @@ class SeatedTable {
   }
 }
 
+/** Return what is in localStorage; null if that is nothing, or damaged. */
+function stored() {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT));
+  } catch {
+    return null;
+  }
+}
+
 /** Return the table of a token, from localStorage if it is not in memory. */
 async function tableOf(token) {
   if (kept?.token === token) return kept;
-  const header = JSON.parse(localStorage.getItem(KEPT));
+  const header = stored();
   if (header?.token !== token) throw new Error("no such seat, or the table is gone");
   kept?.leave();
   kept = await SeatedTable.open(header);

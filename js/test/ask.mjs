@@ -68,6 +68,15 @@ await assert.rejects(replay({ moves: [...record.moves, "1"] }), /^Error: record:
 await assert.rejects(replay({ moves: ["1", "7"] }), /^Error: record: moves\.1: '7' is not/);
 await assert.rejects(replay({ moves: 3 }), /^Error: record: moves/);
 
+// Other pages of the origin have tables of their own; what is damaged is no table.
+const [key] = store.keys();
+assert.equal(key, `card_envs table ${new URL("..", import.meta.url).pathname}`);
+for (const damaged of ["{", "null", "5", '"x"', "[]"]) {
+  store.set(key, damaged);
+  ask = await reloaded();
+  await assert.rejects(ask(`v1/seats/${token}?wait=0`), /no such seat/);
+}
+
 // The others begin; one of them fails.
 token = await sit(["greedy", null]);
 assert.deepEqual(moves(await ask(`v1/seats/${token}?wait=20&since=0`)), ["02"]);

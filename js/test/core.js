@@ -55,6 +55,8 @@ class Table {
   }
 }
 
+export const GAMES = ["back_alley", "russian_bank", "big_ben"];
+
 /** Return a game with any name. */
 export async function load(name) {
   const seats = { seat_names: ["you", "other"], seats: 2 };

@@ -6,10 +6,11 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
+import "../node/platform.js";
 import { Engine } from "../engine.js";
 
 const [folder, name, file] = process.argv.slice(2);
-const engine = await Engine.open(name, pathToFileURL(`${folder}/`));
+const engine = await Engine.open(name, { base: String(pathToFileURL(`${folder}/`)) });
 const { description } = engine;
 const bytes = (text) => Uint8Array.from(Buffer.from(text, "base64"));
 const ROWS = ["means", "errors", "advantages", "advantage_errors", "worlds"];
@@ -49,7 +50,8 @@ function checkRules({ state, legal, dealt, action, played, seat, observation, te
 
 for await (const line of createInterface({ input: createReadStream(file) })) {
   const known = JSON.parse(line, (key, value) => value);
-  if (known.player) await checkPlayer(known);
+  if (known.damaged) await assert.rejects(engine.ready(known.damaged), /the file is damaged, or of another version$/);
+  else if (known.player) await checkPlayer(known);
   else checkRules(known);
   count += 1;
 }

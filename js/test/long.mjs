@@ -5,11 +5,12 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
+import "../node/platform.js";
 import { Engine } from "../engine.js";
 import { reader } from "../layout.js";
 
 const [folder, name, file] = process.argv.slice(2);
-const engine = await Engine.open(name, pathToFileURL(`${folder}/`));
+const engine = await Engine.open(name, { base: String(pathToFileURL(`${folder}/`)) });
 const { actions, sums, every } = JSON.parse(readFileSync(file, "utf8"));
 const bytes = Uint8Array.from(Buffer.from(engine.description.initial, "hex"));
 const state = reader(engine.description.state)(bytes);

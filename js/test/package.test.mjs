@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { load } from "../index.js";
+import { load } from "card-envs";
 
 for (const name of ["back_alley", "russian_bank", "big_ben"]) {
   test(`${name}: a whole game, and again from its record`, async () => {
@@ -71,5 +71,7 @@ test("a search is stopped, and another one answers later", async () => {
 
 test("a game that is not there", async () => {
   await assert.rejects(load("no_game"), /no_game/);
-  await assert.rejects(load("../secret"), /expected a name/);
+  for (const name of ["../secret", "constructor", null, undefined, 5, 5n, {}, ["big_ben"], Symbol("big_ben")]) {
+    await assert.rejects(load(name), /^Error: game: no .*; there are: back_alley/);
+  }
 });

@@ -1,0 +1,22 @@
+// What a worker does: one request after the other.
+
+import { Engine } from "./engine.js";
+
+/** Return a function that answers a request, by `post`, which it tells first that it is ready. */
+export function answerer(post) {
+  const engines = new Map();
+
+  async function answer({ id, name, place, bytes, player, keys }) {
+    try {
+      if (!engines.has(name)) engines.set(name, Engine.open(name, place));
+      const engine = await engines.get(name);
+      post({ id, found: await engine.advise(bytes, player, keys) });
+    } catch (error) {
+      engines.delete(name);
+      post({ id, problem: error.message });
+    }
+  }
+
+  post({ id: -1 });
+  return answer;
+}

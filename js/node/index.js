@@ -1,0 +1,5 @@
+// The package in Node.
+
+import "./platform.js";
+
+export * from "../index.js";
