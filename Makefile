@@ -16,8 +16,8 @@ quick: .venv/dev  ## the tests of the rules and of what every game promises: two
 processes: .venv/dev  ## tests that start processes which compile and train: the documents' commands, shared runs, new games
 	$(BIN)/python -m pytest -n 2 -m 'processes and not slow'
 
-slow: .venv/dev  ## the long tests, with what they print
-	$(BIN)/python -m pytest -m slow -s
+slow: .venv/wheels  ## the long tests, with what they print; SHARE=K/5: a fifth of them, MINUTES: and no longer
+	$(BIN)/python -m pytest -n 2 -m slow -rP $(SHARE:%=--share %) $(MINUTES:%=--minutes %)
 
 page: .venv/dev  ## whole games clicked through on the server's page, where there is a Chromium
 	$(BIN)/python -m pytest -m slow tests/test_page.py

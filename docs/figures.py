@@ -122,15 +122,21 @@ def result(found: Figures, policy: Figures) -> str:
 
 
 def summary() -> str:
-    """Return a table of all games, points over `greedy` or deals won in a solitaire, and what it was measured on."""
+    """Return a table of all games, points over `greedy` or deals won in a solitaire; all players of a game on the same deals.
+
+    Raises ValueError where they are not.
+    """
     games = list(GAMES.values())
     head, counts, cells = [""], [], []
     for game in games:
-        found, best = comparison(game, "ladder"), comparison(game, "champion")
+        found, best = comparison(game, "front"), comparison(game, "champion")
+        if any(found[key] != best[key] for key in ("options", "seed", "pairs")):
+            raise ValueError(f"{game.name}: `front` and `champion` are not of the same deals")
         head.append(f"{game.title}: " + ("deals won" if game.is_solitaire else "points per deal"))
         options = "".join(f" with `{name}={value}`" for name, value in found["options"].items())
-        unit = "deals" if game.is_solitaire else "mirrored pairs"
-        counts.append(f"{game.title}{options}: {found['pairs']:,} {unit}, `champion` on {best['pairs']:,}.")
+        counts.append(
+            f"{game.title}{options}: {found['pairs']:,} {'deals' if game.is_solitaire else 'mirrored pairs'}."
+        )
         spelled = ("champion", game.presets["champion"])
         champion = next(result(best, policy) for policy in best["policies"] if policy["name"] in spelled)
         cells.append({one["name"]: result(found, one) for one in found["policies"]} | {"champion": champion})

@@ -7,11 +7,14 @@ package has `GAME` and the folder `tests` (`card_envs/testing/referee.py`).
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import itertools
 import os
 import re
 import shutil
+import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -45,6 +48,7 @@ from card_envs.testing.referee import facts_of  # noqa: E402
 Options = dict[str, Any]
 Network = TypeVar("Network", bound=TrainedPolicy)
 
+STARTED = time.monotonic()
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
 # Their tests share what takes long to make: a server, a trained network, a library, a copy of the checkout.
@@ -70,6 +74,16 @@ games_under_test()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--game", metavar="PACKAGE", help="test the game of this package alone: it has `GAME` and `tests`")
+    parser.addoption("--share", metavar="K/N", type=share, help="one of N shares of the tests, K from 0")
+    parser.addoption("--minutes", type=float, help="begin no test later: skip the rest")
+
+
+def share(text: str) -> tuple[int, int]:
+    """Parse `2/5`: the third of five shares."""
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if found is None or int(found[1]) >= int(found[2]):
+        raise argparse.ArgumentTypeError(f"expected K/N with K from 0 to N-1, got {text!r}")
+    return int(found[1]), int(found[2])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -125,8 +139,14 @@ def scope_of(nodeid: str) -> str:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let workers begin with what takes longest, so that both end at once."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep a share of the tests if asked to; let workers begin with what takes longest, so that both end at once."""
+    if config.getoption("--share"):
+        which, shares = config.getoption("--share")
+        # Together: tests of a file and a game, which share what takes long to make.
+        own = [zlib.crc32(f"{item.path.name} {scope_of(item.nodeid)}".encode()) % shares == which for item in items]
+        config.hook.pytest_deselected(items=[item for item, keep in zip(items, own) if not keep])
+        items[:] = [item for item, keep in zip(items, own) if keep]
     if "PYTEST_XDIST_WORKER" in os.environ:
         scopes = {item: scope_of(item.nodeid) for item in items}
         items.sort(key=lambda item: (scopes[item] not in GAMES, not scopes[item].startswith(LONG)))
@@ -146,7 +166,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a GPU where there is none."""
+    """Skip what needs a GPU where there is none, and what there is no time for."""
+    minutes = item.config.getoption("--minutes")
+    if minutes is not None and time.monotonic() - STARTED > 60 * minutes:
+        pytest.skip(f"{minutes:g} minutes are over")
     if item.get_closest_marker("gpu"):
         import torch
 
