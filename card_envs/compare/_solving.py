@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from card_envs.compare._spread import spread
 from card_envs.compare._tables import new_tables
 from card_envs.compare.estimates import Estimate, as_json, share_of
+from card_envs.engine._buffers import check_positive
 from card_envs.engine.table import Table
 from card_envs.game import VERDICTS, Game, Solution, Solver, State
 
@@ -37,6 +38,10 @@ class SolveTask:
     seconds: float = 10.0
     memory_mb: int = 512
     max_positions: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for seconds that are no finite number above 0."""
+        check_positive(self.seconds, "solve: seconds")
 
     def solve(self, state: State) -> Solution:
         solution: Solution = solver_of(self.game).solve(state, self.seconds, self.memory_mb, self.max_positions)

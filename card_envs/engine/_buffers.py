@@ -99,6 +99,14 @@ def check_int(value: object, low: int, high: int | None, where: str) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def check_positive(value: object, where: str) -> float:
+    """Return a finite number above 0. Raises ValueError for anything else, nan and bools included."""
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not is_number or not 0 < value < float("inf"):  # type: ignore[operator]
+        raise ValueError(f"{where}: expected a number above 0, got {short_repr(value)}")
+    return float(value)  # type: ignore[arg-type]
+
+
 def seed_number(seed: object) -> int:
     """Return a valid seed of deals, an unsigned 64-bit number. Raises ValueError."""
     return check_int(seed, 0, (1 << 64) - 1, "seed")
