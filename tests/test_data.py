@@ -382,7 +382,7 @@ def test_names_of_minari_data_sets_are_checked_first(
     pytest.importorskip("minari")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     monkeypatch.setattr(Plan, "play", lambda *_: pytest.fail("a game was played"))
-    with pytest.raises(ValueError, match="out: expected the name of a Minari data set, such as back_alley/strong-v0"):
+    with pytest.raises(ValueError, match="out: expected the name of a Minari data set, such as NAME/OF-v0"):
         to_minari(Plan(HIGH_CARD, ("greedy",), 5), name)
     assert not list(tmp_path.iterdir())
 

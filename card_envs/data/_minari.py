@@ -105,7 +105,7 @@ def _check_name(dataset_id: str) -> None:
             raise ValueError
     except (ValueError, TypeError):  # TypeError: no version
         raise ValueError(
-            f"out: expected the name of a Minari data set, such as back_alley/strong-v0, got {short_repr(dataset_id)}"
+            f"out: expected the name of a Minari data set, such as NAME/OF-v0, got {short_repr(dataset_id)}"
         ) from None
 
 

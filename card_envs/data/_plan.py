@@ -97,7 +97,7 @@ class Plan:
     solve_seconds: float | None = None
 
     def check(self) -> None:
-        """Load the players anew. Raises ValueError, before anything is played, for an argument that does not fit."""
+        """Load the players again. Raises ValueError, before anything is played, for an argument that does not fit."""
         check_int(self.games, 1, MOST_GAMES, "games")
         seed_number(self.seed)
         check_bool(self.sampled, "sampled")
