@@ -181,7 +181,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         assert rng is not None
         paid = 0.0
         while env.agent_selection != self._agent and not env.terminations[env.agent_selection]:
-            decisions = decisions_at(self.game, env.states)
+            decisions = decisions_at(self.game, env._table.states)
             other = (int(decisions.seat[0]) - self.seat) % self.game.rules.NUM_SEATS - 1
             env.step(moves_of(self._opponents[other], decisions, rng)[0])
             paid += env.rewards[self._agent]
@@ -192,7 +192,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         illegal = self._env.outcome()["reason"] == "illegal"
         for policy in self._distinct:
             if isinstance(policy, PoolSeat):
-                policy.report(self._env.states[0], self.seat, illegal)
+                policy.report(self._env._table.state, self.seat, illegal)
 
     def _look(self) -> tuple[Observation, Info]:
         return self._env.observe(self._agent), {"action_mask": self._env.infos[self._agent]["action_mask"].copy()}
