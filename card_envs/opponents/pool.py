@@ -21,7 +21,7 @@ from card_envs.engine._buffers import check_choice, check_game, check_int
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents._names import load_opponent
-from card_envs.opponents.networks._torch_policy import TorchPolicy
+from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluate
 from card_envs.opponents.policy import Opponent, Policy, check_policy, name_of
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class OpponentPool:
         if not isinstance(snapshot, str):
             policy = copy.deepcopy(policy)
         if isinstance(policy, TorchPolicy):
-            policy.module.eval()
+            evaluate(policy.module)
         member = self._member(policy, f"snapshot-{self._num_added + 1}" if name is None else name)
         self._num_added += 1
         self._snapshots.append((self._num_added, member))
@@ -169,7 +169,8 @@ class OpponentPool:
         if isinstance(given, str):
             return load_opponent(given, self.game)
         torch = sys.modules.get("torch")
-        if torch is not None and isinstance(given, torch.nn.Module) and not isinstance(given, Policy):
+        is_module = torch is not None and isinstance(given, torch.nn.Module)
+        if not isinstance(given, Policy) and (is_module or type(given).__name__ == "ExportedProgram"):
             return TorchPolicy(given)
         check_policy(given, "pool")
         if isinstance(given, Opponent) and given.game != self.game:
