@@ -100,11 +100,29 @@ def check_int(value: object, low: int, high: int | None, where: str) -> int:
 
 
 def check_positive(value: object, where: str) -> float:
-    """Return a finite number above 0. Raises ValueError for anything else, nan and bools included."""
-    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not is_number or not 0 < value < float("inf"):  # type: ignore[operator]
+    """Return a finite number above 0. Raises ValueError for anything else."""
+    number = _number(value)
+    if not 0 < number < float("inf"):
         raise ValueError(f"{where}: expected a number above 0, got {short_repr(value)}")
-    return float(value)  # type: ignore[arg-type]
+    return number
+
+
+def check_within(value: object, low: float, high: float, where: str) -> float:
+    """Return a number within [low, high]. Raises ValueError for anything else."""
+    number = _number(value)
+    if not low <= number <= high:
+        raise ValueError(f"{where}: expected a number from {low:g} to {high:g}, got {short_repr(value)}")
+    return number
+
+
+def _number(value: object) -> float:
+    """Return a number as a float; nan for what is none, such as a bool or a text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
 
 
 def seed_number(seed: object) -> int:
