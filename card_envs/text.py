@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from card_envs.cards import squeezed
+from card_envs.envs._pool_seat import report_to_pools
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import LearnersSeat, Opponents, other_players
 from card_envs.game import Game
@@ -102,6 +103,8 @@ class TextEnv:
             self.invalid += 1
             return f"That is no legal move: {error}\n\n{self.prompt()}", 0.0, False
         paid = self._play(action) + self._let_others_play()
+        if self.over:
+            report_to_pools(self._others, self._env.states[0], self.seat)
         return self.prompt(), paid, self.over
 
     def prompt(self) -> str:

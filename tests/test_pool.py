@@ -360,11 +360,20 @@ def test_gymnasium_hands_on_the_pool_itself(game: Game) -> None:
     assert {env.reset() and env.unwrapped._opponents[0].member.name for _ in range(20)} == {"random", "snapshot-1"}  # type: ignore[attr-defined]
 
 
-def test_an_environment_of_texts_takes_a_pool() -> None:
-    rivals = [Opponent(name, TINY, Named()) for name in "ab"]
-    env = TextEnv(TINY, OpponentPool(TINY, rivals))
+def test_an_environment_of_texts_draws_and_reports_once_per_episode(game: Game) -> None:
+    two_sided(game)
+    rivals = [Opponent(name, game, Named()) for name in "ab"]
+    pool = OpponentPool(game, rivals)
+    env = TextEnv(game, pool, seat="random", **short_options(game))
     for seed in range(10):
         env.reset(seed=seed)
+        rating = pool.rating
         while not env.over:
+            env.step("no move")
+            assert sum(one.episodes for one in pool.figures()) == seed
             env.step(env.legal_moves()[0])
+        assert sum(one.episodes for one in pool.figures()) == seed + 1
+        scores = env.outcome()["scores"]
+        best = max(score for side, score in zip(game.sides, scores) if side != game.sides[env.seat])
+        assert np.sign(pool.rating - rating) == np.sign(scores[env.seat] - best) or scores[env.seat] == best
     assert all(rival.policy.decisions for rival in rivals)  # type: ignore[attr-defined]
