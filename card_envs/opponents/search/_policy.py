@@ -75,7 +75,7 @@ class SearchResult(NamedTuple):
     Attributes:
         macros: [n, L] the actions to play, one after the other; NO_ACTION after the last.
         baselines: [n] the baseline's first action.
-        expected: [n] points that the baseline brings on average.
+        expected: [n] points that the baseline brings on average; nan where it is the only candidate.
         stats: [n, A] of each action, or of the best macro-action that begins with it.
         moves: played in all worlds.
     """
@@ -181,7 +181,10 @@ class SearchPolicy:
         return np.eye(decisions.mask.shape[1], dtype=np.float32)[chosen]
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
-        """Return what each action brings in points by the end of the deal; nan where it was not tried."""
+        """Return what each action brings in points by the end of the deal; nan where it was not tried.
+
+        Where there is only one candidate, such as the best of merged actions, it is played without being tried.
+        """
         return _values(self.search(decisions, rng))
 
     def act_and_evaluate(
