@@ -135,7 +135,7 @@ def test_the_text_of_a_game_loads_it_again(game: Game) -> None:
     for made in (
         few,
         loaded(game, reward="win"),
-        pyspiel.load_game(name, {"options": spiel.escaped(json.dumps(options)), "seed": 7}),
+        pyspiel.load_game(name, {"options": spiel._escaped(json.dumps(options)), "seed": 7}),
         pyspiel.load_game(name),
     ):
         for again in (pyspiel.load_game(str(made)), pickle.loads(pickle.dumps(made))):

@@ -157,14 +157,14 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
 class SpielGame(pyspiel.Game):  # type: ignore[misc]
     """A game, with its options, the seed of its deals or a list of them as OpenSpiel parameters (options, deals: JSON).
 
-    The parameters are kept in the form that `str(game)` shows, in which OpenSpiel can read it again: see `escaped`.
+    The parameters are kept in the form that `str(game)` shows, in which OpenSpiel can read it again: see `_escaped`.
 
     Raises ValueError for a malformed option or deal.
     """
 
     def __init__(self, game: Game, params: dict[str, Any]) -> None:
         self.card_game = game
-        params = {name: escaped(value) if isinstance(value, str) else value for name, value in params.items()}
+        params = {name: _escaped(value) if isinstance(value, str) else value for name, value in params.items()}
         self.options = game.validated(_parsed("options", params.get("options") or "{}"))
         self.draws = Draws(check_int(params.get("seed", 0), 0, None, "seed"))
         self.deals = _listed(game, self.options, _parsed("deals", params.get("deals") or "[]"))
@@ -301,7 +301,7 @@ def _type_of(game: Game, chance_mode: pyspiel.GameType.ChanceMode) -> pyspiel.Ga
     )
 
 
-def escaped(text: str) -> str:
+def _escaped(text: str) -> str:
     """Return the text of a parameter with what OpenSpiel's parser of games splits at as in URLs: `,` as `%2C`."""
     return SPLITTING.sub(lambda found: f"%{ord(found[0]):02X}", unquote(text))
 
