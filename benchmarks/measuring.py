@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy or torch is imported
 
+from card_envs.engine._cost import per_second
+
 Work = Callable[[], tuple[int, float]]  # does something, and returns how many decisions that were, and its CPU time
 ROUNDS = 9
 
@@ -69,7 +71,7 @@ def in_turns(work: str, other: str, theirs: Work, ours: Work, seconds: float, ro
             while decisions == 0 or time.process_time() - start < seconds / rounds:
                 more, time_spent = one()
                 decisions, spent = decisions + more, spent + time_spent
-            found.append(decisions / spent)
+            found.append(per_second(decisions, spent))
     return Row(work, other, max(rates[0]), max(rates[1]), [own / their for their, own in zip(*rates)])
 
 

@@ -88,6 +88,8 @@ def parse_options(options: list[str] | None) -> dict[str, Any]:
         name, equals, value = option.partition("=")
         if not equals:
             raise ValueError(f"option {option!r}: expected name=value")
+        if name in parsed:
+            raise ValueError(f"option {option!r:.80}: {name} is given twice; expected each option once")
         try:
             parsed[name] = json.loads(value)
         except json.JSONDecodeError:
@@ -167,7 +169,7 @@ def compare(
     """
     from card_envs.compare._command import Keepsakes, Work, compare_all
     from card_envs.compare._contest import Contest, taken_apart
-    from card_envs.compare._solving import solver_of
+    from card_envs.compare._solving import SolveTask, solver_of
     from card_envs.compare.standings import Standings
 
     if len(players) < 2:
@@ -179,6 +181,7 @@ def compare(
         one.check()
     if solve is not None:
         solver_of(contest.game)
+        SolveTask(contest.game, seconds=solve)  # checks it
     files.check_output(json_file)
 
     def write(found: dict[str, Standings]) -> None:
@@ -320,7 +323,7 @@ def rules(
 @app.command()
 def generate(
     game_name: GameName,
-    out: Annotated[Path, typer.Option(help="a folder; with --format minari, the name of a data set: NAME/OF-v0")],
+    out: Annotated[str, typer.Option(help="a folder; with --format minari, the name of a data set: NAME/OF-v0")],
     players: Annotated[str, typer.Option(help="opponents, separated by commas: they take the sides in turn")] = "small",
     games: Annotated[int, typer.Option(min=1, help="number of episodes")] = 1000,
     form: Annotated[str, typer.Option("--format", help="parquet, jsonl (positions as text), or minari")] = "parquet",
@@ -359,7 +362,7 @@ def generate(
                 progress.update(bar, completed=done, description=f"{written:,} decisions")
 
             if form == "minari":
-                to_minari(plan, str(out), processes=workers, progress=show)
+                to_minari(plan, out, processes=workers, progress=show)
             else:
                 generate_files(plan, out, format=form, processes=workers, progress=show)
     except KeyboardInterrupt:

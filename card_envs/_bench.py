@@ -19,6 +19,7 @@ import numpy as np
 from card_envs.compare._contest import Contest
 from card_envs.compare._spread import begin_worker
 from card_envs.engine import _kernels as kernels
+from card_envs.engine._cost import per_second
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import specialize
 from card_envs.envs.aec import CardEnv
@@ -60,8 +61,8 @@ def rate(work: Callable[[], int], seconds: float) -> Rate:
         start, cpu_start = time.perf_counter(), time.process_time()
         while done == 0 or time.perf_counter() - start < seconds / REPEATS:
             done += work()
-        cpu = max(time.process_time() - cpu_start, 1e-9)
-        found.append(Rate(done / (time.perf_counter() - start), done / cpu))
+        cpu = per_second(done, time.process_time() - cpu_start)
+        found.append(Rate(per_second(done, time.perf_counter() - start), cpu))
     return Rate(max(each.clock for each in found), max(each.cpu for each in found))
 
 

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import errno
 import io
+import math
 import os
 import signal
 import sys
@@ -212,7 +213,7 @@ class Program(typer.Typer):
         def registered(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(function)
             def expanded(**given: Any) -> Any:
-                return function(**{name: _expanded(value) for name, value in given.items()})
+                return function(**{name: _checked(name, value) for name, value in given.items()})
 
             register(expanded)
             return function
@@ -237,9 +238,12 @@ class Program(typer.Typer):
         raise SystemExit(code)
 
 
-def _expanded(value: Any) -> Any:
+def _checked(name: str, value: Any) -> Any:
+    """Return an argument with `~` expanded. Raises ValueError for nan and infinity, which pass typer's bounds."""
     if isinstance(value, list):
-        return [_expanded(one) for one in value]
+        return [_checked(name, one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"--{name.replace('_', '-')}: expected a finite number, got {value}")
     return files.user_path(value) if isinstance(value, Path) else value
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from card_envs._answers import UnclearAnswer, move_in
+from card_envs.envs._pool_seat import report_to_pools
 from card_envs.envs.aec import env_with
 from card_envs.envs.single_agent import LearnersSeat, Opponents, other_players
 from card_envs.game import Game
@@ -98,6 +99,8 @@ class TextEnv:
             self.invalid += 1
             return f"That is no legal move: {error}\n\n{self.prompt()}", 0.0, False
         paid = self._play(action) + self._let_others_play()
+        if self.over:
+            report_to_pools(self._others, self._env.states[0], self.seat)
         return self.prompt(), paid, self.over
 
     def prompt(self) -> str:

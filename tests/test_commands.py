@@ -5,10 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -27,6 +31,7 @@ from card_envs.options import UnknownOption
 from card_envs.scaffold.high_card import GAME
 
 ROOT = Path(__file__).parents[1]
+SOLVED = next(game for game in GAMES.values() if game.solver)
 
 
 def test_versions() -> None:
@@ -126,4 +131,53 @@ def test_options_are_those_of_the_game(
     result = CliRunner().invoke(app, [command, game.name, *rest, "-o", option])
     assert isinstance(result.exception, UnknownOption), result.output
     assert f"unexpected keyword argument '{option.partition('=')[0]}'. The options are " in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def said_of(words: str) -> str:
+    """What is said about a command with wrong arguments."""
+    result = CliRunner().invoke(app, words.split())
+    assert result.exit_code and isinstance(result.exception, (ValueError, SystemExit)), result
+    return str(result.exception) + result.output
+
+
+def number_parameters() -> Iterator[tuple[str, str]]:
+    """The commands, and their options that are no whole numbers."""
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = command.name or command.callback.__name__.replace("_", "-")
+        hints = get_type_hints(command.callback)
+        yield from ((name, one) for one in signature(command.callback).parameters if "float" in str(hints[one]))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("parameter", number_parameters(), ids=" ".join)
+def test_numbers_of_commands_are_finite(
+    parameter: tuple[str, str], value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command, option = parameter[0], f"--{parameter[1].replace('_', '-')}"
+    needed = {"generate": "--out OUT", "compare": "greedy"}.get(command, "")
+    game = "" if command in ("serve", "bench", "watch") else SOLVED.name
+    text = said_of(f"{command} {game} {option}={value} {needed}")
+    assert option in text and re.search("expected a finite number|should be greater", text), text
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("-o deals=single --option deals=[7]", "deals is given twice; expected each option once"),
+        ("--out=", "out: expected a folder, got an empty name"),
+        ("--format minari --out=", "out: expected the name of a Minari data set"),
+        ("--solve 0", "solve: seconds: expected a number above 0"),
+    ],
+)
+def test_what_generate_cannot_do_is_said_before_anything_is_written(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "minari" in words:
+        pytest.importorskip("minari")
+    assert said in said_of(f"generate {SOLVED.name} --players greedy --games 4 --out OUT {words}")
     assert not list(tmp_path.iterdir())

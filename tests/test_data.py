@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from card_envs.data import Plan, Rows, generate
+from card_envs import BatchEnv
+from card_envs.data import FORMATS, Plan, Rows, generate
+from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
+from card_envs.data._plan import _load_once
 from card_envs.episode import Episode
 from card_envs.game import Game
 from card_envs.games import GAMES
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.networks.folder import golden_decisions, save_network
+from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.opponents.policy import ActionValues, Decisions, decisions_at
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import short_options
 
@@ -105,6 +116,41 @@ def test_searches_play_the_same_when_their_values_are_kept() -> None:
     assert np.isfinite(rows.values[asked, rows.action[asked]]).all() and not np.isfinite(rows.values[~asked]).any()
 
 
+def players_with_values(game: Game) -> list[str]:
+    """Players that have values of some decisions, and play others in another way."""
+    mixed = [f"{phase}=random+{SEARCH}" for phase in game.phases]
+    return [*mixed, "search:4,moves=turn"]
+
+
+def test_what_is_played_does_not_depend_on_whether_values_are_kept(game: Game) -> None:
+    for player in players_with_values(game):
+        plan = Plan(game, (player,), 2, seed=5, options=tuple(short_options(game).items()), values=True)
+        rows, without = plan.play(range(2)), dataclasses.replace(plan, values=False).play(range(2))
+        assert rows.action.tolist() == without.action.tolist(), player
+        assert rows.values is not None and np.isfinite(rows.values).any(), player
+
+
+class Sampling(ScriptedPolicy):
+    """Draws its actions, though it has values: what it expects is no reason for what it plays."""
+
+    def __init__(self, game: Game) -> None:
+        super().__init__("greedy")
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        return RandomPolicy().act(decisions, rng)
+
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
+        drawn = rng.random(decisions.mask.shape)
+        return ActionValues(drawn, drawn, drawn, drawn, drawn.astype(np.int64), decisions.mask.argmax(axis=1))
+
+
+@pytest.mark.parametrize("name", [f"{__name__}:Sampling", f"bidding={__name__}:Sampling+greedy"])
+def test_a_policy_that_draws_is_recorded_as_it_plays(game: Game, name: str) -> None:
+    name = name.replace("bidding", next(iter(game.phases), "")).removeprefix(f"={__name__}:Sampling+")
+    plan = Plan(game, (name,), 2, options=tuple(short_options(game).items()), values=True)
+    assert plan.play(range(2)).action.tolist() == dataclasses.replace(plan, values=False).play(range(2)).action.tolist()
+
+
 class Slow:
     """Fails at the second part, as if the command had been stopped there."""
 
@@ -130,6 +176,107 @@ def table_of(folder: Path) -> Any:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("card_envs.data._plan.GAMES_AT_ONCE", (16, 16))
+
+
+class Weighty(RandomPolicy):
+    """Has weights that another one of its kind need not have."""
+
+    weights: Any = np.zeros(3)
+
+    def __init__(self, game: Game) -> None:
+        self.parts = {"all": [type(self).weights.copy()]}
+
+
+def saved(folder: Path, seed: int) -> None:
+    """Write a network with weights of that seed."""
+    draws = np.random.default_rng(seed)
+    shapes = NetworkPolicy.shapes(HIGH_CARD, [4])
+    weights = {name: draws.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    save_network(folder, NetworkPolicy(HIGH_CARD, weights), golden_decisions(HIGH_CARD), training={}, strength=[])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("within", ["{}", "search:2,prior={}", "search:2,rollout={}"])
+def test_other_weights_under_the_same_name_are_refused(tmp_path: Path, form: str, within: str) -> None:
+    """In a folder of the user, also as a part of another player; and in a user's class."""
+
+    def change_folder(seed: int) -> None:
+        saved(tmp_path / "net", seed)
+
+    def change_class(seed: int) -> None:
+        Weighty.weights = np.full(3, float(seed))
+
+    for number, (name, change) in enumerate(
+        ((str(tmp_path / "net"), change_folder), (f"{__name__}:Weighty", change_class))
+    ):
+        player, out = within.format(name), tmp_path / str(number)
+        change(1)
+        generate(Plan(HIGH_CARD, ("greedy", player), 20), out, format=form)
+        change(2)
+        with pytest.raises(ValueError, match=r"holds games of another .*: weights or code have changed") as error:
+            generate(Plan(HIGH_CARD, ("greedy", player), 20), out, format=form)
+        assert player in str(error.value) and "another greedy" not in str(error.value)
+        change(1)
+        assert generate(Plan(HIGH_CARD, ("greedy", player), 20), out, format=form) == 0
+
+
+def test_weights_that_change_while_games_are_played_are_refused(tmp_path: Path) -> None:
+    saved(tmp_path / "net", 1)
+    plan = Plan(HIGH_CARD, (str(tmp_path / "net"),), 20)
+    plan.check()
+    before = plan.digests()
+    saved(tmp_path / "net", 2)
+    assert plan.digests() == before  # this process plays on with what it has read
+    _load_once.cache_clear()  # as in a process that begins later
+    with pytest.raises(ValueError, match="net: weights or code have changed since the games were begun"):
+        plan.check_players(before)
+
+
+@pytest.mark.parametrize("name", ["random", "greedy", SEARCH, "search:8,moves=turn", "strong", f"{__name__}:Weighty"])
+def test_digests_repeat(game: Game, name: str) -> None:
+    """In copies as well; the number of threads does not matter."""
+    if name == "strong" and name not in opponent_names(game):
+        pytest.skip("the game has no such player")
+    one, other = (load_opponent(name, game) for _ in range(2))
+    assert digest_of(one, game) == digest_of(other, game)
+    if isinstance(one.policy, SearchPolicy):
+        settings = {**one.policy.settings, "threads": 7}
+        assert digest_of(SearchPolicy(game, **settings), game) == digest_of(one, game)
+        one.policy.act(decisions_at(game, BatchEnv(game, 3).states), np.random.default_rng(0))
+        assert digest_of(one, game) == digest_of(other, game)
+
+
+def test_readers_of_folders_find_nothing_but_the_parts(tmp_path: Path) -> None:
+    """Polars reads every file that is not empty, hidden ones as well; datasets those that are not hidden."""
+    plan = Plan(HIGH_CARD, ("greedy",), 20)
+    rows = generate(plan, tmp_path / "games")
+    others = [file for file in (tmp_path / "games").rglob("*") if file.suffix != ".parquet" and file.stat().st_size]
+    assert not others
+    generate(plan, tmp_path / "lines", format="jsonl")
+    assert [file.name for file in (tmp_path / "lines").iterdir() if file.name[0] != "."] == ["games-000000000.jsonl"]
+    folder = str(tmp_path / "games")
+    readers: dict[str, Callable[[Any], int]] = {
+        "polars": lambda polars: len(polars.read_parquet(folder)),
+        "pandas": lambda pandas: len(pandas.read_parquet(folder)),
+        "datasets": lambda datasets: len(
+            datasets.load_dataset("parquet", data_dir=folder, cache_dir=str(tmp_path / "cache"))["train"]
+        ),
+    }
+    for name, read in readers.items():
+        if importlib.util.find_spec(name):
+            assert read(importlib.import_module(name)) == rows
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_part_that_is_not_whole_is_written_again(tmp_path: Path, form: str) -> None:
+    plan = Plan(HIGH_CARD, ("greedy",), 20)
+    rows = generate(plan, tmp_path, format=form)
+    (file,) = tmp_path.glob("games-*")
+    whole = file.read_bytes()
+    for broken in (b"", whole[:-3]):
+        file.write_bytes(broken)
+        assert generate(plan, tmp_path, format=form) == rows
+        assert file.read_bytes() == whole
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -202,6 +349,51 @@ def test_a_minari_data_set_has_an_episode_a_seat(tmp_path: Path, monkeypatch: py
         to_minari(plan, "high_card/greedy-v0")
 
 
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.filterwarnings("ignore:.*code_permalink")
+def test_an_unfinished_minari_data_set_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it stops: other programs of the user list their data sets as before."""
+    minari = pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    Slow.calls = 0
+    plan = Plan(HIGH_CARD, (f"{__name__}:Slow",), 100)
+    listed: list[Any] = []
+
+    def list_them(games: int, rows: int) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            listed.append(minari.list_local_datasets())
+
+    with pytest.raises(KeyboardInterrupt):
+        to_minari(plan, "high_card/slow-v0", progress=list_them)
+    assert listed and not any(listed) and not list(tmp_path.rglob("*"))
+    rows = to_minari(plan, "high_card/slow-v0", progress=list_them)
+    assert [*minari.list_local_datasets()] == ["high_card/slow-v0"]
+    assert minari.load_dataset("high_card/slow-v0").total_steps == rows
+    assert "high_card" in minari.namespace.list_local_namespaces()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "greedy", "high_card/greedy", "a b-v0", "../greedy-v0", ".hidden/greedy-v0", "~-v"]
+)
+def test_names_of_minari_data_sets_are_checked_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    monkeypatch.setattr(Plan, "play", lambda *_: pytest.fail("a game was played"))
+    with pytest.raises(ValueError, match="out: expected the name of a Minari data set, such as NAME/OF-v0"):
+        to_minari(Plan(HIGH_CARD, ("greedy",), 5), name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    generate(Plan(HIGH_CARD, ("greedy",), 20), "~/games")
+    assert [path.name for path in tmp_path.iterdir()] == ["games"]
+
+
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     plan = Plan(HIGH_CARD, ("greedy",), 20)
     generate(plan, tmp_path / "there")
@@ -212,16 +404,40 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         (Plan(HIGH_CARD, ("gredy",), 20), "did you mean high_card/greedy"),
         (Plan(HIGH_CARD, ("greedy",), 0), "games: expected"),
         (Plan(HIGH_CARD, (), 20, solve_seconds=1), "there is no solver for this game"),
+        (Plan(HIGH_CARD, ("greedy",), 20, seed=-1), "seed: expected a whole number from 0"),
+        (Plan(HIGH_CARD, ("greedy",), 20, sampled=1), "sampled: expected True or False"),  # type: ignore[arg-type]
+        (Plan(HIGH_CARD, ("greedy",), 20, values=None), "values: expected True or False"),  # type: ignore[arg-type]
         (Plan(HIGH_CARD, ("greedy",), 20, options=(("x", 1),)), "option x=1"),
     ):
         with pytest.raises(ValueError, match=said):
             generate(other, tmp_path / "there")
     with pytest.raises(ValueError, match="format: expected parquet or jsonl"):
         generate(plan, tmp_path / "other", format="csv")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "games-1.parquet").touch()
-    with pytest.raises(ValueError, match="holds games without _generate"):
-        generate(plan, tmp_path / "full")
+    for out, processes, said in (
+        ("", 1, "out: expected a folder, got an empty name"),
+        ("new", 0, "processes: expected"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            generate(plan, out and tmp_path / out, processes=processes)
+    assert not (tmp_path / "new").exists() and not (tmp_path / "other").exists()
+    for name, form, said in (
+        ("games-1.parquet", "parquet", "holds games-1.parquet, which is not of these games"),
+        ("games-1.jsonl", "parquet", "holds games-1.jsonl, which is not of these games"),
+        ("games-1.jsonl", "jsonl", "holds games without .generate.json"),
+        ("_generate.json", "parquet", "holds games of an earlier version, see _generate.json"),
+    ):
+        (folder := tmp_path / f"{form} {name}").mkdir()
+        (folder / name).touch()
+        with pytest.raises(ValueError, match=f"{said}; take another folder"):
+            generate(plan, folder, format=form)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 0, -1, True])
+def test_seconds_of_solvers_are_checked(tmp_path: Path, seconds: float) -> None:
+    game = next(game for game in GAMES.values() if game.solver is not None)
+    with pytest.raises(ValueError, match="solve: seconds: expected a number above 0"):
+        generate(Plan(game, (), 20, solve_seconds=seconds), tmp_path / "solved")
+    assert not (tmp_path / "solved").exists()
 
 
 @pytest.mark.processes

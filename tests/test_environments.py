@@ -596,3 +596,47 @@ def test_gymnasium_rendering(game: Game) -> None:
     env.reset(seed=1)
     text = env.render()
     assert isinstance(text, str) and max(map(len, text.splitlines())) <= 80
+
+
+def played_on(env: CardEnv, moves: int) -> int:
+    """Play some moves; return an action that is legal then."""
+    for _ in range(moves):
+        env.step(int(env.last()[0]["action_mask"].argmax()))
+    return int(env.last()[0]["action_mask"].argmax())
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["kept from the start", "asked for again"])
+@pytest.mark.parametrize("ends", [False, True], ids=["later", "at the end"])
+def test_what_is_written_into_the_state_counts_at_once(game: Game, early: bool, ends: bool) -> None:
+    """Masks, observations, infos, the seat to move and the legal moves are those of the state as it is."""
+    env = CardEnv(game, illegal_move="raise", **short_options(game))
+    env.reset(seed=3)
+    states = env.states if early else None
+    played_on(env, 2)
+    twin, saved = env.clone(), env.states.copy()
+    if not early:
+        env._lent = False  # as if nobody had asked yet
+    expected = env.last()
+    wrong = -1
+    for _ in range(100_000):
+        wrong = played_on(env, 0)
+        if env._over or (not ends and not expected[0]["action_mask"][wrong]):
+            break
+        env.step(wrong)
+    (env.states if states is None else states)[:] = saved
+    if not ends:
+        with pytest.raises(IllegalMove):
+            env.step(wrong)
+    assert env.legal_moves() == twin.legal_moves() and env.agent_selection == twin.agent_selection
+    played_on(env, 0)
+    obs, _, over, _, info = env.last()
+    assert (obs["observation"] == expected[0]["observation"]).all() and over == expected[2]
+    assert (obs["action_mask"] == expected[0]["action_mask"]).all()
+    assert (info["action_mask"] == expected[0]["action_mask"]).all()
+    for agent in env.agents:
+        assert (env.infos[agent]["action_mask"] == twin.infos[agent]["action_mask"]).all()
+        assert all((env.observe(agent)[key] == twin.observe(agent)[key]).all() for key in obs)
+    action = int(info["action_mask"].argmax())
+    env.step(action)
+    twin.step(action)
+    assert field_bytes(env.states) == field_bytes(twin.states)

@@ -28,6 +28,7 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import HEX_DIGITS
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
+from tests.conftest import assert_threads_share
 
 ROOT = Path(__file__).parents[1]
 NO_COMPILER = """
@@ -369,7 +370,20 @@ def test_no_path_of_this_machine_is_in_a_library(built: Path) -> None:
                 assert path.encode() not in content, f"{file}: {path}"
 
 
-def test_batches_with_threads_use_the_library(built: Path, use: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("obs_format", ["int8", "bits"])
+def test_threads_share_the_tables(
+    built: Path, use: Callable[[Path], None], obs_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loops of a library are ready from the start."""
+    use(built)
+    assert not hasattr(specializing.specialize(kernels.step_legal_tables, TINY), "signatures")
+    assert_threads_share(TINY, monkeypatch, obs_format)
+
+
+def test_batches_with_threads_use_the_library(
+    built: Path, use: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("card_envs.engine.batch.MIN_TABLES_A_THREAD", 2)
     use(built)
     one, two = (BatchEnv(TINY, 4096, seed=1, num_threads=threads) for threads in (1, 2))
     for _ in range(5):

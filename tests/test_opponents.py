@@ -132,10 +132,18 @@ def test_near_names_are_suggested(game: Game) -> None:
         load_opponent("xyzzy", game)
     with pytest.raises(ValueError, match="unknown opponent"):
         load_opponent("no_such_game/greedy", game)
-    with pytest.raises(ValueError, match="unknown opponent"):
-        load_opponent("greedy")  # of which game?
+    for name in ("greedy", "search:64", "random"):  # of which game?
+        with pytest.raises(ValueError, match="unknown opponent") as error:
+            load_opponent(name)
+        assert all(f"{one}/{name}" in str(error.value) for one in GAMES)
     with pytest.raises(ValueError, match=f"did you mean {game.name}"):
         load_opponent("greedy", game.name + "x")
+    for name in opponent_names(game):  # those of all games that have one of this name, also where it is misspelt
+        having = [one for one in GAMES.values() if name in opponent_names(one)]
+        for given in (name,) if ":" in name else (name, name + "x"):
+            with pytest.raises(ValueError, match="did you mean") as error:
+                load_opponent(given)
+            assert all(f"{one.name}/{name}" in str(error.value) for one in having), error.value
     other = next(name for name in GAMES if name != game.name)
     with pytest.raises(ValueError, match=f"plays {other}, not {game.name}"):
         load_opponent(f"{other}/greedy", game)

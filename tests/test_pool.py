@@ -52,16 +52,16 @@ def numbers(pool: OpponentPool) -> list[int]:
     return [int(member.name.removeprefix("snapshot-")) for member in pool.members]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 8, 16])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 16])
 def test_snapshots_are_kept_evenly_over_time(size: int) -> None:
     pool = OpponentPool(TINY, size=size)
     for added in range(1, 200):
         pool.add("random")
         kept = numbers(pool)
         assert len(kept) == min(size, added) and kept[-1] == added and (size == 1 or kept[0] == 1)
+        assert size < 3 or added <= size or np.diff(kept).max() < 2 * added / (size - 1), kept
         gaps = np.diff(kept[:-1])  # the last gap grows until the next one is dropped
-        assert len(gaps) == 0 or gaps.max() <= 4 * max(1, added / size), kept
-        assert len(gaps) < 3 or gaps.max() <= 4 * gaps.min(), kept
+        assert len(gaps) < 3 or gaps.max() <= 2 * gaps.min(), kept
 
 
 def test_rivals_stay() -> None:
@@ -201,8 +201,23 @@ def test_a_snapshot_stays_as_it_was(game: Game) -> None:
         (lambda: OpponentPool(TINY).draw(), "nobody to draw"),
         (lambda: OpponentPool(TINY).add(RandomPolicy), "expected a Policy"),  # type: ignore[arg-type]
         (lambda: OpponentPool(TINY).report("greedy", 1.0), "expected a member of the pool, got 'greedy'"),
-        (lambda: OpponentPool(TINY, ["greedy"]).report("greedy", 1.5), "won: expected 0 to 1, got 1.5"),
-        (lambda: OpponentPool(TINY, ["greedy"]).report("greedy", float("nan")), "won: expected 0 to 1, got nan"),
+        (lambda: OpponentPool(TINY, ["greedy"]).report("greedy", 1.5), "won: expected a number from 0 to 1, got 1.5"),
+        (lambda: OpponentPool(TINY).report([], 1.0), "expected a member of the pool, got"),  # type: ignore[arg-type]
+        *(
+            (
+                lambda wrong=wrong: OpponentPool(TINY, ["greedy"]).report("greedy", wrong),  # type: ignore[misc]
+                "won: expected a number from 0 to 1",
+            )
+            for wrong in (float("nan"), "1", None, True, [1], float("inf"), 10**400)
+        ),
+        *(
+            (lambda wrong=wrong: OpponentPool(TINY, power=wrong), "power: expected a number from 0 to 100")  # type: ignore[misc]
+            for wrong in (float("nan"), "1", None, True, float("inf"))
+        ),
+        *(
+            (lambda wrong=wrong: OpponentPool(TINY).add("random", wrong), "name: expected a text")  # type: ignore[misc]
+            for wrong in (float("nan"), 1, "", b"x", ["x"])
+        ),
         (lambda: SingleSeatEnv(TINY.name, OpponentPool(TINY)).reset(), "nobody to draw"),
         (lambda: VectorSeatEnv(TINY.name, 2, OpponentPool(TINY)).reset(), "nobody to draw"),
     ],
@@ -345,11 +360,20 @@ def test_gymnasium_hands_on_the_pool_itself(game: Game) -> None:
     assert {env.reset() and env.unwrapped._opponents[0].member.name for _ in range(20)} == {"random", "snapshot-1"}  # type: ignore[attr-defined]
 
 
-def test_an_environment_of_texts_takes_a_pool() -> None:
-    rivals = [Opponent(name, TINY, Named()) for name in "ab"]
-    env = TextEnv(TINY, OpponentPool(TINY, rivals))
+def test_an_environment_of_texts_draws_and_reports_once_per_episode(game: Game) -> None:
+    two_sided(game)
+    rivals = [Opponent(name, game, Named()) for name in "ab"]
+    pool = OpponentPool(game, rivals)
+    env = TextEnv(game, pool, seat="random", **short_options(game))
     for seed in range(10):
         env.reset(seed=seed)
+        rating = pool.rating
         while not env.over:
+            env.step("no move")
+            assert sum(one.episodes for one in pool.figures()) == seed
             env.step(env.legal_moves()[0])
+        assert sum(one.episodes for one in pool.figures()) == seed + 1
+        scores = env.outcome()["scores"]
+        best = max(score for side, score in zip(game.sides, scores) if side != game.sides[env.seat])
+        assert np.sign(pool.rating - rating) == np.sign(scores[env.seat] - best) or scores[env.seat] == best
     assert all(rival.policy.decisions for rival in rivals)  # type: ignore[attr-defined]

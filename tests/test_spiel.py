@@ -109,6 +109,46 @@ def test_a_wrong_list_of_deals_is_an_error(game: Game) -> None:
             pyspiel.load_game(spiel.PREFIX + game.name, {"options": json.dumps(short_options(game)), "deals": wrong})
 
 
+NESTED = "[" * 100_000
+
+
+@pytest.mark.parametrize("name", ["options", "deals"])
+@pytest.mark.parametrize("text", ["{", '{"x": 1', "nothing", NESTED, NESTED.replace("[", '{"x":'), "%", "\x00"])
+def test_malformed_parameters_are_named(game: Game, name: str, text: str) -> None:
+    loaded(game)
+    with pytest.raises(ValueError, match=f"^{name}: not JSON: ") as error:
+        pyspiel.load_game(spiel.PREFIX + game.name, {name: text})
+    assert len(str(error.value)) < 300
+
+
+def test_a_wrong_seed_is_named(game: Game) -> None:
+    loaded(game)
+    with pytest.raises(ValueError, match="seed: expected a whole number from 0, got -1"):
+        pyspiel.load_game(spiel.PREFIX + game.name, {"seed": -1})
+
+
+def test_the_text_of_a_game_loads_it_again(game: Game) -> None:
+    """With several options and with deals; and so do games that OpenSpiel makes of others."""
+    few, _ = listed(game, 2)
+    options = {**short_options(game), "reward": "win"}
+    name = spiel.PREFIX + game.name
+    for made in (
+        few,
+        loaded(game, reward="win"),
+        pyspiel.load_game(name, {"options": spiel._escaped(json.dumps(options)), "seed": 7}),
+        pyspiel.load_game(name),
+    ):
+        for again in (pyspiel.load_game(str(made)), pickle.loads(pickle.dumps(made))):
+            assert str(again) == str(made) and again.get_parameters() == made.get_parameters()
+            assert again.options == made.options and len(again.deals) == len(made.deals)
+        states = [one.new_initial_state() for one in (made, pyspiel.load_game(str(made)))]
+        for state in states:
+            state.apply_action(state.legal_actions()[-1])
+        assert str(states[0]) == str(states[1]) or not made.deals
+        noisy = pyspiel.load_game(f"add_noise(epsilon=0.0,seed=1,game={made})")
+        assert noisy.num_distinct_actions() == game.rules.NUM_ACTIONS
+
+
 def test_regret_minimization_lowers_exploitability() -> None:
     """Of High Card with three possible deals, where a best response is exact."""
     few, _ = listed(HIGH_CARD, 3)

@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -20,10 +22,15 @@ import pytest
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import get_game
-from card_envs.opponents import TorchPolicy
+from card_envs.opponents import OpponentPool, TorchPolicy, actor_of
 from card_envs.opponents.networks.folder import golden_decisions
 from tests.conftest import short_options
 from tests.test_environments import gymnasium_id
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
 
 warnings.filterwarnings("ignore", category=DeprecationWarning, module="torchrl|tensordict")
 
@@ -206,6 +213,231 @@ def test_what_libraries_train_is_an_opponent_in_one_call(library: str) -> None:
     np.testing.assert_allclose(policy.probabilities(decisions), expected, atol=1e-5)
     model = OnnxPolicy(game, module_to_onnx(trained, game))
     np.testing.assert_allclose(model.probabilities(decisions), expected, atol=1e-5)
+
+
+def sb3_model(kind: str, observe: str, wrap: Callable[[Any], Any]) -> Any:
+    """A model of stable-baselines3 in an environment with wrappers."""
+    sb3, contrib = pytest.importorskip("stable_baselines3"), pytest.importorskip("sb3_contrib")
+    vec = sb3.common.vec_env.DummyVecEnv([lambda: gymnasium.make("card_envs/BigBen-v0", observe=observe)])
+    settings = {"n_steps": 16, "batch_size": 16, "n_epochs": 1} if kind != "DQN" else {"learning_starts": 8}
+    policy = "MultiInputPolicy" if observe == "dict" else "MlpPolicy"
+    made = getattr(contrib if kind in ("MaskablePPO", "RecurrentPPO") else sb3, kind)
+    policy = policy.replace("Policy", "LstmPolicy") if kind == "RecurrentPPO" else policy
+    return made(policy, wrap(vec), seed=0, device="cpu", **settings)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("observe", ["flat", "dict"])
+@pytest.mark.parametrize("kind", ["PPO", "MaskablePPO", "DQN"])
+def test_what_learned_from_normalized_observations_plays_by_them(kind: str, observe: str) -> None:
+    """As the library does: in this process, in a pool, where nothing changes later, and as an ONNX model."""
+    for needed in ("torch", "onnx", "onnxruntime", "onnxscript", "stable_baselines3"):
+        pytest.importorskip(needed)
+    from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+
+    from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
+
+    game = get_game("big_ben")
+    keys: dict[str, Any] = {"norm_obs_keys": ["observation", "action_mask"]} if observe == "dict" else {}
+    model = sb3_model(kind, observe, lambda env: VecMonitor(VecNormalize(env, clip_obs=3.0, **keys)))
+    model.learn(64, **({"use_masking": False} if kind == "MaskablePPO" else {}))
+    decisions = golden_decisions(game)
+
+    def own() -> Any:
+        seen: Any = decisions.obs.astype(np.float32)
+        if observe == "dict":
+            seen = {"observation": seen, "action_mask": decisions.mask.astype(np.float32)}
+        seen, _ = model.policy.obs_to_tensor(model.get_vec_normalize_env().normalize_obs(seen))
+        with torch.no_grad():
+            if kind == "DQN":
+                logits = model.policy.q_net(seen)
+            else:
+                logits = model.policy.get_distribution(seen).distribution.logits
+        return logits.masked_fill(torch.from_numpy(decisions.mask) == 0, -torch.inf).softmax(1).numpy()
+
+    expected = own()
+    policy, pool = TorchPolicy(model), OpponentPool(game)
+    pool.add(actor_of(model))
+    model_file = OnnxPolicy(game, module_to_onnx(model, game))
+    assert not np.allclose(TorchPolicy(model.policy).probabilities(decisions), expected, atol=1e-3)
+    for player in (policy, pool.members[0], model_file):
+        np.testing.assert_allclose(player.probabilities(decisions), expected, atol=1e-5)
+    statistics = model.get_vec_normalize_env().obs_rms
+    for one in statistics.values() if observe == "dict" else (statistics,):
+        one.mean += 1  # as if learning had gone on
+    assert not np.allclose(policy.probabilities(decisions), expected, atol=1e-3)
+    for player in (pool.members[0], model_file):
+        np.testing.assert_allclose(player.probabilities(decisions), expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_comes_between_environment_and_network_is_refused_or_known() -> None:
+    """In any of the libraries: whatever changes observations, where it can be found."""
+    for needed in ("torch", "stable_baselines3", "sb3_contrib"):
+        pytest.importorskip(needed)
+    from gymnasium import wrappers
+    from stable_baselines3.common import vec_env
+
+    def inside(wrap: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda env: vec_env.DummyVecEnv([lambda: wrap(gymnasium.make("card_envs/BigBen-v0"))])
+
+    def double(env: Any) -> Any:
+        return wrappers.TransformObservation(env, lambda obs: obs, env.observation_space)
+
+    for wrap, name in (
+        (lambda env: vec_env.VecFrameStack(env, 2), "VecFrameStack"),
+        (lambda env: vec_env.VecNormalize(vec_env.VecNormalize(env)), "VecNormalize"),
+        (inside(wrappers.NormalizeObservation), "NormalizeObservation"),
+        (inside(lambda env: wrappers.FrameStackObservation(env, 2)), "FrameStackObservation"),
+        (inside(double), "TransformObservation"),
+    ):
+        with pytest.raises(ValueError, match=f"PPO: {name} may change observations before its network reads them"):
+            TorchPolicy(sb3_model("PPO", "flat", wrap))
+    for wrap in (
+        lambda env: vec_env.VecNormalize(env, norm_obs=False),
+        vec_env.VecMonitor,
+        inside(lambda env: wrappers.DtypeObservation(env, np.float32)),
+    ):
+        assert TorchPolicy(sb3_model("PPO", "flat", wrap)).module.normalize is None
+    with pytest.raises(ValueError, match="RecurrentPPO: a recurrent policy needs the whole episode"):
+        TorchPolicy(sb3_model("RecurrentPPO", "flat", lambda env: env))
+
+    class Agent:
+        actor = torch.nn.Linear(3, 2)
+        obs_rms = object()
+
+    with pytest.raises(ValueError, match="Agent: it normalizes observations before its actor reads them"):
+        TorchPolicy(Agent())
+
+    class MeanStdFilter:
+        pass
+
+    class NumpyToTensor:
+        pass
+
+    class Algorithm:
+        __module__ = "ray.rllib"
+
+        def __init__(self, *connectors: Any) -> None:
+            module = torch.nn.Linear(3, 2)
+            module.forward_inference = None  # type: ignore[assignment]
+            pipeline = SimpleNamespace(connectors=connectors)
+            self.env_runner = SimpleNamespace(module=module, _env_to_module=pipeline)
+
+    TorchPolicy(Algorithm(NumpyToTensor()))
+    with pytest.raises(ValueError, match="Algorithm: the connector MeanStdFilter may change observations"):
+        TorchPolicy(Algorithm(NumpyToTensor(), MeanStdFilter()))
+
+
+class Two(torch.nn.Module if torch else object):  # type: ignore[misc]
+    """Reads observation and mask; what it does depends on its mode."""
+
+    def __init__(self, size: int, num_actions: int) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(size, num_actions)
+        self.drop = torch.nn.Dropout(0.9)
+
+    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
+        return self.drop(self.layer(observation)) + torch.cumsum(action_mask, 1)
+
+
+class One(Two):
+    """Reads the observation alone."""
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return self.drop(self.layer(observation))
+
+
+@pytest.fixture
+def one_process() -> Iterator[None]:
+    """Torch's processes, of which there is one."""
+    distributed = pytest.importorskip("torch.distributed")
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    yield
+    distributed.destroy_process_group()
+
+
+def exported(module: Any, example: Any) -> Any:
+    rows = torch.export.Dim("n")
+    return torch.export.export(module, example, dynamic_shapes=tuple({0: rows} for _ in example))
+
+
+WRAPPED: dict[str, Callable[[Any, Any], Any]] = {
+    "compiled": lambda module, example: torch.compile(module, backend="eager"),
+    "compiled in place": lambda module, example: module.compile(backend="eager") or module,
+    "scripted": lambda module, example: torch.jit.script(module),
+    "traced": lambda module, example: torch.jit.trace(module, example),  # type: ignore[no-untyped-call]
+    "frozen": lambda module, example: torch.jit.freeze(torch.jit.script(module)),
+    "graph": lambda module, example: torch.fx.symbolic_trace(module),
+    "exported": lambda module, example: exported(module, example).module(),
+    "exported program": exported,
+    "parallel": lambda module, example: torch.nn.DataParallel(module),
+    "distributed": lambda module, example: torch.nn.parallel.DistributedDataParallel(module),
+    "averaged": lambda module, example: torch.optim.swa_utils.AveragedModel(module),
+    "twice": lambda module, example: torch.compile(torch.nn.DataParallel(module), backend="eager"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("one_process")
+@pytest.mark.parametrize("kind", [One, Two])
+@pytest.mark.parametrize("how", WRAPPED)
+def test_modules_of_every_kind_that_torch_has_are_opponents(how: str, kind: Any) -> None:
+    """At every door, in every number of decisions, and they play as the module that they are made of."""
+    for needed in ("torch", "onnx", "onnxruntime", "onnxscript"):
+        pytest.importorskip(needed)
+    from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
+
+    game = get_game("big_ben")
+    size, num_actions = game.rules.OBS_SIZE, game.rules.NUM_ACTIONS
+    torch.manual_seed(1)
+    module = kind(size, num_actions).eval()
+    example = (torch.ones(2, size), torch.ones(2, num_actions))[: 1 if kind is One else 2]
+    wrapped = WRAPPED[how](module, example)
+    decisions = golden_decisions(game)
+    expected = TorchPolicy(kind(size, num_actions).eval()).probabilities(decisions)  # other weights
+    assert not np.allclose(expected, TorchPolicy(module).probabilities(decisions))
+    expected = TorchPolicy(module).probabilities(decisions)
+    np.testing.assert_allclose(TorchPolicy(wrapped).probabilities(decisions), expected, atol=1e-5)
+    with torch.no_grad():
+        logits = actor_of(wrapped)(torch.ones(3, size), torch.ones(3, num_actions))
+    assert logits.shape == (3, num_actions)
+    pool = OpponentPool(game)
+    pool.add(wrapped)
+    np.testing.assert_allclose(pool.members[0].probabilities(decisions), expected, atol=1e-5)
+    model = OnnxPolicy(game, module_to_onnx(wrapped, game))
+    np.testing.assert_allclose(model.probabilities(decisions), expected, atol=1e-5)
+
+
+class Half(torch.nn.Module if torch else object):  # type: ignore[misc]
+    """Parts in different modes, as where a layer is frozen; with several actors inside."""
+
+    def __init__(self, size: int, num_actions: int) -> None:
+        super().__init__()
+        self.actor = One(size, num_actions)
+        self.critic = torch.nn.Linear(size, 1)
+
+
+@pytest.mark.parametrize("size", [0, 1], ids=["fits", "fails"])
+@pytest.mark.parametrize("kind", [One, Two, Half])
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_a_module_stays_in_its_mode(kind: Any, size: int, training: bool, frozen: bool) -> None:
+    """Each part of it, whatever is made of it, and also where that fails."""
+    for needed in ("torch", "onnx", "onnxruntime", "onnxscript"):
+        pytest.importorskip(needed)
+    from card_envs.opponents.networks.onnx import module_to_onnx
+
+    game = get_game("big_ben")
+    module = kind(game.rules.OBS_SIZE + size, game.rules.NUM_ACTIONS).train(training)
+    if frozen:
+        getattr(module, "actor", module).drop.train(not training)
+    modes = [part.training for part in module.modules()]
+    pool = OpponentPool(game)
+    for use in (TorchPolicy, actor_of, pool.add, lambda one: module_to_onnx(one, game)):
+        with suppress(ValueError) if size else nullcontext():
+            use(module)
+        assert [part.training for part in module.modules()] == modes
 
 
 def test_why_something_is_no_opponent_is_said_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:

@@ -361,3 +361,25 @@ def test_rgb_arrays(game: Game) -> None:
         assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
         view = game.view.view(state, 0)
         np.testing.assert_array_equal(picture, rendered(game, view, "rgb_array"))
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_what_is_written_into_the_states_counts_at_once(game: Game, mode: str) -> None:
+    env = VectorSeatEnv(game.name, 3, illegal_move="raise", autoreset_mode=mode, **short_options(game))
+    env.reset(seed=3)
+    masks, saved = env.action_masks(), env._states.copy()
+    for _ in range(40):
+        env.step(env._tables.mask.argmax(axis=1))
+        if (env._tables.mask.astype(bool) & ~masks).any(axis=1).all():
+            break
+    later = env._tables.mask.astype(bool)
+    wrong = np.where((later & ~masks).any(axis=1), (later & ~masks).argmax(axis=1), masks.argmax(axis=1))
+    assert (wrong != masks.argmax(axis=1)).any()
+    states = env.states
+    states[:] = saved
+    with pytest.raises(IllegalMove):
+        env.step(wrong)
+    assert (env.action_masks() == masks).all()
+    env.step(masks.argmax(axis=1))
+    states[:] = saved  # the same array, kept
+    assert (env.action_masks() == masks).all()

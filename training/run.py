@@ -12,6 +12,7 @@ import numpy as np
 
 from card_envs._files import replace_file
 from card_envs.compare.pairs import PairResult, play_pairs
+from card_envs.engine._cost import per_second
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
@@ -101,7 +102,7 @@ class Run:
         return {
             "decisions": self.decisions,
             "seconds": round(self.seconds, 3),
-            "decisions_per_second": learned / seconds,
+            "decisions_per_second": per_second(learned, seconds),
             **figures,
         }
 

@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
+from card_envs.engine._cost import per_second
+
 from .command import command, console
 from .config import Config, load_config
 
@@ -42,7 +44,7 @@ def rate(config: Config, announce: bool = False) -> tuple[float, dict[str, float
     for _ in range(ITERATIONS):
         entry = run.iterate()
         parts = {name: entry[name] for name in entry if name.startswith("seconds_")}
-    found = (run.decisions - before) / (time.perf_counter() - start)
+    found = per_second(run.decisions - before, time.perf_counter() - start)
     if announce and run.ranks.is_first:
         print(f"together {found:.0f}", flush=True)
     run.ranks.close()
@@ -59,7 +61,7 @@ def matrix_speed() -> float:
     for _ in range(5):
         start = time.perf_counter()
         one @ other
-        best = max(best, 2 * 1024**3 / (time.perf_counter() - start) / 1e9)
+        best = max(best, per_second(2 * 1024**3, time.perf_counter() - start) / 1e9)
     return best
 
 

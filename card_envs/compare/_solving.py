@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from card_envs.compare._spread import spread
 from card_envs.compare._tables import new_tables
 from card_envs.compare.estimates import Estimate, as_json, share_of
+from card_envs.engine._buffers import check_positive
+from card_envs.engine._cost import per_second
 from card_envs.engine.table import Table
 from card_envs.game import VERDICTS, Game, Solution, Solver, State
 
@@ -37,6 +39,10 @@ class SolveTask:
     seconds: float = 10.0
     memory_mb: int = 512
     max_positions: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for seconds that are no finite number above 0."""
+        check_positive(self.seconds, "solve: seconds")
 
     def solve(self, state: State) -> Solution:
         solution: Solution = solver_of(self.game).solve(state, self.seconds, self.memory_mb, self.max_positions)
@@ -137,7 +143,7 @@ class SolvingFigures:
     def positions_per_second(self) -> int:
         """Positions examined per second of processor time."""
         seconds = sum(solution.seconds for _, solution in self.solved)
-        return round(sum(solution.positions for _, solution in self.solved) / seconds)
+        return round(per_second(sum(solution.positions for _, solution in self.solved), seconds))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON."""

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
+from card_envs._files import OLD, clear_leftovers, short_repr
 from card_envs.compare._spread import spread
 from card_envs.data._plan import Plan, Rows
+from card_envs.engine._buffers import check_int
 from card_envs.envs.aec import observation_space
+
+ROOT = "MINARI_DATASETS_PATH"  # environment variable
 
 
 def to_minari(
@@ -39,32 +48,98 @@ def to_minari(
         import minari
     except ImportError:
         raise ValueError("this format needs Minari: pip install 'card_envs[data]'") from None
+    _check_name(dataset_id)
+    check_int(processes, 1, None, "processes")
     plan.check()
-    if dataset_id in minari.list_local_datasets():
+    root = Path(minari.storage.get_dataset_path())
+    if (root / dataset_id).exists():
         raise ValueError(f"{dataset_id}: there is a Minari data set of this name")
+    # Complete, or not there at all: a part of a data set would trouble all programs that list them. Minari skips hidden
+    # folders.
+    clear_leftovers(root, OLD)
+    hidden = root / f".new-{os.getpid()}-{secrets.token_hex(8)}"
+    try:
+        count = _write(plan, hidden, dataset_id, processes, progress)
+        if count:
+            _make_known(hidden, root, dataset_id)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    return count
+
+
+def _write(
+    plan: Plan, root: Path, dataset_id: str, processes: int, progress: Callable[[int, int], object] | None
+) -> int:
+    """Play games into a data set below another root than the user's; return the number of decisions."""
+    import minari
+
     found: Any = None
     games = count = 0
-    for part, rows in spread(partial(_played, plan), plan.parts(), processes):
+    for part, rows in spread(partial(_played, plan, plan.digests()), plan.parts(), processes):
         episodes = list(_episodes(plan, rows))
-        if found is None:
-            found = minari.create_dataset_from_buffers(
-                dataset_id,
-                episodes,
-                observation_space=observation_space(plan.game, "observation"),
-                action_space=spaces.Discrete(plan.game.rules.NUM_ACTIONS),
-                algorithm_name=", ".join(plan.players) or "solver",
-                description=f"{plan.game.title}: {plan.as_dict()}",
-                data_format="arrow",
-            )
-        else:
+        if found is not None:
             found.update_dataset_from_buffer(episodes)
+        elif episodes:  # no deal of a part may have been won
+            with _datasets_in(root):
+                found = minari.create_dataset_from_buffers(
+                    dataset_id,
+                    episodes,
+                    observation_space=observation_space(plan.game, "observation"),
+                    action_space=spaces.Discrete(plan.game.rules.NUM_ACTIONS),
+                    algorithm_name=", ".join(plan.players) or "solver",
+                    description=f"{plan.game.title}: {plan.as_dict()}",
+                    data_format="arrow",
+                )
         games, count = games + len(part), count + len(rows.seat)
         if progress is not None:
             progress(games, count)
     return count
 
 
-def _played(plan: Plan, part: range) -> tuple[range, Rows]:
+def _check_name(dataset_id: str) -> None:
+    from minari.dataset.minari_dataset import parse_dataset_id
+
+    try:
+        parse_dataset_id(dataset_id)
+        if any(part.startswith(".") for part in dataset_id.split("/")):
+            raise ValueError
+    except (ValueError, TypeError):  # TypeError: no version
+        raise ValueError(
+            f"out: expected the name of a Minari data set, such as NAME/OF-v0, got {short_repr(dataset_id)}"
+        ) from None
+
+
+@contextmanager
+def _datasets_in(root: Path) -> Iterator[None]:
+    """Let Minari create data sets below another root."""
+    root.mkdir(exist_ok=True)
+    before = os.environ.get(ROOT)
+    os.environ[ROOT] = str(root)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[ROOT]
+        else:
+            os.environ[ROOT] = before
+
+
+def _make_known(hidden: Path, root: Path, dataset_id: str) -> None:
+    """Move a complete data set, and its namespace if that is new, to where Minari finds it."""
+    target = root / dataset_id
+    namespace = hidden
+    for name in Path(dataset_id).parts[:-1]:
+        namespace = namespace / name
+        known = root / namespace.relative_to(hidden)
+        known.mkdir(exist_ok=True)
+        for file in namespace.iterdir():
+            if file.is_file() and not (known / file.name).exists():
+                shutil.copy2(file, known)
+    (hidden / dataset_id).rename(target)
+
+
+def _played(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
+    plan.check_players(digests)
     return part, plan.play(part)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from card_envs.compare._solving import SolveTask, solver_of
 from card_envs.compare._tables import ASKED, compiled_kind, new_tables, play_out
-from card_envs.engine._buffers import check_int
+from card_envs.data._digest import digest_of
+from card_envs.engine._buffers import check_bool, check_int, seed_number
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.compile import specialize
 from card_envs.game import Game, Int8s, Int64s, legal, observe, play
 from card_envs.opponents._names import load_opponent
-from card_envs.opponents.policy import Decisions, Policy, evaluation_of, reset
+from card_envs.opponents.policy import Decisions, Opponent, Policy, act_and_evaluate, reset
 from card_envs.opponents.scripted import ScriptedPolicy
 
 MOST_GAMES = 1 << 32
@@ -96,22 +97,41 @@ class Plan:
     solve_seconds: float | None = None
 
     def check(self) -> None:
-        """Raise ValueError, before anything is played, for a number, name or option that does not fit."""
+        """Load the players again. Raises ValueError, before anything is played, for an argument that does not fit."""
         check_int(self.games, 1, MOST_GAMES, "games")
+        seed_number(self.seed)
+        check_bool(self.sampled, "sampled")
+        check_bool(self.values, "values")
         self.game.validated(dict(self.options))
         if self.solve_seconds is not None:
             solver_of(self.game)
+            self._solve_task()
             if self.players or self.values:
                 raise ValueError("solved deals have no players, and no values")
         elif not self.players:
             raise ValueError("players: expected at least one name")
-        for name in self.players:
-            _load_once(name, self.game, self.sampled)
+        _load_once.cache_clear()  # a folder may hold other weights by now
+        self.digests()
+
+    def digests(self) -> dict[str, str]:
+        """Return a digest of each player by name; it changes with the player's weights and code."""
+        return {name: _load_once(name, self.game, self.sampled)[1] for name in self.players}
+
+    def check_players(self, digests: dict[str, str]) -> None:
+        """Raise ValueError if a player is another one than when the games were begun."""
+        changed = [name for name, digest in self.digests().items() if digests.get(name) != digest]
+        if changed:
+            raise ValueError(f"{', '.join(changed)}: weights or code have changed since the games were begun")
 
     def as_dict(self) -> dict[str, Any]:
         """Return all that decides which rows come about, for JSON."""
         found = asdict(self) | {"game": self.game.name, "version": self.game.version, "options": dict(self.options)}
-        return {**found, "players": list(self.players), "games_at_once": self.games_at_once}
+        return {
+            **found,
+            "players": list(self.players),
+            "games_at_once": self.games_at_once,
+            "digests": self.digests(),
+        }
 
     def parts(self) -> list[range]:
         """Return the numbers of the games in portions, which depend on nothing but the plan."""
@@ -132,32 +152,37 @@ class Plan:
         numbers = np.arange(part.start, part.stop)
         if self.solve_seconds is not None:
             return self._rows(*self._solved(numbers))
-        policies: list[Policy] = [_load_once(name, self.game, self.sampled) for name in self.players]
-        for policy in policies:  # rows must not depend on what this process played before
-            reset(policy)
-        asked = self._asked(policies)
-        played = self._play(numbers, asked, LOG_SIZE)
+        recorders, players = self._players()
+        played = self._play(numbers, players, LOG_SIZE)
         longest = int(played.moves.sum(axis=1).max())
         if longest > LOG_SIZE:
-            asked = self._asked(policies)
-            played = self._play(numbers, asked, longest)
+            recorders, players = self._players()
+            played = self._play(numbers, players, longest)
         rows = self._rows(numbers, played.log)
-        return rows._replace(values=_values(rows, asked)) if self.values else rows
+        return rows._replace(values=_values(rows, recorders)) if self.values else rows
 
-    def _asked(self, policies: list[Policy]) -> list[Policy]:
-        """Return the policies, so that what they say is kept if it is wanted."""
-        wanted = [self.values and compiled_kind(policy) == ASKED for policy in policies]
-        return [_Noting(policy) if noted else policy for policy, noted in zip(policies, wanted)]
+    def _players(self) -> tuple[list[_Recorder | None], list[Opponent]]:
+        """Return the players, and what records their values, if these are wanted."""
+        players = [_load_once(name, self.game, self.sampled)[0] for name in self.players]
+        for player in players:  # rows must not depend on what this process played before
+            reset(player)
+        wanted = (self.values and compiled_kind(player) == ASKED for player in players)
+        recorders = [_Recorder(player.policy) if one else None for player, one in zip(players, wanted)]
+        return recorders, [replace(player, policy=one) if one else player for player, one in zip(players, recorders)]
 
     def _play(self, numbers: Int64s, policies: Sequence[Policy], log_size: int) -> Any:
         rngs = [np.random.default_rng([self.seed, int(numbers[0]), stream]) for stream in range(len(policies))]
         states = new_tables(self.game, dict(self.options), self.seed, numbers)
         return play_out(self.game, states, policies, self._seating(numbers, len(policies)), rngs, log_size=log_size)
 
+    def _solve_task(self) -> SolveTask:
+        """Return how deals are solved. Raises ValueError for seconds that are not above 0."""
+        assert self.solve_seconds is not None
+        return SolveTask(self.game, self.seed, self.options, self.solve_seconds)
+
     def _solved(self, numbers: Int64s) -> tuple[Int64s, NDArray[np.int16]]:
         """Return the numbers of the deals that the solver wins, and the winning moves."""
-        assert self.solve_seconds is not None
-        task = SolveTask(self.game, self.seed, self.options, self.solve_seconds)
+        task = self._solve_task()
         lines = {int(number): task.solve_number(int(number))[1].moves for number in numbers}
         won = {number: moves for number, moves in lines.items() if moves}
         log = np.full((len(won), max(map(len, won.values()), default=0)), -1, np.int16)
@@ -188,7 +213,11 @@ class Plan:
         return Rows(numbers[tables], deal, seat, player, action, reward, last, obs, mask, None, finals)
 
 
-_load_once = cache(load_opponent)
+@cache
+def _load_once(name: str, game: Game, sampled: bool) -> tuple[Opponent, str]:
+    """Return a player and its digest."""
+    player = load_opponent(name, game, sampled)
+    return player, digest_of(player, game)
 
 
 def write_rows(
@@ -235,8 +264,8 @@ def write_rows(
                 lasts[newest[i, s]] = True
 
 
-class _Noting:
-    """A policy that keeps what it expects of the actions that it is asked about."""
+class _Recorder:
+    """A policy that plays as another one, and keeps what that one expects of the actions."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -244,32 +273,30 @@ class _Noting:
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Return the policy's actions."""
-        found = evaluation_of(self.policy, decisions, rng)
-        if found is None:
-            self.means.append(np.full(decisions.mask.shape, np.nan, np.float32))
-            return self.policy.act(decisions, rng)
-        self.means.append(found.means.astype(np.float32))
-        return found.chosen
+        actions, found = act_and_evaluate(self.policy, decisions, rng)
+        nothing = np.full(decisions.mask.shape, np.nan, np.float32)
+        self.means.append(nothing if found is None else found.means.astype(np.float32))
+        return actions
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         """See `Policy`."""
         return self.policy.probabilities(decisions)
 
 
-def _values(rows: Rows, asked: Sequence[Policy]) -> NDArray[np.float32]:
+def _values(rows: Rows, recorders: Sequence[_Recorder | None]) -> NDArray[np.float32]:
     """Return [N, A] what the players said, each to the row of its decision.
 
     `play_out` asks at every game that waits, in the order of the games, until none does. So its k-th round is about the
     k-th decision of each game that has several legal actions and a player who is asked.
     """
     values = np.full(rows.mask.shape, np.nan, np.float32)
-    is_asked = np.array([isinstance(policy, _Noting) for policy in asked])
+    is_asked = np.array([one is not None for one in recorders])
     waited = is_asked[rows.player] & (rows.mask.sum(axis=1) > 1)
     before = np.cumsum(waited) - waited
     begins = np.r_[True, rows.game[1:] != rows.game[:-1]]
     rounds = before - np.maximum.accumulate(np.where(begins, before, 0))
-    for number, one in enumerate(asked):
-        if isinstance(one, _Noting) and one.means:
+    for number, one in enumerate(recorders):
+        if one is not None and one.means:
             own = np.flatnonzero(waited & (rows.player == number))
             values[own[np.lexsort((rows.game[own], rounds[own]))]] = np.concatenate(one.means)
     return values

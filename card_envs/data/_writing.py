@@ -11,23 +11,41 @@ from typing import Any
 
 import numpy as np
 
-from card_envs._files import check_output_folder, locked, read_json, replace_file, write_json
+from card_envs._files import (
+    check_output_folder,
+    clear_leftovers,
+    locked,
+    read_json,
+    replace_file,
+    user_path,
+    write_json,
+)
 from card_envs.compare._spread import spread
 from card_envs.data._plan import Plan, Rows
+from card_envs.engine._buffers import check_int
 from card_envs.episode import Episode
 from card_envs.game import Int8s
 
-SETTINGS = "_generate.json"  # readers of Parquet folders skip such names
 FORMATS = {"parquet": ".parquet", "jsonl": ".jsonl"}
+SETTINGS = ".generate.json"  # beside lines of JSON; a Parquet folder has no other files, as polars would read them
+METADATA = b"card_envs"  # a Parquet file's key of the settings
+OLD_SETTINGS = "_generate.json"  # of versions that did not note which weights played
 SOLVER = "solver"
 MISSING = "this format needs pyarrow: pip install 'card_envs[data]'"
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """Plays parts of a plan and writes each to its file."""
+    """Plays parts of a plan and writes each to its file.
+
+    Attributes:
+        plan: what is played.
+        settings: of the plan when it began, for the files.
+        folder, format: of the files.
+    """
 
     plan: Plan
+    settings: dict[str, Any]
     folder: Path
     format: str
 
@@ -35,10 +53,23 @@ class _Writer:
         """Return the file of a part."""
         return self.folder / f"games-{part.start:09d}{FORMATS[self.format]}"
 
+    def is_written(self, part: range) -> bool:
+        """Return whether a part is there, whole. Raises ValueError if it is of other games."""
+        path = self.path(part)
+        if not path.exists():
+            return False
+        if self.format == "jsonl":  # no deals may have been won
+            return _last_byte(path) == b"\n" or (path.stat().st_size == 0 and self.plan.solve_seconds is not None)
+        found = _settings_in(path)
+        if found is not None:
+            check_same(self.folder, found, self.settings)
+        return found is not None
+
     def write(self, part: range) -> tuple[range, int]:
         """Play a part, write it, and return it with its number of rows."""
+        self.plan.check_players(self.settings["digests"])
         rows = self.plan.play(part)
-        content = (parquet if self.format == "parquet" else json_lines)(self.plan, rows)
+        content = parquet(self.plan, rows, self.settings) if self.format == "parquet" else json_lines(self.plan, rows)
         replace_file(self.path(part), content)
         return part, len(rows.seat)
 
@@ -53,11 +84,12 @@ def generate(
 ) -> int:
     """Play games and write a row for each decision; return the number of rows written.
 
-    A folder that holds a part of the same games is completed: what is there stays, and is not counted.
+    A folder that holds a part of the same games is completed: what is there stays, and is not counted. A file that is
+    not whole is written again.
 
     Args:
         plan: what is played.
-        folder: gets `_generate.json` and a file for every few thousand decisions.
+        folder: gets a file for every few thousand decisions. `~` is expanded.
         format: "parquet": the columns of `Rows`, without `finals`; "jsonl": one JSON object a line, with the position
             as text.
         processes: on this machine; the files do not depend on it.
@@ -67,19 +99,25 @@ def generate(
         ValueError: an argument or a player does not fit, the folder holds other games, or pyarrow is missing.
         OSError: something can't be written; whole files stay.
     """
-    folder = Path(folder)
+    if not str(folder):
+        raise ValueError("out: expected a folder, got an empty name")
+    folder = user_path(folder)
     if format not in FORMATS:
         raise ValueError(f"format: expected {' or '.join(FORMATS)}, got {format!r:.80}")
     if format == "parquet":
         _arrow()
+    check_int(processes, 1, None, "processes")
     plan.check()
+    settings = json.loads(json.dumps({**plan.as_dict(), "format": format}))
     check_output_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".lock"):
-        _check_settings(folder, {**plan.as_dict(), "format": format})
-        writer = _Writer(plan, folder, format)
+        clear_leftovers(folder)
+        writer = _Writer(plan, settings, folder, format)
         parts = plan.parts()
-        missing = [part for part in parts if not writer.path(part).exists()]
+        _check_folder(writer, {writer.path(part) for part in parts})
+        missing = [part for part in parts if not writer.is_written(part)]
+        if format == "jsonl":
+            write_json(folder / SETTINGS, settings)
         games, rows = sum(map(len, parts)) - sum(map(len, missing)), 0
         for part, count in spread(writer.write, missing, processes):
             games, rows = games + len(part), rows + count
@@ -88,19 +126,58 @@ def generate(
     return rows
 
 
-def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
-    """Write the settings, or compare them with those that are there."""
-    path = folder / SETTINGS
-    settings = json.loads(json.dumps(settings))
-    if path.exists():
-        before = read_json(path)
-        known = before if isinstance(before, dict) else {}
-        changed = [f"{name} = {known.get(name)!r}" for name in settings if known.get(name) != settings[name]]
-        if changed:
-            raise ValueError(f"{folder}: holds other games, of {', '.join(changed)}; take another folder")
-    elif any(folder.glob("games-*")):
+def _check_folder(writer: _Writer, files: set[Path]) -> None:
+    """Raise ValueError if the folder holds other games than those of the writer."""
+    folder, settings = writer.folder, folder_settings(writer.folder)
+    if (folder / OLD_SETTINGS).exists():
+        raise ValueError(f"{folder}: holds games of an earlier version, see {OLD_SETTINGS}; take another folder")
+    if settings is not None:
+        check_same(folder, settings, writer.settings)
+    found = sorted(folder.glob("games-*"))
+    if settings is None and writer.format == "jsonl" and found:
         raise ValueError(f"{folder}: holds games without {SETTINGS}; take another folder")
-    write_json(path, settings)
+    for file in found:
+        if file not in files:
+            if before := _settings_in(file):
+                check_same(folder, before, writer.settings)
+            raise ValueError(f"{folder}: holds {file.name}, which is not of these games; take another folder")
+
+
+def folder_settings(folder: Path) -> dict[str, Any] | None:
+    """Return the settings in a folder of lines; None if there are none."""
+    if not (folder / SETTINGS).exists():
+        return None
+    found = read_json(folder / SETTINGS)
+    return found if isinstance(found, dict) else {}
+
+
+def check_same(folder: Path, before: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Raise ValueError that names what was different when the games in a folder were begun."""
+    changed = {name for name in settings if before.get(name) != settings[name]}
+    if not changed:
+        return
+    if changed == {"digests"} and isinstance(before["digests"], dict):
+        names = [name for name, digest in settings["digests"].items() if before["digests"].get(name) != digest]
+        whose = ", ".join(names)
+        raise ValueError(f"{folder}: holds games of another {whose}: weights or code have changed; take another folder")
+    said = [f"{name} = {before.get(name)!r}" for name in settings if name in changed - {"digests"}]
+    raise ValueError(f"{folder}: holds other games, of {', '.join(said)}; take another folder")
+
+
+def _settings_in(path: Path) -> dict[str, Any] | None:
+    """Return the settings in a Parquet file; None if the file is not whole."""
+    arrow, files = _arrow()
+    try:
+        found = json.loads((files.read_schema(path).metadata or {}).get(METADATA, b"{}"))
+    except (OSError, ValueError, arrow.ArrowException):
+        return None
+    return found if isinstance(found, dict) else {}
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 1))
+        return file.read(1)
 
 
 # Formats
@@ -115,8 +192,8 @@ def _arrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def parquet(plan: Plan, rows: Rows) -> bytes:
-    """Return rows as a Parquet file: the columns of `Rows` without `finals`, the player by name.
+def parquet(plan: Plan, rows: Rows, settings: dict[str, Any]) -> bytes:
+    """Return rows as a Parquet file: the columns of `Rows` without `finals`, the player by name, and the settings.
 
     Observations and masks are binary values of D and A bytes, one int8 each: columns of lists would take ten times as
     long to write and to read, and more space.
@@ -135,7 +212,7 @@ def parquet(plan: Plan, rows: Rows) -> bytes:
         flat = arrow.array(rows.values.reshape(-1))
         columns["values"] = arrow.FixedSizeListArray.from_arrays(flat, rows.values.shape[1])
     table = arrow.table(columns)
-    table = table.replace_schema_metadata({"card_envs": json.dumps(plan.as_dict())})
+    table = table.replace_schema_metadata({METADATA: json.dumps(settings)})
     file = BytesIO()
     files.write_table(table, file, compression="zstd", use_dictionary=["player"])
     return file.getvalue()

@@ -99,6 +99,32 @@ def check_int(value: object, low: int, high: int | None, where: str) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def check_positive(value: object, where: str) -> float:
+    """Return a finite number above 0. Raises ValueError for anything else."""
+    number = _number(value)
+    if not 0 < number < float("inf"):
+        raise ValueError(f"{where}: expected a number above 0, got {short_repr(value)}")
+    return number
+
+
+def check_within(value: object, low: float, high: float, where: str) -> float:
+    """Return a number within [low, high]. Raises ValueError for anything else."""
+    number = _number(value)
+    if not low <= number <= high:
+        raise ValueError(f"{where}: expected a number from {low:g} to {high:g}, got {short_repr(value)}")
+    return number
+
+
+def _number(value: object) -> float:
+    """Return a number as a float; nan for what is none, such as a bool or a text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
 def seed_number(seed: object) -> int:
     """Return a valid seed of deals, an unsigned 64-bit number. Raises ValueError."""
     return check_int(seed, 0, (1 << 64) - 1, "seed")

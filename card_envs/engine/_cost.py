@@ -7,6 +7,8 @@ import time
 from functools import cache
 from typing import Any
 
+SHORTEST = 1e-6  # seconds
+
 
 def work_time() -> float:
     """Return the processor seconds of this process so far, less those in which Numba compiled or loaded code.
@@ -15,6 +17,11 @@ def work_time() -> float:
     """
     compiling = float(_compiling().seconds) if "numba" in sys.modules else 0.0
     return time.process_time() - compiling
+
+
+def per_second(number: float, seconds: float) -> float:
+    """Return a rate. By a coarse clock, what was fast took no time: it counts as a microsecond."""
+    return number / max(seconds, SHORTEST)
 
 
 @cache

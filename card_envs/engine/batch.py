@@ -234,10 +234,12 @@ class BatchEnv(Fixed):
             # In the calling thread: the check takes a fiftieth of a step, and handing it to threads would double that.
             illegal = specialize(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
             if illegal < 0:
-                step: Callable[..., None] = kernels.step_packed_tables if self.packing else kernels.step_tables
-                own = self.packing.scratch if self.packing else tuple
-                loop = specialize(step, self.game)
-                self._run(loop, self._states, actions, *self._packed, *buffers, self.skip_forced, own=own)
+                if self.packing:
+                    loop: Callable[..., None] = specialize(kernels.step_packed_tables, self.game)
+                    arguments = (*self._packed, *buffers, self.skip_forced)
+                    self._run(loop, self._states, actions, *arguments, own=self.packing.scratch)
+                else:  # the loop of a single range: its own check is cheap, and libraries have it
+                    self._run(self._step, self._states, actions, *buffers, self.skip_forced)
         if illegal >= 0:
             raise self._illegal(illegal, actions)
         self._last = t
@@ -316,7 +318,8 @@ class BatchEnv(Fixed):
             pool = self._pool()
             return [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, *own()) for i in range(1, threads)]
 
-        rest = hand_over() if getattr(loop, "signatures", None) else []
+        # Only Numba's loops have signatures, none before they are compiled; those of libraries are ready.
+        rest = hand_over() if getattr(loop, "signatures", True) else []
         try:
             first = loop(0, bounds[1], *arguments, *own())
             rest = rest or hand_over()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.opponents.policy import Decisions, Opponent, moves_of, probabilities_of, reset
+from card_envs.opponents.policy import Decisions, Opponent, Policy, moves_of, probabilities_of, reset
 from card_envs.opponents.pool import OpponentPool
 
 
@@ -50,3 +51,10 @@ class PoolSeat:
             best = max(score for side, score in zip(game.sides, scores) if side != game.sides[seat])
             won = (float(np.sign(scores[seat] - best)) + 1) / 2
         self.pool.report(self.member, won)
+
+
+def report_to_pools(players: Iterable[Policy], state: Any, seat: int, illegal: bool = False) -> None:
+    """Tell the pools among the players of an ended episode who won; see `PoolSeat.report`."""
+    for player in {id(player): player for player in players}.values():
+        if isinstance(player, PoolSeat):
+            player.report(state, seat, illegal)

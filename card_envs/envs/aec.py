@@ -122,6 +122,7 @@ class CardEnv(AECEnv):
         self._table = Table(game, rules.new_state(self.options))
         self._holder = Holder()
         self._seeded = False
+        self._lent = False  # the caller has `states`, and may write into them at any time
         self._obs: Int8s | None = None  # cached for the seat to move, until handed out
         self._no_actions = np.zeros(rules.NUM_ACTIONS, np.int8)
         self._mask = self._no_actions.copy()  # decides legality; only copies are handed out
@@ -153,6 +154,7 @@ class CardEnv(AECEnv):
         self._episode = Episode(self.game, self.options, given.get("deal", RANDOM), seed, key=self._table.state.rng)
         self._seeded = True
         self._table = self._episode.table
+        self._lent = False
         self._obs = None
         self._illegal = False
         self.agents = self.possible_agents[:]
@@ -176,9 +178,23 @@ class CardEnv(AECEnv):
             self.agent_selection = self.possible_agents[self._mover]
             self.infos[self.agent_selection] = {"action_mask": self._mask.copy()}
 
+    def _read_again(self) -> None:
+        """Renew what is known of the state, into which the caller may have written."""
+        if not self.agents:
+            return
+        agent, over = self.agent_selection, self._over
+        self._turn()
+        if self._over != over:
+            self.terminations = dict.fromkeys(self.agents, self._over)
+            self._skip_agent_selection = None
+        if self._over or self.agent_selection != agent:
+            self.infos[agent] = {"action_mask": self._no_actions.copy()}
+
     def observe(self, agent: str) -> Observation:
         """Return the observation of a seat, at any time, in new arrays."""
         self._check_reset()
+        if self._lent:
+            self._read_again()
         return self._look(self._seats[self._checked_agent(agent)])
 
     def _look(self, seat: int) -> Observation:
@@ -198,6 +214,8 @@ class CardEnv(AECEnv):
         """Return observation, rewards since its last move, termination, truncation and info of `agent_selection`."""
         if not self.agents:
             self._check_running()
+        if self._lent:
+            self._read_again()
         agent = self.agent_selection
         observation = self._look(self._seats[agent]) if observe else None
         paid = self._cumulative_rewards[agent]
@@ -210,8 +228,13 @@ class CardEnv(AECEnv):
 
     @property
     def states(self) -> NDArray[Any]:
-        """The game's State, an array of one record, hidden cards included; a view, not a copy."""
-        self._obs = None  # the caller may write into the state
+        """The game's State, an array of one record, hidden cards included; a view, not a copy.
+
+        Its values are not checked. What is written into it counts from the next call on; attributes such as `infos`
+        show it after that call.
+        """
+        self._lent = True
+        self._obs = None
         return self._table.states
 
     @property
@@ -241,6 +264,8 @@ class CardEnv(AECEnv):
     def _step(self, action: int | np.integer[Any] | None) -> None:
         if not self.agents:
             self._check_running()
+        if self._lent:
+            self._read_again()
         agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
@@ -321,6 +346,8 @@ class CardEnv(AECEnv):
     def legal_moves(self) -> list[str]:
         """Return the legal moves of the seat to move, as text; empty when the episode is over."""
         self._check_reset()
+        if self._lent:
+            self._read_again()
         return [] if self._over else [self.move_text(action) for action in np.flatnonzero(self._mask)]
 
     def move_text(self, action: int | np.integer[Any]) -> str:
@@ -379,6 +406,8 @@ class CardEnv(AECEnv):
     def render(self) -> Any:
         """Return the mover's view: text for "ansi", [H, W, 3] uint8 for "rgb_array"; print it for "human"."""
         self._check_reset()
+        if self._lent:
+            self._read_again()
         over = f"\nover: {self.outcome()['reason']}, scores {self.outcome()['scores']}" if self._over else ""
         return rendered(self.game, self._view_of_mover(), self.render_mode, over)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine._buffers import check_int
 from card_envs.engine._exclusive import Holder, exclusive
-from card_envs.envs._pool_seat import PoolSeat
+from card_envs.envs._pool_seat import PoolSeat, report_to_pools
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, env_with, observation_space
 from card_envs.game import Game
@@ -158,7 +158,8 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self._env.step(action)
         reward = self._env.rewards[self._agent] + self._play_others()
         if self._over:
-            self._report()
+            illegal = self._env.outcome()["reason"] == "illegal"
+            report_to_pools(self._distinct, self._env._table.state, self.seat, illegal)
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()
@@ -182,18 +183,11 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         assert rng is not None
         paid = 0.0
         while env.agent_selection != self._agent and not env.terminations[env.agent_selection]:
-            decisions = decisions_at(self.game, env.states)
+            decisions = decisions_at(self.game, env._table.states)
             other = (int(decisions.seat[0]) - self.seat) % self.game.rules.NUM_SEATS - 1
             env.step(moves_of(self._opponents[other], decisions, rng)[0])
             paid += env.rewards[self._agent]
         return paid
-
-    def _report(self) -> None:
-        """Tell the pools among the opponents who won."""
-        illegal = self._env.outcome()["reason"] == "illegal"
-        for policy in self._distinct:
-            if isinstance(policy, PoolSeat):
-                policy.report(self._env.states[0], self.seat, illegal)
 
     def _look(self) -> tuple[Observation, Info]:
         return self._env.observe(self._agent), {"action_mask": self._env.infos[self._agent]["action_mask"].copy()}

@@ -21,13 +21,17 @@ Ref: Lanctot et al. 2019, "OpenSpiel: a framework for reinforcement learning in 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
+from card_envs._files import reason, short_repr
+from card_envs.engine._buffers import check_int
 from card_envs.engine.table import Table
 from card_envs.game import Game, Pack
 from card_envs.games import GAMES
@@ -35,6 +39,7 @@ from card_envs.opponents.policy import Decisions, Opponent, offspring
 
 LONGEST = 1 << 16  # moves of an episode; far more than any has
 PREFIX = "card_envs_"
+SPLITTING = re.compile(r"[%,()=]")
 
 
 class Draws:
@@ -152,14 +157,17 @@ class SpielState(pyspiel.State):  # type: ignore[misc]
 class SpielGame(pyspiel.Game):  # type: ignore[misc]
     """A game, with its options, the seed of its deals or a list of them as OpenSpiel parameters (options, deals: JSON).
 
+    The parameters are kept in the form that `str(game)` shows, in which OpenSpiel can read it again: see `_escaped`.
+
     Raises ValueError for a malformed option or deal.
     """
 
     def __init__(self, game: Game, params: dict[str, Any]) -> None:
         self.card_game = game
-        self.options = game.validated(json.loads(params.get("options") or "{}"))
-        self.draws = Draws(params.get("seed", 0))
-        self.deals = _listed(game, self.options, params.get("deals") or "[]")
+        params = {name: _escaped(value) if isinstance(value, str) else value for name, value in params.items()}
+        self.options = game.validated(_parsed("options", params.get("options") or "{}"))
+        self.draws = Draws(check_int(params.get("seed", 0), 0, None, "seed"))
+        self.deals = _listed(game, self.options, _parsed("deals", params.get("deals") or "[]"))
         modes = pyspiel.GameType.ChanceMode
         kind = _type_of(game, modes.EXPLICIT_STOCHASTIC if self.deals else modes.SAMPLED_STOCHASTIC)
         rules = game.rules
@@ -293,11 +301,23 @@ def _type_of(game: Game, chance_mode: pyspiel.GameType.ChanceMode) -> pyspiel.Ga
     )
 
 
-def _listed(game: Game, options: Any, text: str) -> list[list[Pack]]:
-    """Return the packs of each deal in a JSON list of custom deals."""
-    deals = json.loads(text)
+def _escaped(text: str) -> str:
+    """Return the text of a parameter with what OpenSpiel's parser of games splits at as in URLs: `,` as `%2C`."""
+    return SPLITTING.sub(lambda found: f"%{ord(found[0]):02X}", unquote(text))
+
+
+def _parsed(name: str, text: str) -> Any:
+    """Return the value of a parameter in JSON. Raises ValueError that names the parameter."""
+    try:
+        return json.loads(unquote(text))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name}: not JSON: {reason(error)}: {unquote(text)!r:.80}") from None
+
+
+def _listed(game: Game, options: Any, deals: object) -> list[list[Pack]]:
+    """Return the packs of each deal in a list of custom deals."""
     if not isinstance(deals, list):
-        raise ValueError(f"deals: expected a JSON list of deals, got {text!r:.80}")
+        raise ValueError(f"deals: expected a JSON list of deals, got {short_repr(deals)}")
     found = []
     for number, deal in enumerate(deals):
         try:

@@ -63,7 +63,8 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
     Attributes:
         autoreset_mode: when the next episode begins.
         seat: [n] int8, the learner's seat at each table; a copy.
-        states: [n] records of the game's State, hidden cards included; a view, not a copy.
+        states: [n] records of the game's State, hidden cards included; a view, not a copy. Values written into it are
+            not checked, and count from the next call on.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._player_of = np.array([self._players.index(policy) for policy in policies], np.int64)
         pools = {i: policy.pool for i, policy in enumerate(self._players) if isinstance(policy, PoolSeat)}
         self._tables = BatchEnv(self.game, num_envs, options=options)
+        self._lent = False  # the caller has `states`, and may write into them at any time
         self.num_envs = num_envs
         # One for each table, by the number of the player.
         self._pool_seats = {number: [PoolSeat(pool) for _ in range(num_envs)] for number, pool in pools.items()}
@@ -150,6 +152,11 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
 
     @property
     def states(self) -> NDArray[Any]:
+        self._lent = True
+        return self._states
+
+    @property
+    def _states(self) -> NDArray[Any]:
         return self._tables.states
 
     @property
@@ -217,7 +224,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
 
     def _keys_of(self, seed: Any) -> tuple[NDArray[np.uint64], int | list[int] | None]:
         """Return [n] keys of the tables' streams, and the seed of the opponents' draws. Raises ValueError."""
-        keys = self.states["rng"].copy()
+        keys = self._states["rng"].copy()
         if seed is None:
             return keys, None
         if isinstance(seed, (str, bytes)) or not isinstance(seed, (Sequence, np.ndarray)):
@@ -241,14 +248,14 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
 
     def _deal_given(self, i: int) -> None:
         """Deal the next custom pack at a table, and on, at last from the table's stream, until a decision is due."""
-        state = self.states[i]
+        state = self._states[i]
         while True:
             if self._num_packs[i]:
                 pack, *rest = self._packs[i]
-                specialize(kernels.set_deal_table, self.game)(self.states, i, pack)
+                specialize(kernels.set_deal_table, self.game)(self._states, i, pack)
                 self._set_packs(i, rest)
             else:
-                specialize(kernels.deal_table, self.game)(self.states, i)
+                specialize(kernels.deal_table, self.game)(self._states, i)
             if state.over or not state.needs_deal:
                 return
 
@@ -264,6 +271,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
             gymnasium.error.ResetNeeded: before `reset`; with `autoreset_mode="Disabled"` also if an episode is over.
         """
         self._check_reset()
+        self._read_again()
         actions = check_ints(actions, self.num_envs)
         if self.autoreset_mode == AutoresetMode.DISABLED and self._resting.any():
             over = ", ".join(map(str, np.flatnonzero(self._resting)[:5]))
@@ -279,7 +287,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._play(tables, actions[tables], rewards)
         self._play_others(tables, rewards)
         self._begin_again(self._resting)
-        ended = illegal | self.states["over"]
+        ended = illegal | self._states["over"]
         self._report(ended, illegal)
         infos: Info = {}
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
@@ -295,15 +303,22 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         if self._rng is None:
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
 
+    def _read_again(self) -> None:
+        """Renew observations and masks if the caller may have written into `states`."""
+        if self._lent:
+            self._observe()
+
     def _play(self, tables: Indices, actions: Indices, paid: NDArray[np.float64]) -> None:
-        specialize(_play_at, self.game)(0, len(tables), self.states, tables, actions, self._seat, paid, self._num_packs)
+        specialize(_play_at, self.game)(
+            0, len(tables), self._states, tables, actions, self._seat, paid, self._num_packs
+        )
         if self._packs:
-            for i in tables[self.states["needs_deal"][tables] & ~self.states["over"][tables]].tolist():
+            for i in tables[self._states["needs_deal"][tables] & ~self._states["over"][tables]].tolist():
                 self._deal_given(i)
 
     def _play_others(self, tables: Indices, paid: NDArray[np.float64]) -> None:
         """Play the other seats at these tables until the learner's turn or the end; add the rewards to `paid`."""
-        states, rng = self.states, self._rng
+        states, rng = self._states, self._rng
         assert rng is not None
         while True:
             ahead = (states["seat"][tables] - self._seat[tables]) % self.game.rules.NUM_SEATS
@@ -334,24 +349,24 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         """Tell the pools among the opponents who won the episodes that ended."""
         for i in np.flatnonzero(ended).tolist() if self._pool_seats else ():
             for seats in self._pool_seats.values():
-                seats[i].report(self.states[i], int(self._seat[i]), bool(illegal[i]))
+                seats[i].report(self._states[i], int(self._seat[i]), bool(illegal[i]))
 
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
         tables = np.flatnonzero(which)
         for i in tables.tolist() if self._packs else ():
             self._set_packs(i, [])  # left over from the ended episode
-        self._begin(tables, self.states["rng"][tables])
+        self._begin(tables, self._states["rng"][tables])
 
     def _begin(self, tables: Indices, keys: NDArray[np.uint64]) -> None:
         """Begin new episodes at these tables, keyed by `keys`, and play to the learner's first decision."""
         while len(tables):
             dealt = np.repeat(self._blank, len(tables))
             specialize(kernels.reset_tables, self.game)(0, len(tables), dealt, keys)
-            self.states.put(tables, dealt)
+            self._states.put(tables, dealt)
             for i, key in zip(tables.tolist(), keys) if self._packs else ():
                 if self._num_packs[i]:
-                    self.states[i] = self._blank[0]
-                    self.states[i].rng = key
+                    self._states[i] = self._blank[0]
+                    self._states[i].rng = key
                     self._deal_given(i)
             if self._seat_option == "random":
                 self._seat[tables] = hash_each(dealt["rng"]) % np.uint64(self.game.rules.NUM_SEATS)
@@ -359,15 +374,19 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
                 for i in tables.tolist():
                     seats[i].reset()
             self._play_others(tables, np.zeros(self.num_envs))
-            tables = tables[self.states["over"][tables]]
-            keys = self.states["rng"][tables]
+            tables = tables[self._states["over"][tables]]
+            keys = self._states["rng"][tables]
 
-    def _look(self) -> tuple[Observation, Info]:
-        """Return copies of the learner's observations and masks at every table."""
+    def _observe(self) -> None:
+        """Write the learner's observations and masks."""
         self._tables.observe()
         for i in np.flatnonzero(self._resting).tolist():
             self._observe_at(i, self._tables.obs[i])
             self._tables.mask[i] = 0
+
+    def _look(self) -> tuple[Observation, Info]:
+        """Return copies of the learner's observations and masks at every table."""
+        self._observe()
         everywhere = np.ones(self.num_envs, np.bool_)
         mask = self._tables.mask
         return self._laid_out(self._tables.obs, mask), {"action_mask": mask.copy(), "_action_mask": everywhere}
@@ -389,11 +408,12 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
 
     def _observe_at(self, i: int, obs: Int8s) -> None:
         """Write the observation [D] of the learner's seat, whichever seat is to move."""
-        specialize(kernels.observe_table, self.game)(self.states, i, int(self._seat[i]), obs)
+        specialize(kernels.observe_table, self.game)(self._states, i, int(self._seat[i]), obs)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return [n, A] bool, the legal actions."""
         self._check_reset()
+        self._read_again()
         return self._tables.mask != 0
 
     def render(self) -> tuple[Any, ...] | None:
@@ -401,5 +421,5 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         if self.render_mode is None:
             return None
         self._check_reset()
-        views = (self.game.view.view(state, int(seat)) for state, seat in zip(self.states, self._seat))
+        views = (self.game.view.view(state, int(seat)) for state, seat in zip(self._states, self._seat))
         return tuple(rendered(self.game, view, self.render_mode) for view in views)

@@ -352,8 +352,11 @@ def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
 
 
 def _unknown(text: str, known: list[str]) -> ValueError:
-    by_short = {name.rpartition("/")[2]: name for name in known} | {name: name for name in [*known, TIMED]}
-    near = list(dict.fromkeys(by_short[name] for name in difflib.get_close_matches(text[:200], by_short, cutoff=0.5)))
+    meant = {name: [name] for name in [*known, TIMED]}
+    for name in known:  # the players of this short name in all games
+        meant.setdefault(name.partition("/")[2], []).append(name)
+    close = [text] if text in meant else difflib.get_close_matches(text[:200], meant, cutoff=0.5)
+    near = list(dict.fromkeys(name for one in close for name in meant[one]))
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
     if _is_folder(Path(text)):
         return ValueError(f"unknown opponent {text!r:.200}; for the folder of that name write .{os.sep}{text}; {hint}")

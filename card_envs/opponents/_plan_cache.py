@@ -36,13 +36,17 @@ class PlanCache:
 
     def act(self, decisions: Decisions, decide: Callable[[Decisions], Int64s]) -> Int64s:
         """Return [n] actions: the planned ones, and what `decide` says of decisions for which none is planned."""
-        decisions = decisions.copy()
-        seen = zip(decisions.obs, decisions.mask)
-        actions = np.array([self.actions.get(key_of(*one), NO_ACTION) for one in seen], np.int64)
+        decisions, actions = self.planned(decisions)
         new = actions == NO_ACTION
         if new.any():
             actions[new] = decide(decisions.at(new))
         return actions
+
+    def planned(self, decisions: Decisions) -> tuple[Decisions, Int64s]:
+        """Return the decisions in fresh arrays, and [n] the planned actions; NO_ACTION where there is none."""
+        decisions = decisions.copy()
+        seen = zip(decisions.obs, decisions.mask)
+        return decisions, np.array([self.actions.get(key_of(*one), NO_ACTION) for one in seen], np.int64)
 
     def add(self, states: NDArray[Any], macros: Macros) -> None:
         """Enter how macro-actions [n, L] go on; `states` [n] are played on."""

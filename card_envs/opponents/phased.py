@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs._files import short_repr
 from card_envs.game import Game
-from card_envs.opponents.policy import ActionValues, Decisions, Policy, check_policy, evaluation_of, reset, within
+from card_envs.opponents.policy import (
+    ActionValues,
+    Decisions,
+    Policy,
+    act_and_evaluate,
+    check_policy,
+    evaluation_of,
+    reset,
+    within,
+)
 
 
 def phase_actions(game: Game, phase: str) -> range:
@@ -57,22 +64,25 @@ class PhasedPolicy:
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
         """See `Policy`: the values of the policies that decide; None if neither has any."""
-        parts = [
-            (rows, policy, evaluation_of(policy, decisions.at(rows), rng)) for policy, rows in self._split(decisions)
-        ]
-        if all(found is None for _, _, found in parts):
-            return None
-        shape = decisions.mask.shape
-        means, errors, advantages, advantage_errors = (np.full(shape, np.nan) for _ in range(4))
-        worlds, chosen = np.zeros(shape, np.int64), np.zeros(len(decisions), np.int64)
-        whole = ActionValues(means, errors, advantages, advantage_errors, worlds, chosen)
-        for rows, policy, found in parts:
-            if found is None:
-                chosen[rows] = policy.probabilities(decisions.at(rows)).argmax(axis=1)
-                continue
-            for field in fields(ActionValues):
-                getattr(whole, field.name)[rows] = getattr(found, field.name)
-        return whole
+        chosen = np.zeros(len(decisions), np.int64)
+        parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
+        for policy, rows in self._split(decisions):
+            part = decisions.at(rows)
+            found = evaluation_of(policy, part, rng)
+            chosen[rows] = policy.probabilities(part).argmax(axis=1) if found is None else found.chosen
+            parts.append((rows, found))
+        return ActionValues.joined(chosen, decisions.mask.shape[1], parts)
+
+    def act_and_evaluate(
+        self, decisions: Decisions, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], ActionValues | None]:
+        """See `Policy`."""
+        actions = np.zeros(len(decisions), np.int64)
+        parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
+        for policy, rows in self._split(decisions):
+            actions[rows], found = act_and_evaluate(policy, decisions.at(rows), rng)
+            parts.append((rows, found))
+        return actions, ActionValues.joined(actions, decisions.mask.shape[1], parts)
 
     def within(self, seconds: float, threads: int = 1) -> PhasedPolicy:
         """See `Policy`."""

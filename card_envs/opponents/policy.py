@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -149,10 +149,12 @@ class Decisions:
 class Policy(Protocol):
     """A policy. Implement these two methods to bring your own.
 
-    Three more are optional; call them through `evaluation_of`, `within` and `reset`, which supply the defaults. A
-    policy that wraps other policies should forward them.
+    Four more are optional; call them through `evaluation_of`, `act_and_evaluate`, `within` and `reset`, which supply
+    the defaults. A policy that wraps other policies should forward them.
 
     - `evaluate(decisions, rng) -> ActionValues | None`: estimated values of the legal actions; default: None, unknown.
+    - `act_and_evaluate(decisions, rng) -> (actions, ActionValues | None)`: the actions of `act`, and the estimates that
+      led to them; default: both methods, one after the other, with the same random numbers.
     - `within(seconds, threads) -> Policy`: the same policy with a limit on the time per decision, approximate, and on
       the number of threads; default: the policy itself.
     - `reset()`: forget everything remembered from earlier decisions; default: nothing to forget.
@@ -206,6 +208,28 @@ class ActionValues:
         results = self.advantages, self.advantage_errors, self.errors, self.worlds
         errors[np.all([values == of_chosen(values) for values in results], axis=0)] = 0
         return self.advantages - of_chosen(self.advantages), errors
+
+    @staticmethod
+    def joined(
+        actions: Int64s, num_actions: int, parts: Iterable[tuple[NDArray[np.intp], ActionValues | None]]
+    ) -> ActionValues | None:
+        """Return the estimates of n decisions from those of some rows each; None if there are none.
+
+        Args:
+            actions: [n] the chosen ones, of rows without estimates as well.
+            num_actions: A.
+            parts: rows [m] and their estimates [m, A].
+        """
+        parts = list(parts)
+        if all(found is None for _, found in parts):
+            return None
+        shape = len(actions), num_actions
+        means, errors, advantages, advantage_errors = (np.full(shape, np.nan) for _ in range(4))
+        whole = ActionValues(means, errors, advantages, advantage_errors, np.zeros(shape, np.int64), actions)
+        for rows, found in parts:
+            for field in fields(ActionValues)[:-1] if found is not None else ():
+                getattr(whole, field.name)[rows] = getattr(found, field.name)
+        return whole
 
 
 class ActionValue(NamedTuple):
@@ -358,6 +382,20 @@ def evaluation_of(policy: Policy, decisions: Decisions, rng: np.random.Generator
     evaluate = getattr(policy, "evaluate", None)
     found: ActionValues | None = None if evaluate is None else evaluate(decisions, rng)
     return found
+
+
+def act_and_evaluate(
+    policy: Policy, decisions: Decisions, rng: np.random.Generator
+) -> tuple[Int64s, ActionValues | None]:
+    """Return the actions that the policy plays, and its estimates of the decisions where it has any."""
+    if isinstance(policy, Opponent):
+        return act_and_evaluate(policy.policy, decisions, rng)
+    both = getattr(policy, "act_and_evaluate", None)
+    if both is not None:
+        found: tuple[Int64s, ActionValues | None] = both(decisions, rng)
+        return found
+    twin = sealed(rng)
+    return policy.act(decisions, rng), evaluation_of(policy, decisions, twin)
 
 
 def within(policy: Policy, seconds: float, threads: int = 1) -> Policy:

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs._files import short_repr
-from card_envs.engine._buffers import check_choice, check_game, check_int
+from card_envs.engine._buffers import check_choice, check_game, check_int, check_within
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents._names import load_opponent
-from card_envs.opponents.networks._torch_policy import TorchPolicy
+from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluate
 from card_envs.opponents.policy import Opponent, Policy, check_policy, name_of
 
 if TYPE_CHECKING:
@@ -112,8 +112,7 @@ class OpponentPool:
         check_game(self.game)
         self.size = check_int(size, 1, None, "size")
         check_choice(draw_by, get_args(DrawBy), "draw_by")
-        if not isinstance(power, (int, float)) or not 0 <= power <= 100:
-            raise ValueError(f"power: expected a number from 0 to 100, got {short_repr(power)}")
+        power = check_within(power, 0, 100, "power")
         if isinstance(rivals, str) or not isinstance(rivals, Sequence):
             raise ValueError(f"rivals: expected a list of names and policies, got {short_repr(rivals)}")
         self.draw_by = draw_by
@@ -138,6 +137,9 @@ class OpponentPool:
     def add(self, snapshot: str | Policy | torch.nn.Module, name: str | None = None) -> str:
         """Add a snapshot. If there are too many, drop one, so that those left are spread evenly over time.
 
+        The first and the latest stay, and neighbours are at most twice as far from each other as if they were spread
+        exactly: the numbers of those between, counted from 0, are multiples of a power of two that grows with the run.
+
         Args:
             snapshot: a torch module as for `TorchPolicy`, or a policy, which are copied (torch modules in `eval()`
                 mode); or a name for `load_opponent`.
@@ -153,15 +155,14 @@ class OpponentPool:
         if not isinstance(snapshot, str):
             policy = copy.deepcopy(policy)
         if isinstance(policy, TorchPolicy):
-            policy.module.eval()
+            evaluate(policy.module)
         member = self._member(policy, f"snapshot-{self._num_added + 1}" if name is None else name)
         self._num_added += 1
         self._snapshots.append((self._num_added, member))
         if len(self._snapshots) > self.size:
-            numbers = [number for number, _ in self._snapshots]
-            between = range(1, len(numbers) - 1)  # the first and the latest stay
-            narrow = min(between, key=lambda i: numbers[i + 1] - numbers[i - 1]) if self.size > 1 else 0
-            del self._snapshots[narrow]
+            between = range(1, len(self._snapshots) - 1)  # the first and the latest stay
+            dropped = min(between, key=lambda i: _power_of_two(self._snapshots[i][0] - 1)) if self.size > 1 else 0
+            del self._snapshots[dropped]
         return member.name
 
     def _policy(self, given: Any) -> Policy:
@@ -169,7 +170,8 @@ class OpponentPool:
         if isinstance(given, str):
             return load_opponent(given, self.game)
         torch = sys.modules.get("torch")
-        if torch is not None and isinstance(given, torch.nn.Module) and not isinstance(given, Policy):
+        is_module = torch is not None and isinstance(given, torch.nn.Module)
+        if not isinstance(given, Policy) and (is_module or type(given).__name__ == "ExportedProgram"):
             return TorchPolicy(given)
         check_policy(given, "pool")
         if isinstance(given, Opponent) and given.game != self.game:
@@ -180,6 +182,8 @@ class OpponentPool:
     def _member(self, policy: Policy, name: str | None) -> Opponent:
         """Return a policy as a member that begins with the learner's rating. Raises ValueError for a name in use."""
         name = name_of(policy) if name is None else name
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"name: expected a text, got {short_repr(name)}")
         if name in self._results:
             raise ValueError(f"pool: expected members with different names, got {short_repr(name)} again")
         self._results[name] = _Results(self.rating)
@@ -215,11 +219,10 @@ class OpponentPool:
             ValueError: it was never in the pool, or the result is not from 0 to 1.
         """
         name = opponent.name if isinstance(opponent, Opponent) else opponent
-        results = self._results.get(name)
+        results = self._results.get(name) if isinstance(name, str) else None
         if results is None:
             raise ValueError(f"report: expected a member of the pool, got {short_repr(name)}")
-        if not 0 <= won <= 1:
-            raise ValueError(f"won: expected 0 to 1, got {short_repr(won)}")
+        won = check_within(won, 0, 1, "won")
         results.episodes += 1
         results.weight = MEMORY * results.weight + 1
         results.won = MEMORY * results.won + won
@@ -235,3 +238,8 @@ class OpponentPool:
             figures = MemberFigures(member.name, results.episodes, results.win_share, results.rating, chance)
             found.append(figures)
         return found
+
+
+def _power_of_two(number: int) -> int:
+    """Return the largest power of two that divides a number above 0."""
+    return number & -number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +22,19 @@ def actor_of(trained: Any) -> torch.nn.Module:
     The module gets `observation` [n, D] and `action_mask` [n, A] float32, as the environments return them, unscaled,
     and returns logits [n, A]; those of illegal actions are ignored. It shares the weights.
 
+    An algorithm of stable-baselines3 brings along what `VecNormalize` does in its environment; its policy alone does
+    not, so pass the algorithm (after `load`, with its environment). Whatever else changes observations between
+    environment and network is refused where it can be found; other libraries keep it in environments that an actor does
+    not know. Put it into the module.
+
     Args:
         trained: an algorithm, policy or network of stable-baselines3, sb3-contrib, Tianshou, AgileRL or RLlib (new API
             stack); a TensorDictModule or ProbabilisticActor of TorchRL; an agent with `actor`, as CleanRL has it; or
-            any torch module that reads the observation, or observation and mask.
+            any torch module that reads the observation, or observation and mask, also scripted, traced, exported or as
+            a graph. Of a compiled module or of replicas, the module inside is taken.
 
     Raises:
-        ValueError: it has no actor, or several: pass one of them.
+        ValueError: it has no actor, or several: pass one of them; or observations are changed on the way to it.
     """
     from card_envs.opponents.networks._actors import find_actor
 
@@ -63,6 +71,27 @@ class TorchPolicy(LogitsPolicy):
                 f"{self._name}: expected finite logits of shape {decisions.mask.shape}, got {logits.shape}"
             )
         return np.where(decisions.mask != 0, logits, ILLEGAL).astype(np.float32)
+
+
+@contextmanager
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Put a module into evaluation mode; afterwards, each of its parts is in the mode in which it was."""
+    modes = [(part, part.training) for part in module.modules() if hasattr(part, "training")]  # frozen ones have none
+    try:
+        evaluate(module)
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def evaluate(module: torch.nn.Module) -> None:
+    """Put a module into evaluation mode for good; exported programs know only the mode that they were exported in."""
+    try:
+        module.eval()
+    except NotImplementedError:
+        for part in module.modules():
+            part.training = False
 
 
 def device_of(module: torch.nn.Module) -> torch.device:

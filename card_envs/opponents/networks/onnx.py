@@ -32,7 +32,7 @@ from card_envs._files import read_file, user_path
 from card_envs.game import Game, Rules, layout_digest, total
 from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
 from card_envs.opponents.networks._graphs import check_cost, read_model
-from card_envs.opponents.networks._torch_policy import actor_of, device_of
+from card_envs.opponents.networks._torch_policy import actor_of, device_of, evaluating
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
@@ -359,38 +359,53 @@ def module_to_onnx(module: Any, game: Game) -> bytes:
     module = actor_of(module)
     device = device_of(module)
     example = tuple(torch.ones(2, size, device=device) for size in (rules.OBS_SIZE, rules.NUM_ACTIONS))
-    rows = torch.export.Dim("n")
-    was_training = module.training
+    with evaluating(module):
+        try:
+            with torch.no_grad():
+                logits = module(*example)
+            if not isinstance(logits, torch.Tensor) or logits.shape != example[1].shape:
+                found = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+                raise ValueError(f"expected logits of shape {list(example[1].shape)}, got {found}")
+        except Exception as error:
+            shapes = f"observation {list(example[0].shape)} and action_mask {list(example[1].shape)}"
+            raise ValueError(f"{name} does not fit {game.name}: with {shapes}: {_cause(error)}") from None
+        try:
+            return _with_metadata(_exported(module, example), game)
+        except Exception as error:  # torch raises many types for modules that it can't translate
+            raise ValueError(f"{name} can't be written as an ONNX model: {_cause(error)}") from None
+
+
+def _exported(module: Any, example: tuple[Any, ...]) -> Any:
+    """Return a module as a model, silently: torch prints progress and pages of graphs, and logs what it lacks."""
+    import onnx
+    import torch
+
+    from card_envs.opponents.networks._actors import scripted
+
+    rows, logged = torch.export.Dim("n"), logging.root.manager.disable
+    names = ["observation", "action_mask"]
+    silence = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
     try:
-        with torch.no_grad():
-            logits = module.eval()(*example)
-        if not isinstance(logits, torch.Tensor) or logits.shape != example[1].shape:
-            found = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-            raise ValueError(f"expected logits of shape {list(example[1].shape)}, got {found}")
-    except Exception as error:
-        module.train(was_training)
-        shapes = f"observation {list(example[0].shape)} and action_mask {list(example[1].shape)}"
-        raise ValueError(f"{name} does not fit {game.name}: with {shapes}: {_cause(error)}") from None
-    logged = logging.root.manager.disable
-    try:
-        # Torch prints progress and pages of graphs, and logs what it lacks.
-        silence = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
         with warnings.catch_warnings(), silence[0], silence[1]:
             warnings.simplefilter("ignore")
             logging.disable()
+            script = scripted(module)
+            if script is not None:  # which only the older exporter translates
+                file: Any = io.BytesIO()
+                names = names[: script[1]]
+                torch.onnx.export(
+                    script[0], example[: script[1]], file, dynamo=False, opset_version=OPSET, input_names=names,
+                    output_names=["logits"], dynamic_axes={entry: {0: "n"} for entry in (*names, "logits")},
+                )  # fmt: skip
+                return onnx.load_model_from_string(file.getvalue())
             program = torch.onnx.export(
                 module, example, dynamo=True, verbose=False, opset_version=OPSET,
-                input_names=["observation", "action_mask"], output_names=["logits"],
-                dynamic_shapes=({0: rows}, {0: rows}),
+                input_names=names, output_names=["logits"], dynamic_shapes=({0: rows}, {0: rows}),
             )  # fmt: skip
             assert program is not None
-            model = _with_metadata(program.model_proto, game)
-    except Exception as error:  # torch raises many types for modules that it can't translate
-        raise ValueError(f"{name} can't be written as an ONNX model: {_cause(error)}") from None
+            return program.model_proto
     finally:
         logging.disable(logged)
-        module.train(was_training)
-    return model
 
 
 def _cause(error: BaseException) -> str:

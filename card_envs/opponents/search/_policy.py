@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from card_envs.engine._buffers import UINT64, check_choice, check_game, check_int, checked
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents._macros import MAX_LENGTH
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION
 from card_envs.opponents._plan_cache import PlanCache
 from card_envs.opponents.networks._afterstates import follow_mode
 from card_envs.opponents.networks._ntuples import PLAYER
@@ -75,7 +75,7 @@ class SearchResult(NamedTuple):
     Attributes:
         macros: [n, L] the actions to play, one after the other; NO_ACTION after the last.
         baselines: [n] the baseline's first action.
-        expected: [n] points that the baseline brings on average.
+        expected: [n] points that the baseline brings on average; nan where it is the only candidate.
         stats: [n, A] of each action, or of the best macro-action that begins with it.
         moves: played in all worlds.
     """
@@ -181,15 +181,26 @@ class SearchPolicy:
         return np.eye(decisions.mask.shape[1], dtype=np.float32)[chosen]
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
-        """Return what each action brings in points by the end of the deal; nan where it was not tried."""
-        found = self.search(decisions, rng)
-        stats, worlds = found.stats, found.stats.worlds
-        with np.errstate(invalid="ignore", divide="ignore"):
-            advantages = np.where(worlds > 0, stats.advantages / worlds, np.nan)
-            errors = standard_error(stats.sums, stats.squares, worlds)
-            advantage_errors = standard_error(stats.advantages, stats.advantage_squares, worlds)
-        means = found.expected[:, None] + advantages
-        return ActionValues(means, errors, advantages, advantage_errors, worlds, found.chosen)
+        """Return what each action brings in points by the end of the deal; nan where it was not tried.
+
+        Where there is only one candidate, such as the best of merged actions, it is played without being tried.
+        """
+        return _values(self.search(decisions, rng))
+
+    def act_and_evaluate(
+        self, decisions: Decisions, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], ActionValues | None]:
+        """See `Policy`: no estimates where a macro-action goes on, which needs no search."""
+        if self.moves == "single":
+            found = self.search(decisions, rng)
+            return found.chosen, _values(found)
+        decisions, actions = self.plans.planned(decisions)
+        new = np.flatnonzero(actions == NO_ACTION)
+        if not len(new):
+            return actions, None
+        found = self.search(decisions.at(new), rng)
+        actions[new] = found.chosen
+        return actions, ActionValues.joined(actions, decisions.mask.shape[1], [(new, _values(found))])
 
     def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
         """Return the same search, cut short where a decision would take longer; see `Policy`."""
@@ -305,6 +316,17 @@ class SearchPolicy:
             )
 
         return try_stage
+
+
+def _values(found: SearchResult) -> ActionValues:
+    """Return the estimates that a search found."""
+    stats, worlds = found.stats, found.stats.worlds
+    with np.errstate(invalid="ignore", divide="ignore"):
+        advantages = np.where(worlds > 0, stats.advantages / worlds, np.nan)
+        errors = standard_error(stats.sums, stats.squares, worlds)
+        advantage_errors = standard_error(stats.advantages, stats.advantage_squares, worlds)
+    means = found.expected[:, None] + advantages
+    return ActionValues(means, errors, advantages, advantage_errors, worlds, found.chosen)
 
 
 def check_parts(search: SearchPolicy) -> Parts:

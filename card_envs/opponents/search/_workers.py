@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from card_envs.engine._cost import SHORTEST
 from card_envs.engine.compile import specialize
 from card_envs.game import Game
 from card_envs.opponents.networks._ntuples import PLAYER
@@ -116,7 +117,7 @@ class WorkerPool:
             last, begun = now - begun, now
             if seconds is not None:
                 self.playout_seconds = (now - start) / max(1, int(stats.worlds.sum()))
-                spent = (now - start) / seconds
+                spent = max(now - start, SHORTEST) / seconds
                 going = going and spent < 1
                 budget = budget_of(min(num_worlds, int(arms.race[WORLDS] / spent)), budget.refine_steps)
         self._write_result(i, arms, stats, budget.z_threshold, results)
