@@ -55,11 +55,10 @@ def generated(game: Game, as_text: bool) -> Work:
     """Part after part of a plan, as one process writes it."""
     plan = Plan(game, (PLAYER,), 1 << 20, options=tuple(OPTIONS[game.name].items()))
     parts = iter(plan.parts())
-    write, most = (json_lines, TEXT_GAMES) if as_text else (parquet, None)
 
     def part() -> int:
-        rows = plan.play(next(parts)[:most])
-        write(plan, rows)
+        rows = plan.play(next(parts)[: TEXT_GAMES if as_text else None])
+        json_lines(plan, rows) if as_text else parquet(plan, rows, {})
         return len(rows.seat)
 
     return timed(part)

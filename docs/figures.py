@@ -122,9 +122,9 @@ def result(found: Figures, policy: Figures) -> str:
 
 
 def summary() -> str:
-    """Return a table of all games, points over `greedy` or deals won in a solitaire; all players of a game on the same deals.
+    """Return a table of all games: points over `greedy`, or deals won in a solitaire.
 
-    Raises ValueError where they are not.
+    Raises ValueError where the players of a game did not play the same deals.
     """
     games = list(GAMES.values())
     head, counts, cells = [""], [], []

@@ -844,17 +844,18 @@ def test_errors_do_not_repeat_long_texts(game: Game) -> None:
     env.reset(seed=0)
     view = env.view(env.agent_selection)
     player = load_opponent("greedy", game)
+    anything: Any = long
     deals: list[Any] = [{long: 1}, long]
     for key in env.record().deal:
         deals += [{**env.record().deal, key: wrong} for wrong in (long, [long], [[long] * 60], {long: long})]
     asked: list[Callable[[], Any]] = [
         lambda: env.parse_move(long),
         lambda: game.view.parse_move(env.states[0], long),
-        lambda: CardEnv(game, **{long: 1}),
+        partial(CardEnv, game, **{long: anything}),
         lambda: get_game(long),
         lambda: player.evaluate({**view, long: 1}),
         *(partial(player.evaluate, {**view, key: wrong}) for key in view for wrong in (long, [long], {long: 1})),
-        *(partial(CardEnv, game, **{name: long}) for name in [*described(game.options), "render_mode", "observe"]),
+        *(partial(CardEnv, game, **{name: anything}) for name in [*described(game.options), "render_mode", "observe"]),
         *(
             partial(load_opponent, f"{before}{long}{after}", game)
             for before in ("", "search:", "./")

@@ -140,9 +140,9 @@ def test_near_names_are_suggested(game: Game) -> None:
         load_opponent("greedy", game.name + "x")
     for name in opponent_names(game):  # those of all games that have one of this name, also where it is misspelt
         having = [one for one in GAMES.values() if name in opponent_names(one)]
-        for given in (name,) if ":" in name else (name, name + "x"):
+        for spelt in (name,) if ":" in name else (name, name + "x"):
             with pytest.raises(ValueError, match="did you mean") as error:
-                load_opponent(given)
+                load_opponent(spelt)
             assert all(f"{one.name}/{name}" in str(error.value) for one in having), error.value
     other = next(name for name in GAMES if name != game.name)
     with pytest.raises(ValueError, match=f"plays {other}, not {game.name}"):
