@@ -192,8 +192,10 @@ def _arrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def parquet(plan: Plan, rows: Rows, settings: dict[str, Any]) -> bytes:
+def parquet(plan: Plan, rows: Rows, settings: dict[str, Any] | None = None) -> bytes:
     """Return rows as a Parquet file: the columns of `Rows` without `finals`, the player by name, and the settings.
+
+    `settings` are by default those of the plan as it is now.
 
     Observations and masks are binary values of D and A bytes, one int8 each: columns of lists would take ten times as
     long to write and to read, and more space.
@@ -212,7 +214,7 @@ def parquet(plan: Plan, rows: Rows, settings: dict[str, Any]) -> bytes:
         flat = arrow.array(rows.values.reshape(-1))
         columns["values"] = arrow.FixedSizeListArray.from_arrays(flat, rows.values.shape[1])
     table = arrow.table(columns)
-    table = table.replace_schema_metadata({METADATA: json.dumps(settings)})
+    table = table.replace_schema_metadata({METADATA: json.dumps(settings or plan.as_dict())})
     file = BytesIO()
     files.write_table(table, file, compression="zstd", use_dictionary=["player"])
     return file.getvalue()
