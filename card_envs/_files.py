@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import errno
 import json
+import math
 import os
 import re
 import secrets
@@ -408,7 +409,16 @@ def read_json(path: Path) -> Any:
 
 def write_json(path: Path, figures: Any) -> None:
     """Write figures as JSON, atomically."""
-    replace_file(path, json.dumps(figures, indent=1) + "\n")
+    replace_file(path, json.dumps(finite(figures), indent=1, allow_nan=False) + "\n")
+
+
+def finite(figures: Any) -> Any:
+    """Return figures with None in place of numbers that JSON does not have, such as those of moves not tried."""
+    if isinstance(figures, dict):
+        return {key: finite(value) for key, value in figures.items()}
+    if isinstance(figures, (list, tuple)):
+        return [finite(value) for value in figures]
+    return None if isinstance(figures, float) and not math.isfinite(figures) else figures
 
 
 def reason(error: Exception) -> str:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 import card_envs
+from card_envs._files import write_json
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
@@ -54,7 +55,16 @@ from card_envs.opponents.networks.policies import (
     input_fields,
     input_scale,
 )
-from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, moves_of, probabilities_of, sample
+from card_envs.opponents.policy import (
+    ActionValues,
+    Decisions,
+    Opponent,
+    Policy,
+    decisions_at,
+    moves_of,
+    probabilities_of,
+    sample,
+)
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
@@ -888,3 +898,30 @@ def test_lists_of_names_are_split_between_them() -> None:
     assert split_names(f"greedy,{search},./mine") == ["greedy", search, "./mine"]
     assert split_names("greedy") == ["greedy"]
     assert split_names("greedy,") == ["greedy", ""]
+
+
+def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path) -> None:
+    """As where a search has one candidate; and JSON has no numbers that are none."""
+
+    class Untried:
+        def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+            return np.argmax(decisions.mask, axis=1)
+
+        def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+            return np.eye(decisions.mask.shape[1], dtype=np.float32)[np.argmax(decisions.mask, axis=1)]
+
+        def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
+            nothing = np.full(decisions.mask.shape, np.nan)
+            return ActionValues(*[nothing] * 4, np.zeros(nothing.shape, np.int64), np.argmax(decisions.mask, axis=1))
+
+    env = CardEnv(game)
+    env.reset(seed=1)
+    while len(env.legal_moves()) < 2:
+        env.step(env.parse_move(env.legal_moves()[0]))
+    view = env.view(env.agent_selection)
+    found = Opponent("untried", game, Untried()).evaluate(view)
+    assert [one.probability for one in found] == [1.0] + [0.0] * (len(found) - 1)
+    assert {one.move for one in found} == set(view["legal"]) and all(one.margin is None for one in found)
+    assert Opponent("untried", game, Untried()).advise(view)[0] == (found[0].move, 1.0)
+    write_json(tmp_path / "figures.json", {"a": [float("nan"), (float("inf"), 1.5)]})
+    assert json.loads((tmp_path / "figures.json").read_text()) == {"a": [None, [None, 1.5]]}

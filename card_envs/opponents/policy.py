@@ -356,6 +356,8 @@ class Opponent:
             shares = probabilities_of(self, decisions)[0]
             return [ActionValue(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
         best = int(worth.chosen[0])
+        if not worth.worlds.any():  # one candidate: nothing was tried
+            return [ActionValue(texts[a], float(a == best)) for a in sorted(texts, key=lambda a: a != best)]
         differences, difference_errors = worth.differences
         figures = {
             "margin": worth.means,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from card_envs._files import read_json
+from card_envs._files import finite, read_json
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
@@ -94,10 +94,7 @@ def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) 
     Raises ValueError as `Opponent.evaluate` does.
     """
     advices = opponent.within(seconds).evaluate(view, seed)
-    return [
-        {name: None if value != value else value for name, value in one._asdict().items()}  # nan: not tried
-        for one in advices
-    ]
+    return [finite(one._asdict()) for one in advices]
 
 
 @cache
