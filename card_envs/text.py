@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from card_envs._answers import UnclearAnswer, move_in
-from card_envs.envs._pool_seat import report_to_pools
+from card_envs.envs._others import Others
 from card_envs.envs.aec import env_with
 from card_envs.envs.single_agent import LearnersSeat, Opponents, other_players
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, decisions_at, moves_of, offspring, reset
+from card_envs.opponents.policy import Opponent
 from card_envs.terminal._narration import Event, hint_text, legend_text, position_text, seat_names, step
 
 
@@ -53,10 +53,8 @@ class TextEnv:
             ValueError: an argument that does not fit.
         """
         self.game = get_game(game) if isinstance(game, str) else game
-        self._others = other_players(self.game, opponents, seat)
-        self._wanted = seat
+        self._others = Others(other_players(self.game, opponents, seat), seat)
         self._env = env_with(self.game, options)
-        self.seat = 0 if isinstance(seat, str) else int(seat)
         self.invalid = 0
         self._events: list[Event] = []
 
@@ -71,14 +69,10 @@ class TextEnv:
             ValueError: a malformed seed or deal.
         """
         rng = np.random.default_rng(seed)
-        if self._wanted == "random":
-            self.seat = int(rng.integers(self.game.rules.NUM_SEATS))
         self._env.reset(seed, options=options)
-        self._rng = offspring(rng)  # opponents can't recover the seed of the deals
-        for policy in {id(policy): policy for policy in self._others}.values():
-            reset(policy)
+        self._others.begin(rng)
         self.invalid, self._events = 0, []
-        self._let_others_play()
+        self._others.play(self._env, self._play)
         about = [f"You play {self.game.title}.", self.game.short_rules, legend_text(self.game)]
         return "\n\n".join([*filter(None, about), self.prompt()])
 
@@ -98,9 +92,8 @@ class TextEnv:
         except ValueError as error:
             self.invalid += 1
             return f"That is no legal move: {error}\n\n{self.prompt()}", 0.0, False
-        paid = self._play(action) + self._let_others_play()
-        if self.over:
-            report_to_pools(self._others, self._env.states[0], self.seat)
+        self._events = []
+        paid = self._others.play(self._env, self._play, action)
         return self.prompt(), paid, self.over
 
     def prompt(self) -> str:
@@ -133,23 +126,15 @@ class TextEnv:
         return bool(self._env.outcome()["over"])
 
     @property
+    def seat(self) -> int:
+        return self._others.seat
+
+    @property
     def _agent(self) -> str:
         return self._env.possible_agents[self.seat]
 
-    def _play(self, action: int) -> float:
-        if self._env.agent_selection == self._agent:
-            self._events = []
+    def _play(self, action: int) -> None:
         self._events += step(self._env, action, seat_names(self.game, self.seat))
-        return float(self._env.rewards[self._agent])
-
-    def _let_others_play(self) -> float:
-        """Play to the seat's next decision, or to the end; return what the seat was paid."""
-        paid = 0.0
-        while not self.over and self._env.agent_selection != self._agent:
-            mover = self._env.possible_agents.index(self._env.agent_selection)
-            policy = self._others[(mover - self.seat) % self.game.rules.NUM_SEATS - 1]
-            paid += self._play(int(moves_of(policy, decisions_at(self.game, self._env.states), self._rng)[0]))
-        return paid
 
     def _action_in(self, answer: str) -> int:
         """Return the action that an answer names. Raises ValueError that says what is wrong, and what is legal."""

@@ -281,7 +281,7 @@ def test_seats_of_a_list_share_the_draw(game: Game) -> None:
     pool = OpponentPool(game, ["random", "greedy"])
     others = game.rules.NUM_SEATS - 1
     env = SingleSeatEnv(game.name, [pool] * others)
-    assert len({id(policy) for policy in env._opponents}) == 1
+    assert len({id(policy) for policy in env._others.players}) == 1
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
@@ -357,7 +357,7 @@ def test_gymnasium_hands_on_the_pool_itself(game: Game) -> None:
     envs.step(info["action_mask"].argmin(axis=1))
     assert pool.figures()[0].episodes == 3
     pool.add(ScriptedPolicy("greedy"))  # from now on, in both
-    assert {env.reset() and env.unwrapped._opponents[0].member.name for _ in range(20)} == {"random", "snapshot-1"}  # type: ignore[attr-defined]
+    assert {env.reset() and env.unwrapped._others.players[0].member.name for _ in range(20)} == {"random", "snapshot-1"}  # type: ignore[attr-defined]
 
 
 def test_an_environment_of_texts_draws_and_reports_once_per_episode(game: Game) -> None:

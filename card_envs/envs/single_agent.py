@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from card_envs.engine._buffers import check_int
 from card_envs.engine._exclusive import Holder, exclusive
-from card_envs.envs._pool_seat import PoolSeat, report_to_pools
+from card_envs.envs._others import Others, PoolSeat
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, env_with, observation_space
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of, offspring, reset
+from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.pool import OpponentPool
 
 Info = dict[str, Any]
@@ -108,20 +108,21 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         """
         self.game = get_game(game)
         rules = self.game.rules
-        self._opponents = other_players(self.game, opponents, seat)
-        self._distinct = list({id(policy): policy for policy in self._opponents}.values())
+        self._others = Others(other_players(self.game, opponents, seat), seat)
         check_render_mode(render_mode)
         self.render_mode: RenderMode | None = render_mode
         self.observation_space = observation_space(self.game, obs_key, obs_dtype, observe)
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)
-        self._seat_option = seat
-        self.seat = 0 if seat == "random" else int(seat)
         self._env = env_with(
             self.game, options, illegal_move=illegal_move, observe=observe, obs_key=obs_key, obs_dtype=obs_dtype
         )
         self._holder = Holder()
         self._unseeded = False
-        self._rng: np.random.Generator | None = None  # of the opponents
+        self._begun = False
+
+    @property
+    def seat(self) -> int:
+        return self._others.seat
 
     @exclusive
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
@@ -133,12 +134,9 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         random = self.np_random
         # All 64 bits if the deals must be unpredictable; 63 with a seed, so that it keeps giving the same deals.
         self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
-        if self._seat_option == "random":
-            self.seat = int(random.integers(self.game.rules.NUM_SEATS))
-        for policy in self._distinct:
-            reset(policy)
-        self._rng = offspring(random)  # the seed of the deals could be recovered from `random` itself
-        self._play_others()
+        self._others.begin(random)
+        self._begun = True
+        self._others.play(self._env, self._env.step)
         if self.render_mode == "human":
             self.render()
         return self._look()
@@ -155,18 +153,14 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self._check_reset()
         if self._over:
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: the episode is over: call reset()")
-        self._env.step(action)
-        reward = self._env.rewards[self._agent] + self._play_others()
-        if self._over:
-            illegal = self._env.outcome()["reason"] == "illegal"
-            report_to_pools(self._distinct, self._env._table.state, self.seat, illegal)
+        reward = self._others.play(self._env, self._env.step, action)
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()
         return obs, reward, self._over, False, info
 
     def _check_reset(self) -> None:
-        if self._rng is None:
+        if not self._begun:
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: call reset() first")
 
     @property
@@ -176,18 +170,6 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
     @property
     def _agent(self) -> str:
         return self._env.possible_agents[self.seat]
-
-    def _play_others(self) -> float:
-        """Play the other seats' moves; return this seat's rewards meanwhile."""
-        env, rng = self._env, self._rng
-        assert rng is not None
-        paid = 0.0
-        while env.agent_selection != self._agent and not env.terminations[env.agent_selection]:
-            decisions = decisions_at(self.game, env._table.states)
-            other = (int(decisions.seat[0]) - self.seat) % self.game.rules.NUM_SEATS - 1
-            env.step(moves_of(self._opponents[other], decisions, rng)[0])
-            paid += env.rewards[self._agent]
-        return paid
 
     def _look(self) -> tuple[Observation, Info]:
         return self._env.observe(self._agent), {"action_mask": self._env.infos[self._agent]["action_mask"].copy()}
@@ -206,4 +188,4 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
 
     def _repr_svg_(self) -> str | None:
         """Return this seat's view as SVG, for notebooks."""
-        return drawn(self.game, self._env.view(self._agent)) if self._rng is not None else None
+        return drawn(self.game, self._env.view(self._agent)) if self._begun else None

@@ -21,7 +21,7 @@ from card_envs.engine._legality import check_ints, illegal_move
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import specialize
 from card_envs.engine.rng import hash_each, table_keys
-from card_envs.envs._pool_seat import PoolSeat
+from card_envs.envs._others import PoolSeat
 from card_envs.envs._rendering import check_render_mode, rendered
 from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, observation_space, worst_reward
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players

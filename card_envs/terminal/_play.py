@@ -14,11 +14,12 @@ from rich.markdown import Markdown
 
 from card_envs._console import hangup_as_ctrl_c, is_lost
 from card_envs._files import check_output, in_words
+from card_envs.envs._others import Others
 from card_envs.envs._replay import replay
 from card_envs.envs.aec import CardEnv, env_with
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, offspring, sealed
+from card_envs.opponents.policy import Opponent, name_of, offspring, sealed
 from card_envs.record import GameRecord
 from card_envs.terminal._narration import (
     WIDTH,
@@ -78,7 +79,7 @@ def play_game(
     num_seats = game.rules.NUM_SEATS
     if not 0 <= seat < num_seats:
         raise ValueError(f"seat: {game.title} has seats 0 to {num_seats - 1}, got {seat}")
-    others = load_opponents(game, opponents, num_seats - 1)
+    others = Others(load_opponents(game, opponents, num_seats - 1), seat)
     check_output(record)
     rng = np.random.default_rng(seed)
     names = seat_names(game, seat)
@@ -91,7 +92,8 @@ def play_game(
     else:
         env, events = _resumed(game, resume, names, rng)
         rng = offspring(rng)  # the opponents must not be able to recover the key of the later deals
-    table = PersonsTable(env, seat, others, sealed(rng), console, events)
+    others.rng = sealed(rng)
+    table = PersonsTable(env, others, console, events)
     try:
         with hangup_as_ctrl_c():
             table.play()
@@ -145,34 +147,22 @@ def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Genera
 class PersonsTable:
     """One episode with a person in a seat, who can look, ask for hints and take back moves."""
 
-    def __init__(
-        self,
-        env: CardEnv,
-        seat: int,
-        others: list[Opponent],
-        rng: np.random.Generator,
-        console: Console,
-        events: Sequence[Event] = (),
-    ) -> None:
+    def __init__(self, env: CardEnv, others: Others, console: Console, events: Sequence[Event] = ()) -> None:
         """Set up the table.
 
         Args:
             env: the episode; undo replaces it by a copy.
-            seat: the person's seat.
-            others: opponents in the other seats, clockwise from the left.
-            rng: all randomness of the opponents.
+            others: the opponents in all seats but the person's.
             console: to print to.
             events: what happened before.
         """
         self.env = env
-        self.person = env.possible_agents[seat]
-        self.names = seat_names(env.game, seat)
-        self.rng = rng
+        self.others = others
+        self.person = env.possible_agents[others.seat]
+        self.names = seat_names(env.game, others.seat)
         self.console = console
         self.events = list(events)  # since the person's last move
         self.decisions: list[tuple[CardEnv, Mapping[str, Any], list[Event]]] = []  # copies from before each decision
-        agents = env.possible_agents[seat + 1 :] + env.possible_agents[:seat]
-        self.opponents = dict(zip(agents, others, strict=True))
 
     def say(self, text: str) -> None:
         """Print a text in lines of at most 80 columns."""
@@ -185,23 +175,17 @@ class PersonsTable:
     def play(self) -> None:
         """Play until the episode is over or the person leaves."""
         self.say(f"{self.env.game.title}: {self._seating()}. Type a move, or help.")
-        while not self.env.outcome()["over"]:
-            agent = self.env.agent_selection
-            if agent != self.person:
-                self._step(self._chosen_by(self.opponents[agent]))
-                continue
+        while True:
+            for action in self.others.moves(self.env, thinking):
+                self.events += step(self.env, action, self.names)
             self._show_table()
-            self.show(moves_text(self.env.legal_moves()), symbols=False)  # letters, as typed
-            if not self._decide():
+            if self.env.outcome()["over"] or not self._decide():
                 return
-        self._show_table()
 
     def _seating(self) -> str:
-        seats = self.env.possible_agents.index
-        return ", ".join(
-            [f"you have seat {seats(self.person)}"]
-            + [f"{self.names[seats(agent)]} is {one.name}" for agent, one in self.opponents.items()]
-        )
+        seat = self.others.seat
+        named = zip(self.names[seat + 1 :] + self.names[:seat], self.others.players)
+        return ", ".join([f"you have seat {seat}", *(f"{name} is {name_of(player)}" for name, player in named)])
 
     def _show_table(self) -> None:
         self.show("-" * WIDTH, "dim")
@@ -209,15 +193,10 @@ class PersonsTable:
             self.show(told(self.events) + "\n", "cyan")
         self.show(self.env.game.view.picture(self.env.view(self.person)))
 
-    def _chosen_by(self, opponent: Opponent) -> int:
-        return thinking(opponent.name, lambda: opponent.move(self.env, self.rng))
-
-    def _step(self, action: int) -> None:
-        self.events += step(self.env, action, self.names)
-
     def _decide(self) -> bool:
-        """Read lines until one changes the position; return False if the person leaves."""
+        """Show the moves, and read lines until one changes the position; return False if the person leaves."""
         moves = self.env.legal_moves()
+        self.show(moves_text(moves), symbols=False)  # letters, as typed
         prompt = f"your move (Enter: {moves[0]})> " if len(moves) == 1 else "your move> "
         while True:
             line = ask(prompt, self.console)
@@ -242,9 +221,8 @@ class PersonsTable:
                 except ValueError as error:
                     self.say(str(error))
                     continue
-                self.decisions.append((self.env.clone(), self.rng.bit_generator.state, self.events))
-                self.events = []
-                self._step(self.env.parse_move(move))
+                self.decisions.append((self.env.clone(), self.others.rng.bit_generator.state, self.events))
+                self.events = step(self.env, self.env.parse_move(move), self.names)
                 return True
 
     def _rules(self) -> None:
@@ -255,7 +233,7 @@ class PersonsTable:
         if not self.decisions:
             self.say("There is no move of yours to take back.")
             return False
-        self.env, self.rng.bit_generator.state, self.events = self.decisions.pop()
+        self.env, self.others.rng.bit_generator.state, self.events = self.decisions.pop()
         return True
 
     def _hint(self, name: str) -> None:
