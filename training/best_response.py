@@ -80,7 +80,7 @@ def respond(config: Config, against: str, out: Path | None) -> dict[str, Any]:
         raise ValueError(f"algorithm = {config.algorithm!r}: only ppo learns from play against an opponent")
     shares: dict[str, Any] = {"greedy_share": 0.0, "pool_size": 0, "pool_opponents": []}
     if isinstance(victim.policy, TrainedPolicy):
-        shares |= {"pool_share": 1.0, "pool_opponents": [against], "pool_opponents_share": 1.0}
+        shares |= {"pool_share": 1.0, "pool_opponents": [against]}
         own = new_actor(game, config)
         if {name: weight.shape for name, weight in own.weights().items()} == {
             name: weight.shape for name, weight in victim.policy.weights.items()

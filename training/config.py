@@ -71,7 +71,6 @@ class Config(BaseModel):
         ("ppo",),
         pattern=r"^(cpu|cuda(:\d+)?)$",
     )
-    threads: int = setting(1, "torch's threads in each process; more seldom pay", NETWORKS, ge=1, le=256)
     bf16: bool | None = setting(
         None, "16-bit arithmetic in the inner layers (default: where the processor or GPU has it)", NETWORKS
     )
@@ -93,10 +92,7 @@ class Config(BaseModel):
         ge=0,
         le=100,
     )
-    hidden: list[Width] = setting([256, 256], "widths of the actor's layers", NETWORKS, min_length=1, max_length=16)
-    critic_hidden: list[Width] | None = setting(
-        None, "widths of the critic's layers (default: the actor's)", ("ppo",), min_length=1, max_length=16
-    )
+    hidden: list[Width] = setting([256, 256], "widths of each network's layers", NETWORKS, min_length=1, max_length=16)
     warm_start: str = setting(
         "",
         "initial networks: a run's folder (networks and Adam's state, from its checkpoint) or a trained opponent, by "
@@ -111,18 +107,12 @@ class Config(BaseModel):
     stages: list[Stage] = setting(
         [], "what comes first: other options, such as small hands or a denser reward, for a while", NETWORKS
     )
-    skip_forced: bool = setting(
-        True, "decisions with one legal action are played unasked and not learned from", ("ppo",)
-    )
     greedy_share: float = setting(0.1, "share of tables (td: of deals) with `greedy` on the other side", ge=0, le=1)
     pool_share: float = setting(
         0.2, "share of tables with a policy of the opponent pool on one side", NETWORKS, ge=0, le=1
     )
     pool_size: int = setting(30, "snapshots that the pool keeps, evenly over the run", NETWORKS, ge=0, le=1000)
     pool_opponents: list[str] = setting([], "trained opponents in the pool, by name or folder", NETWORKS)
-    pool_opponents_share: float = setting(
-        0.5, "how often one of them is drawn where there are snapshots as well", NETWORKS, ge=0, le=1
-    )
 
     # Gradient steps
 
@@ -137,28 +127,13 @@ class Config(BaseModel):
     gae_lambda: float = setting(0.95, "decay of later errors in the advantages", ("ppo",), ge=0, le=1)
     ent_coef: float = setting(0.05, "weight of the entropy at the beginning", ("ppo",), ge=0)
     ent_coef_end: float = setting(0.01, "its weight at the end", ("ppo",), ge=0)
-    entropy_by_width: bool = setting(
-        True,
-        "entropy as a share of the largest possible, so that decisions with few and many legal moves weigh the same",
-        ("ppo",),
-    )
-    kl_coef: float = setting(0.0, "weight of the divergence from the EMA reference policy", ("ppo",), ge=0)
-    ema_rate: float = setting(0.05, "how far the EMA reference policy follows at each update", ("ppo",), gt=0, le=1)
     bc_coef: float = setting(0.0, "weight of behaviour cloning of `greedy` at the start; falls to 0", ("ppo",), ge=0)
     bc_until: float = setting(0.2, "share of the run at which it has fallen to 0", ("ppo",), gt=0, le=1)
-    bc_fields: list[str] = setting(
-        [], "clone only moves of these ranges of actions, such as bids (default: all)", ("ppo",)
-    )
     critic_first: float = setting(
         0.0, "share of the run at its beginning in which the critic learns alone (after a warm start)", ("ppo",),
         ge=0, lt=1,
     )  # fmt: skip
     reward_scale: float = setting(0.02, "factor of rewards; usual returns: about 1", ("ppo",), gt=0)
-    value_bins: int = setting(
-        0, "number of bins of a distributional critic; 0: it predicts the mean", ("ppo",), ge=0, le=1001
-    )
-    value_range: float = setting(12, "largest scaled return that the bins cover", ("ppo",), gt=0)
-    huber_delta: float = setting(2.0, "error of a value beyond which its loss is linear (no bins)", ("ppo",), gt=0)
 
     # Advantages
 
@@ -184,12 +159,10 @@ class Config(BaseModel):
         ("advantages",),
         max_length=16,
     )
-    margin_pairs: int = setting(1000, "mirrored pairs against `greedy` for each of these", ("advantages",), ge=1)
 
     # Temporal differences
 
     td_lambda: float = setting(0.5, "0: learn from the next position, 1: from the deal's end", ("td",), ge=0, le=1)
-    td_positions: int = setting(64, "positions examined between two looks at hidden cards", ("td",), ge=1, le=1 << 16)
     td_deals: int = setting(1000, "deals between two entries of the log", ("td",), ge=1, le=1 << 20)
 
     @property
@@ -222,14 +195,9 @@ class Config(BaseModel):
             raise ValueError(f"stages: expected rising ends, got {untils}")
         for number in range(len(self.stages) + 1):
             game.validated(self.options_of_stage(number))
-        fields = [field.name for field in game.rules.ACTION_FIELDS]
-        if not set(self.bc_fields) <= set(fields):
-            raise ValueError(f"bc_fields = {self.bc_fields}: {self.game} has {', '.join(fields)}")
         return self
 
     def _check_networks(self) -> None:
-        if self.value_bins == 1:
-            raise ValueError("value_bins = 1: expected 0 for a number, or several")
         for name, given in (("baseline_bonus", self.baseline_bonus), ("margins", self.margins)):
             if given and not self.reads_moves:
                 raise ValueError(f"{name} = {given}: only network = 'afterstates' and 'lookahead' read it")
@@ -239,12 +207,8 @@ class Config(BaseModel):
     def _check_pool(self) -> None:
         if self.pool_share + self.greedy_share > 1:
             raise ValueError("pool_share and greedy_share: expected at most 1 together")
-        drawn = self.pool_share and self.pool_opponents_share and not get_game(self.game).is_solitaire
-        if self.pool_opponents and not drawn:
-            raise ValueError(
-                "pool_opponents would play at no table: expected a game for several, pool_share and "
-                "pool_opponents_share above 0"
-            )
+        if self.pool_opponents and (not self.pool_share or get_game(self.game).is_solitaire):
+            raise ValueError("pool_opponents would play at no table: expected a game for several, pool_share above 0")
 
     def reads(self, name: str) -> bool:
         """Return whether the run's algorithm reads that setting."""

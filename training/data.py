@@ -85,7 +85,7 @@ class Rollout:
         self.config = config
         self.label = label
         deals = seed_of_deals(seed)
-        self.env = BatchEnv(game, config.num_envs, deals, options=options, skip_forced=config.skip_forced)
+        self.env = BatchEnv(game, config.num_envs, deals, options=options, skip_forced=True)
         self.episodes = Episodes(self.env, table_keys(deals, np.arange(config.num_envs)))
         self.rng = np.random.default_rng(seed)
         shape = (config.num_steps, config.num_envs)
@@ -125,9 +125,7 @@ class Rollout:
             mover = self.players[all_tables, env.seat]
             if opponent is None:
                 mover = np.where(mover == POOL, LEARNER, mover)
-            self.learned[t] = mover == LEARNER
-            if self.config.skip_forced:
-                self.learned[t] &= env.mask.sum(axis=1, dtype=np.int32) > 1
+            self.learned[t] = (mover == LEARNER) & (env.mask.sum(axis=1, dtype=np.int32) > 1)
             if reading.moves:
                 after.append(reading.of_tables(env.states, np.flatnonzero(mover != GREEDY), self.baseline[t]))
             if self.label is None:

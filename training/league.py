@@ -15,6 +15,8 @@ from card_envs.opponents.networks.policies import TrainedPolicy
 from .config import Config
 from .networks import Actor, stored_actor
 
+OPPONENTS_SHARE = 0.5  # how often one of them is drawn where there are snapshots as well
+
 
 class Pool:
     """Snapshots of the learner, evenly spaced over the run, and trained opponents that do not change."""
@@ -47,7 +49,7 @@ class Pool:
 
     def draw(self) -> Actor | None:
         """Return an opponent or a snapshot, valid until the next draw; None while there is none."""
-        if self.opponents and (not self.snapshots or self.rng.random() < self.config.pool_opponents_share):
+        if self.opponents and (not self.snapshots or self.rng.random() < OPPONENTS_SHARE):
             return self.opponents[self.rng.integers(len(self.opponents))]
         if not self.snapshots:
             return None

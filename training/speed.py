@@ -24,9 +24,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "2x128": {"hidden": [128, 128]},
     "2x256": {"hidden": [256, 256]},
     "2x256, one epoch": {"hidden": [256, 256], "update_epochs": 1},
-    "2x256, one epoch, EMA reference": {"hidden": [256, 256], "update_epochs": 1, "kl_coef": 0.05},
-    "2x256, one epoch, 51 value bins": {"hidden": [256, 256], "update_epochs": 1, "value_bins": 51},
-    "2x256, one epoch, small critic": {"hidden": [256, 256], "update_epochs": 1, "critic_hidden": [64]},
     "2x256, one epoch, 32 bits": {"hidden": [256, 256], "update_epochs": 1, "bf16": False},
     "2x256, one epoch, 16 bits": {"hidden": [256, 256], "update_epochs": 1, "bf16": True},
 }

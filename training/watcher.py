@@ -23,7 +23,6 @@ GROUPS = {
     "entropy_": "entropy by range of actions",
     "entropy": "policy",
     "approx_kl": "policy",
-    "ema_kl": "policy",
     "clip_fraction": "policy",
     "bc_loss": "policy",
     "advantage_loss": "policy",

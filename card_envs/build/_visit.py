@@ -161,13 +161,10 @@ def visit_solver(game: Game) -> None:
 def visit_training(game: Game) -> None:
     """Learn for a moment with each algorithm and each kind of network."""
     config, run = training_module("config"), training_module("run")
-    learners: list[dict[str, Any]] = [
-        {"algorithm": "ppo"},
-        {"algorithm": "ppo", "network": "afterstates", "kl_coef": 0.1},
-    ]
+    learners: list[dict[str, Any]] = [{"algorithm": "ppo", "network": name} for name in ("flat", "afterstates")]
     learners += [{"algorithm": "advantages", "network": name} for name in ("afterstates", "lookahead")]
     if game.planner is not None:
-        learners.append({"algorithm": "td", "td_deals": 1, "td_positions": FEW})
+        learners.append({"algorithm": "td", "td_deals": 1})
     for learner in learners:
         sizes: dict[str, Any] = {"decisions": FEW}
         if learner["algorithm"] != "td":

@@ -90,6 +90,10 @@ def test_a_checkpoint_of_an_earlier_version_is_called_so(trained: Run, tmp_path:
     path.write_bytes(save(arrays, {"facts": json.dumps(facts)}))
     with pytest.raises(ValueError, match=f"{path}: a checkpoint of an earlier version"):
         checkpoint.read(path)
+    facts["settings"]["kl_coef"] = 0.0  # a setting that is gone
+    checkpoint.write(path, arrays, facts)
+    with pytest.raises(ValueError, match=f"{path}: a checkpoint of an earlier version"):
+        Run(CONFIG).load_checkpoint(path)
 
 
 def put(name: str, value: Any) -> Callable[[checkpoint.Arrays, dict[str, Any]], None]:

@@ -50,6 +50,7 @@ def test_overrides_come_last_and_are_toml_or_text(tmp_path: Path) -> None:
             ["my_run.toml", "unknown key 'minibach_size'", "did you mean minibatch_size"],
         ),
         (MINIMAL, ["ent_coeff=0.1"], ["command line, 'ent_coeff=0.1'", "did you mean ent_coef"]),
+        (MINIMAL, ["kl_coef=0.1"], ["unknown key 'kl_coef'", "did you mean"]),
         (MINIMAL, ["zzz=1"], ["unknown key 'zzz'", "there are: algorithm, game, options"]),
         (MINIMAL, ["seed"], ["'seed': expected key=value"]),
         (MINIMAL, ["learning_rate=-1"], ["command line", "learning_rate = -1: expected greater than 0", "Adam's"]),

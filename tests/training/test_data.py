@@ -143,12 +143,6 @@ def test_the_baseline_action_is_greedys() -> None:
         env.step(rollout.actions[t])
 
 
-def test_forced_decisions_are_learned_from_on_request() -> None:
-    rollout = played(skip_forced=False)
-    assert rollout.learned.all()
-    assert (rollout.mask.sum(axis=2, dtype=int) == 1).any()
-
-
 @pytest.mark.parametrize(("player", "share"), [(POOL, "pool_share"), (GREEDY, "greedy_share")])
 def test_margins(player: int, share: str) -> None:
     settings: dict[str, Any] = {share: 0.5}
@@ -219,15 +213,15 @@ def test_the_pool_spaces_its_snapshots_evenly_and_keeps_them_unchanged() -> None
     assert network.first_bias.mean().item() == 4.0
 
 
-def test_the_pool_draws_opponents_alone_at_first_then_as_often_as_asked() -> None:
+def test_the_pool_draws_opponents_alone_at_first_then_half_the_time() -> None:
     network, opponents = actor(1), [actor(2), actor(3)]
-    pool = pool_of(network, opponents, pool_size=4, pool_opponents_share=0.75)
+    pool = pool_of(network, opponents, pool_size=4)
     first = [pool.draw() for _ in range(100)]
     assert all(any(drawn is opponent for drawn in first) for opponent in opponents)
     assert all(drawn in opponents for drawn in first)
     pool.offer(network, 0.5)
     drawn = [pool.draw() for _ in range(1000)]
-    assert 0.7 < sum(one in opponents for one in drawn) / 1000 < 0.8
+    assert 0.45 < sum(one in opponents for one in drawn) / 1000 < 0.55
 
 
 @pytest.mark.parametrize(

@@ -206,12 +206,11 @@ def test_a_run_resumes_exactly_in_tensors_and_goes_on_without(tmp_path: Path) ->
     assert play_pairs(GAME, load_opponent(tmp_path / "opponent"), load_opponent("greedy", GAME), 2).decisions[0] > 0
 
 
-@pytest.mark.parametrize("bins", [0, 51])
-def test_high_card_is_learned_in_tensors(bins: int) -> None:
+def test_high_card_is_learned_in_tensors() -> None:
     """As well as by the code for CPUs: see `test_high_card_is_learned`."""
     settings = config(
         game=HIGH_CARD.name, minutes=None, decisions=150_000, num_envs=256, num_steps=24, hidden=[64],
-        minibatch_size=1024, learning_rate=5e-3, reward_scale=1, value_bins=bins,
+        minibatch_size=1024, learning_rate=5e-3, reward_scale=1,
     )  # fmt: skip
     run = Run(settings, create=GpuPPO)
     while run.progress < 1:

@@ -53,7 +53,7 @@ SETTINGS: dict[str, Any] = {
     "game": TINY.name,
     "num_envs": 32,
     "num_steps": 16,
-    "critic_hidden": [16],
+    "hidden": [16],
     "minibatch_size": 128,
 }
 

@@ -30,7 +30,7 @@ each_planner = pytest.mark.parametrize(
 
 
 def config(game: Game, **more: Any) -> Config:
-    settings: dict[str, Any] = {"td_positions": 16, "td_deals": 300, "greedy_share": 1.0, "decisions": 10**9, **more}
+    settings: dict[str, Any] = {"td_deals": 300, "greedy_share": 1.0, "decisions": 10**9, **more}
     return Config(algorithm="td", game=game.name, **settings)
 
 

@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_fails_before_training(tmp_path: Path, b
         ("learning_rat=1", "did you mean learning_rate"),
         ("learning_rate=2", "expected less than or equal to 1"),
         ("game=chess", "unknown game 'chess'"),
-        ("pool_opponents_share=0.0 pool_opponents=['small']", "pool_opponents would play at no table"),
+        ("pool_share=0.0 pool_opponents=['small']", "pool_opponents would play at no table"),
         ("game=big_ben options={} pool_opponents=['small']", "pool_opponents would play at no table"),
     ],
 )

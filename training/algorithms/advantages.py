@@ -31,6 +31,7 @@ from .self_play import SelfPlay, Tally, arrays_at
 
 SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for an advantage of one standard deviation
 MOST_SPREADS = 8.0  # advantages of more standard deviations are clipped
+MARGIN_PAIRS = 1000  # mirrored pairs against `greedy` for each margin
 MARGIN_SEED = 3  # of the deals that choose the margin, not those that report the strength
 
 
@@ -129,7 +130,7 @@ class Advantages(SelfPlay):
         for margin in self.config.margins:
             self.margin = margin
             greedy = load_opponent(BASELINE, self.game)
-            result = play_pairs(self.game, self.policy(), greedy, self.config.margin_pairs, MARGIN_SEED)
+            result = play_pairs(self.game, self.policy(), greedy, MARGIN_PAIRS, MARGIN_SEED)
             margins[margin] = result.margin_per_episode.mean
         self.margin = max(margins, key=lambda margin: margins[margin], default=0.0)
         return {"margin": self.margin, "margins": margins} if margins else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import log_softmax
+from torch.nn.functional import huber_loss, log_softmax
 
 from card_envs.opponents.networks.policies import ILLEGAL
 
@@ -19,10 +18,10 @@ from ..data import flat
 from ..gae import gae_advantages
 from ..networks import CPU, HEAD_GAIN, DeviceRows, Inputs, Network, Rows, evaluate_in_parts
 from ..ranks import Ranks
-from ..values import Values
 from . import Diverged
 from .self_play import SelfPlay, Tally, arrays_at
 
+HUBER_DELTA = 2.0  # error of a value beyond which its loss is linear
 Numbers: TypeAlias = NDArray[Any] | torch.Tensor
 
 
@@ -51,26 +50,17 @@ class Batch:
 
 
 class PPO(SelfPlay):
-    """Actor and critic, and the EMA reference policy where `kl_coef` asks for it."""
+    """Actor and critic."""
 
     def __init__(self, config: Config, ranks: Ranks, device: torch.device = CPU) -> None:
         """Create the networks. Raises ValueError where a warm start or an opponent of the pool does not fit."""
         super().__init__(config, ranks, device)
-        outputs, sizes = max(1, config.value_bins), config.critic_hidden or config.hidden
-        self.critic = Network(self.game.rules.FULL_FIELDS, sizes, outputs, HEAD_GAIN["value"])
+        self.critic = Network(self.game.rules.FULL_FIELDS, config.hidden, 1, HEAD_GAIN["value"])
         self.begin()
 
     def begin(self) -> None:
         """See `SelfPlay`."""
-        config = self.config
         self.networks["critic"] = self.critic
-        if config.kl_coef:
-            self.reference = copy.deepcopy(self.actor).requires_grad_(False)
-            self.networks["reference"] = self.reference
-        self.values = Values(config.value_bins, config.value_range, config.huber_delta, self.device)
-        cloned = [not config.bc_fields or field.name in config.bc_fields for field in self.action_fields]
-        cloned_actions = np.repeat(np.array(cloned, np.float32), [field.size for field in self.action_fields])
-        self.cloned = torch.from_numpy(cloned_actions).to(self.device)  # [A]
         super().begin()
 
     def iterate(self, progress: float) -> dict[str, float]:
@@ -97,9 +87,9 @@ class PPO(SelfPlay):
         full = Rows(flat(rollout.full), self.critic.scale)
         rows = np.flatnonzero(rollout.learned)
         values = np.zeros(rollout.seat.shape, np.float32)
-        values.reshape(-1)[rows] = self._evaluate(full, rows)
-        last_full = rollout.last_full()
-        last_values = self._evaluate(Rows(last_full, self.critic.scale), np.arange(len(last_full)))
+        values.reshape(-1)[rows] = evaluate_in_parts(self.critic, full, rows)[:, 0]
+        last_full = Rows(rollout.last_full(), self.critic.scale)
+        last_values = evaluate_in_parts(self.critic, last_full, np.arange(len(last_full.obs)))
         advantages = gae_advantages(
             rollout.seat,
             rollout.learned,
@@ -121,16 +111,13 @@ class PPO(SelfPlay):
             rows=rows,
         )
 
-    def _evaluate(self, full: Rows, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        return self.values.decode(torch.from_numpy(evaluate_in_parts(self.critic, full, rows))).numpy()
-
     def update(self, batch: Batch, progress: float) -> dict[str, float]:
         """Improve actor and critic on a batch; all ranks take the same steps.
 
         Returns:
             Means over the minibatches of this rank: `entropy` (1: uniform over the legal actions), also for each range
-            of actions, `value_loss`, `approx_kl` (from the policy that played), `clip_fraction`; where used, `ema_kl`
-            and `bc_loss`; and the learning rate.
+            of actions, `value_loss`, `approx_kl` (from the policy that played), `clip_fraction`; where used, `bc_loss`;
+            and the learning rate.
         """
         config = self.config
         learning_rate = self.set_learning_rate(progress)
@@ -151,21 +138,15 @@ class PPO(SelfPlay):
 
             entropy = -(probs * log_all).sum(dim=1)
             entropy_share = entropy / legal.sum(dim=1, dtype=torch.float32).log().clamp_min(1e-3)
-            policy_loss = policy_loss - ent_coef * (entropy_share if config.entropy_by_width else entropy).mean()
+            policy_loss = policy_loss - ent_coef * entropy_share.mean()
 
-            if config.kl_coef:
-                with torch.no_grad():
-                    reference = self.reference.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
-                ema_kl = (probs * (log_all - log_softmax(reference, dim=1))).sum(dim=1).mean()
-                policy_loss = policy_loss + config.kl_coef * ema_kl
-                tally.add(ema_kl=ema_kl)
             if bc_coef:
-                expert = torch.as_tensor(batch.expert[rows])
-                bc_loss = -(log_all.gather(1, expert[:, None])[:, 0] * self.cloned[expert]).mean()
+                bc_loss = -log_all.gather(1, torch.as_tensor(batch.expert[rows])[:, None]).mean()
                 policy_loss = policy_loss + bc_coef * bc_loss
                 tally.add(bc_loss=bc_loss)
 
-            value_loss = self.values.loss(self.critic(batch.full, rows), torch.as_tensor(batch.returns[rows]))
+            values, returns = self.critic(batch.full, rows)[:, 0], torch.as_tensor(batch.returns[rows])
+            value_loss = huber_loss(values, returns, delta=HUBER_DELTA)
             loss = value_loss if progress < config.critic_first else policy_loss + value_loss
             losses.append((loss.detach(), rows))
             if not loss.is_cuda:  # on a GPU it would have to wait
@@ -179,8 +160,6 @@ class PPO(SelfPlay):
                 clip_fraction=((ratio.detach() - 1).abs() > config.clip_coef).float().mean(),
             )
         self._check(losses, batch)
-        if config.kl_coef:
-            self._move_reference()
         return {**tally.means(), "learning_rate": learning_rate}
 
     def _moments(self, batch: Batch) -> tuple[float, float, int]:
@@ -197,11 +176,6 @@ class PPO(SelfPlay):
                 names = ("mask", "actions", "log_probs", "advantages", "returns", "expert")
                 arrays: dict[str, Any] = {name: getattr(batch, name) for name in names}
                 raise Diverged(arrays_at(rows, seen=batch.inputs.seen.obs, full=batch.full.obs, **arrays))
-
-    @torch.no_grad()
-    def _move_reference(self) -> None:
-        for slow, now in zip(self.reference.parameters(), self.actor.parameters()):
-            slow.lerp_(now, self.config.ema_rate)
 
     def _calibration(self, batch: Batch) -> dict[str, float]:
         """Return how the critic's values agree with what followed (returns by GAE's lambda), in points."""

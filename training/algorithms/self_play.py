@@ -42,7 +42,7 @@ class SelfPlay:
 
     def __init__(self, config: Config, ranks: Ranks, device: torch.device = CPU) -> None:
         """Create the actor; `begin` must follow."""
-        torch.set_num_threads(config.threads)
+        torch.set_num_threads(1)  # more seldom pay
         torch.manual_seed(config.seed)  # the same first weights on all ranks
         self.config = config
         self.ranks = ranks
@@ -62,8 +62,7 @@ class SelfPlay:
         bf16 = has_bf16(self.device) if config.bf16 is None else config.bf16
         for network in (*self.networks.values(), *self.pool.networks):
             network.to(self.device).bf16 = bf16  # type: ignore[assignment]
-        self.trained = [net for net in self.networks.values() if any(p.requires_grad for p in net.parameters())]
-        self.parameters = [parameter for network in self.trained for parameter in network.parameters()]
+        self.parameters = [parameter for network in self.networks.values() for parameter in network.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
         if config.warm_start:
             self._warm_start(config.warm_start)
@@ -117,7 +116,7 @@ class SelfPlay:
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.ranks.average_gradients(self.parameters)
-        for network in self.trained:
+        for network in self.networks.values():
             nn.utils.clip_grad_norm_(network.parameters(), self.config.max_grad_norm, foreach=True)
         self.optimizer.step()
 
@@ -189,9 +188,6 @@ class SelfPlay:
                 if not isinstance(policy, TrainedPolicy):
                     raise ValueError("expected the folder of a run, or a trained opponent")
                 self.actor.set_weights(policy.weights)
-                names = ["actor"]
-            for copy in set(self.networks) - {"critic", *names}:
-                self.networks[copy].load_state_dict(self.actor.state_dict())
             if isinstance(self.actor, AfterstateActor):
                 self.actor.check_baseline()
         except ValueError as error:

@@ -41,6 +41,7 @@ from ..ranks import Ranks
 BASELINE = "greedy"
 MOST_POSITIONS = 512  # of a deal and a seat that are learned from
 ALL = -1  # seats learn
+POSITIONS = 64  # examined between two looks at hidden cards
 ROOM = 512  # positions to examine where nothing more will show
 
 Floats = NDArray[np.float32]
@@ -196,9 +197,8 @@ class TemporalDifferences:
         self.learner = Learner(*np.zeros((3, planner.NUM_WEIGHTS), np.float32))
         self.learner.weights[0] = 1
         self.deals = 0
-        room = max(config.td_positions, ROOM)
-        planning = planner.new_scratch(room)
-        self.scratch = Scratch(planning, np.zeros(room), np.zeros(MAX_LENGTH, np.int16), np.zeros(1, np.uint64))
+        planning = planner.new_scratch(ROOM)
+        self.scratch = Scratch(planning, np.zeros(ROOM), np.zeros(MAX_LENGTH, np.int16), np.zeros(1, np.uint64))
         shape = self.game.rules.NUM_SEATS, MOST_POSITIONS
         features, lengths = np.zeros((*shape, len(planning.features)), np.int32), np.zeros(shape[0], np.int64)
         self.trail = Trail(features, np.zeros(shape, np.int64), np.zeros(shape), lengths)
@@ -210,7 +210,7 @@ class TemporalDifferences:
         specialize(kernels.reset_tables, self.game)(0, 1, self.env.states, keys[:1])
         self.scratch.stream[0] = keys[1]
         learned = specialize(learn_deals, self.game, BASELINE)(
-            0, len(results), self.env.states, self.learner, config.td_lambda, config.greedy_share, config.td_positions,
+            0, len(results), self.env.states, self.learner, config.td_lambda, config.greedy_share, POSITIONS,
             self.scratch, self.trail, results,
         )  # fmt: skip
         self.deals += len(results)

@@ -26,7 +26,6 @@ from ..data import GREEDY, LEARNER, POOL, players_of, seed_of_deals
 from ..episodes import Episodes
 from ..networks import Actor, DeviceRows, Inputs, Network
 from ..ranks import Ranks
-from ..values import Values
 
 PART = 1 << 16  # rows that a network reads at once
 
@@ -45,7 +44,7 @@ class GpuPPO(PPO):
     def batch(self) -> Batch:
         """See `PPO`."""
         rollout: Any = self.rollout
-        found: Batch = rollout.batch(self.critic, self.values)
+        found: Batch = rollout.batch(self.critic)
         return found
 
 
@@ -134,7 +133,7 @@ class TensorRollout:
         self.config = config
         self.device = device
         deals = seed_of_deals(seed)
-        self._of_env: dict[str, Any] = {"options": options, "skip_forced": config.skip_forced}
+        self._of_env: dict[str, Any] = {"options": options, "skip_forced": True}
         self._deals = deals
         if device.type == "cpu":
             self.env: Tables = HostTables(self._host_env())
@@ -191,9 +190,7 @@ class TensorRollout:
                 logits[first] = torch.where(of_pool, opponent.logits(inputs, first), logits[first])
             chosen, self.log_probs[t] = draw(logits, seen[:, size:], generator)
             actions.copy_(torch.where(mover == GREEDY, self.baseline[t], chosen))
-            self.learned[t] = mover == LEARNER
-            if self.config.skip_forced:
-                self.learned[t] &= seen[:, size:].sum(dim=1, dtype=torch.int32) > 1
+            self.learned[t] = (mover == LEARNER) & (seen[:, size:].sum(dim=1, dtype=torch.int32) > 1)
             env.step(actions)
             self.episodes.note(actions)
             self.rewards[t] = env.rewards
@@ -201,18 +198,18 @@ class TensorRollout:
         env.check()
 
     @torch.no_grad()
-    def batch(self, critic: Network, values: Values) -> Batch:
+    def batch(self, critic: Network) -> Batch:
         """Return the decisions of the last rollout to learn from, with advantages and returns."""
         full = DeviceRows(self.full.flatten(0, 1))
         rows = self.learned.flatten().nonzero()[:, 0]
         expected = self._zeros(*self.seat.shape)
         for part in torch.split(rows, PART):
-            expected.view(-1)[part] = values.decode(critic(full, part))
+            expected.view(-1)[part] = critic(full, part)[:, 0]
         last = self._zeros(*self.rewards.shape[1:])
         for seat in range(last.shape[1]):
             self.env.observe_all(self._full_now, seat)
             for tables in torch.split(torch.arange(len(last), device=self.device), PART):
-                last[tables, seat] = values.decode(critic(DeviceRows(self._full_now), tables))
+                last[tables, seat] = critic(DeviceRows(self._full_now), tables)[:, 0]
         config, size = self.config, self.game.rules.OBS_SIZE
         gained = gae_advantages(
             self.seat, self.learned, self.rewards * config.reward_scale, self.done, expected, last, config.gae_lambda
