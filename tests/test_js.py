@@ -126,7 +126,7 @@ def cases(game: Game) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def package() -> None:
+def whole_package() -> None:
     """The compiled games: takes long the first time."""
     if find_spec("ziglang") is None:
         pytest.skip("ziglang is not installed")
@@ -134,7 +134,7 @@ def package() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("package")
+@pytest.mark.usefixtures("whole_package")
 def test_what_the_readme_shows(tmp_path: Path) -> None:
     (code,) = re.findall(r"^```js\n(.*?)^```", (JS / "README.md").read_text(), re.M | re.S)
     (tmp_path / "readme.mjs").write_text(code.replace('"card-envs"', f'"{JS}/node/index.js"'))
@@ -143,7 +143,7 @@ def test_what_the_readme_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("package")
+@pytest.mark.usefixtures("whole_package")
 def test_the_package() -> None:
     """What `npm test` runs."""
     run_node(Path("--test"), JS / "test" / "package.test.mjs")
