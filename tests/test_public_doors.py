@@ -62,7 +62,7 @@ DOORS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "Table": (Table, {"game": TINY, "state": TINY.rules.new_state(TINY.validated({}))}),
     "Table.seed": (Table(TINY, TINY.rules.new_state(TINY.validated({}))).seed, {"seed": 1, "table": 2}),
     "BatchEnv": (BatchEnv, {"game": TINY, "num_tables": 1, "seed": 0, "options": {}, "tables": [0],
-                            "skip_forced": False, "num_threads": 1, "obs_format": "int8", "out": {}}),
+                            "skip_forced": False, "num_threads": 1, "out": {}}),
     "ScriptedPolicy": (ScriptedPolicy, {"bot": "greedy"}),
     "PhasedPolicy": (PhasedPolicy, {"actions": range(1), "inside": GREEDY, "outside": GREEDY}),
     "SearchPolicy": (SearchPolicy, {"game": TINY, "worlds": 1, "seconds": None, "moves": "single", "prior": None,

@@ -66,8 +66,6 @@ def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
     for name, array in given.items():
         shape, dtype = kinds[name]
         given[name] = checked(f"out: {name}", array, (num_steps, *shape), np.dtype(dtype))
-        if dtype is np.uint8 and given[name].ctypes.data % 8:  # bits are written as 64-bit words
-            raise ValueError(f"out: {name}: expected an array that begins at a multiple of 8 bytes")
     for one, other in itertools.combinations(given, 2):
         if np.may_share_memory(given[one], given[other]):
             raise ValueError(f"out: expected arrays that do not overlap, but {one} and {other} share memory")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from card_envs._files import short_repr
 from card_envs.engine._buffers import Fixed, check_game, for_loops
-from card_envs.engine._legality import WORD, own_bits, words
+from card_envs.engine._legality import WORD, words
 from card_envs.engine.compile import specialize
 from card_envs.engine.sets import set_bits, some_bits
 from card_envs.game import Field, Game, Int8s, Int64s, UInt64s, total
@@ -31,7 +31,8 @@ class Packing(Fixed):
     """Packs and unpacks the observations and masks of a game.
 
     `unpack` and `unpack_mask` take arrays and torch tensors on any device, with any leading axes, and return the same
-    kind; `pack` and `pack_mask` take arrays. All raise ValueError for rows of another kind.
+    kind; `pack` and `pack_mask` take arrays. All raise ValueError for rows of another kind. To pack the observations
+    and masks of a batch takes about as long as its step, 0.9 to 1.6 times (`python -m benchmarks.packing`).
 
     Attributes:
         obs_bytes: bytes of a packed observation.
@@ -60,16 +61,6 @@ class Packing(Fixed):
     def pack_mask(self, mask: Int8s) -> NDArray[np.uint8]:
         """Return masks [..., A] int8 as [..., mask_bytes] uint8."""
         return self._mask.packed(mask)
-
-    @property
-    def for_loops(self) -> tuple[Int64s, Int64s, int]:
-        """Return the arguments of the engine's loops: runs and lows of the observation (see `_pack_row`), and A."""
-        return self._obs.runs, self._obs.lows, self._mask.size
-
-    def scratch(self) -> tuple[Int8s, Int8s, Int8s]:
-        """Return the last arguments of those loops, of which each thread needs its own."""
-        room = self._obs.scratch()
-        return room, room[None, : self._obs.size], np.empty((1, self._mask.size), np.int8)
 
 
 class _Planes:
@@ -175,12 +166,6 @@ def _pack_row(entries: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> No
         if shift + size > WORD:
             packed[word + 1] |= bits >> np.uint64(WORD - shift)
         at += size
-
-
-def _pack_legal(legal: UInt64s, num_actions: int, packed: UInt64s) -> None:
-    """Pack a mask, given as the words of `note_legal`, into words."""
-    for word in range(packed.shape[0]):
-        packed[word] = own_bits(legal, num_actions, word)
 
 
 def _pack_rows(first: int, last: int, rows: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s, entries: Int8s) -> None:
