@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-import resource
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -927,6 +926,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
 @pytest.mark.parametrize("door", CALLS)
 def test_one_wrong_argument_is_named_and_takes_no_gigabytes(door: str) -> None:
     call, good = CALLS[door]
+    resource = pytest.importorskip("resource", reason="Windows does not tell")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for name in good:
         for number, wrong in enumerate(WRONG):

@@ -72,20 +72,20 @@ def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
     return given
 
 
-def checked_states(game: Game, states: Any, name: str = "states") -> NDArray[Any]:
+def checked_states(game: Game, states: Any) -> NDArray[Any]:
     """Return the [n] States of a game, any n, for reading. Raises ValueError."""
-    states = checked(name, states, (np.size(states),), game.rules.STATE, written=False)
-    check_seats(game, states, name)
+    states = checked("states", states, (np.size(states),), game.rules.STATE, written=False)
+    check_seats(game, states)
     return states
 
 
-def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
+def check_seats(game: Game, states: NDArray[Any]) -> None:
     """Raise ValueError if a State names a seat to move that does not exist."""
     seats = states["seat"]
     wrong = seats.view(np.uint8) >= game.rules.NUM_SEATS
     if wrong.any():
         i = int(wrong.argmax())
-        raise ValueError(f"{name}: expected seats 0 to {game.rules.NUM_SEATS - 1} to move, got {seats[i]} at table {i}")
+        raise ValueError(f"states: expected seats 0 to {game.rules.NUM_SEATS - 1} to move, got {seats[i]} at table {i}")
 
 
 def check_int(value: object, low: int, high: int | None, where: str) -> int:
