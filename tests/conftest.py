@@ -470,10 +470,10 @@ class HandedOut:
         monkeypatch.setattr(BatchEnv, "_run", running)
 
 
-def assert_threads_share(game: Game, monkeypatch: pytest.MonkeyPatch, obs_format: Any) -> None:
+def assert_threads_share(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads take half of the tables each, whatever the batch does, and neither waits for the other."""
     monkeypatch.setattr("card_envs.engine.batch.MIN_TABLES_A_THREAD", 2)
-    env, other = (BatchEnv(game, 8, num_threads=2, obs_format=obs_format) for _ in range(2))
+    env, other = (BatchEnv(game, 8, num_threads=2) for _ in range(2))
     streams, actions = table_keys(1, np.arange(8)), np.zeros(8, np.int64)
     full = np.zeros((8, game.rules.FULL_SIZE), np.int8)
     calls: dict[str, Callable[[BatchEnv], object]] = {
