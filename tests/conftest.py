@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -51,6 +52,7 @@ Options = dict[str, Any]
 Network = TypeVar("Network", bound=TrainedPolicy)
 
 STARTED = time.monotonic()
+BUILT = Path(__file__).parents[1] / "js" / "built"
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
 # Their tests share what takes long to make: a server, a trained network, a library, a copy of the checkout.
@@ -119,6 +121,19 @@ def alone_with(name: str) -> Iterator[None]:
     with (folder / hashlib.sha256(name.encode()).hexdigest()[:16]).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@cache
+def built_for_js(games: tuple[Game, ...], targets: tuple[str, ...]) -> Path:
+    """Build rules and players of games where slow tests and `make npm` do, so that each is built once.
+
+    One process at a time builds, with all cores.
+    """
+    from card_envs.build import build_api
+
+    with alone_with("js/built"):
+        build_api(games, targets, BUILT)
+    return BUILT
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -455,10 +470,10 @@ class HandedOut:
         monkeypatch.setattr(BatchEnv, "_run", running)
 
 
-def assert_threads_share(game: Game, monkeypatch: pytest.MonkeyPatch, obs_format: Any) -> None:
+def assert_threads_share(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads take half of the tables each, whatever the batch does, and neither waits for the other."""
     monkeypatch.setattr("card_envs.engine.batch.MIN_TABLES_A_THREAD", 2)
-    env, other = (BatchEnv(game, 8, num_threads=2, obs_format=obs_format) for _ in range(2))
+    env, other = (BatchEnv(game, 8, num_threads=2) for _ in range(2))
     streams, actions = table_keys(1, np.arange(8)), np.zeros(8, np.int64)
     full = np.zeros((8, game.rules.FULL_SIZE), np.int8)
     calls: dict[str, Callable[[BatchEnv], object]] = {

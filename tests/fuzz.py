@@ -1,4 +1,4 @@
-"""Malformed input at every door: `python -m tests.fuzz [DOOR …] --number 50000`.
+"""Malformed input by the thousand: `python -m tests.fuzz [DOOR …] --number 50000`. Arrays: `test_doors.py`.
 
 Each door is tried with what good input becomes by mutation, and with junk. Answers are counted by their kind: taken, or
 which documented error. Any other exception, a crash, an answer that takes longer than `PATIENCE`, or something left
@@ -28,7 +28,6 @@ from rich.console import Console
 from rich.table import Table as Sheet
 
 from card_envs import GameRecord, replay, verify
-from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
@@ -59,23 +58,6 @@ def changed_bytes(data: bytes, rng: random.Random) -> bytes:
         else:
             del changed[at + rng.randrange(len(changed) - at + 1) :]
     return bytes(changed)
-
-
-def junk_array(rng: random.Random, size: int) -> Any:
-    """Numbers of any kind, shape and order."""
-    kinds = ("i1", "i4", "i8", "u1", "u8", "f4", "f8", "?", "O", "U2", "c8", ">i8")
-    shape = rng.choice(((size,), (size,), (max(size - 1, 0),), (size + 1,), (size, 1), (0,), (), (2, size)))
-    array = np.zeros(shape, rng.choice(kinds))
-    if array.dtype.kind in "iuf" and array.size:
-        with suppress(OverflowError, ValueError):
-            array.flat[rng.randrange(array.size)] = rng.choice((-1, 1, 3, 60, 255, 1 << 31, -(1 << 62)))
-    if rng.random() < 0.2:
-        return rng.choice((*JUNK, None, float("nan"), "actions", array.tolist()))
-    if rng.random() < 0.2 and array.ndim:
-        array = np.repeat(array, 2, axis=0)[::2]  # strided
-    if rng.random() < 0.2:
-        array.flags.writeable = False
-    return array
 
 
 class Unharmed:
@@ -185,65 +167,11 @@ def folders(game: Game, rng: random.Random) -> Iterator[Attempt]:
 
 def names(game: Game, rng: random.Random) -> Iterator[Attempt]:
     words = (
-        "greedy",
-        "search",
-        "ppo",
-        "random",
-        ":",
-        "-",
-        "=",
-        "+",
-        "/",
-        "64",
-        game.name,
-        "bidding",
-        "os",
-        "\0",
-        "é",
-        "..",
-    )
+        "greedy", "search", "ppo", "random", ":", "-", "=", "+", "/", "64", game.name, "bidding", "os", "\0", "é", "..",
+    )  # fmt: skip
     while True:
         name = "".join(rng.choices(words, k=rng.randrange(7))) * rng.choice((1, 1, 1, 400))
         yield lambda name=name: load_opponent(name, game)  # type: ignore[misc]
-
-
-def actions(game: Game, rng: random.Random) -> Iterator[Attempt]:
-    env = BatchEnv(game, 5, seed=rng.getrandbits(60))
-    while True:
-        given = junk_array(rng, 5)
-
-        def attempt(given: Any = given) -> None:
-            before = field_bytes(env.states)
-            try:
-                env.step(given)
-            except DOCUMENTED:
-                assert field_bytes(env.states) == before
-                raise
-
-        yield attempt
-
-
-def buffers(game: Game, rng: random.Random) -> Iterator[Attempt]:
-    env = BatchEnv(game, 5, seed=rng.getrandbits(60))
-    good: dict[str, Any] = {"stream": np.arange(5, dtype=np.uint64), "action": np.zeros(5, np.int64)}
-    full = np.zeros((5, game.rules.FULL_SIZE), np.int8)
-    while True:
-        junk, other = junk_array(rng, 5), rng.choice((junk_array(rng, 5), good["action"]))
-        if isinstance(junk, int) and junk > 1000:
-            continue  # a playout of so many decisions is no mistake, but takes days
-        calls: tuple[Attempt, ...] = (
-            lambda junk=junk, other=other: env.random_actions(junk, other),  # type: ignore[misc]
-            lambda junk=junk: env.random_actions(good["stream"], junk),  # type: ignore[misc]
-            lambda junk=junk: env.bot_actions("greedy", junk),  # type: ignore[misc]
-            lambda junk=junk: env.bot_actions(junk, good["action"]),  # type: ignore[misc]
-            lambda junk=junk: env.observe_all(junk),  # type: ignore[misc]
-            lambda junk=junk: env.random_playout(junk, 3),  # type: ignore[misc]
-            lambda junk=junk: env.random_playout(good["stream"], junk),  # type: ignore[misc]
-            lambda junk=junk: env.bot_playout("trivial", junk),  # type: ignore[misc]
-            lambda junk=junk: BatchEnv(game, 2, tables=junk),  # type: ignore[misc]
-            lambda: env.observe_all(full[:, : rng.randrange(game.rules.FULL_SIZE)]),
-        )
-        yield rng.choice(calls)
 
 
 def configs(game: Game, rng: random.Random) -> Iterator[Attempt]:
@@ -331,8 +259,7 @@ def change_arrays(arrays: dict[str, Any], rng: random.Random) -> None:
 
 
 DOORS: dict[str, Callable[[Game, random.Random], Iterator[Attempt]]] = {
-    door.__name__: door
-    for door in (views, deals, moves, records, options, folders, names, actions, buffers, configs, checkpoints)
+    door.__name__: door for door in (views, deals, moves, records, options, folders, names, configs, checkpoints)
 }
 
 

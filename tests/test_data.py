@@ -424,7 +424,6 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         ("games-1.parquet", "parquet", "holds games-1.parquet, which is not of these games"),
         ("games-1.jsonl", "parquet", "holds games-1.jsonl, which is not of these games"),
         ("games-1.jsonl", "jsonl", "holds games without .generate.json"),
-        ("_generate.json", "parquet", "holds games of an earlier version, see _generate.json"),
     ):
         (folder := tmp_path / f"{form} {name}").mkdir()
         (folder / name).touch()

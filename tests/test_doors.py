@@ -17,11 +17,13 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
+from card_envs import GameRecord, Packing, replay, verify
 from card_envs.compare._tables import new_tables, play_out
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
+from card_envs.draw import draw
 from card_envs.engine._buffers import INT64, checked
-from card_envs.engine._legality import IllegalMove
+from card_envs.engine._legality import IllegalMove, check_ints
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -32,6 +34,8 @@ from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, move_scores
 from card_envs.opponents.networks._afterstates import move_fields
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.policies import ARCHITECTURES
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, PolicyError, decisions_at, offspring, sealed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
@@ -65,8 +69,12 @@ def buffers_but(shape: tuple[int, ...], dtype: Any) -> list[Any]:
 
 # By method: calls with arguments that must be refused. Methods that are not here must be in SAFE.
 FULL = (B, TINY.rules.FULL_SIZE)
-NUMBERS: list[Any] = [-1, 1.0, 0.5, "1", None, True, 1 << 70, float("nan"), [1]]
-BOTS: list[Any] = ["nobody", "", "legal", None, 5, ["greedy"], "__class__"]
+THINGS: list[Any] = [
+    None, True, -1, 1 << 70, 1.5, float("nan"), "x", b"x", [], {}, [1, 2], {"a": 1}, object(), int, memoryview(b"x"),
+    np.zeros(3), np.zeros((2, 2), np.int8), {1},
+]  # fmt: skip
+NUMBERS: list[Any] = [*THINGS, 1.0, 0.5, "1", [1]]
+BOTS: list[Any] = [*THINGS, "nobody", "", "legal", 5, ["greedy"], "__class__"]
 
 
 def each(call: Callable[[Any], Any], given: list[Any]) -> list[Callable[[], Any]]:
@@ -77,17 +85,12 @@ def batch_doors(env: BatchEnv) -> dict[str, list[Callable[[], Any]]]:
     streams, actions = np.arange(B, dtype=np.uint64), np.zeros(B, np.int64)
     steps = [0, *(number for number in NUMBERS if number is not None)]  # of which a batch without `out` has none
     wrong_actions: list[Any] = [
-        actions[:-1],
-        np.zeros(B + 1, np.int64),
-        actions * 0.5,
-        None,
-        "x",
-        3,
-        [[1], [2, 3]],
-        actions > 0,
-    ]
+        actions[:-1], np.zeros(B + 1, np.int64), np.zeros(0, np.int64), actions[:, None], actions * 0.5, actions > 0,
+        actions.astype(object) + 0.5, actions.astype(str), actions * 1j, None, "x", 3, [[1], [2, 3]],
+    ]  # fmt: skip
     return {
-        "step": each(env.step, wrong_actions) + each(lambda x: env.step(actions, x), steps),
+        "step": each(env.step, [*wrong_actions, *(np.full(B, number) for number in (-1, 60, 1 << 31, -(1 << 62)))])
+        + each(lambda x: env.step(actions, x), steps),
         "observe": each(env.observe, steps),
         "are_legal": each(env.are_legal, wrong_actions),
         "random_actions": each(lambda x: env.random_actions(x, actions), buffers_but((B,), np.uint64))
@@ -112,7 +115,7 @@ def table_doors(table: Table) -> dict[str, list[Callable[[], Any]]]:
         "determinize": each(lambda x: table.determinize(x, 0), [TINY.rules.NUM_SEATS, *NUMBERS])
         + each(lambda x: table.determinize(0, x), NUMBERS),
         "bot_move": each(table.bot_move, BOTS),
-        "seed": each(table.seed, NUMBERS),
+        "seed": each(table.seed, NUMBERS) + each(lambda x: table.seed(1, x), NUMBERS),
     }
 
 
@@ -126,8 +129,8 @@ def turn_doors(decisions: Decisions) -> dict[str, list[Callable[[], Any]]]:
         "check": each(
             lambda x: decisions.check(x, "me"), [np.zeros(B - 1, np.int64), None, np.zeros(B), np.full(B, 99)]
         ),
-        "worlds": each(lambda x: decisions.worlds(rng, x), [0, *NUMBERS])
-        + each(lambda x: decisions.worlds(x, 2), [Short()]),
+        "worlds": each(lambda x: decisions.worlds(rng, x), [0, 1 << 40, 1 << 63, *NUMBERS])
+        + each(lambda x: decisions.worlds(x, 2), [Short(), *THINGS]),
         "bot_moves": each(decisions.bot_moves, BOTS),
     }
 
@@ -191,6 +194,7 @@ def test_doors_refuse_what_does_not_fit(kind: type) -> None:
             with pytest.raises(ValueError, match=r"expected|unknown|illegal") as caught:
                 call()
             assert "expected" in str(caught.value) or isinstance(caught.value, IllegalMove), (name, number)
+            assert len(str(caught.value)) < 2000, (name, number)
             assert not hasattr(thing, "states") or field_bytes(thing.states) == before, (name, number)
 
 
@@ -866,3 +870,130 @@ def test_errors_do_not_repeat_long_texts(game: Game) -> None:
         with pytest.raises((ValueError, TypeError)) as caught:
             ask()
         assert len(str(caught.value)) < 4000, str(caught.value)[:200]
+
+
+# One wrong argument after the other
+
+
+WRONG = [*THINGS, 1 << 40, 1 << 63]
+GREEDY = ScriptedPolicy("greedy")
+TURN = decisions_at(TINY, BatchEnv(TINY, 4).states)
+PACKING = Packing(TINY)
+
+
+def env() -> CardEnv:
+    made = CardEnv(TINY)
+    made.reset(seed=1)
+    return made
+
+
+RECORD = play_randomly(env(), 1).record()
+SMALL = [np.zeros((2, 3), np.float32), np.zeros((1, 2), np.float32)]
+
+# Calls with all that they need; each argument is then replaced by one wrong value after the other.
+CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
+    "play_pairs": (play_pairs, {"game": TINY, "first": GREEDY, "second": GREEDY, "pairs": 1, "seed": 0}),
+    "survey": (survey, {"game": TINY, "policy": GREEDY, "episodes": 1, "seed": 0}),
+    "draw": (draw, {"game": TINY, "view": env().view("player_0"), "tall": False}),
+    "replay": (replay, {"record": RECORD, "num_moves": 1}),
+    "verify": (verify, {"record": RECORD}),
+    "decisions_at": (decisions_at, {"game": TINY, "states": BatchEnv(TINY, 4).states}),
+    "Turn": (Decisions, {"game": TINY, "states": BatchEnv(TINY, 4).states, "obs": TURN.obs, "mask": TURN.mask,
+                    "seat": TURN.seat}),
+    "Turn.at": (TURN.at, {"rows": np.array([0])}),
+    "Turn.check": (TURN.check, {"actions": TURN.mask.argmax(axis=1), "who": "me"}),
+    "Table": (Table, {"game": TINY, "state": TINY.rules.new_state(TINY.validated({}))}),
+    "BatchEnv": (BatchEnv, {"game": TINY, "num_tables": 1, "seed": 0, "options": {}, "tables": [0],
+                            "skip_forced": False, "num_threads": 1, "out": {}}),
+    "ScriptedPolicy": (ScriptedPolicy, {"bot": "greedy"}),
+    "PhasedPolicy": (PhasedPolicy, {"actions": range(1), "inside": GREEDY, "outside": GREEDY}),
+    "SearchPolicy": (SearchPolicy, {"game": TINY, "worlds": 1, "seconds": None, "moves": "single", "prior": None,
+                                    "rollout": None, "leaf": None, "leaf_after": 2, "leaf_playout": 0.0, "arms": 2,
+                                    "threads": 1}),
+    "Packing": (Packing, {"game": TINY}),
+    "Packing.pack": (PACKING.pack, {"obs": TURN.obs}),
+    "Packing.unpack": (PACKING.unpack, {"rows": PACKING.pack(TURN.obs)}),
+    "Packing.pack_mask": (PACKING.pack_mask, {"mask": TURN.mask}),
+    "Packing.unpack_mask": (PACKING.unpack_mask, {"rows": PACKING.pack_mask(TURN.mask)}),
+    "load_opponent": (load_opponent, {"name": "greedy", "game": TINY, "sampled": True}),
+    "GameRecord": (GameRecord, RECORD.model_dump()),
+    **{kind.__name__: (kind, {"game": TINY, "weights": {}, "sampled": True}) for kind in
+       (*ARCHITECTURES.values(), NTuplePolicy)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", CALLS)
+def test_one_wrong_argument_is_named_and_takes_no_gigabytes(door: str) -> None:
+    call, good = CALLS[door]
+    resource = pytest.importorskip("resource", reason="Windows does not tell")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for name in good:
+        for number, wrong in enumerate(WRONG):
+            try:
+                call(**{**good, name: wrong})
+            except ValueError as error:
+                assert 0 < len(str(error)) < 2000, (name, number)  # noqa: PT017 (some values are right)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB
+
+
+def test_records_set_nothing_but_options() -> None:
+    for option, value in (("render_mode", "human"), ("illegal_move", "terminate"), ("obs_key", "x"), ("game", 1)):
+        with pytest.raises(ValueError, match=option):
+            replay(RECORD.model_copy(update={"options": {option: value}}))
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The ways to all that a view holds."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] * bool(path) + [way for key, inner in items for way in paths(inner, (*path, key))]
+
+
+def changed(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+    """A copy with something else at a place."""
+    if not path:
+        return wrong
+    copy = value.copy()
+    copy[path[0]] = changed(value[path[0]], path[1:], wrong)
+    return copy
+
+
+def test_drawings_of_wrong_views(game: Game) -> None:
+    """Wherever something in a view is wrong or left out, the message begins with the view."""
+    made = CardEnv(game)
+    made.reset(seed=1)
+    play_randomly(made, 1, 20)
+    view = made.view(made.agent_selection)
+    assert draw(game, view).startswith("<svg")
+    rng = np.random.default_rng(0)
+    ways = paths(view)
+    ways = [ways[i] for i in rng.permutation(len(ways))[:80]]
+    for way in ways:
+        views: list[Any] = [changed(view, way[:-1], [])]
+        values: list[Any] = [None, -1, 1 << 40, 1.5, "x", [], {}, [[]] * 2000]
+        views += [changed(view, way, value) for value in values]
+        for wrong in views:
+            try:
+                assert draw(game, wrong).startswith("<svg")
+            except ValueError as error:
+                assert str(error).startswith("view: ") and len(str(error)) < 2000  # noqa: PT017
+
+
+def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def test_read_only_arrays_compile_nothing_again() -> None:
+    """Numba would compile a loop once more for each kind of array."""
+    env = BatchEnv(TINY, 4)
+    actions = env.mask.argmax(axis=1)
+    env.step(actions)
+    loops = [env._step]
+    before = [len(loop.signatures) for loop in loops]  # type: ignore[attr-defined]
+    env.step(read_only(env.mask.argmax(axis=1)))
+    assert [len(loop.signatures) for loop in loops] == before  # type: ignore[attr-defined]
+    assert check_ints(actions, 4) is actions and check_ints(read_only(actions), 4).flags.writeable
+    decisions = decisions_at(TINY, read_only(env.states))
+    assert decisions.bot_moves("greedy").tolist() == decisions_at(TINY, env.states).bot_moves("greedy").tolist()
+    assert np.array_equal(PACKING.unpack(read_only(PACKING.pack(read_only(env.obs)))), env.obs)

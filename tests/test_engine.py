@@ -156,9 +156,8 @@ def test_threads_change_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.mechanics
-@pytest.mark.parametrize("obs_format", ["int8", "bits"])
-def test_threads_share_the_tables(game: Game, obs_format: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert_threads_share(game, monkeypatch, obs_format)
+def test_threads_share_the_tables(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_threads_share(game, monkeypatch)
 
 
 @pytest.mark.mechanics

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from card_envs.game import Game, State
 from card_envs.games import GAMES
 from card_envs.options import as_json
 from card_envs.testing.malformed import mutated
-from tests.conftest import option_sets, positions, program, some, table_of
+from tests.conftest import built_for_js, option_sets, positions, program, some, table_of
 
 JS = Path(__file__).parents[1] / "js"
 PORTED = [game for game in GAMES.values() if (JS / "games" / f"{game.name}.js").exists()]
@@ -124,9 +125,17 @@ def cases(game: Game) -> Iterator[dict[str, Any]]:
     yield from deals(game, states[:NUM_POSITIONS])
 
 
+@pytest.fixture(scope="module")
+def whole_package() -> None:
+    """The compiled games: takes long the first time."""
+    if find_spec("ziglang") is None:
+        pytest.skip("ziglang is not installed")
+    built_for_js(tuple(PORTED), ("wasm32",))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("whole_package")
 def test_what_the_readme_shows(tmp_path: Path) -> None:
-    """On the compiled games: `make npm`."""
     (code,) = re.findall(r"^```js\n(.*?)^```", (JS / "README.md").read_text(), re.M | re.S)
     (tmp_path / "readme.mjs").write_text(code.replace('"card-envs"', f'"{JS}/node/index.js"'))
     said = run_node(tmp_path / "readme.mjs")
@@ -134,8 +143,9 @@ def test_what_the_readme_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("whole_package")
 def test_the_package() -> None:
-    """On the compiled games: `make npm`, then `npm test`."""
+    """What `npm test` runs."""
     run_node(Path("--test"), JS / "test" / "package.test.mjs")
 
 

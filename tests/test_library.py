@@ -370,14 +370,11 @@ def test_no_path_of_this_machine_is_in_a_library(built: Path) -> None:
                 assert path.encode() not in content, f"{file}: {path}"
 
 
-@pytest.mark.parametrize("obs_format", ["int8", "bits"])
-def test_threads_share_the_tables(
-    built: Path, use: Callable[[Path], None], obs_format: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_share_the_tables(built: Path, use: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops of a library are ready from the start."""
     use(built)
     assert not hasattr(specializing.specialize(kernels.step_legal_tables, TINY), "signatures")
-    assert_threads_share(TINY, monkeypatch, obs_format)
+    assert_threads_share(TINY, monkeypatch)
 
 
 def test_batches_with_threads_use_the_library(

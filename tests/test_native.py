@@ -30,12 +30,11 @@ from card_envs.game import Game, State
 from card_envs.opponents import opponent_names
 from card_envs.opponents.policy import decisions_at, evaluation_of, reset
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import option_sets, positions, program, some, table_of
+from tests.conftest import built_for_js, option_sets, positions, program, some, table_of
 from tests.test_js import PORTED
 
 ROOT = Path(__file__).parents[1]
 OF_TINY = ("trivial", "greedy", "search:64", "search:32,moves=turn")
-KEPT = ROOT / "js" / "built"  # where slow tests build, so that a second run takes what is there
 HAS_ZIG = find_spec("ziglang") is not None
 TARGETS = ("native", "wasm32") if HAS_ZIG else ("native",)
 MILLION = 1_000_000
@@ -56,11 +55,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def whole() -> Path:
-    """The same of all games with their presets: takes long the first time."""
-    build_api(PORTED, TARGETS, KEPT)
-    return KEPT
+def whole(*games: Game) -> Path:
+    """The same of other games, with their presets: takes long the first time."""
+    return built_for_js(games, TARGETS)
 
 
 class Library:
@@ -431,17 +428,17 @@ PRESETS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
-def test_all_rules(whole: Path, game: Game, tmp_path: Path) -> None:
-    print(game.name, same_rules(Library(whole / "native", game), 30), "positions in C")
+def test_all_rules(game: Game, tmp_path: Path) -> None:
+    print(game.name, same_rules(Library(whole(game) / "native", game), 30), "positions in C")
     if HAS_ZIG:
-        print(game.name, in_node(whole, game, tmp_path, cases(game, 60, [], [])), "positions in Node")
+        print(game.name, in_node(whole(game), game, tmp_path, cases(game, 60, [], [])), "positions in Node")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
-def test_a_million_decisions(whole: Path, game: Game, tmp_path: Path) -> None:
+def test_a_million_decisions(game: Game, tmp_path: Path) -> None:
     """The same legal moves at each, and the same States: C beside Python, then Node beside C by sums."""
-    library, rng = Library(whole / "native", game), np.random.default_rng(5)
+    library, rng = Library(whole(game) / "native", game), np.random.default_rng(5)
     mask, state, table = np.zeros(game.rules.NUM_ACTIONS, np.int8), np.zeros(1, game.rules.STATE), table_of(game, {}, 0)
     actions, sums, episodes = [], [], 0
     table.state.over = table.state.needs_deal = True
@@ -469,7 +466,13 @@ def test_a_million_decisions(whole: Path, game: Game, tmp_path: Path) -> None:
     if HAS_ZIG:
         file = tmp_path / "actions.json"
         file.write_text(json.dumps({"actions": actions, "sums": sums, "every": 100}))
-        command: list[Any] = [program("node"), ROOT / "js" / "test" / "long.mjs", whole / "wasm32", game.name, file]
+        command: list[Any] = [
+            program("node"),
+            ROOT / "js" / "test" / "long.mjs",
+            whole(game) / "wasm32",
+            game.name,
+            file,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-4000:]
         print(done.stdout)
@@ -477,18 +480,20 @@ def test_a_million_decisions(whole: Path, game: Game, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("game", "player"), PRESETS, ids=lambda one: getattr(one, "name", one))
-def test_all_players(whole: Path, game: Game, player: str, tmp_path: Path) -> None:
+def test_all_players(game: Game, player: str, tmp_path: Path) -> None:
     """A thousand positions for each, fifty for a champion."""
     states = some(positions(game), 50 if player == "champion" else 1000)
-    same_players(Library(whole / "native", game), states, [player])
+    same_players(Library(whole(game) / "native", game), states, [player])
     if HAS_ZIG:
-        print(game.name, player, in_node(whole, game, tmp_path, cases(game, 0, states, [player])), "answers in Node")
+        print(
+            game.name, player, in_node(whole(game), game, tmp_path, cases(game, 0, states, [player])), "answers in Node"
+        )
 
 
 @pytest.mark.slow
-def test_programs_in_c_and_rust(whole: Path, tmp_path: Path) -> None:
+def test_programs_in_c_and_rust(tmp_path: Path) -> None:
     """Whole games, as the first lines of the programs say how."""
-    folder = whole / "native"
+    folder = whole(*PORTED) / "native"
     for compiler, source in ((program("cc"), "play.c"), (program("rustc"), "play.rs")):
         at = ROOT / "native" / source
         how: list[Any] = {

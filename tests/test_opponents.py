@@ -184,11 +184,9 @@ MEANINGS: dict[str, tuple[str | None, Player]] = {
     "random": (None, Uniform()),
     "big_ben/trivial": ("big_ben", Scripted("trivial")),
     "back_alley/search:8": ("back_alley", Searching(8, None)),
-    "back_alley/search-8": ("back_alley", Searching(8, None)),
     "search:9999999": (None, Searching(9999999, None)),
     "big_ben/search:100ms": ("big_ben", Searching(None, 100)),
     "search:64,moves=turn": (None, Searching(64, None, (), (("moves", "turn"),))),
-    "search-64,moves=turn": (None, Searching(64, None, (), (("moves", "turn"),))),
     "search:64,prior=greedy": (None, Searching(64, None, (("prior", GREEDY),))),
     "search:20ms,rollout=greedy": (None, Searching(None, 20, (("rollout", GREEDY),))),
     "big_ben/search:8,leaf=ppo,moves=turn,leaf_after=8,leaf_playout=0.25,arms=16,prior=greedy": (
@@ -224,7 +222,7 @@ MEANINGS: dict[str, tuple[str | None, Player]] = {
     "Random": (None, Shipped("Random")),
     "plan-8": (None, Shipped("plan-8")),
     "search": (None, Shipped("search")),
-    "search-": (None, Shipped("search-")),
+    "back_alley/search-64": ("back_alley", Shipped("search-64")),
     "bidding=greedy": (None, Shipped("bidding=greedy")),
     "bidding=greedy+": (None, Shipped("bidding=greedy+")),
     "=greedy+trivial": (None, Shipped("=greedy+trivial")),
@@ -241,7 +239,6 @@ def test_what_names_mean(text: str) -> None:
 BUDGETS = "expected search:N with 1 to 9999999 worlds, or search:100ms"
 MALFORMED = {
     "search:0": BUDGETS,
-    "search-0": BUDGETS,
     "search:00": BUDGETS,
     "search:12345678": BUDGETS,
     "search:1e3": BUDGETS,
@@ -362,6 +359,7 @@ def test_frames() -> None:
     ("name", "game", "said"),
     [
         ("search64", "big_ben", r"did you mean .*big_ben/search:64"),
+        ("search-64", "big_ben", r"did you mean .*big_ben/search:64"),
         (
             "search:3,prior=nobody",
             "big_ben",

@@ -1,4 +1,4 @@
-"""`BatchEnv` writing into a caller's arrays, and observations as bits."""
+"""`BatchEnv` writing into a caller's arrays, and observations packed as bits."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tests.test_engine import BUFFERS, random_steps
 B, T = 6, 5
 
 
-def out_of(game: Game, names: tuple[str, ...] = BUFFERS, packed: bool = False, tables: int = B) -> dict[str, Any]:
+def out_of(game: Game, names: tuple[str, ...] = BUFFERS, tables: int = B) -> dict[str, Any]:
     """Arrays for `out`, full of what no step writes."""
-    model = BatchEnv(game, tables, obs_format="bits" if packed else "int8")
+    model = BatchEnv(game, tables)
     return {name: np.full((T, *getattr(model, name).shape), 99, getattr(model, name).dtype) for name in names}
 
 
@@ -55,22 +55,20 @@ def in_step(game: Game, out: dict[str, Any], steps: int, tables: int = B, **argu
 
 
 @pytest.mark.mechanics
-@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("skip_forced", [False, True])
-def test_out_gets_what_the_own_buffers_get(game: Game, packed: bool, skip_forced: bool) -> None:
+def test_out_gets_what_the_own_buffers_get(game: Game, skip_forced: bool) -> None:
     for names in (BUFFERS, ("obs", "mask"), ("rewards",)):
-        out = out_of(game, names, packed)
-        env = in_step(game, out, 40, skip_forced=skip_forced, obs_format="bits" if packed else "int8")
+        out = out_of(game, names)
+        env = in_step(game, out, 40, skip_forced=skip_forced)
         for name in names:
             assert np.shares_memory(getattr(env, name), out[name])
             assert not (out[name] == 99).all(axis=tuple(range(1, out[name].ndim))).any()
 
 
 @pytest.mark.mechanics
-@pytest.mark.parametrize("packed", [False, True])
-def test_threads_write_the_same(game: Game, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_write_the_same(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
-    in_step(game, out_of(game, packed=packed), 20, num_threads=3, obs_format="bits" if packed else "int8")
+    in_step(game, out_of(game), 20, num_threads=3)
 
 
 def test_what_is_made_and_looked_at_goes_where_it_should() -> None:
@@ -83,12 +81,11 @@ def test_what_is_made_and_looked_at_goes_where_it_should() -> None:
 
 
 @pytest.mark.mechanics
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_callers_mask_decides_nothing(game: Game, packed: bool) -> None:
-    out = out_of(game, ("mask",), packed)
-    env = BatchEnv(game, B, 2, out=out, obs_format="bits" if packed else "int8")
+def test_a_callers_mask_decides_nothing(game: Game) -> None:
+    out = out_of(game, ("mask",))
+    env = BatchEnv(game, B, 2, out=out)
     true = BatchEnv(game, B, 2).mask
-    out["mask"][:] = 255 if packed else 1
+    out["mask"][:] = 1
     table = int(true.min(axis=1).argmin())
     wrong = true.argmax(axis=1)
     wrong[table] = true[table].argmin()
@@ -115,12 +112,11 @@ def test_slices_that_there_are_not(t: Any) -> None:
             BatchEnv(TINY, B).step(actions, t)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_what_can_not_be_written_into_is_refused(packed: bool) -> None:
+def test_what_can_not_be_written_into_is_refused() -> None:
     def made(out: Any) -> BatchEnv:
-        return BatchEnv(TINY, B, out=out, obs_format="bits" if packed else "int8")
+        return BatchEnv(TINY, B, out=out)
 
-    good = out_of(TINY, packed=packed)
+    good = out_of(TINY)
     for name, array in good.items():
         for wrong in buffers_but(array.shape, array.dtype):
             if isinstance(wrong, np.ndarray) and wrong.shape[1:] == array.shape[1:] and len(wrong) != T:
@@ -141,30 +137,21 @@ def test_what_can_not_be_written_into_is_refused(packed: bool) -> None:
     }
     with pytest.raises(ValueError, match="out: expected arrays that do not overlap, but obs and mask share memory"):
         made(overlapping)
-    with pytest.raises(ValueError, match="obs_format: expected"):
-        BatchEnv(TINY, B, obs_format="float32")  # type: ignore[arg-type]
-    if packed:
-        aside = np.zeros(good["obs"].nbytes + 8, np.uint8)[1:-7].reshape(good["obs"].shape)
-        with pytest.raises(ValueError, match="out: obs: expected an array that begins at a multiple of 8 bytes"):
-            made({"obs": aside})
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_copies_have_arrays_of_their_own(packed: bool) -> None:
-    out = out_of(TINY, packed=packed)
-    env = BatchEnv(TINY, B, 4, out=out, obs_format="bits" if packed else "int8", skip_forced=True)
-    legal: Any = Packing(TINY).unpack_mask if packed else np.asarray
-    env.step(legal(env.mask[0]).argmax(axis=1), 2)
+def test_copies_have_arrays_of_their_own() -> None:
+    out = out_of(TINY)
+    env = BatchEnv(TINY, B, 4, out=out, skip_forced=True)
+    env.step(env.mask[0].argmax(axis=1), 2)
     for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):
         kept = {name: array.copy() for name, array in out.items()}
         for name in BUFFERS:
             assert np.array_equal(getattr(twin, name), out[name]) and not np.shares_memory(
                 getattr(twin, name), out[name]
             )
-        twin.step(legal(twin.mask[2]).argmax(axis=1), 3)
+        twin.step(twin.mask[2].argmax(axis=1), 3)
         assert field_bytes(twin.states) != field_bytes(env.states)
         assert all(np.array_equal(out[name], kept[name]) for name in out)
-    assert pickle.loads(pickle.dumps(BatchEnv(TINY, B, obs_format="bits"))).packing is not None
 
 
 # Bits
@@ -188,22 +175,20 @@ def reference(fields: tuple[Field, ...], rows: NDArray[np.int8]) -> NDArray[np.u
 
 
 def test_packed_observations_are_observations(game: Game) -> None:
-    env, plain = BatchEnv(game, B, 7, obs_format="bits"), BatchEnv(game, B, 7)
-    packing = env.packing
-    assert packing is not None
-    assert env.obs.shape == (B, packing.obs_bytes) and env.mask.shape == (B, packing.mask_bytes)
-    assert env.obs.dtype == env.mask.dtype == np.uint8
+    env, packing = BatchEnv(game, B, 7), Packing(game)
     assert packing.obs_bytes + packing.mask_bytes < 0.4 * (game.rules.OBS_SIZE + game.rules.NUM_ACTIONS) + 16
     legal = (Field("legal", game.rules.NUM_ACTIONS, 1),)
 
     def compare(actions: NDArray[np.int64]) -> None:
-        assert np.array_equal(packing.unpack(env.obs), plain.obs)
-        assert np.array_equal(packing.unpack_mask(env.mask), plain.mask)
-        assert np.array_equal(reference(game.rules.OBS_FIELDS, plain.obs[:1]), env.obs[:1])
-        assert np.array_equal(reference(legal, plain.mask[:1]), env.mask[:1])
-        env.step(actions)
+        obs, mask = packing.pack(env.obs), packing.pack_mask(env.mask)
+        assert obs.shape == (B, packing.obs_bytes) and mask.shape == (B, packing.mask_bytes)
+        assert obs.dtype == mask.dtype == np.uint8
+        assert np.array_equal(packing.unpack(obs), env.obs)
+        assert np.array_equal(packing.unpack_mask(mask), env.mask)
+        assert np.array_equal(reference(game.rules.OBS_FIELDS, env.obs[:1]), obs[:1])
+        assert np.array_equal(reference(legal, env.mask[:1]), mask[:1])
 
-    random_steps(plain, 60, compare)
+    random_steps(env, 60, compare)
 
 
 FIELDS: dict[str, tuple[Field, ...]] = {

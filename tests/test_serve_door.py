@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.serving import ENVIRONMENT
 from card_envs import GameRecord, replay
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
@@ -30,7 +31,6 @@ from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of
 from card_envs.serve._limits import Limits
 from card_envs.serve._messages import STATUS
 from card_envs.serve._seats import Seats
-from tests.test_clients import ENVIRONMENT
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")

@@ -17,11 +17,10 @@ from typing import Any
 import pytest
 
 from card_envs import replay
-from card_envs.build import build_api
 from card_envs.build._page import BEGINS, MARK, write_page
 from card_envs.game import Game
 from card_envs.record import GameRecord
-from tests.conftest import short_options
+from tests.conftest import built_for_js, short_options
 from tests.test_js import PORTED
 from tests.test_page import READY, SIZES, browser, more, shot, sit_down
 
@@ -43,7 +42,7 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a web server with the page's folder, which is not at its top."""
-    build_api(PORTED, ["wasm32"], JS / "built")
+    built_for_js(tuple(PORTED), ("wasm32",))
     top = tmp_path_factory.mktemp("web")
     write_page(JS, top / "cards")
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(top))) as server:

@@ -29,10 +29,6 @@ UNSEALED = b"0" * 64
 SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 MAX_BYTES = 1 << 36
 MAX_COUNT = 1 << 62
-EARLIER = (
-    "a checkpoint of an earlier version: finish that run with the version that began it, or begin a new one from its "
-    "opponent (warm_start)"
-)
 
 
 class Facts(BaseModel):
@@ -131,15 +127,10 @@ def way_out(path: Path) -> str:
 
 def _read(path: Path) -> Memory:
     data = read_file(path, MAX_BYTES)
-    metadata = _metadata(data)
-    if set(metadata) == {FACTS}:
-        raise ValueError(f"{path}: {EARLIER}")
     if not _is_sealed(data):
         raise ValueError(f"{path}: not a checkpoint: checksum mismatch: truncated or modified")
     try:
-        if '"past_selves"' in metadata[FACTS]:
-            raise ValueError(EARLIER)
-        facts = Facts.model_validate_json(metadata[FACTS])
+        facts = Facts.model_validate_json(_metadata(data)[FACTS])
         return load(data), facts.model_dump()
     except ValidationError as error:
         first = error.errors()[0]

@@ -174,8 +174,6 @@ class Run:
         """
         arrays, facts = checkpoint.read(path)
         settings, before = self._fixed_settings(), facts["settings"]
-        if before.keys() - Config.model_fields.keys():
-            raise ValueError(f"{path}: {checkpoint.EARLIER}")
         changed = [key for key in sorted({*settings, *before}) if settings.get(key) != before.get(key)]
         if changed:
             was = ", ".join(f"{key} = {before.get(key)!r}" for key in changed)

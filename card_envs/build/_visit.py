@@ -21,6 +21,7 @@ from card_envs.compare.estimates import estimate, share
 from card_envs.data import Plan
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.compile import BOTS
+from card_envs.engine.packing import Packing
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
@@ -86,21 +87,20 @@ def visit_environments(game: Game) -> None:
 def visit_batches(game: Game) -> None:
     """Call every method of a batch."""
     batch_out_of_step(game, FEW)
-    for obs_format in ("int8", "bits"):
-        env = BatchEnv(game, FEW, seed=1, obs_format=obs_format)
-        streams, actions = np.arange(FEW, dtype=np.uint64), np.zeros(FEW, np.int64)
-        env.random_actions(streams, actions)
-        env.are_legal(actions)
-        env.step(actions)
-        env.observe()
-        if env.packing is not None:
-            env.packing.pack(env.packing.unpack(env.obs))
-            env.packing.pack_mask(env.packing.unpack_mask(env.mask))
-        env.observe_all(np.zeros((FEW, game.rules.FULL_SIZE), np.int8))
-        env.random_playout(streams, 3)
-        for bot in BOTS:
-            env.bot_actions(bot, actions)
-            env.bot_playout(bot, 3)
+    env = BatchEnv(game, FEW, seed=1)
+    streams, actions = np.arange(FEW, dtype=np.uint64), np.zeros(FEW, np.int64)
+    env.random_actions(streams, actions)
+    env.are_legal(actions)
+    env.step(actions)
+    env.observe()
+    packing = Packing(game)
+    packing.unpack(packing.pack(env.obs))
+    packing.unpack_mask(packing.pack_mask(env.mask))
+    env.observe_all(np.zeros((FEW, game.rules.FULL_SIZE), np.int8))
+    env.random_playout(streams, 3)
+    for bot in BOTS:
+        env.bot_actions(bot, actions)
+        env.bot_playout(bot, 3)
 
 
 def visit_opponent(game: Game, opponent: Opponent) -> None:

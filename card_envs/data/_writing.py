@@ -29,7 +29,6 @@ from card_envs.game import Int8s
 FORMATS = {"parquet": ".parquet", "jsonl": ".jsonl"}
 SETTINGS = ".generate.json"  # beside lines of JSON; a Parquet folder has no other files, as polars would read them
 METADATA = b"card_envs"  # a Parquet file's key of the settings
-OLD_SETTINGS = "_generate.json"  # of versions that did not note which weights played
 SOLVER = "solver"
 MISSING = "this format needs pyarrow: pip install 'card_envs[data]'"
 
@@ -129,8 +128,6 @@ def generate(
 def _check_folder(writer: _Writer, files: set[Path]) -> None:
     """Raise ValueError if the folder holds other games than those of the writer."""
     folder, settings = writer.folder, folder_settings(writer.folder)
-    if (folder / OLD_SETTINGS).exists():
-        raise ValueError(f"{folder}: holds games of an earlier version, see {OLD_SETTINGS}; take another folder")
     if settings is not None:
         check_same(folder, settings, writer.settings)
     found = sorted(folder.glob("games-*"))

@@ -86,7 +86,7 @@ def _robe(dress: Dress, suit: str) -> str:
     )
 
 
-def _head(eyes: str = INK) -> str:
+def _head() -> str:
     """Return a face from the front, with its chin at y = 51."""
     return (
         f'<path d="M46.5 46H53.5V54L50 56.5 46.5 54Z" fill="{SKIN}" stroke="{INK}" stroke-width=".7"/>'
@@ -94,7 +94,7 @@ def _head(eyes: str = INK) -> str:
         f'stroke="{INK}" stroke-width=".9"/>'
         f'<g fill="none" stroke="{INK}" stroke-width=".8" stroke-linecap="round">'
         f'<path d="M44 36.3C45 35.4 46.8 35.4 47.8 36.3M52.2 36.3C53.2 35.4 55 35.4 56 36.3M50.3 38.5 49.3 42.3H50.8"/></g>'
-        f'<circle cx="46" cy="38.6" r=".95" fill="{eyes}"/><circle cx="54" cy="38.6" r=".95" fill="{eyes}"/>'
+        f'<circle cx="46" cy="38.6" r=".95" fill="{INK}"/><circle cx="54" cy="38.6" r=".95" fill="{INK}"/>'
         f'<path d="M47.6 45.6C49 46.5 51 46.5 52.4 45.6" fill="none" stroke="{RED}" stroke-width="1.2" stroke-linecap="round"/>'
     )
 

@@ -66,28 +66,26 @@ def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
     for name, array in given.items():
         shape, dtype = kinds[name]
         given[name] = checked(f"out: {name}", array, (num_steps, *shape), np.dtype(dtype))
-        if dtype is np.uint8 and given[name].ctypes.data % 8:  # bits are written as 64-bit words
-            raise ValueError(f"out: {name}: expected an array that begins at a multiple of 8 bytes")
     for one, other in itertools.combinations(given, 2):
         if np.may_share_memory(given[one], given[other]):
             raise ValueError(f"out: expected arrays that do not overlap, but {one} and {other} share memory")
     return given
 
 
-def checked_states(game: Game, states: Any, name: str = "states") -> NDArray[Any]:
+def checked_states(game: Game, states: Any) -> NDArray[Any]:
     """Return the [n] States of a game, any n, for reading. Raises ValueError."""
-    states = checked(name, states, (np.size(states),), game.rules.STATE, written=False)
-    check_seats(game, states, name)
+    states = checked("states", states, (np.size(states),), game.rules.STATE, written=False)
+    check_seats(game, states)
     return states
 
 
-def check_seats(game: Game, states: NDArray[Any], name: str = "states") -> None:
+def check_seats(game: Game, states: NDArray[Any]) -> None:
     """Raise ValueError if a State names a seat to move that does not exist."""
     seats = states["seat"]
     wrong = seats.view(np.uint8) >= game.rules.NUM_SEATS
     if wrong.any():
         i = int(wrong.argmax())
-        raise ValueError(f"{name}: expected seats 0 to {game.rules.NUM_SEATS - 1} to move, got {seats[i]} at table {i}")
+        raise ValueError(f"states: expected seats 0 to {game.rules.NUM_SEATS - 1} to move, got {seats[i]} at table {i}")
 
 
 def check_int(value: object, low: int, high: int | None, where: str) -> int:

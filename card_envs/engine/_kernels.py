@@ -11,8 +11,7 @@ from typing import Any
 
 from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine._legality import find_illegal, note_legal
-from card_envs.engine.packing import _pack_legal, _pack_row
-from card_envs.game import Int8s, Int64s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
+from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
 PAID, DEAL_DUE = 64, 128  # flags in the result of `turn_table`
 
@@ -91,36 +90,6 @@ def step_legal_tables(
     if illegal < 0:
         step_tables(first, last, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
     return illegal
-
-
-def step_packed_tables(
-    first: int, last: int, states: Any, actions: Any, runs: Int64s, lows: Int64s, num_actions: int,
-    obs: UInt64s, mask: UInt64s, legal_bits: UInt64s, seat: Int8s, rewards: Any, done: Any, skip_forced: bool,
-    room: Int8s, seen: Int8s, legal_now: Int8s,
-) -> None:  # fmt: skip
-    """Do `step_tables`, and pack each observation and mask while it is in the CPU cache: see `Packing`.
-
-    `room` [D + 64], `seen` [1, D], which is its beginning, and `legal_now` [1, A] are scratch.
-    """
-    for i in range(first, last):
-        step_tables(
-            0, 1, states[i : i + 1], actions[i : i + 1], seen, legal_now, legal_bits[i : i + 1], seat[i : i + 1],
-            rewards[i : i + 1], done[i : i + 1], skip_forced,
-        )  # fmt: skip
-        _pack_row(room, runs, lows, obs[i])
-        _pack_legal(legal_bits[i], num_actions, mask[i])
-
-
-def observe_packed_tables(
-    first: int, last: int, states: Any, runs: Int64s, lows: Int64s, num_actions: int, obs: UInt64s,
-    mask: UInt64s, legal_bits: UInt64s, seat: Int8s, room: Int8s, seen: Int8s, legal_now: Int8s,
-) -> None:  # fmt: skip
-    """Do `observe_tables` and `write_legal_bits`, and pack each observation and mask; scratch as above."""
-    for i in range(first, last):
-        observe_tables(0, 1, states[i : i + 1], seen, legal_now, seat[i : i + 1])
-        note_legal(legal_now[0], legal_bits[i])
-        _pack_row(room, runs, lows, obs[i])
-        _pack_legal(legal_bits[i], num_actions, mask[i])
 
 
 def random_moves(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,6 @@ from card_envs.engine._buffers import (
     Fixed,
     Kinds,
     check_bool,
-    check_choice,
     check_game,
     check_int,
     check_seats,
@@ -39,7 +38,6 @@ from card_envs.engine._legality import (
     words,
 )
 from card_envs.engine.compile import specialize, specialize_bot
-from card_envs.engine.packing import Packing
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 
@@ -87,13 +85,12 @@ class BatchEnv(Fixed):
             env.step(choose(env.obs[t], env.mask[t]), t + 1)
 
     Attributes:
-        obs: [B, D] int8, observation of the seat to move; with `obs_format="bits"` [B, packing.obs_bytes] uint8.
-        mask: [B, A] int8, its legal actions; with `obs_format="bits"` [B, packing.mask_bytes] uint8.
+        obs: [B, D] int8, observation of the seat to move.
+        mask: [B, A] int8, its legal actions.
         seat: [B] int8, the seat to move.
         rewards: [B, S] float32, of the last step.
         done: [B] bool, whether the last step ended an episode; the next one has already been dealt.
         states: [B] records of the game's State, hidden cards included.
-        packing: with `obs_format="bits"`: unpacks `obs` and `mask`.
     """
 
     def __init__(
@@ -106,7 +103,6 @@ class BatchEnv(Fixed):
         tables: ArrayLike | None = None,
         skip_forced: bool = False,
         num_threads: int = 1,
-        obs_format: Literal["int8", "bits"] = "int8",
         out: Mapping[str, NDArray[Any]] | None = None,
         **more: Any,
     ) -> None:
@@ -122,28 +118,23 @@ class BatchEnv(Fixed):
             skip_forced: play decisions with a single legal action automatically; rewards are summed up to the next real
                 decision, and a step ends at most one episode.
             num_threads: used if the batch is large enough for them to pay; results do not depend on it.
-            obs_format: "bits": observations and masks are packed (`Packing`), for replay buffers and GPUs.
             out: arrays to use for some of `obs`, `mask`, `seat`, `rewards` and `done`: same dtypes, shapes with [T] in
                 front, C-contiguous, writable, not overlapping. A copy of this object has copies of them.
             more: options of the game; none of those in `options`.
         """
         num_threads = check_int(num_threads, 1, None, "num_threads")
         states, keys = _undealt(game, num_tables, seed, options, more, tables)
-        check_choice(obs_format, ("int8", "bits"), "obs_format")
-        self._lay_out(game, states, check_bool(skip_forced, "skip_forced"), num_threads, obs_format == "bits", out)
+        self._lay_out(game, states, check_bool(skip_forced, "skip_forced"), num_threads, out)
         self._run(specialize(kernels.reset_tables, game), self._states, keys)
         self.observe(0 if out else None)
 
-    def _lay_out(
-        self, game: Game, states: NDArray[Any], skip_forced: bool, num_threads: int, packed: bool, out: object
-    ) -> None:
+    def _lay_out(self, game: Game, states: NDArray[Any], skip_forced: bool, num_threads: int, out: object) -> None:
         """Allocate all buffers. Users get views, so reshaping one of those in place leaves the buffer as it is."""
         rules, num_tables = game.rules, len(states)
         self.game = game
         self.num_tables = num_tables
         self.num_threads = num_threads
         self.skip_forced = skip_forced
-        self.packing = Packing(game) if packed else None
         self.states = states.view()
         self._states = states
         self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # decides legality
@@ -154,17 +145,10 @@ class BatchEnv(Fixed):
             "rewards": ((num_tables, rules.NUM_SEATS), np.float32),
             "done": ((num_tables,), np.bool_),
         }
-        if self.packing:
-            kinds["obs"] = ((num_tables, self.packing.obs_bytes), np.uint8)
-            kinds["mask"] = ((num_tables, self.packing.mask_bytes), np.uint8)
         self._given = checked_out(out, kinds)
         buffers = {**{name: np.zeros(*kinds[name]) for name in kinds if name not in self._given}, **self._given}
         self.obs, self.mask, self.seat = (buffers[name].view() for name in ("obs", "mask", "seat"))
         self.rewards, self.done = buffers["rewards"].view(), buffers["done"].view()
-        self._packed: tuple[Any, ...] = ()  # arguments of the loops that pack
-        if self.packing:
-            self._packed = self.packing.for_loops
-            buffers |= {name: buffers[name].view(np.uint64) for name in ("obs", "mask")}
         self._steps = []  # the buffers of a step, for each slice of `out`
         for t in range(len(next(iter(self._given.values()), "1"))):
             obs, mask, seat, rewards, done = (
@@ -199,12 +183,8 @@ class BatchEnv(Fixed):
         """
         check_seats(self.game, self._states)
         obs, mask, legal, seat, _, _ = self._into(t)
-        if self.packing:
-            loop: Callable[..., None] = specialize(kernels.observe_packed_tables, self.game)
-            self._run(loop, self._states, *self._packed, obs, mask, legal, seat, own=self.packing.scratch)
-        else:
-            self._run(specialize(kernels.observe_tables, self.game), self._states, obs, mask, seat)
-            self._run(specialize(kernels.write_legal_bits), mask, legal)
+        self._run(specialize(kernels.observe_tables, self.game), self._states, obs, mask, seat)
+        self._run(specialize(kernels.write_legal_bits), mask, legal)
         self._last = t
 
     def step(self, actions: NDArray[Any], t: int | None = None) -> None:
@@ -228,18 +208,13 @@ class BatchEnv(Fixed):
     def _play(self, actions: NDArray[Any], t: int | None) -> None:
         actions = check_ints(actions, self.num_tables)
         buffers = self._into(t)
-        if self._num_ranges == 1 and not self._packed:
+        if self._num_ranges == 1:
             illegal = self._step(0, self.num_tables, self._states, actions, *buffers, self.skip_forced)
         else:  # all actions must be known to be legal before any range is stepped
             # In the calling thread: the check takes a fiftieth of a step, and handing it to threads would double that.
             illegal = specialize(find_illegal)(0, self.num_tables, self._legal, self.game.rules.NUM_ACTIONS, actions)
-            if illegal < 0:
-                if self.packing:
-                    loop: Callable[..., None] = specialize(kernels.step_packed_tables, self.game)
-                    arguments = (*self._packed, *buffers, self.skip_forced)
-                    self._run(loop, self._states, actions, *arguments, own=self.packing.scratch)
-                else:  # the loop of a single range: its own check is cheap, and libraries have it
-                    self._run(self._step, self._states, actions, *buffers, self.skip_forced)
+            if illegal < 0:  # the loop of a single range: its own check is cheap, and libraries have it
+                self._run(self._step, self._states, actions, *buffers, self.skip_forced)
         if illegal >= 0:
             raise self._illegal(illegal, actions)
         self._last = t
@@ -303,25 +278,24 @@ class BatchEnv(Fixed):
         self._legal[:] = 0  # outdated: the position changed
         return sum(self._run(loop, self._states, decisions))
 
-    def _run(self, loop: Callable[..., Result], *arguments: Any, own: Callable[[], Any] = tuple) -> list[Result]:
+    def _run(self, loop: Callable[..., Result], *arguments: Any) -> list[Result]:
         """Run a loop over all tables, on threads if they pay; return its result for each range.
 
-        `own` returns further arguments, of which each range needs its own.
         The calling thread works on the first range, and finishes it first if the loop may have to be compiled.
         """
         threads = self._num_ranges
         if threads == 1:
-            return [loop(0, self.num_tables, *arguments, *own())]
+            return [loop(0, self.num_tables, *arguments)]
         bounds = [self.num_tables * i // threads for i in range(threads + 1)]
 
         def hand_over() -> list[Future[Result]]:
             pool = self._pool()
-            return [pool.submit(loop, bounds[i], bounds[i + 1], *arguments, *own()) for i in range(1, threads)]
+            return [pool.submit(loop, bounds[i], bounds[i + 1], *arguments) for i in range(1, threads)]
 
         # Only Numba's loops have signatures, none before they are compiled; those of libraries are ready.
         rest = hand_over() if getattr(loop, "signatures", True) else []
         try:
-            first = loop(0, bounds[1], *arguments, *own())
+            first = loop(0, bounds[1], *arguments)
             rest = rest or hand_over()
         finally:
             wait(rest)  # on Ctrl-C too: no thread may write to the buffers afterwards
@@ -336,7 +310,7 @@ class BatchEnv(Fixed):
     def __getstate__(self) -> dict[str, Any]:
         kept = ("game", "skip_forced", "num_threads", "rewards", "done")
         saved = {"states": self._states, **{name: getattr(self, name) for name in kept}}
-        return saved | {"packed": bool(self.packing), "out": self._given, "last": self._last}
+        return saved | {"out": self._given, "last": self._last}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         """Restore from a pickle. Raises ValueError if the buffers do not fit the game."""
@@ -345,8 +319,7 @@ class BatchEnv(Fixed):
         states = checked("states", states, (np.size(states),), game.rules.STATE)
         self._lay_out(
             game, states, check_bool(saved["skip_forced"], "skip_forced"),
-            check_int(saved["num_threads"], 1, None, "num_threads"), check_bool(saved["packed"], "packed"),
-            saved["out"],
+            check_int(saved["num_threads"], 1, None, "num_threads"), saved["out"],
         )  # fmt: skip
         for name in ("rewards", "done"):
             own = getattr(self, name)

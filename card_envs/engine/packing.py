@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from card_envs._files import short_repr
 from card_envs.engine._buffers import Fixed, check_game, for_loops
-from card_envs.engine._legality import WORD, own_bits, words
+from card_envs.engine._legality import WORD, words
 from card_envs.engine.compile import specialize
 from card_envs.engine.sets import set_bits, some_bits
 from card_envs.game import Field, Game, Int8s, Int64s, UInt64s, total
@@ -31,7 +31,8 @@ class Packing(Fixed):
     """Packs and unpacks the observations and masks of a game.
 
     `unpack` and `unpack_mask` take arrays and torch tensors on any device, with any leading axes, and return the same
-    kind; `pack` and `pack_mask` take arrays. All raise ValueError for rows of another kind.
+    kind; `pack` and `pack_mask` take arrays. All raise ValueError for rows of another kind. To pack the observations
+    and masks of a batch takes about as long as its step, 0.8 to 1.4 times (`python -m benchmarks.packing`).
 
     Attributes:
         obs_bytes: bytes of a packed observation.
@@ -60,16 +61,6 @@ class Packing(Fixed):
     def pack_mask(self, mask: Int8s) -> NDArray[np.uint8]:
         """Return masks [..., A] int8 as [..., mask_bytes] uint8."""
         return self._mask.packed(mask)
-
-    @property
-    def for_loops(self) -> tuple[Int64s, Int64s, int]:
-        """Return the arguments of the engine's loops: runs and lows of the observation (see `_pack_row`), and A."""
-        return self._obs.runs, self._obs.lows, self._mask.size
-
-    def scratch(self) -> tuple[Int8s, Int8s, Int8s]:
-        """Return the last arguments of those loops, of which each thread needs its own."""
-        room = self._obs.scratch()
-        return room, room[None, : self._obs.size], np.empty((1, self._mask.size), np.int8)
 
 
 class _Planes:
@@ -153,43 +144,31 @@ def _checked(rows: Any, kind: Any, dtype: str, size: int) -> Any:
 # Loops
 
 
-def _pack_row(entries: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s) -> None:
-    """Pack a row.
+def _pack_rows(first: int, last: int, rows: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s, entries: Int8s) -> None:
+    """Pack rows.
 
     Args:
-        entries: [D + 64] the row, which is overwritten, and 64 entries of scratch.
+        rows: [N, D].
         runs: [R, 3] first entry, number of entries (at most 64) and bit of each run, in packing order.
         lows: [L, 2] entries whose lowest value is not 0, and that value.
-        packed: [W] words, written.
+        packed: [N, W] words, 0 so far.
+        entries: [D + 64] scratch.
     """
-    for i in range(lows.shape[0]):
-        entries[lows[i, 0]] -= lows[i, 1]
-    for word in range(packed.shape[0]):
-        packed[word] = 0
-    at = 0
-    for i in range(runs.shape[0]):
-        size = runs[i, 1]
-        bits = some_bits(entries, runs[i, 0], runs[i, 2]) & (ALL >> np.uint64(WORD - size))
-        word, shift = at // WORD, at % WORD
-        packed[word] |= bits << np.uint64(shift)
-        if shift + size > WORD:
-            packed[word + 1] |= bits >> np.uint64(WORD - shift)
-        at += size
-
-
-def _pack_legal(legal: UInt64s, num_actions: int, packed: UInt64s) -> None:
-    """Pack a mask, given as the words of `note_legal`, into words."""
-    for word in range(packed.shape[0]):
-        packed[word] = own_bits(legal, num_actions, word)
-
-
-def _pack_rows(first: int, last: int, rows: Int8s, runs: Int64s, lows: Int64s, packed: UInt64s, entries: Int8s) -> None:
-    """Pack rows [N, D] into [N, W]; `entries` [D + 64] are scratch."""
     size = rows.shape[1]
     for i in range(first, last):
         for k in range(size):
             entries[k] = rows[i, k]
-        _pack_row(entries, runs, lows, packed[i])
+        for low in range(lows.shape[0]):
+            entries[lows[low, 0]] -= lows[low, 1]
+        at = 0
+        for run in range(runs.shape[0]):
+            count = runs[run, 1]
+            bits = some_bits(entries, runs[run, 0], runs[run, 2]) & (ALL >> np.uint64(WORD - count))
+            word, shift = at // WORD, at % WORD
+            packed[i, word] |= bits << np.uint64(shift)
+            if shift + count > WORD:
+                packed[i, word + 1] |= bits >> np.uint64(WORD - shift)
+            at += count
 
 
 def _unpack_rows(

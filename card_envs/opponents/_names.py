@@ -21,8 +21,7 @@
     arms           K                macro-actions that a ranking prior keeps
 
 The first matching alternative of PLAYER applies. A NAME inside a search must not contain a comma, nor a NAME before "+"
-another "+". The meaning of a name never depends on existing folders: a single word is never a folder. `search-N` is an
-alias of `search:N`.
+another "+". The meaning of a name never depends on existing folders: a single word is never a folder.
 """
 
 from __future__ import annotations
@@ -189,7 +188,7 @@ def _player(short: str) -> Player | None:
         return Uniform()
     if short in ("trivial", "greedy"):
         return Scripted(short)
-    if re.match(r"search[:-]\d", short):
+    if re.match(r"search:\d", short):
         return _search(short)
     if phased := PHASED.fullmatch(short):
         return Phased(phased[1], parse(phased[2]), parse(phased[3]))
@@ -201,7 +200,7 @@ def _player(short: str) -> Player | None:
 
 def _search(short: str) -> Searching:
     """Parse a search. Raises ValueError."""
-    first, *rest = short.replace("search-", "search:", 1).split(",")
+    first, *rest = short.split(",")
     budget = BUDGET.fullmatch(first)
     if not budget:
         raise ValueError(

@@ -148,7 +148,7 @@ def active_features(node: Node, info: Info, marking: Marking, features: Int64s) 
     stuck = int(marking.sizes[0])
     num = mark_blockers(node, stock, marking, features, num)
     place_all(node, True, marking)
-    num = mark_built(node, stock, stuck, marking, features, num)
+    num = mark_built(stock, stuck, marking, features, num)
     features[num] = AT.left + int(node.left) * STOCKS + stock
     features[num + 1] = AT.gaps + min(gaps, MOST_GAPS - 1) * STOCKS + stock
     return num + 2
@@ -587,7 +587,7 @@ def mark_blockers(node: Node, stock: int, marking: Marking, features: Int64s, nu
 
 
 @rule
-def mark_built(node: Node, stock: int, stuck: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_built(stock: int, stuck: int, marking: Marking, features: Int64s, num: int) -> int:
     """Add what is stuck with building."""
     built = int(marking.sizes[0])
     features[num] = AT.built + built * STOCKS + stock

@@ -70,7 +70,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
     for number, cards in enumerate(given["houses"]):
         _house(picture, at, number, cards, tall)
     for row, player in enumerate((1 - given["seat"], given["seat"])):
-        _player(picture, at, given, player, at.rows[row], own=row == 1, tall=tall)
+        _player(picture, at, given, player, at.rows[row], own=row == 1)
     return picture.svg()
 
 
@@ -98,7 +98,7 @@ def _house(picture: Picture, at: Layout, number: int, cards: list[str], tall: bo
         picture.name(f"H{number + 1}", *beside)
 
 
-def _player(picture: Picture, at: Layout, given: dict[str, Any], player: int, y: float, own: bool, tall: bool) -> None:
+def _player(picture: Picture, at: Layout, given: dict[str, Any], player: int, y: float, own: bool) -> None:
     """Draw a player's reserve, waste, turned card and hand."""
     seen = given["players"][player]
     reserve, waste, hand = seen["reserve"], seen["waste"], seen["hand"]

@@ -517,11 +517,6 @@ def trivial(referee: Referee) -> str:
     return next(wish for wish in wishes if wish in legal)
 
 
-def hidden_cards(referee: Referee, pack: int) -> tuple[set[str], list[tuple[str, int, int]]]:
-    """The pack's cards whose places nobody knows, and those places (RB-1, RB-23)."""
-    return referee.hidden(pack)
-
-
 def deal_from(referee: Referee, dealt: Mapping[str, Any], given: Mapping[str, Any], seat: int) -> None:
     """Deal what lies on a table: a complete custom deal of the rules page.
 

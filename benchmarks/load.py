@@ -1,6 +1,6 @@
-"""How much a server bears: `python -m tests.load`. Starts one, plays at many tables at once, and prints figures.
+"""How many moves a server takes: `python -m benchmarks.load`. Starts one, and plays at many tables at once.
 
-- *paced*: at each table a person moves every so many seconds (drawn uniformly around the mean); latency is that of the
+- *paced*: at each table a person moves after some seconds (drawn uniformly around the mean); latency is that of the
   POST of a move, the answers of the opponents included.
 - *flat out*: some tables without pause, for the most moves a second; with a searching opponent this is where it
   saturates.
@@ -27,12 +27,11 @@ import typer
 from rich.console import Console
 from rich.table import Table as Sheet
 
+from benchmarks.serving import Server
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
-from tests.test_clients import Server
 
 MOST_GROWTH = 0.05
-ROOT = Path(__file__).parents[1]
 console = Console(width=120)
 
 
@@ -111,7 +110,7 @@ async def play_at(
 
 
 async def play_all(address: str, game: str, opponent: str, tables: int, pace: float, seconds: float) -> Measured:
-    """Play at so many tables at once, and measure for so many seconds once all have begun."""
+    """Play at all tables at once, and measure for `seconds` once all have begun."""
     found = Measured()
     began = asyncio.get_running_loop().time() + 1.5 * pace + 2
     times = (began, began + seconds)
@@ -157,12 +156,6 @@ async def flood(address: str, requests: int, connections: int = 32) -> dict[int,
     return counts
 
 
-def memory(server: Server) -> float:
-    """Resident memory in MiB."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
-
-
 def processor_time(server: Server) -> float:
     """Seconds that the server has used."""
     words = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -194,14 +187,14 @@ def main(
                     found = asyncio.run(play_all(server.address, name, who, number, every, seconds))
                     cores = (processor_time(server) - used) / (time.monotonic() - began)
                     rates = found.moves / seconds, len(found.latencies) / seconds
-                    cells = number, every, *rates, found.quantile(0.5), found.quantile(0.99), cores, memory(server)
+                    cells = number, every, *rates, found.quantile(0.5), found.quantile(0.99), cores, server.memory()
                     sheet.add_row(name, who, *(f"{cell:.4g}" for cell in cells))
                     console.print(f"{name} {who}: done", highlight=False)
             console.print(sheet)
             asyncio.run(flood(server.address, requests // 10))  # what is loaded once
-            before = memory(server)
+            before = server.memory()
             counts = asyncio.run(flood(server.address, requests))
-            after = memory(server)
+            after = server.memory()
             growth = after / before - 1
             console.print(f"flood of {requests}: {counts}; {before:.0f} MiB before, {after:.0f} after ({growth:+.1%})")
             assert server.ask("/v1/games")["games"]

@@ -1,7 +1,7 @@
-"""Does memory grow? `python -m tests.soak --minutes 30`: training, comparing and a batch, each in a process of its own.
+"""Does memory grow? `python -m benchmarks.soak --minutes 30`: training, comparing and a batch.
 
-Prints the resident memory of each over time, and how much it grew from minute 5 (or a sixth of the time) to the end;
-the exit status is 1 where that is more than 2 %.
+Each is a process of its own. Prints the resident memory of each over time, and how much it grew from minute 5 (or a
+sixth of the time) to the end; the exit status is 1 where that is more than 2 %.
 """
 
 from __future__ import annotations

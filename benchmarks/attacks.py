@@ -1,4 +1,4 @@
-"""Attacks on a server, and what another client notices of them: `python -m tests.attacks`. Prints a line for each.
+"""Attacks on a server, and what another client notices of them: `python -m benchmarks.attacks`. Prints a line for each.
 
 - *one endless header line*, *200 MB of headers*: how long another client waits, and the server's memory.
 - *4,300 requests that never end*: whether others are let in, and what is left open after half a minute.
@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.serving import Server
 from card_envs.games import GAMES
-from tests.test_clients import Server
 
 SENT_AT_MOST = 200 << 20
 BUSIEST = max(GAMES.values(), key=lambda game: (not game.is_solitaire, -game.rules.NUM_SEATS)).name
@@ -60,12 +60,6 @@ def repeated(call: Callable[[], Any], pause: float) -> Iterator[list[Any]]:
     finally:
         done.set()
         thread.join()
-
-
-def memory(server: Server) -> float:
-    """The server's resident memory in MiB."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="utf-8")
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def send(server: Server, head: bytes, more: bytes, seconds: float = 20) -> str:
@@ -163,9 +157,8 @@ ATTACKS: dict[str, Callable[[Server], str]] = {
 
 def noticed(server: Server, attack: Callable[[Server], str]) -> str:
     """Attack a server; returns what came of it, and what another client noticed."""
-    before = memory(server)
-    asking, weighing = partial(ask, server, "/v1/games"), partial(memory, server)
-    with repeated(asking, 0.05) as waits, repeated(weighing, 0.05) as sizes:
+    before = server.memory()
+    with repeated(partial(ask, server, "/v1/games"), 0.05) as waits, repeated(server.memory, 0.05) as sizes:
         said = attack(server)
     statuses = dict(Counter(status for _, status, _ in waits))
     slowest = max(seconds for seconds, _, _ in waits)
