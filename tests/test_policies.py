@@ -203,11 +203,13 @@ def test_large_arrays_in_tuples_are_digested_whole() -> None:
 
 
 @pytest.mark.slow
-def test_any_number_of_processes_finds_the_same(game: Game) -> None:
-    """For every opponent that comes with the package."""
+def test_any_number_of_processes_finds_the_same(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For every opponent that comes with the package; each process has a portion of the deals."""
+    monkeypatch.setattr("card_envs.compare.pairs.MIN_PAIRS_AT_ONCE", 2)
     for name in opponent_names(game):
         contest = Contest(game, (name, "greedy"), 3, tuple(short_options(game).items()))
-        pairs = 4 if searches_of(load_opponent(name, game)) else PAIRS
+        pairs = 6 if searches_of(load_opponent(name, game)) else PAIRS
+        assert len(chunks(pairs)) >= 3
         one, three = (join(list(play_contest(contest, pairs, processes))) for processes in (1, 3))
         assert np.array_equal(one.margins, three.margins) and np.array_equal(one.wins, three.wins), name
         assert np.array_equal(one.decisions, three.decisions), name
