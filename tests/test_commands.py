@@ -151,7 +151,7 @@ def number_parameters() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-@pytest.mark.parametrize("parameter", number_parameters(), ids=" ".join)
+@pytest.mark.parametrize("parameter", list(number_parameters()), ids=" ".join)
 def test_numbers_of_commands_are_finite(
     parameter: tuple[str, str], value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

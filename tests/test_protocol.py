@@ -117,8 +117,8 @@ def test_the_document_has_the_keys_of_every_game(game: Game) -> None:
 
 def test_the_hand_written_positions_are_understood(game: Game) -> None:
     """With nothing in them but what a person at the table would know."""
-    if game == TINY:
-        pytest.skip("no game of the package")
+    if not (EXAMPLES / f"{game.name}.json").exists():
+        pytest.skip("there is no example of this game")
     given = json.loads((EXAMPLES / f"{game.name}.json").read_text())
     jsonschema.validate(given, game.view.SCHEMA)
     whole = json.loads((EXAMPLES / f"{game.name}-whole.json").read_text())

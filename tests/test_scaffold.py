@@ -296,7 +296,7 @@ FAULTS = {
     ),
     "no move": Fault(
         "view.py",
-        "if text not in CODES:",
+        "if not isinstance(text, str) or text not in CODES:",
         "if False:",
         "parse_move: expected a ValueError for '', got KeyError",
         "return CODES[text]",
