@@ -19,8 +19,9 @@ from card_envs.compare._contest import Contest
 from card_envs.compare._solving import SolveTask
 from card_envs.compare.estimates import estimate, share
 from card_envs.data import Plan
+from card_envs.engine._legality import find_illegal
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import BOTS
+from card_envs.engine.compile import BOTS, specialize
 from card_envs.engine.packing import Packing
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -92,6 +93,7 @@ def visit_batches(game: Game) -> None:
     env.random_actions(streams, actions)
     env.are_legal(actions)
     env.step(actions)
+    specialize(find_illegal)(0, FEW, env._legal, game.rules.NUM_ACTIONS, actions)  # for threads, which FEW don't need
     env.observe()
     packing = Packing(game)
     packing.unpack(packing.pack(env.obs))
