@@ -44,7 +44,10 @@ def digest(game: Game, name: str) -> str:
 def check(game: Game, names: list[str]) -> None:
     if not game.package.startswith("card_envs."):
         pytest.skip("a game whose opponents are not frozen")
-    stored = json.loads(FILE.read_text(encoding="utf-8"))[game.name]
+    frozen = json.loads(FILE.read_text(encoding="utf-8"))
+    if game.name not in frozen:
+        pytest.skip("a new game: once its players are settled, python -m tests.test_frozen_moves writes their moves")
+    stored = frozen[game.name]
     assert sorted(stored) == sorted(frozen_names(game))
     assert {name: digest(game, name) for name in names} == {name: stored[name] for name in names}
 
