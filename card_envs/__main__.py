@@ -755,9 +755,9 @@ def build(
 ) -> None:
     """Compile games ahead of time, so that everything starts at once. Needs a C compiler."""
     from card_envs.build import BuildError, build_api, build_libraries
-    from card_envs.build._loops import game_of
     from card_envs.compare._waiting import waiting
-    from card_envs.engine._library import FOLDER
+    from card_envs.compiling._library import FOLDER
+    from card_envs.compiling._loops import game_of
 
     if opponent and not api:
         raise ValueError("--opponent: only with --api; libraries for Python have all opponents")

@@ -18,10 +18,10 @@ import numpy as np
 
 from card_envs.compare._contest import Contest
 from card_envs.compare._spread import begin_worker
+from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._cost import per_second
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import specialize
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents.policy import decisions_at

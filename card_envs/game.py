@@ -6,8 +6,8 @@ options. The protocols `Rules`, `Bot` and `View` list what is required; `Optiona
 `OptionalView` list what may be left out, with the defaults. A game may also have a `solver.py`, a `planner.py` and a
 `drawing.py`.
 
-The loops of the engine call the stubs at the end of this file (`play`, `legal`, …); `engine/compile.py` replaces them
-by the functions of a game.
+Loops call the stubs at the end of this file (`play`, `legal`, …); `compiling/_specialize.py` replaces them by the
+functions of a game.
 
 Letters for shapes: `B` tables, `S` seats, `A` actions, `D` observation size, `T` steps.
 """

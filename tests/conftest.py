@@ -30,10 +30,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
+from card_envs.compiling._cache import LastingCache, private_folder
 from card_envs.engine import _kernels as kernels
-from card_envs.engine._cache import LastingCache, private_folder
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.envs._registration import register_all

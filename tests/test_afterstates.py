@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine._dealing import draw_world
-from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, sight

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from card_envs.engine import jit
-from card_envs.engine._library import TARGET, machine
+from card_envs.compiling._library import TARGET, machine
+from card_envs.compiling._rules import INTERPRETED
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import program
 from tests.test_js import PORTED
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled"),
+    pytest.mark.skipif(INTERPRETED, reason="nothing is compiled"),
 ]
 
 

@@ -15,21 +15,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from card_envs.engine import _cache as cache
-from card_envs.engine import _library, compile, jit
+from card_envs.compiling import _cache as cache
+from card_envs.compiling import _library
+from card_envs.compiling import _specialize as specializing
+from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine._legality import find_illegal
 
 ROOT = Path(__file__).parents[1]
 USE_IT = """
 import numpy as np
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.engine._legality import find_illegal
 loop = specialize(find_illegal)
 print(loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])))
 print(loop.stats.cache_path, sum(loop.stats.cache_hits.values()))
 """
 
-pytestmark = pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled")
+pytestmark = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 
 
 @pytest.fixture(autouse=True)
@@ -39,13 +41,13 @@ def without_libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     _library.chosen_target.cache_clear()
     yield
     _library.chosen_target.cache_clear()
-    compile._bound.cache_clear()
+    specializing._bound.cache_clear()
 
 
 def bound_anew() -> Any:
     """The loop as a fresh process would bind it; says that action 1 is illegal at table 1."""
-    compile._bound.cache_clear()
-    loop: Any = compile.specialize(find_illegal)
+    specializing._bound.cache_clear()
+    loop: Any = specializing.specialize(find_illegal)
     assert loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])) == 1
     return loop
 

@@ -31,8 +31,8 @@ from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share,
 from card_envs.compare.pairs import chunks, join, play_pairs, seating
 from card_envs.compare.standings import anchor_of, standings
 from card_envs.compare.survey import survey, wins_of
+from card_envs.compiling import specialize
 from card_envs.engine._legality import IllegalMove
-from card_envs.engine.compile import specialize
 from card_envs.envs._replay import replay, verify
 from card_envs.game import Game, Rate
 from card_envs.games import GAMES

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from card_envs.compare._tables import new_tables, play_out
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, bounds, offsets, text_index, total

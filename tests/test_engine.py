@@ -20,15 +20,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.engine import _defaults as defaults
-from card_envs.engine import _instructions, batch, sets
+from card_envs.compiling import _defaults as defaults
+from card_envs.compiling import _instructions, rule, specialize
+from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine import _kernels as kernels
 from card_envs.engine import _sums as sums
+from card_envs.engine import batch, sets
 from card_envs.engine._legality import IllegalMove
 from card_envs.engine._seen import Seen, forget, is_new, new_seen
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import specialize
-from card_envs.engine.jit import INTERPRETED, rule
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, State, greedy, legal, observe, observe_all
@@ -476,7 +476,7 @@ PLAY_SOMEONES_GAME = """
 import hashlib, json
 import numpy as np
 from card_envs.engine import _kernels as kernels
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from someones_game import GAME
 
 options = GAME.options()
@@ -535,7 +535,7 @@ def test_the_cache_notices_edits(tmp_path: Path) -> None:
 
 DIGEST_OF_SOMEONES_GAME = """
 from pathlib import Path
-import card_envs.engine.compile as compile
+import card_envs.compiling._specialize as compile
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._legality import find_illegal
 from someones_game import GAME
@@ -544,8 +544,9 @@ assert compile.__file__.startswith({folder!r})
 bound = compile._bound.__wrapped__
 names = lambda: [
     loop.__qualname__ for loop in (
-        bound(kernels.step_tables, GAME, "", True), bound(kernels.bot_actions, GAME, "greedy", True),
-        bound(find_illegal, None, "", True),
+        bound(compile.Specialization(kernels.step_tables, GAME)),
+        bound(compile.Specialization(kernels.bot_actions, GAME, "greedy")),
+        bound(compile.Specialization(find_illegal)),
     )
 ]
 before = names()
@@ -575,8 +576,8 @@ def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
         "card_envs/engine/_dealing.py": "True False False",
         "card_envs/engine/_kernels.py": "True True False",
         "card_envs/engine/_legality.py": "True False True",
-        "card_envs/engine/jit.py": "True True True",
-        "card_envs/engine/compile.py": "True True True",
+        "card_envs/compiling/_rules.py": "True True True",
+        "card_envs/compiling/_specialize.py": "True True True",
     }
     code = DIGEST_OF_SOMEONES_GAME.format(folder=str(tmp_path), edited=list(expected))
     found = dict(line.split(" ", 1) for line in run_python(code, tmp_path).splitlines())
@@ -584,7 +585,7 @@ def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
 
 
 USE_A_DIVIDED_LOOP = """
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from loop import total
 
 print(specialize(total)(3), sum(specialize(total).stats.cache_hits.values()))
@@ -649,8 +650,9 @@ def bounds_and_types(game_name: str) -> None:
     """For a fresh process with NUMBA_BOUNDSCHECK: play everything, and print what was inferred as float64."""
     import numba
 
+    from card_envs.compiling import rule
+    from card_envs.compiling._rules import loop
     from card_envs.engine import rng
-    from card_envs.engine.jit import loop, rule
 
     @rule
     def outside(state: State) -> float:
@@ -713,7 +715,7 @@ def test_sets_stay_unsigned(card_type: Any) -> None:
 
 
 def test_sets_are_what_they_say() -> None:
-    from card_envs.engine.jit import loop
+    from card_envs.compiling._rules import loop
 
     @loop
     def ask(cards: Any, found: Any) -> None:
@@ -860,7 +862,7 @@ def test_rows_are_added_up_in_order_whatever_the_width(width: int) -> None:
 
 
 def test_below_is_uniform_and_shuffles_are_permutations() -> None:
-    from card_envs.engine.jit import loop
+    from card_envs.compiling._rules import loop
 
     @loop
     def draw(stream: Any, bound: int, drawn: Any) -> None:

@@ -17,15 +17,15 @@ import pytest
 
 from card_envs.build import build_libraries
 from card_envs.build._libraries import CACHE, _loops_of_others, _write
-from card_envs.build._targets import target_of
-from card_envs.build._visit import visit
+from card_envs.build._warm_up import warm_up
+from card_envs.compiling import _library as library
+from card_envs.compiling import _specialize as specializing
+from card_envs.compiling._rules import INTERPRETED
+from card_envs.compiling._specialize import HEX_DIGITS
+from card_envs.compiling._targets import target_of
 from card_envs.engine import _kernels as kernels
-from card_envs.engine import _library as library
-from card_envs.engine import compile as specializing
-from card_envs.engine import jit
 from card_envs.engine._legality import find_illegal
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import HEX_DIGITS
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import assert_threads_share
@@ -42,17 +42,17 @@ class NoCompiler:
 sys.meta_path.insert(0, NoCompiler())
 """
 VISIT = """
-from card_envs.build._loops import game_of
-from card_envs.build._visit import visit
+from card_envs.compiling._loops import game_of
+from card_envs.build._warm_up import warm_up
 from card_envs.games import GAMES
 game = game_of({package!r})
 GAMES.setdefault(game.name, game)
-visit(game)
+warm_up(game)
 """
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled"),
+    pytest.mark.skipif(INTERPRETED, reason="nothing is compiled"),
 ]
 
 
@@ -90,7 +90,7 @@ def folder_of(game: Game, built: Path) -> Path:
     if game == TINY:
         return built
     loop: Any = kernels.legal_table
-    name = specializing._rebuilt(loop, game, "", True)[0].__name__
+    name = specializing.rebuilt(specializing.Specialization(loop, game))[0].__name__
     manifests = library.FOLDER.glob(f"*/{game.name}.manifest.json")
     if not any(name in json.loads(manifest.read_bytes())["loops"] for manifest in manifests):
         pytest.skip("not built, or from other sources: python -m card_envs build")
@@ -145,13 +145,12 @@ def test_commands_run_without_a_compiler(game: Game, built: Path, words: list[st
 
 @pytest.mark.mechanics
 def test_libraries_give_the_same_bytes(game: Game, built: Path, use: Callable[[Path], None]) -> None:
-    """Every loop that a visit calls, with copies of its arguments, as a library has it and as Numba compiles it."""
+    """Every loop of a warm-up run, with copies of its arguments, as a library has it and as Numba compiles it."""
     use(folder_of(game, built))
-    whole, compared = specializing._bound, set()
+    compared = set()
 
-    def both(loop: Any, of: Game | None, bot: str, inline: bool, target: Any = "cpu") -> Any:
-        found = whole(loop, of, bot, inline, target)
-        bound, stem = specializing._rebuilt(loop, of, bot, inline)
+    def both(wanted: specializing.Specialization, found: Any) -> Any:
+        bound, stem = specializing.rebuilt(wanted)
         compiled = specializing._Compiled(bound, stem)
 
         def checked(*arguments: Any) -> Any:
@@ -164,9 +163,8 @@ def test_libraries_give_the_same_bytes(game: Game, built: Path, use: Callable[[P
 
         return checked
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(specializing, "_bound", both)
-        visit(game)
+    with specializing.watched(both):
+        warm_up(game)
     assert len(compared) > 20
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from card_envs import load_opponent
 from card_envs.compare.pairs import play_pairs
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
 from card_envs.opponents import _plan_cache as plan_cache

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from card_envs import load_opponent
 from card_envs.build import build_api
-from card_envs.engine import jit
+from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine.table import Table
 from card_envs.game import Game, State
 from card_envs.opponents import opponent_names
@@ -43,7 +43,7 @@ ROWS = "means", "errors", "advantages", "advantage_errors", "worlds"
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(jit.INTERPRETED, reason="nothing is compiled"),
+    pytest.mark.skipif(INTERPRETED, reason="nothing is compiled"),
 ]
 
 
@@ -359,7 +359,7 @@ def test_the_same_in_webassembly(built: Path, tmp_path: Path) -> None:
 
 
 HOST = """
-from card_envs.build._ir import leave_raw
+from card_envs.compiling._numba import leave_raw
 from card_envs.engine.batch import BatchEnv
 from card_envs.scaffold.high_card import GAME
 BatchEnv(GAME, 1, seed=1)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare.pairs import Match, Part, chunks, join
+from card_envs.compiling._specialize import _value
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import _value
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game

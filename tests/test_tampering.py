@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.compare.pairs import play_pairs
+from card_envs.compiling import specialize
 from card_envs.engine._legality import IllegalMove, note_legal, unpacked, words
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv

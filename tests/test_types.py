@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
-from card_envs.engine.compile import specialize
 from card_envs.scaffold.high_card import GAME
 
 

@@ -27,8 +27,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.engine import _defaults as defaults
-from card_envs.engine.compile import specialize
+from card_envs.compiling import _defaults as defaults
+from card_envs.compiling import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.game import SCRATCH_STATES, Game, bounds, refine_world
 from tests.conftest import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from card_envs.build import build_libraries
-from card_envs.engine._library import machine
+from card_envs.compiling._library import machine
 from card_envs.games import GAMES
 from tests.release import DIST, ROOT, run
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._legality import words
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import specialize
 from card_envs.game import Int64s, UInt64s
 
 from .checkpoint import Arrays

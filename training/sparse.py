@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from card_envs.compiling import specialize
 from card_envs.engine._sums import add_rows
-from card_envs.engine.compile import specialize
 from card_envs.game import Int64s
 from card_envs.opponents.networks._sparse import SparseRows, sum_weights
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.build import _functions as functions
-from card_envs.build._exported import Local, Number, Pointer, memory_of
+from card_envs.compiling._exported import Local, Number, Pointer, memory_of
 from card_envs.game import Game
 from card_envs.opponents._macros import MAX_LENGTH
 from card_envs.opponents._names import load_opponent

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from card_envs._files import check_replaceable, in_words, replace_file, replace_folder, write_json
-from card_envs.build._loops import Asked
-from card_envs.engine._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, _checked, facts_of
-from card_envs.engine.compile import HEX_DIGITS
+from card_envs.compiling._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, _checked, facts_of
+from card_envs.compiling._loops import TracedLoop
+from card_envs.compiling._specialize import HEX_DIGITS
 from card_envs.game import Game
 
 CACHE = ".objects"  # machine code of loops, by what it was made from
@@ -83,7 +83,7 @@ def build_libraries(
         BuildError: something that it needs is missing, or failed.
         OSError: the folder can't be written.
     """
-    from card_envs.build._targets import target_of
+    from card_envs.compiling._targets import target_of
 
     wanted = [target_of(name) for name in targets]
     workers = jobs or os.cpu_count() or 1
@@ -92,40 +92,42 @@ def build_libraries(
         check_replaceable(folder / target.name, own_files)
     _headers()
     (folder / CACHE).mkdir(parents=True, exist_ok=True)
-    asked = tour(games, workers, progress)
-    built = compile_all(asked, targets, folder / CACHE, workers, progress)
+    traced = trace(games, workers, progress)
+    built = compile_all(traced, targets, folder / CACHE, workers, progress)
     return [_write(folder, target, built) for target in wanted]
 
 
-def tour(games: Sequence[Game], workers: int, progress: Progress) -> list[Asked]:
+def trace(games: Sequence[Game], workers: int, progress: Progress) -> list[TracedLoop]:
     """Return the loops that games ask for."""
-    found: dict[Asked, None] = {}
+    found: dict[TracedLoop, None] = {}
     with tempfile.TemporaryDirectory() as room, ThreadPoolExecutor(workers) as threads:
 
-        def visit(game: Game) -> list[Asked]:
+        def traced(game: Game) -> list[TracedLoop]:
             file = Path(room) / game.name
-            command = [sys.executable, "-m", "card_envs.build._tour", game.package, str(file)]
-            _run(command, f"the tour of {game.name}", NUMBA_DISABLE_JIT="1")  # which the engine reads as it is imported
-            asked: list[Asked] = pickle.loads(file.read_bytes())
-            return asked
+            command = [sys.executable, "-m", "card_envs.build._trace", game.package, str(file)]
+            _run(
+                command, f"the trace of {game.name}", NUMBA_DISABLE_JIT="1"
+            )  # which the engine reads as it is imported
+            loops: list[TracedLoop] = pickle.loads(file.read_bytes())
+            return loops
 
-        progress("asking for loops", 0, len(games))
-        for number, asked in enumerate(threads.map(visit, games)):
-            found.update(dict.fromkeys(asked))
-            progress("asking for loops", number + 1, len(games))
+        progress("tracing calls", 0, len(games))
+        for number, loops in enumerate(threads.map(traced, games)):
+            found.update(dict.fromkeys(loops))
+            progress("tracing calls", number + 1, len(games))
     return list(found)
 
 
 def compile_all(
-    asked: Iterable[Asked], targets: Sequence[str], objects: Path, workers: int, progress: Progress
+    loops: Iterable[TracedLoop], targets: Sequence[str], objects: Path, workers: int, progress: Progress
 ) -> dict[str, list[Built]]:
     """Return the loops of each library as machine code, made in several processes."""
     # A loop with many arguments is a search, which takes longest: it comes first.
-    tasks = sorted(asked, key=lambda one: (-len(one.signature), one[:5], str(one.signature)))
+    tasks = sorted(loops, key=lambda one: (-len(one.signature), one[:5], str(one.signature)))
     libraries: dict[str, list[Built]] = {}
     done = in_processes(made, tasks, workers, progress, targets=tuple(targets), objects=objects)
     for one, built in done.items():
-        game = one.of_game()
+        game = one.specialization().game
         libraries.setdefault(game.name if game else WITHOUT_RULES, []).append(built)
     return {name: sorted(loops) for name, loops in sorted(libraries.items())}
 
@@ -150,20 +152,20 @@ def in_processes(
     return found
 
 
-def made(asked: Asked, targets: tuple[str, ...], objects: Path) -> Built:
+def made(traced: TracedLoop, targets: tuple[str, ...], objects: Path) -> Built:
     """Return a loop as machine code for some targets; what was made before is taken from the cache."""
-    from card_envs.build import _ir
-    from card_envs.build._targets import object_code, target_of
-    from card_envs.engine.compile import _rebuilt
+    from card_envs.compiling import _ir
+    from card_envs.compiling._specialize import rebuilt
+    from card_envs.compiling._targets import object_code, target_of
 
-    bound, _ = _rebuilt(asked.function(), asked.of_game(), asked.bot, asked.inline)
-    made_from = f"{bound.__name__} {asked.signature}"
+    bound, _ = rebuilt(traced.specialization())
+    made_from = f"{bound.__name__} {traced.signature}"
     symbol = f"card_envs_{bound.__name__}_{_sum(made_from.encode())[:8]}"
     files = {name: _sum(f"{maker()} {made_from} {target_of(name)}".encode())[:32] for name in targets}
     missing = [name for name, file in files.items() if not (objects / f"{file}.o").exists()]
     kinds = objects / f"{_sum(f'{maker()} {made_from}'.encode())[:32]}.json"
     if missing or not kinds.exists():
-        entry = _ir.compiled(bound, asked, symbol)
+        entry = _ir.compiled(bound, traced.signature, symbol)
         for name in missing:
             replace_file(objects / f"{files[name]}.o", object_code(entry.text, target_of(name)))
         replace_file(kinds, json.dumps([entry.arguments, entry.returns]))

@@ -21,8 +21,8 @@ from card_envs._files import check_replaceable, read_file, replace_file
 from card_envs.build._description import choices_of, description
 from card_envs.build._drawings import drawings_module
 from card_envs.build._libraries import CACHE, Progress, _run, _sum, in_processes, own_files, put_in
-from card_envs.build._loops import game_of
-from card_envs.engine._library import MAX_BYTES, facts_of
+from card_envs.compiling._library import MAX_BYTES, facts_of
+from card_envs.compiling._loops import game_of
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
@@ -99,7 +99,7 @@ def build_api(
     Args:
         opponents: names for `load_opponent`; default: the scripted ones, `small` and the game's presets.
     """
-    from card_envs.build._targets import target_of
+    from card_envs.compiling._targets import target_of
 
     wanted = [target_of(name, api=True) for name in targets]
     for target in wanted:
@@ -181,12 +181,12 @@ def compiled(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Co
 def _compiled(
     game: Game, export: Export, targets: tuple[str, ...], objects: Path, player: Player | None, name: str
 ) -> Compiled:
-    from card_envs.build._exported import exported, kind_of, parts_of
-    from card_envs.build._targets import object_code, target_of
-    from card_envs.engine.compile import _rebuilt
+    from card_envs.compiling._exported import exported, kind_of, parts_of
+    from card_envs.compiling._specialize import Specialization, rebuilt
+    from card_envs.compiling._targets import object_code, target_of
 
     loop: Any = export.function
-    function, _ = _rebuilt(loop, game, export.bot, inline=True)
+    function, _ = rebuilt(Specialization(loop, game, export.bot))
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
     made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"

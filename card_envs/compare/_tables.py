@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import INT8, check_seats, checked
 from card_envs.engine._cost import work_time
 from card_envs.engine._dealing import deal_next
-from card_envs.engine.compile import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, trivial, update_stats
 from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of, sealed

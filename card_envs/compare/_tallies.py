@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare._intervals import student
 from card_envs.compare.estimates import FEW, Estimate, share_of_clusters
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.game import Game, Int64s, Rate
 
 ROUNDING = 1e-12

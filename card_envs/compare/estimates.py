@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare._intervals import share_bounds, student
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 
 FEW = 30  # below this sample size, comparisons show a warning
 PSEUDO = 0.75  # pseudo-clusters of all successes and of all failures, added before estimating the variance

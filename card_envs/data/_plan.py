@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from card_envs.compare._solving import SolveTask, solver_of
 from card_envs.compare._tables import ASKED, compiled_kind, new_tables, play_out
+from card_envs.compiling import specialize
 from card_envs.data._digest import digest_of
 from card_envs.engine._buffers import check_bool, check_int, seed_number
 from card_envs.engine._dealing import deal_next
-from card_envs.engine.compile import specialize
 from card_envs.game import Game, Int8s, Int64s, legal, observe, play
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.policy import Decisions, Opponent, Policy, act_and_evaluate, reset

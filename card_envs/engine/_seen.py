@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.game import Int64s, UInt64s
 
 

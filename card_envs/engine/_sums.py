@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine._compilable import instruction
+from card_envs.compiling._rules import instruction
 
 Floats = NDArray[np.float32]
 WIDE, NARROW = 64, 16  # columns per tile; 64 fill four to sixteen registers

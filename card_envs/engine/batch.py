@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from card_envs._files import short_repr
+from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import (
     INT8,
@@ -37,7 +38,6 @@ from card_envs.engine._legality import (
     unpacked,
     words,
 )
-from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 

@@ -14,12 +14,12 @@ import torch
 from numba import config, cuda
 from numpy.typing import ArrayLike, NDArray
 
+from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import Fixed, check_bool, check_int, checked_states
 from card_envs.engine._kernels import bot_playout, random_playout, step_tables
 from card_envs.engine._legality import IllegalMove, allows, draw_legal, find_legal, illegal_move, unpacked, words
 from card_envs.engine.batch import MAX_DECISIONS, _undealt
-from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.game import Game, Int8s, UInt64s, observe_all
 
 SIMULATED = bool(config.ENABLE_CUDASIM)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs._files import short_repr
+from card_envs.compiling import specialize
 from card_envs.engine._buffers import Fixed, check_game, for_loops
 from card_envs.engine._legality import WORD, words
-from card_envs.engine.compile import specialize
 from card_envs.engine.sets import set_bits, some_bits
 from card_envs.game import Field, Game, Int8s, Int64s, UInt64s, total
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from card_envs.engine._compilable import instruction
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
+from card_envs.compiling._rules import instruction
 from card_envs.game import Cards, Int8s
 
 EMPTY = np.uint64(0)

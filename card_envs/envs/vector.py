@@ -13,13 +13,13 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from card_envs._files import short_repr
+from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import check_choice, check_int, known_keys, new_seed, seed_number
 from card_envs.engine._dealing import deal_next
 from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine._legality import check_ints, illegal_move
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import specialize
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs._others import PoolSeat
 from card_envs.envs._rendering import check_render_mode, rendered

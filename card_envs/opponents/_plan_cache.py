@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.game import Game, Int8s, Int64s, play
 from card_envs.opponents._macros import NO_ACTION, Macros
 from card_envs.opponents.policy import Decisions, decisions_at

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs._files import short_repr
+from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import INT8, UINT64, check_game, check_int, checked, checked_states
 from card_envs.engine._legality import IllegalMove, check_ints, illegal_move, is_legal
-from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.game import Game, Int8s, Int64s, legal
 
 Answer = TypeVar("Answer")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling._specialize import BOTS
 from card_envs.engine._buffers import check_choice
-from card_envs.engine.compile import BOTS
 from card_envs.opponents.policy import Decisions, sample
 
 

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._legality import is_legal
-from card_envs.engine.compile import specialize
 from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game
 from card_envs.opponents.policy import Decisions, decisions_at

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs import load_opponent
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.game import Game
 from card_envs.opponents.networks.folder import load_card
 from tests.conftest import games_under_test

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.engine.rng import derive, table_keys
 from card_envs.game import SCRATCH_STATES, Game, Int8s, Int64s, UInt64s, play, score_margin
 from card_envs.opponents.search._leaf import play_to_end

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import specialize
 from card_envs.engine.rng import advance, below, table_keys, uniform
 from card_envs.game import (
     Int64s,

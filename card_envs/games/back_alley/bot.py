@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.rng import advance, below, uniform
 from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest, nth
 from card_envs.game import Cards, Int64s, State, States, Stream

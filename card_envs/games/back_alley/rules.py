@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.rng import advance, below, derive, shuffle, uniform
 from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, copy, count, highest, lowest, nth, spread
 from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total

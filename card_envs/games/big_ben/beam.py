@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.sets import ONE, bit, count, highest, lowest
 from card_envs.game import Int8s, Int64s, Key, UInt64s
 from card_envs.games.big_ben.position import Info, Int16s, Node, Records, key_of, move_on

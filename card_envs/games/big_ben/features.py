@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.sets import EMPTY, bit, highest
 from card_envs.game import Cards, Int8s, Int64s, Stat, offsets, total
 from card_envs.games.big_ben.beam import NEEDS, note_needs

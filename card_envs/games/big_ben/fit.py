@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from card_envs._files import check_output, write_json
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Int8s, Int64s
 from card_envs.games.big_ben import GAME, beam, rules

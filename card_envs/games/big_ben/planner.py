@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from card_envs.compiling import noinline, rule
 from card_envs.engine._seen import Seen, forget, is_new, new_seen, trace
-from card_envs.engine.jit import noinline, rule
 from card_envs.game import Int64s, State
 from card_envs.games.big_ben import features
 from card_envs.games.big_ben.features import Marking

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.rng import GOLDEN_RATIO, mix
 from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest
 from card_envs.game import Cards, Key, State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.sets import ONE, bit
 from card_envs.game import Int64s, Key, UInt64s
 from card_envs.games.big_ben.position import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from card_envs.cards import ACE_LOW, deck
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.rng import advance, below, shuffle
 from card_envs.engine.sets import EMPTY, ONE, bit, copy, count, highest, lowest, nth, spread
 from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, beam, proof, rules

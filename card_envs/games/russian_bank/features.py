@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.sets import EMPTY, ONE, bit, count, highest, lowest
 from card_envs.game import Cards, Int64s, Stat, State, UInt64s, offsets, total
 from card_envs.games.russian_bank.rules import ALL_CARDS, KEYS, NO_CARD, NO_KEY, NUM_HOUSES, next_to, penalty_points

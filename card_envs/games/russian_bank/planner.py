@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import noinline, rule
 from card_envs.engine._seen import Seen, forget, is_new, new_seen, trace
-from card_envs.engine.jit import noinline, rule
 from card_envs.engine.rng import mix
 from card_envs.engine.sets import ONE, lowest
 from card_envs.game import Int64s, State

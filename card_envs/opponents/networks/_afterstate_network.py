@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine._buffers import FLOAT32, checked
 from card_envs.engine._sums import Floats, add_rows
-from card_envs.engine.compile import specialize
 from card_envs.game import Game, Int8s, State, UInt64s, bot_move
 from card_envs.opponents._macros import Macros, last_of
 from card_envs.opponents.networks._afterstates import (

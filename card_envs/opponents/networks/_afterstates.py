@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine._dealing import draw_world
 from card_envs.engine._kernels import bot_actions
 from card_envs.engine._sums import Floats
-from card_envs.engine.compile import specialize, specialize_bot
 from card_envs.engine.sets import lowest
 from card_envs.game import (
     Field,

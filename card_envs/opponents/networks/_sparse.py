@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine._sums import Floats, add_rows
-from card_envs.engine.compile import specialize
 from card_envs.engine.sets import lowest
 from card_envs.game import Int8s, Int64s
 

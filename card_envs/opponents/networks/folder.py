@@ -13,9 +13,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from card_envs._files import check_output_folder, check_replaceable, read_file, replace_folder
+from card_envs.compiling import specialize_bot
 from card_envs.engine._kernels import bot_playout
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import specialize_bot
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
 from card_envs.opponents.networks.ntuple_policy import MAX_POSITIONS, MOST_POSITIONS, NTuplePolicy

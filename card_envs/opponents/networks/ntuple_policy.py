@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine._buffers import check_int, for_loops
-from card_envs.engine.compile import specialize
 from card_envs.game import Game, Int64s
 from card_envs.opponents._macros import MAX_LENGTH, Macros
 from card_envs.opponents._plan_cache import PlanCache

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.engine.rng import derive
 from card_envs.game import (
     SCRATCH_STATES,

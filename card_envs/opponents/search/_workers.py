@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from card_envs.compiling import specialize
 from card_envs.engine._cost import SHORTEST
-from card_envs.engine.compile import specialize
 from card_envs.game import Game
 from card_envs.opponents.networks._ntuples import PLAYER
 from card_envs.opponents.search._budget import WORLDS, Arms, ArmStats, Budget, budget_of, judge, new_stats

@@ -16,9 +16,8 @@ from numba.core import ir, types
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
-from card_envs.engine import jit
-from card_envs.engine._compilable import Rule
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
+from card_envs.compiling._rules import INTERPRETED, Rule
 from card_envs.game import (
     Game,
     deal,
@@ -71,7 +70,7 @@ def mark_of(game: Game) -> Path:
 
 def check_compiled(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield what keeps rules from compiling, and where sets become signed or floating-point numbers."""
-    if jit.INTERPRETED:
+    if INTERPRETED:
         return
     mark = mark_of(game)
     if mark.exists():

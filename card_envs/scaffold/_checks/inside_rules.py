@@ -9,7 +9,7 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 
-from card_envs.engine import jit
+from card_envs.compiling._rules import INTERPRETED
 from card_envs.game import Game
 from card_envs.scaffold._checks.sources import Finding, Source, Sources, did_you_mean
 
@@ -128,7 +128,7 @@ class _Reader:
         called = node.func
         if isinstance(called, ast.Name) and called.id not in self.local:
             value = self.names.get(called.id)
-            if isinstance(value, FunctionType) and not jit.INTERPRETED:
+            if isinstance(value, FunctionType) and not INTERPRETED:
                 yield f"calls {called.id}, which is not compiled: it lacks the decorator @rule"
             if value is None and called.id in OBJECTS:
                 yield f"`{called.id}` in a rule: rules neither raise nor allocate, and use no Python objects"

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
+from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine import _kernels as kernels
-from card_envs.engine import jit
-from card_envs.engine.compile import specialize
 from card_envs.engine.table import Table
 from card_envs.envs._replay import verify
 from card_envs.envs.aec import CardEnv
@@ -41,7 +41,7 @@ def check_played(game: Game, sources: Sources) -> Iterator[Finding]:
             try:
                 play()
             except Exception as error:  # the game's code may raise anything
-                compiled = isinstance(error, IndexError) and not jit.INTERPRETED
+                compiled = isinstance(error, IndexError) and not INTERPRETED
                 episode.found += (_in_plain_python(game, sources) if compiled else []) or [sources.blame(error)]
             if episode.found:
                 places = {fault[:2]: fault for fault in reversed(episode.found)}  # the first one at each place

@@ -1,6 +1,6 @@
 """High Card's scripted players, compiled."""
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.sets import above_card, highest, lowest
 from card_envs.game import State
 

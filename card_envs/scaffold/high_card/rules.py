@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from card_envs.engine.jit import rule
+from card_envs.compiling import rule
 from card_envs.engine.rng import advance, below, derive
 from card_envs.engine.sets import EMPTY, bit, count, nth, spread
 from card_envs.game import Cards, Field, Key, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total

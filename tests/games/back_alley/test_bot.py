@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from card_envs.compiling import rule
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.jit import rule
 from card_envs.engine.rng import advance, below, uniform
 from card_envs.engine.sets import EMPTY, bit, count, nth
 from card_envs.game import SCRATCH_STATES

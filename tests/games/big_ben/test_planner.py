@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.game import Int64s, active_features, load
 from card_envs.games.big_ben import GAME, rules, view
 from card_envs.games.big_ben.features import AT, MARKS, MAX_MARKS, NUM_WEIGHTS, STOCKS

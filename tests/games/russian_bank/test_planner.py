@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.engine.compile import specialize
+from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Int64s, active_features, final_margin, is_terminal, load
 from card_envs.games.russian_bank import GAME, rules

@@ -13,8 +13,8 @@ from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numpy.typing import NDArray
 
-from card_envs.build._ir import STATUS, Call, _with_entry, array_at, pointer_to
-from card_envs.build._loops import type_of
+from card_envs.compiling._ir import STATUS, Call, _with_entry, array_at, pointer_to
+from card_envs.compiling._loops import type_of
 
 FAILED = -100  # what a function returns where Python would raise: never, unless the code is wrong
 

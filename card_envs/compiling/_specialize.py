@@ -12,25 +12,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from card_envs import game as contract
-from card_envs.engine import _defaults as defaults
-from card_envs.engine import _library, jit
-from card_envs.engine._compilable import plain
+from card_envs.compiling import _defaults as defaults
+from card_envs.compiling import _library, _rules
+from card_envs.compiling._rules import plain
 from card_envs.game import Game
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
-COMPILERS = ("compile.py", "jit.py", "_compilable.py", "_numba.py", "_instructions.py")  # files of this folder
+COMPILERS = ("_specialize.py", "_rules.py", "_numba.py", "_instructions.py")  # files of this folder
 Target: TypeAlias = Literal["cpu", "cuda"]
 Parts: TypeAlias = dict[FunctionType, list[Any]]  # the functions of a loop, each with the constants that it uses
 
@@ -47,12 +47,13 @@ def specialize(
         bot: function of the game's `bot.py` that replaces `bot_move`.
         inline: inline the game's functions, which is fastest; False: call them, for a loop with many calls, where
             inlining would take minutes to compile.
-        target: "cpu", or "cuda" for a kernel in which thread i runs the loop for table i: `jit.threads`.
+        target: "cpu", or "cuda" for a kernel in which thread i runs the loop for table i: `_rules.threads`.
 
     Raises:
         TypeError: the loop needs a game or a bot and got none, or a compiled helper calls a stub.
     """
-    bound: Loop = _bound(loop, game, bot, inline, target)
+    wanted = Specialization(loop, game, bot, inline, target)
+    bound: Loop = _bound(wanted) if _watcher is None else _watcher(wanted, _bound(wanted))
     return bound
 
 
@@ -63,24 +64,48 @@ def specialize_bot(loop: Loop, game: Game, bot: str, target: Target = "cpu") -> 
     return specialize(loop, game, bot, target=target)
 
 
+class Specialization(NamedTuple):
+    """The arguments of `specialize`."""
+
+    loop: Any
+    game: Game | None = None
+    bot: str = ""
+    inline: bool = True
+    target: Target = "cpu"
+
+
+_watcher: Callable[[Specialization, Any], Any] | None = None
+
+
+@contextmanager
+def watched(watcher: Callable[[Specialization, Any], Any]) -> Iterator[None]:
+    """Have `specialize` return `watcher(its arguments, the compiled loop)` meanwhile, to record or check calls."""
+    global _watcher
+    _watcher = watcher
+    try:
+        yield
+    finally:
+        _watcher = None
+
+
 @cache
-def _bound(loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu") -> Any:
-    bound, stem = _rebuilt(loop, game, bot, inline, target)
-    if target == "cuda":
-        return _cached(jit.threads(bound), stem)
-    if jit.INTERPRETED:
+def _bound(wanted: Specialization) -> Any:
+    bound, stem = rebuilt(wanted)
+    if wanted.target == "cuda":
+        return _cached(_rules.threads(bound), stem)
+    if _rules.INTERPRETED:
         return bound
     compiled = _Compiled(bound, stem)
-    built = None if jit.checks_bounds() else _library.find(bound.__name__, game.name if game else None, compiled)
+    game = wanted.game.name if wanted.game else None
+    built = None if _rules.checks_bounds() else _library.find(bound.__name__, game, compiled)
     return built or compiled.compiled
 
 
-def _rebuilt(
-    loop: FunctionType, game: Game | None, bot: str, inline: bool, target: Target = "cpu"
-) -> tuple[FunctionType, str]:
+def rebuilt(wanted: Specialization) -> tuple[FunctionType, str]:
     """Return a copy of a loop with a game's functions in place of the stubs, and its name up to the digest."""
+    loop, game, bot, inline, target = wanted
     bound, parts = _binding(game, bot, inline, target).rebuilt(loop)
-    how = ("" if inline else "called") + ("checked" if jit.checks_bounds() else "") + target.removeprefix("cpu")
+    how = ("" if inline else "called") + ("checked" if _rules.checks_bounds() else "") + target.removeprefix("cpu")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
     bound.__name__ = bound.__qualname__ = stem + _digest(parts)
     return bound, stem
@@ -98,12 +123,12 @@ class _Compiled:
 
     @cached_property
     def compiled(self) -> Any:
-        return _cached(jit.loop(self.bound), self.stem)
+        return _cached(_rules.loop(self.bound), self.stem)
 
 
 def _cached(compiled: Any, stem: str) -> Any:
     """Return a compiled loop; delete what the cache has of it from other sources."""
-    if not jit.INTERPRETED and compiled.stats.cache_path is not None:
+    if not _rules.INTERPRETED and compiled.stats.cache_path is not None:
         _remove_outdated(Path(compiled.stats.cache_path), stem, compiled.__name__)
     return compiled
 
@@ -144,10 +169,10 @@ class _Binding:
                 own = self._own(helper, user)
                 parts: Parts = {}
                 _note(own, parts, user)
-                self._replaced[helper] = own if self.inline or jit.INTERPRETED else jit.noinline(own), parts
+                self._replaced[helper] = own if self.inline or _rules.INTERPRETED else _rules.noinline(own), parts
             else:
                 copy, parts = self.rebuilt(helper)
-                self._replaced[helper] = jit.rule(copy), parts
+                self._replaced[helper] = _rules.rule(copy), parts
         return self._replaced[helper]
 
     def _own(self, stub: FunctionType, user: FunctionType) -> Any:

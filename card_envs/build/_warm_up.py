@@ -1,4 +1,4 @@
-"""Call everything that the package offers for a game: the tour notes the loops, and libraries must have them.
+"""Call each public feature once for a game: the trace records the loops, and libraries must have them.
 
 Searches try one world only: how long a loop runs does not change what it is called with.
 """
@@ -18,10 +18,11 @@ from card_envs._training import training_module
 from card_envs.compare._contest import Contest
 from card_envs.compare._solving import SolveTask
 from card_envs.compare.estimates import estimate, share
+from card_envs.compiling import specialize
+from card_envs.compiling._specialize import BOTS
 from card_envs.data import Plan
 from card_envs.engine._legality import find_illegal
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.compile import BOTS, specialize
 from card_envs.engine.packing import Packing
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -39,7 +40,7 @@ FEW = 2  # tables, arms, positions
 LATER = 100  # decisions after which searches are asked: the end is nearer
 
 
-def visit(game: Game) -> None:
+def warm_up(game: Game) -> None:
     """Ask everything that the package has for a game."""
     visit_environments(game)
     visit_batches(game)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from card_envs.engine.jit import rule
+from card_envs.compiling._rules import rule
 from card_envs.game import State, States, Stats, Stream
 
 

@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, codegen
+from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu import CPUContext
-from numba.core.dispatcher import Dispatcher
-from numba.core.registry import cpu_target
-from numba.core.runtime import rtsys
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import as_dtype
 
-from card_envs.build._loops import Asked
-from card_envs.engine import _numba
+from card_envs.compiling import _numba
 
 SLOT = ir.IntType(64)
 STATUS = ir.IntType(32)
@@ -40,7 +34,7 @@ class Entry(NamedTuple):
 
     Attributes:
         symbol: the name of its entry, `int32 symbol(uint64 *slots)`: 0, or Numba's number of an error.
-        arguments: how they are put into slots, by kind (`engine/_library.py`).
+        arguments: how they are put into slots, by kind (`compiling/_library.py`).
         returns: what comes back in the first slots, likewise.
         text: the module.
     """
@@ -51,48 +45,19 @@ class Entry(NamedTuple):
     text: str
 
 
-@cache
-def leave_raw() -> None:
-    """Switch off all that Numba does to a module after its front end.
-
-    Raises:
-        RuntimeError: this process has compiled for itself, or loaded what was.
-    """
-    if rtsys._init:
-        raise RuntimeError("this process has code for its own processor; code for a target needs a process of its own")
-    rtsys.initialize(cpu_target.target_context)  # it is compiled for this process, and runs
-
-    def nothing(self: Any, *_: Any) -> None:
-        pass
-
-    def finish(self: Any) -> None:
-        self._finalized = True
-
-    # Numba's own functions get no entry point either: the library stands for it, as in `_numba._Linked`.
-    replaced: list[tuple[Any, str, Any]] = [
-        (CPUContext, "get_executable", lambda self, library, fndesc, env: library),
-        (Dispatcher, "add_overload", _numba._Linked.add_overload),
-        (codegen.CPUCodeLibrary, "_optimize_functions", nothing),
-    ]
-    for kind in (codegen.CPUCodeLibrary, codegen.JITCodeLibrary, _numba._Library):
-        replaced += [(kind, "_optimize_final_module", nothing), (kind, "_finalize_final_module", finish)]
-    for owner, name, function in replaced:
-        setattr(owner, name, function)
-
-
 @global_compiler_lock
-def compiled(function: Any, asked: Asked, symbol: str) -> Entry:
-    """Return a loop whose helpers are a game's own (see `engine/compile.py`) for the types that it is asked with."""
+def compiled(function: Any, signature: tuple[Any, ...], symbol: str) -> Entry:
+    """Return a loop whose helpers are a game's own (see `compiling/_specialize.py`) for these types of arguments."""
 
     def body(context: Any, builder: Any, call: Call, returns: Any) -> None:
         slots = Slots(context, builder, builder.function.args[0])
-        status, value = call([slots.argument(kind) for kind in asked.signature])
+        status, value = call([slots.argument(kind) for kind in signature])
         with builder.if_then(status.is_ok):
             Slots(context, builder, builder.function.args[0]).put(returns, value)
         builder.ret(status.code)
 
-    text, returns = _with_entry(function, asked.signature, symbol, [SLOT.as_pointer()], body)
-    return Entry(symbol, [kind_of(kind) for kind in asked.signature], kind_of(returns), text)
+    text, returns = _with_entry(function, signature, symbol, [SLOT.as_pointer()], body)
+    return Entry(symbol, [kind_of(kind) for kind in signature], kind_of(returns), text)
 
 
 def _with_entry(
@@ -103,7 +68,7 @@ def _with_entry(
     `body` writes the entry: it gets Numba's context, a builder, what calls the loop with arguments and returns its
     status and its value, and the type of that.
     """
-    leave_raw()
+    _numba.leave_raw()
     linked = _numba._Linked(function, {}, _numba.IN_RULES, _numba._ForLinking)
     linked.compile(signature)
     (result,) = linked.overloads.values()
@@ -190,7 +155,7 @@ def array_at(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any])
 
 
 def kind_of(kind: Any) -> list[Any]:
-    """Return the kind of an argument or result as in a manifest: see `engine/_library.py`.
+    """Return the kind of an argument or result as in a manifest: see `compiling/_library.py`.
 
     Raises:
         TypeError: an entry can't take it.

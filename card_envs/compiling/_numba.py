@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import inspect
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 from numba import njit
+from numba.core import codegen
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.cpu import CPUContext
+from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import rtsys
 
-from card_envs.engine import _instructions  # registers what instructions are before anything is compiled
-from card_envs.engine._cache import lasting
+from card_envs.compiling import _instructions  # registers what instructions are before anything is compiled
+from card_envs.compiling._cache import lasting
 
 IN_RULES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
@@ -70,7 +74,7 @@ def _let_cuda_compile_rules() -> None:
     if not hasattr(whole, "sees_rules"):
 
         def resolve(self: Any, value: Any) -> Any:
-            return whole(self, getattr(value, "compiled", value))  # of a `_compilable.Compilable`
+            return whole(self, getattr(value, "compiled", value))  # of a `_rules.Compilable`
 
         setattr(resolve, "sees_rules", True)  # noqa: B010 - functions have no such attribute to type checkers
         CUDATypingContext.resolve_value_type = resolve
@@ -126,3 +130,32 @@ class _Library(JITCodeLibrary):
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
+
+
+@cache
+def leave_raw() -> None:
+    """Switch off all that Numba does to a module after its front end.
+
+    Raises:
+        RuntimeError: this process has compiled for itself, or loaded what was.
+    """
+    if rtsys._init:
+        raise RuntimeError("this process has code for its own processor; code for a target needs a process of its own")
+    rtsys.initialize(cpu_target.target_context)  # it is compiled for this process, and runs
+
+    def nothing(self: Any, *_: Any) -> None:
+        pass
+
+    def finish(self: Any) -> None:
+        self._finalized = True
+
+    # Numba's own functions get no entry point either: the library stands for it, as in `_Linked`.
+    replaced: list[tuple[Any, str, Any]] = [
+        (CPUContext, "get_executable", lambda self, library, fndesc, env: library),
+        (Dispatcher, "add_overload", _Linked.add_overload),
+        (codegen.CPUCodeLibrary, "_optimize_functions", nothing),
+    ]
+    for kind in (codegen.CPUCodeLibrary, codegen.JITCodeLibrary, _Library):
+        replaced += [(kind, "_optimize_final_module", nothing), (kind, "_finalize_final_module", finish)]
+    for owner, name, function in replaced:
+        setattr(owner, name, function)

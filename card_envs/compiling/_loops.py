@@ -1,15 +1,16 @@
-"""The loops of a library."""
+"""The loops of a library, as the trace of a game records them."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from card_envs.compiling._specialize import Specialization
 from card_envs.game import Game
 
 
-class Asked(NamedTuple):
-    """A loop that something asks for, with the types of its arguments.
+class TracedLoop(NamedTuple):
+    """A loop and the types of its arguments.
 
     Attributes:
         module, name: of the plain function.
@@ -25,13 +26,10 @@ class Asked(NamedTuple):
     inline: bool
     signature: tuple[Any, ...]
 
-    def function(self) -> Any:
-        """Return the plain function."""
-        return getattr(import_module(self.module), self.name)
-
-    def of_game(self) -> Game | None:
-        """Return the game."""
-        return None if self.package is None else game_of(self.package)
+    def specialization(self) -> Specialization:
+        """Return the arguments that `specialize` got."""
+        game = None if self.package is None else game_of(self.package)
+        return Specialization(getattr(import_module(self.module), self.name), game, self.bot, self.inline)
 
 
 def type_of(value: Any) -> Any:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from card_envs.engine._instructions import ENTRIES, other_entries, x86_entries
-from card_envs.engine._library import machine, processor_has
+from card_envs.compiling._instructions import ENTRIES, other_entries, x86_entries
+from card_envs.compiling._library import machine, processor_has
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
@@ -29,7 +29,7 @@ class Target(NamedTuple):
         name: of the target, and of its folder.
         triple: as LLVM names it.
         cpu, features: of LLVM, what may be used.
-        machine: system and processor, as `engine/_library.py` names them.
+        machine: system and processor, as `compiling/_library.py` names them.
         needs: what a processor must have to run it, as Linux names it in /proc/cpuinfo; empty: any of the kind.
         zig: the triple as zig names it, to link for another system.
         suffix: of libraries.

@@ -1,7 +1,7 @@
-"""`python -m card_envs.build._tour PACKAGE FILE`: which loops a game's environments and players call, with which types.
+"""`python -m card_envs.build._trace PACKAGE FILE`: record the loops that a game calls, with the types of arguments.
 
-Everything that the package offers is asked something, in plain Python (with NUMBA_DISABLE_JIT=1), and the types of all
-arguments are noted.
+It calls each public feature once (`_warm_up.py`), in plain Python (with NUMBA_DISABLE_JIT=1), and records the types of
+all arguments.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from card_envs.build._loops import Asked, game_of, type_of
-from card_envs.build._visit import visit
-from card_envs.engine import compile as specializing
+from card_envs.build._warm_up import warm_up
+from card_envs.compiling._loops import TracedLoop, game_of, type_of
+from card_envs.compiling._specialize import Specialization, watched
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents.search import _policy as search
@@ -25,29 +25,27 @@ from card_envs.opponents.search import _policy as search
 search.ROLLOUT_POSITIONS = search.MACROS_PER_WORLD = search.SCORED_PER_WORLD = 2  # plain Python is slow
 
 
-def asked_by(game: Game, visit: Callable[[Game], None]) -> list[Asked]:
-    """Return the loops that a visit to a game asks for, each with the types that it was called with."""
+def traced(game: Game, warm_up: Callable[[Game], None]) -> list[TracedLoop]:
+    """Return the loops that a warm-up run of a game calls, each with the types of its arguments."""
     found: dict[tuple[Any, ...], dict[tuple[Any, ...], None]] = {}
-    whole = specializing._bound
 
-    def noting(loop: Any, of: Game | None, bot: str, inline: bool, target: Any = "cpu") -> Any:
-        bound = whole(loop, of, bot, inline, target)
-        signatures = found.setdefault((loop.__module__, loop.__qualname__, of and of.package, bot, inline), {})
+    def recorded(wanted: Specialization, bound: Any) -> Any:
+        loop, of = wanted.loop, wanted.game
+        key = (loop.__module__, loop.__qualname__, of and of.package, wanted.bot, wanted.inline)
+        signatures = found.setdefault(key, {})
 
-        def noted(*arguments: Any) -> Any:
+        def called(*arguments: Any) -> Any:
             signatures[tuple(map(type_of, arguments))] = None
             return bound(*arguments)
 
-        return noted
+        return called
 
-    setattr(specializing, "_bound", noting)  # noqa: B010 - or type checkers compare the two
-    try:
-        with np.errstate(over="ignore"):
-            visit(game)
-    finally:
-        setattr(specializing, "_bound", whole)  # noqa: B010
+    with watched(recorded), np.errstate(over="ignore"):
+        warm_up(game)
     return [
-        Asked._make((*key, signature)) for key, signatures in found.items() for signature in merged(list(signatures))
+        TracedLoop._make((*key, signature))
+        for key, signatures in found.items()
+        for signature in merged(list(signatures))
     ]
 
 
@@ -78,4 +76,4 @@ if __name__ == "__main__":
     package, file = sys.argv[1:]
     game = game_of(package)
     GAMES.setdefault(game.name, game)  # environments refer to games by name
-    Path(file).write_bytes(pickle.dumps(asked_by(game, visit)))
+    Path(file).write_bytes(pickle.dumps(traced(game, warm_up)))

@@ -1,11 +1,14 @@
-"""Functions that are compiled once something calls them: rules, and instructions. No compiler is imported before.
+"""The decorators of compiled functions. Importing them imports no compiler: Numba is loaded when it has to compile.
 
-Compiled code finds such a function among its globals by `_numba_type_`.
+Rules (`rule`) are compiled as parts of loops; `specialize` turns loops into machine code. Where a library that was
+built ahead of time has a loop, Numba is never imported (`compiling/_library.py`). Compiled code finds a decorated
+function among its globals by `_numba_type_`.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any, TypeVar, cast
@@ -16,9 +19,42 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
+def checks_bounds() -> bool:
+    """Return whether code compiled now raises IndexError for an index out of bounds."""
+    config = getattr(sys.modules.get("numba"), "config", None)
+    return bool(config.BOUNDSCHECK) if config else os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+
+
+def rule(function: Function) -> Function:
+    """Compile a rule function: no allocation, no exceptions, no Python objects inside."""
+    return cast(Function, function if INTERPRETED else Rule(function, inline=True))
+
+
+def noinline(function: Function) -> Function:
+    """Compile a rule function that is called, not inlined: inlining many large ones takes minutes to compile."""
+    return cast(Function, plain(function) if INTERPRETED else Rule(plain(function), inline=False))
+
+
 def instruction(function: Function) -> Function:
     """Declare a function that compiled code replaces by instructions of its own: see `_instructions.py`."""
     return cast(Function, function if INTERPRETED else Instruction(function))
+
+
+def loop(function: Function) -> Function:
+    """Compile a loop over tables: cached on disk, releases the GIL."""
+    from card_envs.compiling import _numba
+
+    return cast(Function, _numba.compiled_loop(function))
+
+
+def threads(function: Function) -> Any:
+    """Return a loop as a CUDA kernel, `kernel[blocks, threads, stream](number, *arguments)`.
+
+    Thread i runs the loop for table i alone: the kernel sets the loop's first two parameters, the ends of the range.
+    """
+    from card_envs.compiling import _numba
+
+    return _numba.compiled_kernel(function, INTERPRETED)
 
 
 def plain(function: Function) -> Function:
@@ -45,7 +81,7 @@ class Compilable:
     @property
     def _numba_type_(self) -> Any:
         """The type of this function as a global variable of compiled code."""
-        from card_envs.engine import _numba
+        from card_envs.compiling import _numba
 
         return _numba.type_of(self.compiled)
 
@@ -65,7 +101,7 @@ class Rule(Compilable):
 
     @cached_property
     def compiled(self) -> Any:
-        from card_envs.engine import _numba
+        from card_envs.compiling import _numba
 
         return _numba.compiled_rule(self.py_func, self.inline)
 
@@ -75,7 +111,7 @@ class Instruction(Compilable):
 
     @cached_property
     def compiled(self) -> Any:
-        from card_envs.engine import _numba
+        from card_envs.compiling import _numba
 
         return _numba.instruction_of(self.py_func)
 
