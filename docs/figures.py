@@ -107,11 +107,19 @@ def head_to_head() -> str:
     for name, other, places in HEAD_TO_HEAD:
         row = [f"`{name}` over `{other}`"]
         for game in games:
+            if name == "champion" and is_strong(game, name):
+                row.append("the same")
+                continue
             where = next(place for place in places if figures_of(game, place).exists())
             scale = 100 if game.is_solitaire else 1
             row.append(spread(over(comparison(game, where), name, other), scale, "+.1f"))
         body.append(row)
     return rows(head, body)
+
+
+def is_strong(game: Game, name: str) -> bool:
+    """Whether a preset stands for the same player as `strong`."""
+    return game.presets[name] == game.presets["strong"]
 
 
 def result(found: Figures, policy: Figures) -> str:
@@ -129,17 +137,20 @@ def summary() -> str:
     games = list(GAMES.values())
     head, counts, cells = [""], [], []
     for game in games:
-        found, best = comparison(game, "front"), comparison(game, "champion")
-        if any(found[key] != best[key] for key in ("options", "seed", "pairs")):
-            raise ValueError(f"{game.name}: `front` and `champion` are not of the same deals")
+        found = comparison(game, "front")
+        results = {one["name"]: result(found, one) for one in found["policies"]}
+        results["champion"] = results["strong"]
+        if not is_strong(game, "champion"):
+            best = comparison(game, "champion")
+            if any(found[key] != best[key] for key in ("options", "seed", "pairs")):
+                raise ValueError(f"{game.name}: `front` and `champion` are not of the same deals")
+            results |= {one["name"]: result(best, one) for one in best["policies"]}
+        cells.append(results)
         head.append(f"{game.title}: " + ("deals won" if game.is_solitaire else "points per deal"))
         options = "".join(f" with `{name}={value}`" for name, value in found["options"].items())
         counts.append(
             f"{game.title}{options}: {found['pairs']:,} {'deals' if game.is_solitaire else 'mirrored pairs'}."
         )
-        spelled = ("champion", game.presets["champion"])
-        champion = next(result(best, policy) for policy in best["policies"] if policy["name"] in spelled)
-        cells.append({one["name"]: result(found, one) for one in found["policies"]} | {"champion": champion})
     body = [[f"`{name}`", *(column[name] for column in cells)] for name in FRONT_PLAYERS]
     return rows(head, body) + "\n" + fill(" ".join(counts), 120) + "\n"
 

@@ -146,8 +146,8 @@ def options(game: Game, rng: random.Random) -> Iterator[Attempt]:
 def folders(game: Game, rng: random.Random) -> Iterator[Attempt]:
     import card_envs.opponents._names as names
 
-    source = Path(names.__file__).parent / "models" / game.name / "ppo"
-    if not source.is_dir():
+    source = next((Path(names.__file__).parent / "models" / game.name).glob("*"), None)
+    if source is None:
         return
     files = {name: (source / name).read_bytes() for name in (CARD_FILE, WEIGHTS_FILE)}
     with tempfile.TemporaryDirectory() as parent:

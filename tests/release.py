@@ -117,7 +117,7 @@ def check_contents(wheel: Path) -> None:
         (metadata,) = (archive.read(name).decode() for name in names if name.endswith("METADATA"))
     wanted = {"card_envs/py.typed", "card_envs/serve/page/index.html", "card_envs/training/configs/quickstart.toml"}
     wanted |= {f"card_envs/games/{game}/RULES.md" for game in GAMES}
-    wanted |= {f"card_envs/opponents/models/{game}/ppo/weights.safetensors" for game in GAMES}
+    wanted |= {f"card_envs/opponents/models/{GAME}/ppo/weights.safetensors"}
     strange = [name for name in names if not name.startswith("card_envs")]
     if wanted - names or strange:
         raise SystemExit(f"{wheel.name}: missing {sorted(wanted - names)}, not expected {strange}")

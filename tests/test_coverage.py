@@ -162,7 +162,7 @@ def rating_of_first(wins: NDArray[np.float64]) -> Estimate:
 @pytest.mark.slow
 def test_coverage_of_games(game: Game) -> None:
     """Episodes as they are, or where they have several deals, single ones and between two players whole ones."""
-    rivals = [name for name in ("trivial", "ppo") if name in quick_opponents(game)]
+    rivals = [name for name in ("trivial", "small") if name in quick_opponents(game)]
     single, whole = (game.num_deals(game.rules.new_state(game.validated(of))) for of in (short_options(game), {}))
     options = short_options(game) if single < whole else {}
     for rival in rivals:

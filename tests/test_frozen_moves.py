@@ -24,8 +24,8 @@ FILE = Path(__file__).with_name("frozen_moves.json")
 NUMBER = 300
 PRIORS = {  # of searches that are frozen as well
     "back_alley": ("greedy", "ppo", "small"),
-    "big_ben": ("ntuple", "ppo", "small"),
-    "russian_bank": ("greedy", "ntuple", "ppo", "small"),
+    "big_ben": ("ntuple",),
+    "russian_bank": ("greedy", "ntuple"),
 }
 
 

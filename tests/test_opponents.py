@@ -22,6 +22,7 @@ from safetensors.numpy import load, save
 
 import card_envs
 from card_envs._files import write_json
+from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
@@ -876,6 +877,35 @@ def test_presets_are_what_they_stand_for(game: Game) -> None:
             for name in ("strong", game.presets["strong"])
         ]
         np.testing.assert_array_equal(moves[0], moves[1])
+
+
+def taken_back(game: Game, name: str, games: int = 30) -> float:
+    """The share of moves in games against itself that undo the mover's own move before: `H5-H1` after `H1-H5`."""
+    env, rng, opponent = BatchEnv(game, games, seed=1), np.random.default_rng(0), load_opponent(name, game)
+    last: list[Any] = [None] * games
+    under_way = np.ones(games, bool)
+    moves = undone = 0
+    while under_way.any():
+        actions = opponent.actions(env, rng)
+        for i in np.flatnonzero(under_way):
+            ends = game.view.move_text(env.states[i], int(actions[i])).split("-")
+            undone += len(ends) == 2 and last[i] == (int(env.seat[i]), ends[::-1])
+            last[i] = int(env.seat[i]), ends
+        moves += under_way.sum()
+        env.step(actions)
+        under_way &= env.done == 0
+    return undone / moves
+
+
+def test_networks_do_not_take_back_their_moves(game: Game) -> None:
+    for name in {*quick_opponents(game)} - {"random", "trivial"}:
+        assert taken_back(game, name) < 1 / 200, name
+
+
+@pytest.mark.slow
+def test_presets_do_not_take_back_their_moves(game: Game) -> None:
+    for name in game.presets:
+        assert taken_back(game, name) < 1 / 200, name
 
 
 def test_a_search_with_a_trained_network_as_prior(game: Game, tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ from card_envs.games.big_ben.rules import (
     waste_top,
 )
 
-# The strongest at about 1 ms and 100 ms per move: see strength/README.md.
+# The strongest at about 0.1, 1 and 100 ms per move: see strength/README.md.
 PRESETS = {
+    "small": "ntuple",
     "strong": "search:128,moves=turn,prior=ntuple,leaf=ntuple,leaf_playout=0.3",
     "champion": "search:4096,moves=turn,prior=ntuple,leaf=ntuple,leaf_playout=0.3",
 }

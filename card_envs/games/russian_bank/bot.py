@@ -23,8 +23,9 @@ FIRST_MOVES = np.uint64((1 << ACTION.reserve_to_house) - 1)  # to foundations, a
 HOUSE_LOADS = np.uint64(0xFFFF << ACTION.house_to_reserve)
 
 
-# The strongest at about 1 ms and 100 ms per move: see strength/README.md.
+# The strongest at about 0.1, 1 and 100 ms per move: see strength/README.md.
 PRESETS = {
+    "small": "ntuple",
     "strong": "search:256,moves=turn,prior=ntuple,leaf=ntuple,leaf_after=8,arms=16",
     "champion": "search:128,moves=turn,prior=ntuple,rollout=ntuple,leaf=ntuple,leaf_after=8,arms=16",
 }
