@@ -51,6 +51,7 @@ from card_envs.testing.referee import facts_of  # noqa: E402
 Options = dict[str, Any]
 Network = TypeVar("Network", bound=TrainedPolicy)
 
+os.environ["CARD_ENVS_QUIET"] = "1"  # tests read what else their processes print
 STARTED = time.monotonic()
 BUILT = Path(__file__).parents[1] / "js" / "built"
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well

@@ -90,6 +90,21 @@ def test_a_full_disk_stops_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert not list(folder.rglob("*.nbc"))
 
 
+def test_compiling_is_announced_once(tmp_path: Path) -> None:
+    """With what avoids it; not where the code is in the cache, or where it is unwanted."""
+    told = []
+    for quiet, folder in (("1", "one"), ("", "other"), ("", "other")):
+        done = subprocess.run(
+            [sys.executable, "-c", USE_IT], cwd=ROOT, capture_output=True, text=True, check=True,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / folder), "CARD_ENVS_QUIET": quiet},
+        )  # fmt: skip
+        told.append(done.stderr)
+    unwanted, first, second = told
+    assert unwanted == second == ""
+    (line,) = first.splitlines()
+    assert line.startswith("card_envs: compiling ") and str(tmp_path) in line and "card_envs build" in line
+
+
 def run(code: str, root: Path, **changed: str) -> list[str]:
     environment = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     done = subprocess.run(

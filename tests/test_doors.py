@@ -704,7 +704,7 @@ def test_views_with_huge_numbers(game: Game, number: int) -> None:
 
 
 NAMES = {
-    "os:system": "expected a class", "os:getcwd": "expected a class", "builtins:int": "TypeError", ":": "Empty module",
+    "os:system": "TypeError", "os:getcwd": "TypeError", "builtins:int": "TypeError", ":": "Empty module",
     ":X": "Empty module", ".x:Y": "no folder of that name", "json:": "AttributeError", "antigravity\0:x": "opponent",
     "builtins:object": "TypeError", "builtins:SystemExit": "needs the methods", "x" * 300: "unknown opponent",
     "x" * 5000: "at most 4096", "a=b+" * 1000 + "b": "too deeply nested",

@@ -220,6 +220,23 @@ def test_who_is_turned_away_may_come_again(tmp_path: Path) -> None:
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "1") and is_problem(reply.json())
 
 
+def test_what_is_not_compiled_yet_is_told(tmp_path: Path) -> None:
+    """A request for a game gets 503 and what is being compiled; the game that it names comes next."""
+    seats = make_seats(tmp_path / "tables", [], [], LIMITS)
+    opponents = seats.advisers.opponents
+    opponents.loading = list(opponents.games)
+    first, *_, last = opponents.games.values()
+    with TestClient(make_app(seats)) as client:
+        assert client.get("/v1/games").status_code == 200
+        reply = client.post("/v1/tables", json={"game": last.name})
+        assert reply.status_code == 503 and reply.headers["Retry-After"]
+        assert reply.json()["error"]["message"].startswith(f"compiling {first.title}, 1 of {len(opponents.games)}; ")
+        assert opponents.loading[:2] == [first.name, last.name]
+        opponents.loading = [first.name]  # the others are compiled
+        assert client.post("/v1/tables", json={"game": last.name}).status_code == 201
+        assert client.post("/v1/tables", json={"game": first.name}).status_code == 503
+
+
 def test_every_reply_has_the_safe_headers(client: TestClient) -> None:
     """No other page shows it in a frame, guesses its kind, keeps it, or is told of it; errors, too."""
     for path in ("/", "/page.js", "/docs", "/openapi.json", "/v1/games", "/v1/nowhere", "/nowhere"):

@@ -14,6 +14,7 @@ import os
 import pickle
 import shutil
 import stat
+import sys
 import tempfile
 from contextlib import suppress
 from functools import cache
@@ -27,6 +28,7 @@ from numba.core.caching import (
     UserWideCacheLocator,
 )
 
+QUIET = "CARD_ENVS_QUIET"  # environment variable
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -95,17 +97,21 @@ class LastingCache(FunctionCache):
 
     _impl_class = _Places
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, label: str) -> None:
         super().__init__(function)
+        self._label = label
         source_stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, source_stamp)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
+        found = None
         try:
-            return super().load_overload(signature, target_context)
+            found = super().load_overload(signature, target_context)
         except Exception:  # pickle may raise anything for a damaged file
             self._discard()
-            return None
+        if found is None:
+            announce(self._label, self._cache_path)
+        return found
 
     def save_overload(self, signature: Any, result: Any) -> None:
         try:
@@ -119,8 +125,19 @@ class LastingCache(FunctionCache):
                 file.unlink(missing_ok=True)
 
 
-def lasting(dispatcher: Any) -> Any:
-    """Add a disk cache to a compiled function if there is somewhere to write."""
+def lasting(dispatcher: Any, label: str) -> Any:
+    """Add a disk cache to a compiled function if there is somewhere to write; `label` is what it is for."""
     with suppress(RuntimeError):  # otherwise every process compiles it
-        dispatcher._cache = LastingCache(dispatcher.py_func)
+        dispatcher._cache = LastingCache(dispatcher.py_func, label)
     return dispatcher
+
+
+@cache
+def announce(label: str, folder: str) -> None:
+    """Say on stderr that a game is being compiled, once per process, unless the variable CARD_ENVS_QUIET is set."""
+    if not os.environ.get(QUIET):
+        print(
+            f"card_envs: compiling {label}: about ten seconds for the rules, up to a minute for a search. This happens "
+            f"once (kept in {folder}); `python -m card_envs build` does it ahead of time. {QUIET}=1 hides this.",
+            file=sys.stderr,
+        )

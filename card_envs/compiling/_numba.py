@@ -41,8 +41,8 @@ def instruction_of(function: Any) -> Any:
     return getattr(_instructions, function.__name__)
 
 
-def compiled_loop(function: Any) -> Any:
-    return lasting(njit(nogil=True, error_model="numpy")(function))
+def compiled_loop(function: Any, label: str) -> Any:
+    return lasting(njit(nogil=True, error_model="numpy")(function), label)
 
 
 def compiled_kernel(function: Any, interpreted: bool) -> Any:

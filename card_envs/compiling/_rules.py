@@ -40,11 +40,11 @@ def instruction(function: Function) -> Function:
     return cast(Function, function if INTERPRETED else Instruction(function))
 
 
-def loop(function: Function) -> Function:
-    """Compile a loop over tables: cached on disk, releases the GIL."""
+def loop(function: Function, label: str = "a loop") -> Function:
+    """Compile a loop over tables: cached on disk, releases the GIL. `label` is what it is compiled for."""
     from card_envs.compiling import _numba
 
-    return cast(Function, _numba.compiled_loop(function))
+    return cast(Function, _numba.compiled_loop(function, label))
 
 
 def threads(function: Function) -> Any:

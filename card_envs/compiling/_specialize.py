@@ -95,7 +95,7 @@ def _bound(wanted: Specialization) -> Any:
         return _cached(_rules.threads(bound), stem)
     if _rules.INTERPRETED:
         return bound
-    compiled = _Compiled(bound, stem)
+    compiled = _Compiled(bound, stem, wanted.game.title if wanted.game else "loops without rules")
     game = wanted.game.name if wanted.game else None
     built = None if _rules.checks_bounds() else _library.find(bound.__name__, game, compiled)
     return built or compiled.compiled
@@ -114,16 +114,17 @@ def rebuilt(wanted: Specialization) -> tuple[FunctionType, str]:
 class _Compiled:
     """A loop that is compiled once it is called."""
 
-    def __init__(self, bound: FunctionType, stem: str) -> None:
+    def __init__(self, bound: FunctionType, stem: str, label: str = "a loop") -> None:
         self.bound = bound
         self.stem = stem
+        self.label = label
 
     def __call__(self, *arguments: Any) -> Any:
         return self.compiled(*arguments)
 
     @cached_property
     def compiled(self) -> Any:
-        return _cached(_rules.loop(self.bound), self.stem)
+        return _cached(_rules.loop(self.bound, self.label), self.stem)
 
 
 def _cached(compiled: Any, stem: str) -> Any:

@@ -7,7 +7,7 @@
            | "trivial" | "greedy"   scripted players of the game's `bot.py`
            | "search:" BUDGET {"," KEY "=" VALUE}   a search; BUDGET is N worlds, or T "ms" per move on all cores
            | PHASE "=" NAME "+" NAME   combination: the first decides in a phase of the game, the second elsewhere
-           | MODULE ":" CLASS       a user's policy class, constructed with the `Game`
+           | MODULE ":" CLASS       a user's policy class or function, called with the `Game`
            | SHIPPED                a trained network of the package, or a preset of the game: "strong" and "champion"
                                     stand for one of the above
 
@@ -337,8 +337,8 @@ def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
         if module == "search" and isinstance(error, ModuleNotFoundError):
             raise ValueError(f"opponent {text!r:.80}: expected search:N with 1 to 9999999 worlds, or {TIMED}") from None
         raise ValueError(f"opponent {text!r:.80}: {type(error).__name__}: {error}") from error
-    if not isinstance(kind, type):
-        raise ValueError(f"opponent {text!r:.80}: expected a class, got {kind!r:.80}")
+    if not callable(kind):
+        raise ValueError(f"opponent {text!r:.80}: expected a class or a function of the game, got {kind!r:.80}")
     try:
         made = kind(game)
     except (Exception, SystemExit) as error:

@@ -47,16 +47,16 @@ class Advisers:
         }
 
     def schema(self, game: str) -> dict[str, Any]:
-        return self.opponents.game(game).view.SCHEMA
+        return self.opponents.known(game).view.SCHEMA
 
     def rules(self, game: str) -> dict[str, Any]:
-        found = self.opponents.game(game).rules_page
+        found = self.opponents.known(game).rules_page
         if not found.is_file():
             raise Problem("unknown", f"game: {game} comes without its rules in words", "game")
         return {"rules": found.read_text(encoding="utf-8")}
 
     def opponent_list(self, game: str | None = None) -> dict[str, Any]:
-        games = list(self.opponents.games.values()) if game is None else [self.opponents.game(game)]
+        games = list(self.opponents.games.values()) if game is None else [self.opponents.known(game)]
         found = []
         for one in games:
             for name in self.opponents.names(one):
@@ -116,9 +116,11 @@ class Advisers:
             raise wrong("bad_request", error) from None
 
     def warm_up(self, tell: Callable[[str], None] = lambda line: None) -> None:
-        """Compile or load everything needed, so that no request waits for it; searches have little time to try it."""
-        seconds = min(self.limits.seconds, TRYING_SECONDS)
-        for game in self.opponents.games.values():
+        """Compile or load everything needed; until then, requests for a game get 503 and the reason."""
+        seconds = min(self.limits.seconds, TRYING_SECONDS)  # for searches
+        loading = self.opponents.loading
+        while loading:
+            game = self.opponents.games[loading[0]]
             tell(f"{game.title}: {', '.join(self.opponents.names(game))}")
             episode = ServedEpisode(game, {}, 0)
             view = episode.view(episode.seat or 0)
@@ -127,6 +129,7 @@ class Advisers:
                 choose(opponent.within(seconds), episode, 0)()
                 advice(opponent, view, 0, seconds)
             measured(game)
+            del loading[0]
 
     def stop(self) -> None:
         """Drop jobs that no thread has begun."""

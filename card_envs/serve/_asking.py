@@ -13,6 +13,7 @@ import numpy as np
 from card_envs._files import finite, read_json
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
 from card_envs.opponents.policy import Opponent, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
@@ -24,11 +25,17 @@ QUICK = (
     ScriptedPolicy,
     NetworkPolicy,
     AfterstatePolicy,
+    NTuplePolicy,
 )  # less than a millisecond per move: no thread needed
 
 
 class Opponents:
-    """Opponents by game and short name: those of the package, and those that the owner adds."""
+    """Opponents by game and short name: those of the package, and those that the owner adds.
+
+    Attributes:
+        games: by name.
+        loading: names of games that are not compiled yet; the first is being compiled.
+    """
 
     def __init__(self, games: Sequence[Game], added: Mapping[str, str] | None = None) -> None:
         """Load them.
@@ -41,6 +48,7 @@ class Opponents:
             ValueError: one of them can't be loaded.
         """
         self.games = {game.name: game for game in games}
+        self.loading: list[str] = []
         self._all: dict[str, dict[str, Opponent]] = {
             game.name: {name: load_opponent(f"{game.name}/{name}", game) for name in opponent_names(game)}
             for game in games
@@ -51,11 +59,29 @@ class Opponents:
                 raise ValueError(f"opponent {name!r}: expected GAME/NAME=WHAT, with one of {', '.join(self.games)}")
             self._all[game_name][short] = replace(load_opponent(what, game_name), name=short)
 
-    def game(self, name: str) -> Game:
-        """Return a game by name. Raises Problem."""
+    def known(self, name: str) -> Game:
+        """Return a game by name, compiled or not. Raises Problem."""
         if name not in self.games:
             raise Problem("unknown", f"game: no {name!r:.80}; there are: {', '.join(self.games)}", "game")
         return self.games[name]
+
+    def game(self, name: str) -> Game:
+        """Return a game by name. Raises Problem, also while it is being compiled; it is the next one then."""
+        game = self.known(name)
+        if name in self.loading[1:]:
+            self.loading.insert(1, self.loading.pop(self.loading.index(name)))
+        if name in self.loading:
+            self.check_loaded()
+        return game
+
+    def check_loaded(self) -> None:
+        """Raise Problem if a game is being compiled: which, and how many there are."""
+        left = len(self.loading)
+        if left:
+            now = self.games[self.loading[0]].title
+            raise Problem(
+                "busy", f"compiling {now}, {len(self.games) - left + 1} of {len(self.games)}; ask again later"
+            )
 
     def names(self, game: Game) -> list[str]:
         """Return the short names of the opponents of a game."""

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import BinaryIO
 
 from card_envs.games import GAMES, get_game
@@ -158,14 +159,28 @@ def serve_http(
         timeout_keep_alive=SECONDS_TO_KEEP,
         **uvicorn_options(_with_files(seats.limits), proxies),
     )
-    tell("loading; the first start on a machine compiles the games, which takes minutes")
-    seats.advisers.warm_up(tell)
-    gc.collect()
-    gc.freeze()  # excludes loaded objects from garbage collection, which would otherwise pause all requests
-    tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
+    server = Server(config)
+    failures: list[Exception] = []
     host, port, *_ = listeners[0].getsockname()
-    tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
-    Server(config).run(listeners)
+
+    def load() -> None:
+        try:
+            seats.advisers.warm_up(tell)
+        except Exception as error:
+            failures.append(error)
+            server.should_exit = True
+            return
+        gc.collect()
+        gc.freeze()  # excludes loaded objects from garbage collection, which would otherwise pause all requests
+        tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
+
+    tell("loading; the first start on a machine compiles the games, which takes minutes")
+    tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
+    seats.advisers.opponents.loading += seats.advisers.opponents.games
+    Thread(target=load, daemon=True).start()
+    server.run(listeners)
+    if failures:
+        raise failures[0]
 
 
 def serve_parent(

@@ -213,6 +213,7 @@ class Seats:
         name = self.tables.missing(token)
         if name is None:
             return
+        self.advisers.opponents.check_loaded()  # reading replays it
         if name not in self._reading:
             self._reading[name] = asyncio.ensure_future(self._read(name))
         await asyncio.shield(self._reading[name])

@@ -164,9 +164,14 @@ def show(game: Showing, delay: float | None, console: Console, gif: Path | None)
     from card_envs.draw import draw
     from card_envs.draw.raster import save_gif
 
-    drawings = (draw(game.env.game, game.view(viewer)) for viewer, _, _ in game.positions())
-    with console.status("drawing"):
-        number = save_gif(gif, drawings, seconds=1.0 if delay is None else delay)
+    with console.status("drawing") as status:
+
+        def drawings() -> Iterator[str]:
+            for number, (viewer, _, _) in enumerate(game.positions()):
+                status.update(f"drawing: {number} pictures")
+                yield draw(game.env.game, game.view(viewer))
+
+        number = save_gif(gif, drawings(), seconds=1.0 if delay is None else delay)
     console.print(lines_of(f"{number} pictures written to {gif}"), markup=False, highlight=False)
 
 
