@@ -96,6 +96,8 @@ class Kernel:
             bits = f"0x{text[2:]}ull"
             return f"as_{kind}({bits})" if kind in ("f32", "f64") else f"(({c_type(kind)}){bits})"
         if re.fullmatch(r"-?\d+|0x[0-9a-fA-F]+U?", text):
+            if kind == "pred":  # any number but 0 is true, and `xor` of two of these must be false
+                return str(int(int(text.rstrip("U"), 0) != 0))
             return f"(({c_type(kind)}){int(text.rstrip('U'), 0) % (1 << 64)}ull)"
         assert any(text == name for _, name, _, _ in self.constants), text
         return f"((uint64_t){text.replace('$', '_')})"
@@ -181,11 +183,11 @@ class Kernel:
         if operation == "mul" and suffixes[0] == "hi":
             wide = "__int128" if kind[0] == "s" else "unsigned __int128"
             return f"(({wide}){one} * ({wide}){two}) >> {kind[1:]}"
-        if operation == "mad":
+        if operation == "mad" and suffixes[0] == "lo":
             return f"({unsigned(kind)}){one} * ({unsigned(kind)}){two} + ({unsigned(kind)}){three}"
         if operation == "fma":
             return f"{'fmaf' if kind == 'f32' else 'fma'}({one}, {two}, {three})"
-        if operation in SYMBOLS:
+        if operation in SYMBOLS and not {"cc", "sat"} & {*suffixes}:
             if kind in ("f32", "f64", "pred"):
                 return f"{one} {SYMBOLS[operation]} {two}"
             return f"({c_type(kind)})(({unsigned(kind)}){one} {SYMBOLS[operation]} ({unsigned(kind)}){two})"
@@ -207,7 +209,7 @@ class Kernel:
                 return f"{by} >= {bits} ? 0 : ({unsigned(kind)}){one} << {by}"
             shifted = f"{one} >> {by}"
             return f"{by} >= {bits} ? {f'{one} >> {bits - 1}' if kind[0] == 's' else '0'} : {shifted}"
-        if operation == "setp":
+        if operation == "setp" and len(given) == 2:
             sign = COMPARED.get(suffixes[0])
             if sign is None:  # unordered: true where the opposite is not
                 opposite = {"ltu": ">=", "leu": ">", "gtu": "<=", "geu": "<"}[suffixes[0]]
