@@ -5,18 +5,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import stub
 from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine.rng import GOLDEN_RATIO, mix
 from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, play, score_margin, text_index
 from card_envs.opponents._macros import NO_ACTION, Macro, Macros
-from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, best_move
-from card_envs.opponents.networks._ntuples import write_best_macros
-from card_envs.opponents.search._decide import WHOLE, decide_tables
+from card_envs.opponents.networks._afterstate_network import NetworkScorer, best_lookahead_move, best_move
+from card_envs.opponents.networks.ntuple_policy import NTupleNetwork, write_best_moves
+from card_envs.opponents.search._budget import ArmStats, Budget
+from card_envs.opponents.search._decide import (
+    SearchBatch,
+    SearchResults,
+    SearchWorkspace,
+    WorldShare,
+    decide_tables,
+)
+from card_envs.opponents.search._parts import Arrays, NoArrays
 
 Float64s = NDArray[np.float64]
 
@@ -110,87 +119,126 @@ def index_of_text(states: Any, action: int, num_actions: int) -> int:
 # The players. Hidden cards are redrawn first, so that nothing can depend on them.
 
 
-def see(states: Any, keys: UInt64s, worlds: Any, stream: UInt64s, values: Float64s) -> bool:
-    """Copy a state with its hidden cards redrawn into worlds[0]; return whether a decision is due there."""
+class Adviser(NamedTuple):
+    """The memory of a player.
+
+    Attributes:
+        worlds: [1] the state, with its hidden cards redrawn.
+        stream: [1] that they are drawn with.
+        player: arrays of `answer`.
+    """
+
+    worlds: NDArray[Any]
+    stream: UInt64s
+    player: Arrays
+
+
+def advise(states: Any, keys: UInt64s, macros: Macros, values: Float64s, adviser: Adviser) -> int:
+    """Write the actions to play now, and the values of all; return how many actions."""
+    worlds, stream = adviser.worlds, adviser.stream
     values[:] = np.nan
     if states[0].needs_deal:
-        return False
+        return NO_DECISION
     worlds[0] = states[0]
     stream[0] = keys[0]
     draw_world(worlds[0], worlds[0].seat, stream)
-    return True
+    return answer(worlds, keys[1], macros[0], values, adviser.player)
 
 
-def length_of(macro: Macro) -> int:
-    length = 0
-    while length < macro.shape[0] and macro[length] != NO_ACTION:
-        length += 1
-    return length
+@stub
+def answer(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
+    """Write what to play at worlds[0], and the values of all actions if known; return the number of actions."""
+    raise NotImplementedError
 
 
-def advise_scripted(states: Any, keys: UInt64s, macros: Macros, values: Float64s, worlds: Any, stream: UInt64s) -> int:
-    if not see(states, keys, worlds, stream, values):
-        return NO_DECISION
-    macros[0, 0] = bot_move(worlds[0])
+def answer_scripted(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: NoArrays) -> int:
+    macro[0] = bot_move(worlds[0])
     return 1
 
 
-def advise_network(
-    states: Any, keys: UInt64s, macros: Macros, values: Float64s, worlds: Any, stream: UInt64s,
-    network: AfterstateNetwork, mode: int, scratch: Any,
-) -> int:  # fmt: skip
-    if not see(states, keys, worlds, stream, values):
-        return NO_DECISION
-    macros[0, 0] = best_move(worlds[0], network, mode, scratch)
+def answer_network(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: NetworkScorer) -> int:
+    macro[0] = best_move(worlds[0], player)
     return 1
 
 
-def advise_ntuple(
-    states: Any, keys: UInt64s, macros: Macros, values: Float64s, worlds: Any, stream: UInt64s, weights: Any,
-    scratch: Any, found: Float64s, order: Any,
-) -> int:  # fmt: skip
-    if not see(states, keys, worlds, stream, values):
-        return NO_DECISION
-    write_best_macros(worlds[0], weights, 1, scratch, found, order, macros[0:1])
-    return length_of(macros[0])
+def answer_lookahead(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: NetworkScorer) -> int:
+    macro[0] = best_lookahead_move(worlds[0], player)
+    return 1
 
 
-def advise_search(
-    states: Any, keys: UInt64s, macros: Macros, values: Float64s, stream: UInt64s, batch: Any, limits: Any,
-    budget: Any, prior_weights: Any, prior_network: Any, rollout_weights: Any, rollout_network: Any, leaf: Any,
-    scratch: Any, arms: Any, stats: Any, results: Any, baseline: Any, first: int, last: int, inside: Any,
-) -> int:  # fmt: skip
-    """Search; `baseline` and `inside` are a network, how far it follows moves and its scratch, or None.
+def answer_ntuple(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: NTupleNetwork) -> int:
+    return write_best_moves(worlds[0], player, macro)
 
-    `inside` decides where an action in [first, last) is legal; `baseline` names the baseline of a search.
+
+class Phases(NamedTuple):
+    """Two players: `inside` decides where an action from `first` up to `last` is legal, `outside` elsewhere.
+
+    `mask` [A] is scratch.
     """
-    if not see(states, keys, batch.states, stream, values):
-        return NO_DECISION
-    state, tried = batch.states[0], batch.tried[0]
-    legal(state, tried)
-    if inside is not None:
-        for action in range(first, last):
-            if tried[action]:
-                macros[0, 0] = best_move(state, inside.network, inside.mode, inside.scratch)
-                return 1
-    batch.keys[0] = keys[1]
-    if baseline is None:
-        batch.baselines[0] = bot_move(state)
-    else:
-        batch.baselines[0] = best_move(state, baseline.network, baseline.mode, baseline.scratch)
-    for action in range(tried.shape[0]):
+
+    first: int
+    last: int
+    mask: Int8s
+    inside: Arrays
+    outside: Arrays
+
+
+@stub
+def answer_inside(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
+    """See `answer`."""
+    raise NotImplementedError
+
+
+@stub
+def answer_outside(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
+    """See `answer`."""
+    raise NotImplementedError
+
+
+def answer_phased(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Phases) -> int:
+    legal(worlds[0], player.mask)
+    is_inside = False
+    for action in range(player.first, player.last):
+        is_inside |= player.mask[action] != 0
+    if is_inside:
+        return answer_inside(worlds, key, macro, values, player.inside)
+    return answer_outside(worlds, key, macro, values, player.outside)
+
+
+class Searcher(NamedTuple):
+    """A search for one decision, at worlds[0] of its batch; `baseline` has the arrays of `baseline_move`."""
+
+    batch: SearchBatch
+    budget: Budget
+    workspace: SearchWorkspace
+    results: SearchResults
+    baseline: Arrays
+
+
+@stub
+def baseline_move(state: Any, player: Arrays, macro: Macro) -> int:
+    """Write the baseline action of a search: as `next_moves`."""
+    raise NotImplementedError
+
+
+def answer_search(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Searcher) -> int:
+    batch, results = player.batch, player.results
+    legal(worlds[0], batch.tried[0])
+    batch.keys[0] = key
+    baseline_move(worlds[0], player.baseline, macro)
+    batch.baselines[0] = macro[0]
+    for action in range(batch.tried.shape[1]):
         results.stats.worlds[0, action] = 0
-    decide_tables(
-        0, 1, WHOLE, 0, 1, batch, limits, budget, prior_weights, prior_network, rollout_weights, rollout_network,
-        leaf, scratch, arms, stats, results,
-    )  # fmt: skip
+    decide_tables(0, 1, WorldShare(), batch, player.budget, player.workspace, results)
+    number = 0
     for step in range(results.macros.shape[1]):
-        macros[0, step] = results.macros[0, step]
+        macro[step] = results.macros[0, step]
+        number += macro[step] != NO_ACTION
     write_values(results.stats, results.expected[0], values)
-    return length_of(results.macros[0])
+    return number
 
 
-def write_values(stats: Any, expected: float, values: Float64s) -> None:
+def write_values(stats: ArmStats, expected: float, values: Float64s) -> None:
     """Write what `SearchPolicy.evaluate` says; nan where nothing is known."""
     for action in range(values.shape[1]):
         worlds = stats.worlds[0, action]

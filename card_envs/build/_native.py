@@ -186,7 +186,7 @@ def _compiled(
     from card_envs.compiling._targets import object_code, target_of
 
     loop: Any = export.function
-    function, _ = rebuilt(Specialization(loop, game, export.bot))
+    function, _ = rebuilt(Specialization(loop, game, export.bot, functions=export.functions))
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
     made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"

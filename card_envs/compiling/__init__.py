@@ -18,6 +18,6 @@ for any processor (`_targets.py`). Only `_numba.py` changes how Numba works.
 """
 
 from card_envs.compiling._rules import noinline, rule
-from card_envs.compiling._specialize import specialize, specialize_bot
+from card_envs.compiling._specialize import specialize, specialize_bot, stub
 
-__all__ = ["noinline", "rule", "specialize", "specialize_bot"]
+__all__ = ["noinline", "rule", "specialize", "specialize_bot", "stub"]
