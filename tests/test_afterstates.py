@@ -192,7 +192,7 @@ def scored(
 
 def score_at(states: Any, macros: Any, scorer: Any, reached: Any, live: Any, scores: Any) -> None:
     """Score macro-actions of states[0]."""
-    score_macros(states[0], macros, scorer, reached, live, scores)
+    score_macros(states[0], macros, macros.shape[0], scorer, reached, live, scores)
 
 
 def test_macros_are_scored_by_where_they_lead(game: Game) -> None:

@@ -168,7 +168,7 @@ def test_the_best_arms_are_kept() -> None:
 
 def rank_at(states: NDArray[Any], scorer: Any, macros: Macros, live: Int8s, scores: Any) -> None:
     """Score the macro-actions of states[0]."""
-    score_macros(states[0], macros, scorer, np.zeros(macros.shape[0], np.uint64), live, scores)
+    score_macros(states[0], macros, macros.shape[0], scorer, np.zeros(macros.shape[0], np.uint64), live, scores)
 
 
 @pytest.mark.parametrize(("worlds", "arms", "kept"), [(2, 256, 2), (40, 256, 40), (40, 5, 5)])

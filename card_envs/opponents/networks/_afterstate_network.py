@@ -153,15 +153,16 @@ def score_row(move: int, baseline: int, scorer: NetworkScorer) -> Any:
 
 
 def score_macros(
-    state: State, macros: Macros, scorer: NetworkScorer, reached: UInt64s, live: Int8s, scores: Floats
+    state: State, macros: Macros, number: int, scorer: NetworkScorer, reached: UInt64s, live: Int8s, scores: Floats
 ) -> None:
-    """Score macro-actions of a table with a network with lookahead; the first is the baseline.
+    """Score the first `number` macro-actions of a table with a network with lookahead; the first is the baseline.
 
     Macro-actions with the same afterstate are merged: only the first stays live.
 
     Args:
         state: not modified.
-        macros: [C, L] or more.
+        macros: [C, L].
+        number: of macro-actions.
         scorer: of this thread.
         reached: [C] scratch.
         live: [C] set to 0 for those merged into another.
@@ -173,7 +174,7 @@ def score_macros(
     draw_worlds(state.seat, moves)
     sum_position(scorer)
     different = 0
-    for c in range(live.shape[0]):
+    for c in range(number):
         there, mark = follow_macro(state, macros[c], moves)
         if not is_first_reached(there, reached, different):
             live[c] = 0

@@ -42,9 +42,9 @@ STEPS_IN_A_SECOND = 1e7  # the square of what a timed search does in a second: t
 Float64s = NDArray[np.float64]
 
 NOT_BEGUN = -1
-# What a search knows of the decision at hand: its number in the batch, or NOT_BEGUN; how many arms there are, which is
-# the baseline, and how many rivals of it are left (0: nothing more to find out); in how many worlds they were tried.
-PROGRESS_FIELDS = ("decision", "arms", "baseline", "rivals", "worlds")
+# Where a search is: the number of the decision in its batch, or NOT_BEGUN; the baseline arm; how many rivals of it are
+# left (0: nothing more to find out); in how many worlds they were tried.
+PROGRESS_FIELDS = ("decision", "baseline", "rivals", "worlds")
 PROGRESS = np.dtype((np.record, np.dtype([(name, np.int64) for name in PROGRESS_FIELDS])))
 
 
@@ -57,7 +57,7 @@ class Budget(NamedTuple):
         z_threshold: standard errors by which an arm must beat the baseline.
         racing_margin: c, standard deviations.
         refine_steps: Metropolis steps for each world.
-        candidates: macro-actions that are found, at most.
+        candidates: macro-actions that are found, at most: C of `Arms`.
         arms: those of them that a ranking prior keeps.
     """
 
@@ -76,7 +76,7 @@ class Budget(NamedTuple):
 
 
 class Arms(NamedTuple):
-    """The arms of one decision; those behind the number in `progress` are left from others.
+    """The arms of one decision.
 
     Attributes:
         macros: [C, L] what each arm does; L is 1 where arms are single actions.
@@ -138,24 +138,22 @@ def judge(arms: Arms, stats: ArmStats, budget: Budget) -> bool:
     if tried > progress.worlds:
         progress.worlds = tried
         if tried >= FIRST_BATCH and tried & (tried - 1) == 0:
-            progress.rivals = drop_clear_cases(arms, stats, budget)
+            progress.rivals = drop_clear_cases(tried, arms.live, progress.rivals, stats, budget)
         room = max(budget.worlds // tried, 1)
         if progress.rivals > room:
-            drop_worst(arms, progress.rivals - room, stats.advantages)
+            drop_worst(arms.live, progress.rivals - room, stats.advantages)
             progress.rivals = room
     return progress.rivals > 0 and tried < budget.max_worlds
 
 
-def drop_clear_cases(arms: Arms, stats: ArmStats, budget: Budget) -> int:
+def drop_clear_cases(tried: int, live: Int8s, rivals: int, stats: ArmStats, budget: Budget) -> int:
     """Drop the arms that even luck would not get chosen; return how many rivals are left.
 
     Return 0 as well where the last rival, which stays live, is sure to be chosen.
     """
-    progress, live = arms.progress[0], arms.live
-    tried, rivals = progress.worlds, progress.rivals
     decided = False
     left = rivals
-    for arm in range(progress.arms):
+    for arm in range(live.shape[0]):
         if live[arm]:
             mean = stats.advantages[arm] / tried
             variance = max(stats.advantage_squares[arm] / tried - mean * mean, 0.0)
@@ -169,25 +167,25 @@ def drop_clear_cases(arms: Arms, stats: ArmStats, budget: Budget) -> int:
     return 0 if decided else left
 
 
-def drop_worst(arms: Arms, number: int, advantages: Float64s) -> None:
+def drop_worst(live: Int8s, number: int, advantages: Float64s) -> None:
     """Drop `number` live arms with the lowest advantages; of equal ones the last."""
     for _ in range(number):
         worst = -1
-        for arm in range(arms.progress[0].arms):
-            if arms.live[arm] and (worst < 0 or advantages[arm] <= advantages[worst]):
+        for arm in range(live.shape[0]):
+            if live[arm] and (worst < 0 or advantages[arm] <= advantages[worst]):
                 worst = arm
-        arms.live[worst] = 0
+        live[worst] = 0
 
 
-def chosen_arm(arms: Arms, stats: ArmStats, z_threshold: float) -> int:
+def chosen_arm(baseline: int, live: Int8s, stats: ArmStats, z_threshold: float) -> int:
     """Return the best rival left if it beats the baseline by `z_threshold` standard errors, else the baseline."""
     best = -1
-    for arm in range(arms.progress[0].arms):
-        if arms.live[arm] and (best < 0 or stats.advantages[arm] > stats.advantages[best]):
+    for arm in range(live.shape[0]):
+        if live[arm] and (best < 0 or stats.advantages[arm] > stats.advantages[best]):
             best = arm
     if best >= 0:
         total, worlds = stats.advantages[best], max(stats.worlds[best], 1)
         variance = stats.advantage_squares[best] - total * total / worlds
         if total > 0 and total * total >= z_threshold * z_threshold * variance:
             return best
-    return int(arms.progress[0].baseline)
+    return baseline

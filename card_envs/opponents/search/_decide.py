@@ -141,25 +141,27 @@ def decide_tables(
 def begin_decision(i: int, batch: SearchBatch, budget: Budget, workspace: SearchWorkspace) -> None:
     """Find the arms of decision i, and forget the results of others."""
     arms, stats = workspace.arms, workspace.stats
-    progress = arms.progress[0]
-    number = find_arms(batch.states[i], batch.baselines[i], batch.tried[i], budget, workspace.finding, arms)
-    progress.decision, progress.arms, progress.worlds, progress.rivals = i, number, 0, 0
-    arms.live[progress.baseline] = 0
-    for arm in range(number):
-        progress.rivals += arms.live[arm]
+    live, progress = arms.live, arms.progress[0]
+    baseline = find_arms(batch.states[i], batch.baselines[i], batch.tried[i], budget, workspace.finding, arms)
+    live[baseline] = 0
+    rivals = 0
+    for arm in range(live.shape[0]):
+        rivals += live[arm]
         stats.sums[arm] = stats.squares[arm] = stats.advantages[arm] = stats.advantage_squares[arm] = 0.0
         stats.worlds[arm] = 0
+    progress.decision, progress.baseline, progress.rivals, progress.worlds = i, baseline, rivals, 0
 
 
 def try_stage(state: State, key: np.uint64, share: WorldShare, budget: Budget, workspace: SearchWorkspace) -> int:
     """Try the arms in a share of the worlds of the stage at hand; return how many actions were played."""
-    begin = workspace.arms.progress[0].worlds
-    worlds = stage_end(workspace.arms.progress[0], budget) - begin
+    progress = workspace.arms.progress[0]
+    begin = progress.worlds
+    worlds = stage_end(progress, budget) - begin
     moves = 0
     for world in range(begin + worlds * share.number // share.of, begin + worlds * (share.number + 1) // share.of):
         workspace.stream[0] = derive(key, world)
         draw_likely_world(state, budget.refine_steps, workspace.stream, workspace.states)
-        moves += try_arms(workspace)
+        moves += try_arms(progress.baseline, workspace)
     return moves
 
 
@@ -190,13 +192,13 @@ def draw_likely_world(state: State, refine_steps: int, stream: UInt64s, states: 
     refine_world(states, states[0].seat, refine_steps, stream)
 
 
-def try_arms(workspace: SearchWorkspace) -> int:
+def try_arms(baseline: int, workspace: SearchWorkspace) -> int:
     """Play the baseline and then its rivals out in the world at hand, states[0]; return the actions played."""
     arms, stats, states = workspace.arms, workspace.stats, workspace.states
-    seat, baseline = states[0].seat, arms.progress[0].baseline
+    seat = states[0].seat
     baseline_result = 0.0
     moves = 0
-    for number in range(arms.progress[0].arms + 1):
+    for number in range(arms.live.shape[0] + 1):
         arm = number - 1 if number else baseline
         if number and arms.live[arm] == 0:
             continue
@@ -225,13 +227,14 @@ def write_result(i: int, arms: Arms, stats: ArmStats, z_threshold: float, result
     """Choose an arm of decision i, write what became of each action, and end the decision."""
     progress = arms.progress[0]
     progress.decision = NOT_BEGUN
-    baseline, chosen = progress.baseline, chosen_arm(arms, stats, z_threshold)
+    baseline = progress.baseline
+    chosen = chosen_arm(baseline, arms.live, stats, z_threshold)
     for step in range(arms.macros.shape[1]):
         results.macros[i, step] = arms.macros[chosen, step]
     results.baselines[i] = arms.macros[baseline, 0]
     results.expected[i] = stats.sums[baseline] / stats.worlds[baseline]
     of = results.stats
-    for arm in range(progress.arms):
+    for arm in range(arms.live.shape[0]):
         worlds = stats.worlds[arm]
         if worlds == 0:
             continue

@@ -61,7 +61,7 @@ class NoArrays(NamedTuple):
 
 @stub
 def find_arms(state: State, baseline: int, tried: Int8s, budget: Budget, part: Arrays, arms: Arms) -> int:
-    """Write the arms of a decision, and which are live; return how many there are.
+    """Write the arms of a decision, and which are live; return the baseline arm.
 
     Args:
         state: not modified.
@@ -69,7 +69,7 @@ def find_arms(state: State, baseline: int, tried: Int8s, budget: Budget, part: A
         tried: [A] 1 for the actions to try.
         budget: bounds their number.
         part: arrays of the function.
-        arms: are written, and in `progress` which of them is the baseline.
+        arms: are written.
     """
     raise NotImplementedError
 
@@ -79,13 +79,13 @@ def single_actions(state: State, baseline: int, tried: Int8s, budget: Budget, pa
     for action in range(tried.shape[0]):
         arms.macros[action, 0] = action
         arms.live[action] = tried[action]
-    arms.progress[0].baseline = baseline
-    return tried.shape[0]
+    return baseline
 
 
 def macro_actions(state: State, baseline: int, tried: Int8s, budget: Budget, part: MacroExpansion, arms: Arms) -> int:
     """All macro-actions that begin with an action to try are arms; the first one continues the baseline action."""
-    return all_live(find_macros(state, baseline, tried, budget.candidates, part, arms.macros), arms)
+    mark_live(find_macros(state, baseline, tried, budget.candidates, part, arms.macros), arms.live)
+    return 0
 
 
 class NetworkRanking(NamedTuple):
@@ -108,11 +108,10 @@ class NetworkRanking(NamedTuple):
 
 def rank_by_network(state: State, baseline: int, tried: Int8s, budget: Budget, part: NetworkRanking, arms: Arms) -> int:
     """The macro-actions with the highest scores are arms; the best one is the baseline."""
-    number = macro_actions(state, baseline, tried, budget, part.expansion, arms)
-    live, scores = arms.live[:number], part.scores[:number]
-    score_macros(state, arms.macros, part.scorer, part.reached, live, scores)
-    arms.progress[0].baseline = keep_best(budget.arms, scores, part.order, live)
-    return number
+    number = find_macros(state, baseline, tried, budget.candidates, part.expansion, arms.macros)
+    mark_live(number, arms.live)
+    score_macros(state, arms.macros, number, part.scorer, part.reached, arms.live, part.scores)
+    return keep_best(budget.arms, part.scores, part.order, arms.live)
 
 
 class NTupleRanking(NamedTuple):
@@ -124,15 +123,14 @@ class NTupleRanking(NamedTuple):
 
 def rank_by_ntuples(state: State, baseline: int, tried: Int8s, budget: Budget, part: NTupleRanking, arms: Arms) -> int:
     """The macro-actions to the positions with the highest values are arms; the best one is the baseline."""
-    return all_live(write_best_macros(state, budget.arms, part.network, part.order, arms.macros), arms)
+    mark_live(write_best_macros(state, budget.candidates, part.network, part.order, arms.macros), arms.live)
+    return 0
 
 
-def all_live(number: int, arms: Arms) -> int:
-    """Mark the first `number` arms, of which the first is the baseline; return the number."""
-    for arm in range(number):
-        arms.live[arm] = 1
-    arms.progress[0].baseline = 0
-    return number
+def mark_live(number: int, live: Int8s) -> None:
+    """Mark the first `number` arms."""
+    for arm in range(live.shape[0]):
+        live[arm] = arm < number
 
 
 def keep_best(most: int, scores: Floats, order: Int64s, live: Int8s) -> int:
@@ -310,8 +308,8 @@ def arms_part(search: SearchPolicy, budget: Budget) -> tuple[Functions, Arrays, 
     if search.moves == "single":
         return ((find_arms, single_actions),), NoArrays(), (game.rules.NUM_ACTIONS, 1)
     if isinstance(prior, NTuplePolicy):
-        ranking = NTupleRanking(prior.network(), np.zeros(budget.arms, np.int64))
-        return ((find_arms, rank_by_ntuples),), ranking, (budget.arms, MAX_LENGTH)
+        ranking = NTupleRanking(prior.network(), np.zeros(budget.candidates, np.int64))
+        return ((find_arms, rank_by_ntuples),), ranking, (budget.candidates, MAX_LENGTH)
     number, continues = budget.candidates, ranks_macros(search) or (prior is None and search.rollout is None)
     expansion = new_expansion(game, number, continues)
     if not ranks_macros(search):

@@ -274,14 +274,16 @@ class SearchPolicy:
             by_worlds = min(per_world * self.worlds, most)
             return by_worlds if seconds is None else min(by_worlds, int(FIRST_SHARE * seconds / seconds_each))
 
-        if ranks_macros(self) and isinstance(unwrapped(self.prior), LookaheadPolicy):
-            candidates = affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS)
-        else:
-            candidates = affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * playout_seconds)
-        arms = affordable(1, self.arms, playout_seconds)
+        arms = max(affordable(1, self.arms, playout_seconds), 2)
         least = 2 * self.game.rules.NUM_ACTIONS  # the baseline, and each action as a candidate
+        if not ranks_macros(self):
+            candidates = max(affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * playout_seconds), least)
+        elif isinstance(unwrapped(self.prior), LookaheadPolicy):
+            candidates = max(affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS), least)
+        else:
+            candidates = arms  # n-tuple networks find the best alone
         steps = self._steps() if self.refine_steps is None else self.refine_steps
-        unlimited = Budget(0, 0, Z_THRESHOLD, 0.0, steps, max(candidates, least), max(arms, 2))
+        unlimited = Budget(0, 0, Z_THRESHOLD, 0.0, steps, candidates, arms)
         return unlimited.limited(LONGER * self.worlds)
 
     def _steps(self) -> int:

@@ -103,7 +103,7 @@ class PolicyRollouts:
         """Try the arms in the worlds of a stage, as `_decide.try_stage`; return how many actions were played."""
         arms, stats = workspace.arms, workspace.stats
         progress, one = arms.progress[0], slice(i, i + 1)
-        tried = np.concatenate([[progress.baseline], np.flatnonzero(arms.live[: progress.arms])])
+        tried = np.concatenate([[progress.baseline], np.flatnonzero(arms.live)])
         moves, at_once = 0, max(1, PART // len(tried))
         end = stage_end(progress, budget)
         for start in range(progress.worlds, end, at_once):

@@ -14,7 +14,7 @@ from card_envs.compiling._specialize import Functions
 from card_envs.engine._cost import SHORTEST
 from card_envs.game import Game
 from card_envs.opponents.networks._afterstates import PLAYER
-from card_envs.opponents.search._budget import Budget, judge, new_stats
+from card_envs.opponents.search._budget import ArmStats, Budget, judge, new_stats
 from card_envs.opponents.search._decide import (
     SearchBatch,
     SearchResults,
@@ -64,12 +64,12 @@ class WorkerPool:
             results: are written.
         """
         n, threads = len(batch.states), len(self.workspaces)
+        self._sized = [sized(workspace, budget.candidates) for workspace in self.workspaces]
         if seconds is None and try_stage is None and (threads == 1 or n >= MANY * threads):
             bounds = [n * k // threads for k in range(threads + 1)]
 
             def work(k: int) -> int:
-                workspace = self.workspaces[k]
-                return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, workspace, results)
+                return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, self._sized[k], results)
 
             return sum(self._map(work))
         return sum(self._in_stages(i, batch, budget, seconds, try_stage, results) for i in range(n))
@@ -87,7 +87,7 @@ class WorkerPool:
         results: SearchResults,
     ) -> int:  # fmt: skip
         """Make one decision, its stages shared among the threads, and look at the clock between them."""
-        workspace, max_worlds = self.workspaces[0], budget.max_worlds
+        workspace, max_worlds = self._sized[0], budget.max_worlds
         arms, stats = workspace.arms, workspace.stats
         start = begun = time.perf_counter()
         self._decide(i, i + 1, ARMS_ALONE, batch, budget, workspace, results)
@@ -103,7 +103,7 @@ class WorkerPool:
             now = time.perf_counter()
             last, begun = now - begun, now
             if seconds is not None:
-                self.playout_seconds = (now - start) / max(1, int(stats.worlds[: arms.progress[0].arms].sum()))
+                self.playout_seconds = (now - start) / max(1, int(stats.worlds.sum()))
                 spent = max(now - start, SHORTEST) / seconds
                 going = going and spent < 1
                 budget = budget.limited(min(max_worlds, int(arms.progress[0].worlds / spent)))
@@ -112,11 +112,11 @@ class WorkerPool:
 
     def _share_stage(self, i: int, batch: SearchBatch, budget: Budget, results: SearchResults) -> int:
         """Try the arms in the worlds of a stage in all threads."""
-        arms, stats, threads = self.workspaces[0].arms, self.workspaces[0].stats, len(self.workspaces)
+        arms, stats, threads = self._sized[0].arms, self._sized[0].stats, len(self._sized)
         found = [new_stats(len(arms.live)) for _ in range(threads)]
 
         def work(k: int) -> int:
-            workspace = self.workspaces[k]._replace(arms=arms, stats=found[k])
+            workspace = self._sized[k]._replace(arms=arms, stats=found[k])
             return self._decide(i, i + 1, WorldShare(1, k, threads), batch, budget, workspace, results)
 
         moves = sum(self._map(work))
@@ -124,3 +124,10 @@ class WorkerPool:
             for whole, part in zip(stats, share):
                 np.add(whole, part, out=whole)
         return moves
+
+
+def sized(workspace: SearchWorkspace, most: int) -> SearchWorkspace:
+    """Return the workspace with room for that many arms."""
+    arms, stats = workspace.arms, workspace.stats
+    arms = arms._replace(macros=arms.macros[:most], live=arms.live[:most])
+    return workspace._replace(arms=arms, stats=ArmStats._make(array[:most] for array in stats))
