@@ -27,7 +27,7 @@ from card_envs.game import (
 )
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
 from card_envs.opponents.networks.folder import load_network, save_network
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy, planner_of, write_best_moves
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy, ntuple_moves, planner_of
 from card_envs.opponents.networks.onnx import to_onnx
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import SearchPolicy
@@ -281,7 +281,7 @@ class Playouts:
 
 def best_macro_at(states: NDArray[Any], network: Any, macro: Any) -> int:
     """Write the best macro-action of states[0]."""
-    return int(write_best_moves(states[0], network, macro))
+    return int(ntuple_moves(states[0], network, macro))
 
 
 @dear_planners

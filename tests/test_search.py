@@ -34,8 +34,9 @@ from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search import _workers as workers
 from card_envs.opponents.search._budget import FIRST_BATCH, LONGER
+from card_envs.opponents.search._decide import SearchResults
 from card_envs.opponents.search._parts import asks_python
-from card_envs.opponents.search._policy import Moves, SearchResult
+from card_envs.opponents.search._policy import Moves
 from card_envs.opponents.search._rollout import PolicyRollouts
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some, untrained, usual_positions
@@ -81,7 +82,7 @@ class Asked:
         return self.policy.probabilities(decisions)
 
 
-def assert_same(one: SearchResult, other: SearchResult) -> None:
+def assert_same(one: SearchResults, other: SearchResults) -> None:
     """Assert that two searches found the same, bit for bit."""
     assert one.moves == other.moves
     for array, same in zip(one[:3], other[:3]):
@@ -90,7 +91,7 @@ def assert_same(one: SearchResult, other: SearchResult) -> None:
         np.testing.assert_array_equal(array, same)
 
 
-def assert_legal(decisions: Decisions, found: SearchResult) -> None:
+def assert_legal(decisions: Decisions, found: SearchResults) -> None:
     """Assert that what is played is legal, and tried unless it is all that there is to play."""
     rows = np.arange(len(decisions))
     assert decisions.mask[rows, found.chosen].all() and decisions.mask[rows, found.baselines].all()
@@ -142,21 +143,21 @@ def test_threads_that_share_the_worlds_of_a_decision_change_no_bit(
 def test_another_search_has_the_same_workers(game: Game, moves: Moves) -> None:
     decisions = decisions_at(game, some(positions(game), 12))
     search = SearchPolicy(game, 8, moves=moves, threads=2)
-    assert not search._idle.pools
+    assert not search._idle
     first = search.search(decisions, np.random.default_rng(1))
-    (pool,) = search._idle.pools
+    (pool,) = search._idle
     workspaces = list(pool.workspaces)
     search.search(decisions, np.random.default_rng(2))
     assert_same(first, search.search(decisions, np.random.default_rng(1)))
-    assert search._idle.pools == [pool] and all(one is other for one, other in zip(pool.workspaces, workspaces))
+    assert search._idle == [pool] and all(one is other for one, other in zip(pool.workspaces, workspaces))
     for copied in (pickle.loads(pickle.dumps(search)), copy.deepcopy(search), search.within(1e6, 2)):
-        assert copied._idle.pools == []
+        assert copied._idle == []
         assert_same(first, copied.search(decisions, np.random.default_rng(1)))
-        assert copied._idle.pools != [pool]
-    assert search._idle.pools == [pool]
+        assert copied._idle != [pool]
+    assert search._idle == [pool]
     pool.process = -1  # as after a fork, where its threads are gone
     assert_same(first, search.search(decisions, np.random.default_rng(1)))
-    assert len(search._idle.pools) == 1 and search._idle.pools != [pool]
+    assert len(search._idle) == 1 and search._idle != [pool]
 
 
 @pytest.mark.parametrize("moves", get_args(Moves))
@@ -169,7 +170,7 @@ def test_a_search_may_be_used_from_two_threads_at_once(game: Game, moves: Moves)
         found = threads.map(lambda seed: search.search(batches[seed], np.random.default_rng(seed)), range(8))
         for one, other in zip(expected, found, strict=True):
             assert_same(one, other)
-    assert 1 <= len(search._idle.pools) <= 2
+    assert 1 <= len(search._idle) <= 2
 
 
 # Budget

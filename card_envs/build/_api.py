@@ -15,10 +15,8 @@ from card_envs.compiling._specialize import Functions
 from card_envs.game import Game
 from card_envs.opponents._macros import MAX_LENGTH
 from card_envs.opponents._names import load_opponent
-from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, new_scorer
+from card_envs.opponents.networks._afterstate_network import AfterstateNetwork
 from card_envs.opponents.networks._afterstates import PLAYER
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.policies import AfterstatePolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
@@ -26,9 +24,8 @@ from card_envs.opponents.search._decide import SearchBatch, new_results, new_wor
 from card_envs.opponents.search._parts import (
     NoArrays,
     asks_python,
-    ntuple_moves,
+    moves_part,
     parts_of,
-    player_part,
     ranks_macros,
     scripted_moves,
     unwrapped,
@@ -140,10 +137,18 @@ def player_of(game: Game, name: str) -> Player:
     """
     rules = game.rules
     policy = unwrapped(load_opponent(name, game).policy)
+    inside: Any = scripted_moves, NoArrays()
+    phase = 0, 0
+    if isinstance(policy, PhasedPolicy):
+        phase, inside = (policy.actions.start, policy.actions.stop), _moves(game, policy.inside, name)
+        policy = unwrapped(policy.outside)
     bot = policy.bot if isinstance(policy, ScriptedPolicy) else PLAYER
-    worlds = np.zeros(1, rules.STATE)
-    bound, player = _phased(game, policy, worlds, name)
-    adviser = functions.Adviser(worlds, np.zeros(1, np.uint64), player)
+    if phase != (0, 0) and bot != PLAYER:
+        raise ValueError(f"{name}: can't be exported: {bot} with another policy in a phase")
+    bound, player = (_search if isinstance(policy, SearchPolicy) else _answer)(game, policy, name)
+    worlds, stream, mask = np.zeros(1, rules.STATE), np.zeros(1, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
+    adviser = functions.Adviser(worlds, stream, mask, phase, inside[1], player)
+    bound = (functions.phase_moves, inside[0]), *bound
     placed, content, size = memory_of((_sharing(adviser, []),), 1)
     given = (
         Pointer(0, np.zeros(1, rules.STATE)),
@@ -159,50 +164,34 @@ def player_of(game: Game, name: str) -> Player:
     return Player(export, content, size)
 
 
-def _phased(game: Game, policy: Any, worlds: NDArray[Any], name: str) -> tuple[Functions, Any]:
-    """Return functions for `answer` and the stubs that it calls, and its arrays. Raises ValueError."""
-    if not isinstance(policy, PhasedPolicy):
-        function, player, more = _answer(game, policy, worlds, name)
-        return ((functions.answer, function), *more), player
-    (inside, first, more), (outside, other, others) = (
-        _answer(game, unwrapped(part), worlds, name) for part in (policy.inside, policy.outside)
-    )
-    if more:
-        raise ValueError(f"{name}: can't be exported: a search in a phase")
-    bound = (functions.answer, functions.answer_phased), (functions.answer_inside, inside)
-    mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
-    phases = functions.Phases(policy.actions.start, policy.actions.stop, mask, first, other)
-    return (*bound, (functions.answer_outside, outside), *others), phases
+def _moves(game: Game, policy: Any, name: str) -> tuple[Any, Any]:
+    """Return a function that plays like a policy, and its arrays. Raises ValueError."""
+    function, arrays = moves_part(game, policy)
+    if function is scripted_moves and not isinstance(unwrapped(policy), ScriptedPolicy):
+        raise ValueError(f"{name}: can't be exported: {type(unwrapped(policy)).__name__}")
+    return function, arrays
 
 
-def _answer(game: Game, policy: Any, worlds: NDArray[Any], name: str) -> tuple[Any, Any, Functions]:
-    """Return a function that answers, its arrays, and functions for the stubs that it calls. Raises ValueError."""
-    if isinstance(policy, SearchPolicy):
-        return functions.answer_search, *_search(game, policy, worlds)
-    if isinstance(policy, NTuplePolicy) and not policy.sampled:
-        return functions.answer_ntuple, policy.network(), ()
-    if isinstance(policy, ScriptedPolicy):
-        return functions.answer_scripted, NoArrays(), ()
-    if isinstance(policy, AfterstatePolicy) and policy.network is not None and not policy.sampled:
-        function = functions.answer_lookahead if policy.lookahead else functions.answer_network
-        return function, new_scorer(game, policy.network), ()
-    raise ValueError(f"{name}: can't be exported: {type(policy).__name__}")
+def _answer(game: Game, policy: Any, name: str) -> tuple[Functions, Any]:
+    """Return the functions of a player that does not search, and its arrays. Raises ValueError."""
+    function, player = _moves(game, policy, name)
+    return ((functions.answer, functions.answer_moves), (functions.player_moves, function)), player
 
 
-def _search(game: Game, policy: SearchPolicy, worlds: NDArray[Any]) -> tuple[Any, Functions]:
-    """Return the arrays of a search for one decision, and its functions. Raises ValueError."""
-    if asks_python(policy) or policy.seconds is not None:
-        raise ValueError(f"{policy!r}: can't be exported: it keeps to a time, or asks a policy in Python")
-    move, baseline = (scripted_moves, NoArrays()) if ranks_macros(policy) else player_part(policy)
-    if move is ntuple_moves or (policy.prior is not None and not ranks_macros(policy)):
-        raise ValueError(f"{policy!r}: can't be exported: it asks a policy in Python for the baseline")
-    parts = parts_of(policy, policy.budget(None))
+def _search(game: Game, policy: SearchPolicy, name: str) -> tuple[Functions, Any]:
+    """Return the functions of a search for one decision, and its arrays. Raises ValueError."""
+    ranks, budget = ranks_macros(policy), policy.budget(None)
+    if asks_python(policy) or policy.seconds is not None or (policy.prior is not None and not ranks):
+        raise ValueError(f"{name}: can't be exported: it keeps to a time, or asks a policy in Python")
+    move, baseline = (scripted_moves, NoArrays()) if ranks else moves_part(game, policy.rollout)
+    parts = parts_of(policy, budget)
     workspace, num_actions = new_workspace(game, parts), game.rules.NUM_ACTIONS
-    tried = np.zeros((1, num_actions), np.int8)
-    batch = SearchBatch(worlds, np.zeros(1, np.uint64), np.zeros(1, np.int64), tried)
-    results = new_results(1, workspace.arms.macros.shape[1], num_actions)
-    searcher = functions.Searcher(batch, policy.budget(None), workspace, results, baseline)
-    return searcher, ((functions.baseline_move, move), *parts.functions)
+    states, tried = np.zeros(1, game.rules.STATE), np.zeros((1, num_actions), np.int8)
+    batch = SearchBatch(states, np.zeros(1, np.uint64), np.zeros(1, np.int64), tried)
+    results = new_results(1, parts.capacity[1], num_actions)
+    searcher = functions.Searcher(batch, budget, workspace, results, baseline)
+    bound = (functions.answer, functions.answer_search), (functions.player_moves, move), *parts.functions
+    return bound, searcher
 
 
 def _sharing(value: Any, known: list[AfterstateNetwork]) -> Any:

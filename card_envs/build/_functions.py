@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from card_envs.compiling import stub
 from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine.rng import GOLDEN_RATIO, mix
-from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, play, score_margin, text_index
+from card_envs.game import Int8s, UInt64s, legal, observe, play, score_margin, text_index
 from card_envs.opponents._macros import NO_ACTION, Macro, Macros
-from card_envs.opponents.networks._afterstate_network import NetworkScorer, best_lookahead_move, best_move
-from card_envs.opponents.networks.ntuple_policy import NTupleNetwork, write_best_moves
 from card_envs.opponents.search._budget import ArmStats, Budget
 from card_envs.opponents.search._decide import (
     SearchBatch,
@@ -25,7 +23,7 @@ from card_envs.opponents.search._decide import (
     WorldShare,
     decide_tables,
 )
-from card_envs.opponents.search._parts import Arrays, NoArrays
+from card_envs.opponents.search._parts import Arrays
 
 Float64s = NDArray[np.float64]
 
@@ -125,88 +123,59 @@ class Adviser(NamedTuple):
     Attributes:
         worlds: [1] the state, with its hidden cards redrawn.
         stream: [1] that they are drawn with.
-        player: arrays of `answer`.
+        mask: [A] the legal actions.
+        phase: where an action from phase[0] up to phase[1] is legal, `phase_moves` decides.
+        inside, player: arrays of `phase_moves` and of `answer`.
     """
 
     worlds: NDArray[Any]
     stream: UInt64s
+    mask: Int8s
+    phase: tuple[int, int]
+    inside: Arrays
     player: Arrays
 
 
 def advise(states: Any, keys: UInt64s, macros: Macros, values: Float64s, adviser: Adviser) -> int:
     """Write the actions to play now, and the values of all; return how many actions."""
-    worlds, stream = adviser.worlds, adviser.stream
+    worlds, stream, mask = adviser.worlds, adviser.stream, adviser.mask
     values[:] = np.nan
     if states[0].needs_deal:
         return NO_DECISION
     worlds[0] = states[0]
     stream[0] = keys[0]
     draw_world(worlds[0], worlds[0].seat, stream)
-    return answer(worlds, keys[1], macros[0], values, adviser.player)
+    legal(worlds[0], mask)
+    for action in range(adviser.phase[0], adviser.phase[1]):
+        if mask[action]:
+            return phase_moves(worlds[0], adviser.inside, macros[0])
+    return answer(worlds[0], keys[1], macros[0], values, adviser.player)
 
 
 @stub
-def answer(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
-    """Write what to play at worlds[0], and the values of all actions if known; return the number of actions."""
-    raise NotImplementedError
-
-
-def answer_scripted(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: NoArrays) -> int:
-    macro[0] = bot_move(worlds[0])
-    return 1
-
-
-def answer_network(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: NetworkScorer) -> int:
-    macro[0] = best_move(worlds[0], player)
-    return 1
-
-
-def answer_lookahead(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: NetworkScorer) -> int:
-    macro[0] = best_lookahead_move(worlds[0], player)
-    return 1
-
-
-def answer_ntuple(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: NTupleNetwork) -> int:
-    return write_best_moves(worlds[0], player, macro)
-
-
-class Phases(NamedTuple):
-    """Two players: `inside` decides where an action from `first` up to `last` is legal, `outside` elsewhere.
-
-    `mask` [A] is scratch.
-    """
-
-    first: int
-    last: int
-    mask: Int8s
-    inside: Arrays
-    outside: Arrays
-
-
-@stub
-def answer_inside(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
-    """See `answer`."""
+def phase_moves(state: Any, part: Arrays, macro: Macro) -> int:
+    """Write what to play in a phase: as `next_moves` of a search."""
     raise NotImplementedError
 
 
 @stub
-def answer_outside(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
-    """See `answer`."""
+def answer(state: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
+    """Write what to play, and the values of all actions if known; return the number of actions."""
     raise NotImplementedError
 
 
-def answer_phased(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Phases) -> int:
-    legal(worlds[0], player.mask)
-    is_inside = False
-    for action in range(player.first, player.last):
-        is_inside |= player.mask[action] != 0
-    if is_inside:
-        return answer_inside(worlds, key, macro, values, player.inside)
-    return answer_outside(worlds, key, macro, values, player.outside)
+@stub
+def player_moves(state: Any, part: Arrays, macro: Macro) -> int:
+    """Write what to play: as `next_moves` of a search."""
+    raise NotImplementedError
+
+
+def answer_moves(state: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
+    return player_moves(state, player, macro)
 
 
 class Searcher(NamedTuple):
-    """A search for one decision, at worlds[0] of its batch; `baseline` has the arrays of `baseline_move`."""
+    """A search for one decision; `baseline` has the arrays of `player_moves`, which names the baseline."""
 
     batch: SearchBatch
     budget: Budget
@@ -215,17 +184,12 @@ class Searcher(NamedTuple):
     baseline: Arrays
 
 
-@stub
-def baseline_move(state: Any, player: Arrays, macro: Macro) -> int:
-    """Write the baseline action of a search: as `next_moves`."""
-    raise NotImplementedError
-
-
-def answer_search(worlds: Any, key: np.uint64, macro: Macro, values: Float64s, player: Searcher) -> int:
+def answer_search(state: Any, key: np.uint64, macro: Macro, values: Float64s, player: Searcher) -> int:
     batch, results = player.batch, player.results
-    legal(worlds[0], batch.tried[0])
+    batch.states[0] = state
+    legal(state, batch.tried[0])
     batch.keys[0] = key
-    baseline_move(worlds[0], player.baseline, macro)
+    player_moves(state, player.baseline, macro)
     batch.baselines[0] = macro[0]
     for action in range(batch.tried.shape[1]):
         results.stats.worlds[0, action] = 0

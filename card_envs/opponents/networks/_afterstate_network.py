@@ -15,7 +15,7 @@ from card_envs.compiling import specialize
 from card_envs.engine._buffers import FLOAT32, checked
 from card_envs.engine._sums import Floats, add_rows
 from card_envs.game import Game, Int8s, State, UInt64s, bot_move
-from card_envs.opponents._macros import Macros, last_of
+from card_envs.opponents._macros import Macro, Macros, last_of
 from card_envs.opponents.networks._afterstates import (
     ENDS_DEAL,
     MOVES_AGAIN,
@@ -123,16 +123,18 @@ def score_tables(first: int, last: int, states: NDArray[Any], scorer: NetworkSco
             scores[i, scorer.rows.actions[move]] = score_row(move, baseline, scorer)
 
 
-def best_move(state: State, scorer: NetworkScorer) -> int:
-    """Return the legal action with the highest score of a network without lookahead; of equal ones, the first."""
+def network_moves(state: State, scorer: NetworkScorer, macro: Macro) -> int:
+    """Write the action with the highest score of a network without lookahead; of equal ones, the first. Return 1."""
     baseline = bot_move(state)
-    return best_of(write_afterstates(state, baseline, scorer.moves, scorer.rows, 0), baseline, scorer)
+    macro[0] = best_of(write_afterstates(state, baseline, scorer.moves, scorer.rows, 0), baseline, scorer)
+    return 1
 
 
-def best_lookahead_move(state: State, scorer: NetworkScorer) -> int:
-    """Return the legal action with the highest score of a network with lookahead; of equal ones, the first."""
+def lookahead_moves(state: State, scorer: NetworkScorer, macro: Macro) -> int:
+    """Write the action with the highest score of a network with lookahead; of equal ones, the first. Return 1."""
     baseline = bot_move(state)
-    return best_of(write_lookahead(state, baseline, scorer.moves, scorer.rows, 0), baseline, scorer)
+    macro[0] = best_of(write_lookahead(state, baseline, scorer.moves, scorer.rows, 0), baseline, scorer)
+    return 1
 
 
 def best_of(number: int, baseline: int, scorer: NetworkScorer) -> int:

@@ -219,7 +219,7 @@ def path_or_baseline(k: int, state: State, planning: Any, macro: Macro) -> int:
     return number
 
 
-def write_best_moves(state: State, network: NTupleNetwork, macro: Macro) -> int:
+def ntuple_moves(state: State, network: NTupleNetwork, macro: Macro) -> int:
     """Write the macro-action to the position with the highest value; return its length."""
     best = best_index(network.values, value_all(state, network, macro))
     return path_or_baseline(best, state, network.planning, macro)

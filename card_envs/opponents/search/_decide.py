@@ -84,14 +84,21 @@ class SearchResults(NamedTuple):
     Attributes:
         macros: [n, L] the actions to play, one after the other; NO_ACTION after the last.
         baselines: [n] the baseline's first action.
-        expected: [n] points that the baseline brings on average.
+        expected: [n] points that the baseline brings on average; nan where it is the only candidate.
         stats: [n, A] of each action: those of the macro-action with it that got furthest.
+        moves: played in all worlds.
     """
 
     macros: Macros
     baselines: Int64s
     expected: Float64s
     stats: ArmStats
+    moves: int = 0
+
+    @property
+    def chosen(self) -> Int64s:
+        """[n] the actions to play now."""
+        return self.macros[:, 0].astype(np.int64)
 
 
 def new_workspace(game: Game, parts: SearchParts) -> SearchWorkspace:

@@ -20,22 +20,22 @@ import numpy as np
 from card_envs.compiling import stub
 from card_envs.compiling._specialize import Functions
 from card_envs.engine._sums import Floats
-from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
+from card_envs.game import Game, Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
 from card_envs.opponents._macros import MAX_LENGTH, UNKNOWN, Macro, select_best
 from card_envs.opponents.networks._afterstate_network import (
     NetworkScorer,
-    best_lookahead_move,
-    best_move,
+    lookahead_moves,
+    network_moves,
     new_scorer,
     score_macros,
 )
 from card_envs.opponents.networks.ntuple_policy import (
     NTupleNetwork,
     NTuplePolicy,
+    ntuple_moves,
     planner_of,
     worth_at,
     write_best_macros,
-    write_best_moves,
 )
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
 from card_envs.opponents.policy import Opponent, Policy
@@ -218,23 +218,6 @@ def scripted_moves(state: State, part: Arrays, macro: Macro) -> int:
     return 1
 
 
-def network_moves(state: State, part: NetworkScorer, macro: Macro) -> int:
-    """A network without lookahead plays on."""
-    macro[0] = best_move(state, part)
-    return 1
-
-
-def lookahead_moves(state: State, part: NetworkScorer, macro: Macro) -> int:
-    """A network with lookahead plays on."""
-    macro[0] = best_lookahead_move(state, part)
-    return 1
-
-
-def ntuple_moves(state: State, part: NTupleNetwork, macro: Macro) -> int:
-    """An n-tuple network plays on."""
-    return write_best_moves(state, part, macro)
-
-
 # Leaves
 
 
@@ -297,26 +280,25 @@ class SearchParts(NamedTuple):
 
 def parts_of(search: SearchPolicy, budget: Budget) -> SearchParts:
     """Return the parts of a search in new memory, which is enough for this budget."""
-    finding, arms, capacity = arms_part(search, budget)
-    playing, rollout = rollout_part(search)
-    valuing, leaf = leaf_part(search)
-    return SearchParts((*finding, *playing, *valuing), capacity, arms, rollout, leaf)
+    find, arms = arms_part(search, budget)
+    play, rollout = rollout_part(search)
+    value, leaf = leaf_part(search)
+    capacity = (search.game.rules.NUM_ACTIONS, 1) if search.moves == "single" else (budget.candidates, MAX_LENGTH)
+    return SearchParts(((find_arms, find), *play, (leaf_value, value)), capacity, arms, rollout, leaf)
 
 
-def arms_part(search: SearchPolicy, budget: Budget) -> tuple[Functions, Arrays, tuple[int, int]]:
-    game, prior = search.game, unwrapped(search.prior)
+def arms_part(search: SearchPolicy, budget: Budget) -> tuple[Any, Arrays]:
+    """Return the function for `find_arms`, and its arrays."""
+    prior, most = unwrapped(search.prior), budget.candidates
     if search.moves == "single":
-        return ((find_arms, single_actions),), NoArrays(), (game.rules.NUM_ACTIONS, 1)
+        return single_actions, NoArrays()
     if isinstance(prior, NTuplePolicy):
-        ranking = NTupleRanking(prior.network(), np.zeros(budget.candidates, np.int64))
-        return ((find_arms, rank_by_ntuples),), ranking, (budget.candidates, MAX_LENGTH)
-    number, continues = budget.candidates, ranks_macros(search) or (prior is None and search.rollout is None)
-    expansion = new_expansion(game, number, continues)
+        return rank_by_ntuples, NTupleRanking(prior.network(), np.zeros(most, np.int64))
     if not ranks_macros(search):
-        return ((find_arms, macro_actions),), expansion, (number, MAX_LENGTH)
-    reached, scores, order = np.zeros(number, np.uint64), np.zeros(number, np.float32), np.zeros(number, np.int64)
-    ranked = NetworkRanking(expansion, new_scorer(game, prior.network), reached, scores, order)
-    return ((find_arms, rank_by_network),), ranked, (number, MAX_LENGTH)
+        return macro_actions, new_expansion(search.game, most, prior is None and search.rollout is None)
+    expansion, scorer = new_expansion(search.game, most, True), new_scorer(search.game, prior.network)
+    reached, scores, order = np.zeros(most, np.uint64), np.zeros(most, np.float32), np.zeros(most, np.int64)
+    return rank_by_network, NetworkRanking(expansion, scorer, reached, scores, order)
 
 
 def ranks_macros(search: SearchPolicy) -> bool:
@@ -326,29 +308,36 @@ def ranks_macros(search: SearchPolicy) -> bool:
     return ranks and search.moves == "turn"
 
 
-def asks_python(search: SearchPolicy) -> bool:
-    """Return whether a policy that is not compiled plays on."""
-    return search.rollout is not None and player_part(search)[0] is scripted_moves
+def moves_part(game: Game, policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
+    """Return the function for `next_moves` that plays like a policy, and its arrays; `scripted_moves` if none does.
 
-
-def player_part(search: SearchPolicy) -> tuple[Any, Arrays]:
-    """Return who plays on: a function for `next_moves`, and its arrays."""
-    policy = unwrapped(search.rollout)
+    Args:
+        game: what is played.
+        policy: a network that plays the best move, or any other policy.
+        positions: that an n-tuple network values (default: its own number).
+    """
+    policy = unwrapped(policy)
     if isinstance(policy, NTuplePolicy) and not policy.sampled:
-        return ntuple_moves, policy.network(search.rollout_positions)
+        return ntuple_moves, policy.network(positions)
     if isinstance(policy, AfterstatePolicy) and policy.network is not None and not policy.sampled:
-        return lookahead_moves if policy.lookahead else network_moves, new_scorer(search.game, policy.network)
+        return lookahead_moves if policy.lookahead else network_moves, new_scorer(game, policy.network)
     return scripted_moves, NoArrays()
 
 
+def asks_python(search: SearchPolicy) -> bool:
+    """Return whether a policy that is not compiled plays on."""
+    return search.rollout is not None and moves_part(search.game, search.rollout)[0] is scripted_moves
+
+
 def rollout_part(search: SearchPolicy) -> tuple[Functions, Arrays]:
-    plays, player = player_part(search)
-    if plays is scripted_moves and search.leaf is None:
+    """Return the functions for `roll_out` and `next_moves`, and the arrays."""
+    game = search.game
+    moves, player = moves_part(game, search.rollout, search.rollout_positions)
+    if moves is scripted_moves and search.leaf is None:
         return ((roll_out, play_to_end),), NoArrays()
     macro = np.zeros(MAX_LENGTH, np.int16)
-    return ((roll_out, play_on), (next_moves, plays)), Rollout(
-        np.array(search.game.sides), *stop_of(search), macro, player
-    )
+    rollout = Rollout(np.array(game.sides), *stop_of(search), macro, player)
+    return ((roll_out, play_on), (next_moves, moves)), rollout
 
 
 def stop_of(search: SearchPolicy) -> tuple[int, int]:
@@ -356,12 +345,12 @@ def stop_of(search: SearchPolicy) -> tuple[int, int]:
     return (NEVER, NEVER) if search.leaf is None else (search.leaf_after, MAX_ACTIONS)
 
 
-def leaf_part(search: SearchPolicy) -> tuple[Functions, Arrays]:
+def leaf_part(search: SearchPolicy) -> tuple[Any, Arrays]:
+    """Return the function for `leaf_value`, and its arrays."""
     leaf = unwrapped(search.leaf)
     if leaf is None:
-        return ((leaf_value, margin_at_end),), NoArrays()
-    planning = planner_of(search.game).new_scratch(1)
-    return ((leaf_value, ntuple_value),), NTupleLeaf(leaf.table, planning, search.leaf_playout)
+        return margin_at_end, NoArrays()
+    return ntuple_value, NTupleLeaf(leaf.table, planner_of(search.game).new_scratch(1), search.leaf_playout)
 
 
 def unwrapped(policy: Policy | None) -> Any:

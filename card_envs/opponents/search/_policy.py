@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +46,9 @@ from card_envs.opponents.search._budget import (
     STEPS_PER_WORLD,
     UNLIMITED,
     Z_THRESHOLD,
-    ArmStats,
     Budget,
 )
-from card_envs.opponents.search._decide import SearchBatch, new_results, new_workspace
+from card_envs.opponents.search._decide import SearchBatch, SearchResults, new_results, new_workspace
 from card_envs.opponents.search._parts import asks_python, parts_of, ranks_macros, unwrapped
 from card_envs.opponents.search._rollout import PolicyRollouts
 from card_envs.opponents.search._workers import FIRST_PLAYOUT, WorkerPool
@@ -62,53 +61,6 @@ LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 MACROS_PER_WORLD, MAX_MACROS, FIRST_SHARE = 8, 8192, 0.25
 # Macro-actions that a network scores, each in about this time.
 SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS = 2, 2048, 1e-5
-
-
-class SearchResult(NamedTuple):
-    """The findings of a search about n decisions.
-
-    Attributes:
-        macros: [n, L] the actions to play, one after the other; NO_ACTION after the last.
-        baselines: [n] the baseline's first action.
-        expected: [n] points that the baseline brings on average; nan where it is the only candidate.
-        stats: [n, A] of each action, or of the best macro-action that begins with it.
-        moves: played in all worlds.
-    """
-
-    macros: NDArray[np.int16]
-    baselines: Int64s
-    expected: NDArray[np.float64]
-    stats: ArmStats
-    moves: int
-
-    @property
-    def chosen(self) -> Int64s:
-        """[n] the actions to play now."""
-        return self.macros[:, 0].astype(np.int64)
-
-
-class IdleWorkers:
-    """The workers that a search has when nobody searches; copies have none.
-
-    Attributes:
-        pools: one for each thread that searched at the same time as others.
-        playout_seconds: what a playout took in the last decision that kept to a time.
-    """
-
-    def __init__(self) -> None:
-        self.pools: list[WorkerPool] = []
-        self.playout_seconds = FIRST_PLAYOUT
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return IdleWorkers, ()
-
-    def take(self) -> WorkerPool | None:
-        """Return a pool that is then no longer idle; None if there is none."""
-        while self.pools:
-            pool = self.pools.pop()
-            if pool.process == os.getpid():  # else made before a fork: its threads are gone
-                return pool
-        return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,7 +108,7 @@ class SearchPolicy:
     refine_steps: int | None = None
     rollout_positions: int = 64
     plans: PlanCache = field(init=False)
-    _idle: IdleWorkers = field(init=False, default_factory=IdleWorkers)
+    _idle: list[WorkerPool] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         check_game(self.game)
@@ -228,12 +180,17 @@ class SearchPolicy:
     def reset(self) -> None:
         """Forget plans, and those of the parts; see `Policy`."""
         self.plans.clear()
-        self._idle.playout_seconds = FIRST_PLAYOUT
+        for pool in self._idle:
+            pool.playout_seconds = FIRST_PLAYOUT
         for part in (self.prior, self.rollout):
             if part is not None:
                 reset(part)
 
-    def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResult:
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave threads and workspaces out of copies."""
+        return {**self.__dict__, "_idle": []}
+
+    def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResults:
         """Search at all tables. Raises ValueError or IllegalMove where a part is of no use."""
         if decisions.game != self.game:
             raise ValueError(f"search: it plays {self.game.name}, not {decisions.game.name}")
@@ -244,15 +201,12 @@ class SearchPolicy:
         batch = SearchBatch(states, keys, *self._baselines(decisions))
         results = new_results(n, MAX_LENGTH if self.moves == "turn" else 1, num_actions)
         asked = PolicyRollouts(self, np.random.default_rng(keys)).try_stage if asks_python(self) else None
-        budget = self.budget(self.seconds)
-        pool = self._idle.take() or self._new_workers()
-        pool.playout_seconds = self._idle.playout_seconds
-        moves = pool.decide(batch, budget, self.seconds, asked, results)
-        self._idle.playout_seconds = pool.playout_seconds
-        self._idle.pools.append(pool)
+        pool = self._take_pool()
+        moves = pool.decide(batch, self.budget(self.seconds, pool.playout_seconds), self.seconds, asked, results)
+        self._idle.append(pool)
         if self.moves == "turn":
             self.plans.add(states, results.macros)
-        return SearchResult(results.macros, results.baselines, results.expected, results.stats, moves)
+        return results._replace(moves=moves)
 
     def _baselines(self, decisions: Decisions) -> tuple[Int64s, Int8s]:
         """Return [n] the baseline actions, and [n, A] the actions to try, all of them legal."""
@@ -266,9 +220,8 @@ class SearchPolicy:
         certain = probabilities.max(axis=1, keepdims=True) == 1  # a deterministic prior ranks no other actions
         return baselines, decisions.mask * (certain | (probabilities >= LEAST_PROBABILITY))
 
-    def budget(self, seconds: float | None) -> Budget:
+    def budget(self, seconds: float | None, playout_seconds: float = FIRST_PLAYOUT) -> Budget:
         """Return the budget of a decision: with a time, as many arms as a share of it is enough for."""
-        playout_seconds = self._idle.playout_seconds
 
         def affordable(per_world: int, most: int, seconds_each: float) -> int:
             by_worlds = min(per_world * self.worlds, most)
@@ -295,13 +248,17 @@ class SearchPolicy:
             affordable = min(affordable, int(math.sqrt(STEPS_IN_A_SECOND * self.seconds)))
         return min(affordable, MAX_STEPS)
 
-    def _new_workers(self) -> WorkerPool:
-        """Return workers for one caller: several threads may search at once."""
+    def _take_pool(self) -> WorkerPool:
+        """Take an idle pool of workers, or make one: several threads may search at once."""
+        while self._idle:
+            pool = self._idle.pop()
+            if pool.process == os.getpid():  # else made before a fork: its threads are gone
+                return pool
         made = [parts_of(self, self.budget(None)) for _ in range(self.threads or 1)]
         return WorkerPool(self.game, made[0].functions, [new_workspace(self.game, parts) for parts in made])
 
 
-def _values(found: SearchResult) -> ActionValues:
+def _values(found: SearchResults) -> ActionValues:
     """Return the estimates that a search found."""
     stats, worlds = found.stats, found.stats.worlds
     with np.errstate(invalid="ignore", divide="ignore"):

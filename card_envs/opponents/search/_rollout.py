@@ -97,7 +97,7 @@ class PolicyRollouts:
         assert search.rollout is not None
         self.game, self.player, self.rng = search.game, search.rollout, rng
         self.events, self.most = stop_of(search)
-        self.leaf_functions, self.leaf = leaf_part(search)
+        self.value, self.leaf = leaf_part(search)
 
     def try_stage(self, batch: SearchBatch, i: int, budget: Budget, workspace: SearchWorkspace) -> int:
         """Try the arms in the worlds of a stage, as `_decide.try_stage`; return how many actions were played."""
@@ -143,5 +143,5 @@ class PolicyRollouts:
                 break
             actions = moves_of(self.player, decisions_at(game, states[going]), self.rng)
             moves += specialize(play_chosen, game)(0, len(going), states, going, actions, left)
-        value = specialize(write_values, game, PLAYER, functions=self.leaf_functions)
+        value = specialize(write_values, game, PLAYER, functions=((leaf_value, self.value),))
         return results, moves + value(0, n, states, seats, self.leaf, results)
