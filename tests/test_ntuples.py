@@ -31,7 +31,8 @@ from card_envs.opponents.networks.ntuple_policy import NTuplePolicy, ntuple_move
 from card_envs.opponents.networks.onnx import to_onnx
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search._parts import MAX_ACTIONS, RESOLUTION, leaf_value, parts_of, roll_out
+from card_envs.opponents.search._decide import new_workspace
+from card_envs.opponents.search._parts import MAX_ACTIONS, RESOLUTION, leaf_value, roll_out
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some
 
@@ -251,7 +252,7 @@ def test_a_search_by_name_has_it_as_parts(game: Game, parts: str) -> None:
     named = ",".join(f"{part}=ntuple" for part in parts.split(","))
     search = load_opponent(f"search:8,moves=turn,{named}", game).policy
     assert isinstance(search, SearchPolicy) and search.moves == "turn"
-    functions = {function.__name__ for _, function in parts_of(search, search.budget(None)).functions}
+    functions = {function.__name__ for _, function in new_workspace(search, search.budget(None))[0]}
     assert ("rank_by_ntuples" in functions) == ("prior" in parts)
     assert ("ntuple_moves" in functions) == ("rollout" in parts)
     assert ("ntuple_value" in functions) == ("leaf" in parts)
@@ -269,13 +270,13 @@ class Playouts:
 
     def __init__(self, game: Game, **parts: Any) -> None:
         self.game, search = game, SearchPolicy(game, 1, **parts)
-        self.parts = parts_of(search, search.budget(None))
-        self.loop = specialize(played_on, game, "greedy", functions=self.parts.functions)
+        functions, self.workspace = new_workspace(search, search.budget(None))
+        self.loop = specialize(played_on, game, "greedy", functions=functions)
 
     def of(self, state: Any) -> tuple[int, float]:
         """Play out from a state; return how many actions that took, and the result."""
         states, results = np.array([state], self.game.rules.STATE), np.zeros(1)
-        moves = self.loop(states, int(state["seat"]), self.parts.rollout, self.parts.leaf, results)
+        moves = self.loop(states, int(state["seat"]), self.workspace.rollout, self.workspace.leaf, results)
         return moves, float(results[0])
 
 

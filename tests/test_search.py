@@ -32,7 +32,7 @@ from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPol
 from card_envs.opponents.policy import ActionValues, Decisions, Opponent, Policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search import _workers as workers
+from card_envs.opponents.search import _policy as workers
 from card_envs.opponents.search._budget import FIRST_BATCH, LONGER
 from card_envs.opponents.search._decide import SearchResults
 from card_envs.opponents.search._parts import asks_python

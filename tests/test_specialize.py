@@ -17,8 +17,7 @@ from card_envs.compiling._loops import TracedLoop
 from card_envs.compiling._specialize import Functions, Specialization, rebuilt
 from card_envs.game import State, load
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search._decide import decide_tables
-from card_envs.opponents.search._parts import parts_of
+from card_envs.opponents.search._decide import decide_tables, new_workspace
 from card_envs.scaffold.high_card import GAME
 
 FACTOR = 3
@@ -129,7 +128,7 @@ def test_an_edit_of_a_function_makes_another_name(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("moves", ["single", "turn"])
 def test_another_process_can_make_a_loop_again(moves: Any) -> None:
     search = SearchPolicy(GAME, 8, moves=moves)
-    wanted = Specialization(decide_tables, GAME, "greedy", functions=parts_of(search, search.budget(None)).functions)
+    wanted = Specialization(decide_tables, GAME, "greedy", functions=new_workspace(search, search.budget(None))[0])
     traced = pickle.loads(pickle.dumps(TracedLoop.of(wanted, ("int64",))))
     assert traced.specialization() == wanted and traced.signature == ("int64",)
     assert rebuilt(traced.specialization())[0].__name__ == rebuilt(wanted)[0].__name__

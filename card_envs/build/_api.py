@@ -25,7 +25,6 @@ from card_envs.opponents.search._parts import (
     NoArrays,
     asks_python,
     moves_part,
-    parts_of,
     ranks_macros,
     scripted_moves,
     unwrapped,
@@ -184,13 +183,13 @@ def _search(game: Game, policy: SearchPolicy, name: str) -> tuple[Functions, Any
     if asks_python(policy) or policy.seconds is not None or (policy.prior is not None and not ranks):
         raise ValueError(f"{name}: can't be exported: it keeps to a time, or asks a policy in Python")
     move, baseline = (scripted_moves, NoArrays()) if ranks else moves_part(game, policy.rollout)
-    parts = parts_of(policy, budget)
-    workspace, num_actions = new_workspace(game, parts), game.rules.NUM_ACTIONS
+    parts, workspace = new_workspace(policy, budget)
+    num_actions = game.rules.NUM_ACTIONS
     states, tried = np.zeros(1, game.rules.STATE), np.zeros((1, num_actions), np.int8)
     batch = SearchBatch(states, np.zeros(1, np.uint64), np.zeros(1, np.int64), tried)
-    results = new_results(1, parts.capacity[1], num_actions)
+    results = new_results(1, workspace.arms.macros.shape[1], num_actions)
     searcher = functions.Searcher(batch, budget, workspace, results, baseline)
-    bound = (functions.answer, functions.answer_search), (functions.player_moves, move), *parts.functions
+    bound = (functions.answer, functions.answer_search), (functions.player_moves, move), *parts
     return bound, searcher
 
 

@@ -1,21 +1,23 @@
 """One decision, compiled: find the arms, draw worlds, play every arm out in each, drop what falls behind, choose.
 
 `decide_tables` makes whole decisions, one table after the other, in one thread. Threads that share the worlds of one
-table, and searches that keep to a time, run the same code stage by stage (`_workers.py`). World number w of a table has
+table, and searches that keep to a time, run the same code stage by stage (`WorkerPool` in
+`_policy.py`). World number w of a table has
 a random stream of its own, so that the result is the same in any case.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling._specialize import Functions
 from card_envs.engine._dealing import draw_world
 from card_envs.engine.rng import derive, uniform
-from card_envs.game import SCRATCH_STATES, Game, Int8s, Int64s, State, UInt64s, likelihood, play, refine_world
-from card_envs.opponents._macros import NO_ACTION, Macros
+from card_envs.game import SCRATCH_STATES, Int8s, Int64s, State, UInt64s, likelihood, play, refine_world
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
 from card_envs.opponents.search._budget import (
     NOT_BEGUN,
     UNLIMITED,
@@ -29,7 +31,18 @@ from card_envs.opponents.search._budget import (
     new_stats,
     stage_end,
 )
-from card_envs.opponents.search._parts import Arrays, SearchParts, find_arms, leaf_value, roll_out
+from card_envs.opponents.search._parts import (
+    Arrays,
+    arms_part,
+    find_arms,
+    leaf_part,
+    leaf_value,
+    roll_out,
+    rollout_part,
+)
+
+if TYPE_CHECKING:
+    from card_envs.opponents.search._policy import SearchPolicy
 
 MAX_DRAWS = 12  # of a world, until one is accepted
 
@@ -101,11 +114,16 @@ class SearchResults(NamedTuple):
         return self.macros[:, 0].astype(np.int64)
 
 
-def new_workspace(game: Game, parts: SearchParts) -> SearchWorkspace:
-    """Return the workspace of one thread around these parts."""
-    states, arms = np.zeros(SCRATCH_STATES, game.rules.STATE), new_arms(*parts.capacity)
-    stats, stream = new_stats(len(arms.live)), np.zeros(1, np.uint64)
-    return SearchWorkspace(states, stream, arms, stats, parts.arms, parts.rollout, parts.leaf)
+def new_workspace(search: SearchPolicy, budget: Budget) -> tuple[Functions, SearchWorkspace]:
+    """Return the functions of a search, and a workspace for one thread that is enough for this budget."""
+    find, finding = arms_part(search, budget)
+    playing, rollout = rollout_part(search)
+    value, leaf = leaf_part(search)
+    rules, is_single = search.game.rules, search.moves == "single"
+    arms = new_arms(rules.NUM_ACTIONS, 1) if is_single else new_arms(budget.candidates, MAX_LENGTH)
+    states, stream, stats = np.zeros(SCRATCH_STATES, rules.STATE), np.zeros(1, np.uint64), new_stats(len(arms.live))
+    functions = (find_arms, find), *playing, (leaf_value, value)
+    return functions, SearchWorkspace(states, stream, arms, stats, finding, rollout, leaf)
 
 
 def new_results(n: int, length: int, num_actions: int) -> SearchResults:

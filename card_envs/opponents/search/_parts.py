@@ -1,7 +1,8 @@
 """The parts that a search is made of: stubs that `_decide.py` calls, and the functions that take their place.
 
-Each part is a function and a named tuple of the arrays that it works with in one thread. `parts_of` chooses them for a
-`SearchPolicy`; `specialize` binds the functions when the search is compiled, so that what a search lacks costs nothing.
+Each part is a function and a named tuple of the arrays that it works with in one thread. `arms_part`,
+`rollout_part` and `leaf_part` choose them for a `SearchPolicy`; `specialize` binds the functions when the search is
+compiled, so that what a search lacks costs nothing.
 
 | stub | functions |
 | --- | --- |
@@ -260,31 +261,6 @@ def ntuple_value(state: State, seat: int, part: NTupleLeaf) -> tuple[int, float]
 
 
 # The parts of a policy
-
-
-class SearchParts(NamedTuple):
-    """The parts of a search for one thread.
-
-    Attributes:
-        functions: the functions, each with its stub.
-        capacity: how many arms there may be, and how many actions each may have.
-        arms, rollout, leaf: the arrays of `find_arms`, `roll_out` and `leaf_value`.
-    """
-
-    functions: Functions
-    capacity: tuple[int, int]
-    arms: Arrays
-    rollout: Arrays
-    leaf: Arrays
-
-
-def parts_of(search: SearchPolicy, budget: Budget) -> SearchParts:
-    """Return the parts of a search in new memory, which is enough for this budget."""
-    find, arms = arms_part(search, budget)
-    play, rollout = rollout_part(search)
-    value, leaf = leaf_part(search)
-    capacity = (search.game.rules.NUM_ACTIONS, 1) if search.moves == "single" else (budget.candidates, MAX_LENGTH)
-    return SearchParts(((find_arms, find), *play, (leaf_value, value)), capacity, arms, rollout, leaf)
 
 
 def arms_part(search: SearchPolicy, budget: Budget) -> tuple[Any, Arrays]:

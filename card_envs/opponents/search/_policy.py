@@ -8,21 +8,26 @@ explain what the other seats did are drawn less often. A search is made of funct
 - rollout: who plays the worlds on; policies that are not compiled do in `_rollout.py`;
 - leaf: where a rollout stops.
 
-`_decide.py` has the loop that calls them, and `_budget.py` how many worlds each arm gets. `check_parts` lists the
-invalid combinations.
+`_decide.py` has the loop that calls them, and `_budget.py` how many worlds each arm gets. Here, threads share decisions
+or the worlds of one, and keep to a time. `check_parts` lists the invalid combinations.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine._buffers import UINT64, check_choice, check_game, check_int, checked
+from card_envs.engine._cost import SHORTEST
 from card_envs.game import Game, Int8s, Int64s
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, PlanCache
 from card_envs.opponents.networks._afterstates import PLAYER
@@ -46,12 +51,23 @@ from card_envs.opponents.search._budget import (
     STEPS_PER_WORLD,
     UNLIMITED,
     Z_THRESHOLD,
+    ArmStats,
     Budget,
+    judge,
+    new_stats,
 )
-from card_envs.opponents.search._decide import SearchBatch, SearchResults, new_results, new_workspace
-from card_envs.opponents.search._parts import asks_python, parts_of, ranks_macros, unwrapped
+from card_envs.opponents.search._decide import (
+    SearchBatch,
+    SearchResults,
+    SearchWorkspace,
+    WorldShare,
+    decide_tables,
+    new_results,
+    new_workspace,
+    write_result,
+)
+from card_envs.opponents.search._parts import asks_python, ranks_macros, unwrapped
 from card_envs.opponents.search._rollout import PolicyRollouts
-from card_envs.opponents.search._workers import FIRST_PLAYOUT, WorkerPool
 
 Moves = Literal["single", "turn"]
 
@@ -61,6 +77,12 @@ LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 MACROS_PER_WORLD, MAX_MACROS, FIRST_SHARE = 8, 8192, 0.25
 # Macro-actions that a network scores, each in about this time.
 SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS = 2, 2048, 1e-5
+# Threads share decisions where each has this many, else the worlds of one once a stage takes that long.
+MANY, WORTH_SHARING = 4, 5e-4  # seconds
+FIRST_PLAYOUT = 5e-5  # seconds that a playout takes, until it is known
+WHOLE, ARMS_ALONE, STAGE = WorldShare(), WorldShare(stages=0), WorldShare(stages=1)
+
+TryStage = Callable[[SearchBatch, int, Budget, SearchWorkspace], int]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,8 +276,110 @@ class SearchPolicy:
             pool = self._idle.pop()
             if pool.process == os.getpid():  # else made before a fork: its threads are gone
                 return pool
-        made = [parts_of(self, self.budget(None)) for _ in range(self.threads or 1)]
-        return WorkerPool(self.game, made[0].functions, [new_workspace(self.game, parts) for parts in made])
+        return WorkerPool(self, self.threads or 1)
+
+
+class WorkerPool:
+    """Workspaces and threads of one search, used by one caller at a time.
+
+    Attributes:
+        workspaces: one for each thread.
+        process: id of the process that made it.
+        playout_seconds: what a playout took in the last decision that kept to a time.
+    """
+
+    def __init__(self, search: SearchPolicy, num_threads: int) -> None:
+        """Allocate for this many threads."""
+        made = [new_workspace(search, search.budget(None)) for _ in range(num_threads)]
+        functions = made[0][0]
+        self.workspaces = [workspace for _, workspace in made]
+        self.process = os.getpid()
+        self.playout_seconds = FIRST_PLAYOUT
+        self._decide = specialize(decide_tables, search.game, PLAYER, functions=functions)
+        self._judge, self._write_result = specialize(judge), specialize(write_result)
+        self._threads: ThreadPoolExecutor | None = None
+
+    def decide(
+        self, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
+        results: SearchResults,
+    ) -> int:  # fmt: skip
+        """Decide; return how many actions were played in all worlds.
+
+        Args:
+            batch: the decisions.
+            budget: of each.
+            seconds: for each decision, which has all threads to itself; None: no bound.
+            try_stage: tries the arms of a stage in place of compiled code; None: nothing does.
+            results: are written.
+        """
+        n, threads = len(batch.states), len(self.workspaces)
+        self._sized = [sized(workspace, budget.candidates) for workspace in self.workspaces]
+        if seconds is None and try_stage is None and (threads == 1 or n >= MANY * threads):
+            bounds = [n * k // threads for k in range(threads + 1)]
+
+            def work(k: int) -> int:
+                return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, self._sized[k], results)
+
+            return sum(self._map(work))
+        return sum(self._in_stages(i, batch, budget, seconds, try_stage, results) for i in range(n))
+
+    def _map(self, work: Callable[[int], int]) -> list[int]:
+        """Do each thread's share."""
+        if len(self.workspaces) == 1:
+            return [work(0)]
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(len(self.workspaces), "card_envs")
+        return list(self._threads.map(work, range(len(self.workspaces))))
+
+    def _in_stages(
+        self, i: int, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
+        results: SearchResults,
+    ) -> int:  # fmt: skip
+        """Make one decision, its stages shared among the threads, and look at the clock between them."""
+        workspace, max_worlds = self._sized[0], budget.max_worlds
+        arms, stats = workspace.arms, workspace.stats
+        start = begun = time.perf_counter()
+        self._decide(i, i + 1, ARMS_ALONE, batch, budget, workspace, results)
+        moves, last, going = 0, 0.0, True
+        while going:
+            if try_stage is not None:
+                moves += try_stage(batch, i, budget, workspace)
+            elif last > WORTH_SHARING and len(self.workspaces) > 1:
+                moves += self._share_stage(i, batch, budget, results)
+            else:
+                moves += self._decide(i, i + 1, STAGE, batch, budget, workspace, results)
+            going = self._judge(arms, stats, budget)
+            now = time.perf_counter()
+            last, begun = now - begun, now
+            if seconds is not None:
+                self.playout_seconds = (now - start) / max(1, int(stats.worlds.sum()))
+                spent = max(now - start, SHORTEST) / seconds
+                going = going and spent < 1
+                budget = budget.limited(min(max_worlds, int(arms.progress[0].worlds / spent)))
+        self._write_result(i, arms, stats, budget.z_threshold, results)
+        return moves
+
+    def _share_stage(self, i: int, batch: SearchBatch, budget: Budget, results: SearchResults) -> int:
+        """Try the arms in the worlds of a stage in all threads."""
+        arms, stats, threads = self._sized[0].arms, self._sized[0].stats, len(self._sized)
+        found = [new_stats(len(arms.live)) for _ in range(threads)]
+
+        def work(k: int) -> int:
+            workspace = self._sized[k]._replace(arms=arms, stats=found[k])
+            return self._decide(i, i + 1, WorldShare(1, k, threads), batch, budget, workspace, results)
+
+        moves = sum(self._map(work))
+        for share in found:
+            for whole, part in zip(stats, share):
+                np.add(whole, part, out=whole)
+        return moves
+
+
+def sized(workspace: SearchWorkspace, most: int) -> SearchWorkspace:
+    """Return the workspace with room for that many arms."""
+    arms, stats = workspace.arms, workspace.stats
+    arms = arms._replace(macros=arms.macros[:most], live=arms.live[:most])
+    return workspace._replace(arms=arms, stats=ArmStats._make(array[:most] for array in stats))
 
 
 def _values(found: SearchResults) -> ActionValues:

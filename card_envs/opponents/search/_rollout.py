@@ -15,24 +15,12 @@ from card_envs.opponents.networks._afterstates import PLAYER
 from card_envs.opponents.policy import decisions_at, moves_of
 from card_envs.opponents.search._budget import Budget, Float64s, stage_end
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, draw_likely_world
-from card_envs.opponents.search._parts import Arrays, leaf_part, leaf_value, stop_of
+from card_envs.opponents.search._parts import NEVER, Arrays, leaf_part, leaf_value, stop_of
 
 if TYPE_CHECKING:
     from card_envs.opponents.search._policy import SearchPolicy
 
 PART = 4096  # worlds that are played out at once
-
-
-def play_macros(first: int, last: int, states: NDArray[Any], arms: Int64s, macros: Macros) -> int:
-    """Play an arm [B] at each table; return how many actions that was."""
-    moves = 0
-    for k in range(first, last):
-        for step in range(macros.shape[1]):
-            if macros[arms[k], step] == NO_ACTION:
-                break
-            play(states[k], macros[arms[k], step])
-            moves += 1
-    return moves
 
 
 def play_others(
@@ -50,11 +38,13 @@ def play_others(
     return moves
 
 
-def play_chosen(first: int, last: int, states: NDArray[Any], tables: Int64s, actions: Int64s, left: Int64s) -> int:
-    """Play one action [n] at each of some tables [n], unless the rollout stops there; return how many were played."""
+def play_macros(first: int, last: int, states: NDArray[Any], tables: Int64s, macros: Macros, left: Int64s) -> int:
+    """Play a macro-action [n] at each of some tables [n], unless the rollout stops; return the number of actions."""
     moves = 0
     for k in range(first, last):
-        moves += play_unless_stopped(states[tables[k]], actions[k], left, tables[k])
+        for step in range(macros.shape[1]):
+            if macros[k, step] != NO_ACTION:
+                moves += play_unless_stopped(states[tables[k]], macros[k, step], left, tables[k])
     return moves
 
 
@@ -135,13 +125,14 @@ class PolicyRollouts:
         game, n = self.game, len(worlds)
         states, seats, sides = worlds.copy(), worlds["seat"].copy(), np.array(game.sides)
         mask, results, left = np.zeros(game.rules.NUM_ACTIONS, np.int8), np.zeros(n), np.full(n, self.events)
-        moves = specialize(play_macros, game)(0, n, states, arms, macros)
+        play_all = specialize(play_macros, game)
+        moves = play_all(0, n, states, np.arange(n), macros[arms], np.full(n, NEVER))
         for _ in range(self.most):
             moves += specialize(play_others, game, PLAYER)(0, n, states, seats, sides, left, mask)
             going = np.flatnonzero((states["needs_deal"] == 0) & (left > 0))
             if len(going) == 0:
                 break
             actions = moves_of(self.player, decisions_at(game, states[going]), self.rng)
-            moves += specialize(play_chosen, game)(0, len(going), states, going, actions, left)
+            moves += play_all(0, len(going), states, going, actions[:, None].astype(np.int16), left)
         value = specialize(write_values, game, PLAYER, functions=((leaf_value, self.value),))
         return results, moves + value(0, n, states, seats, self.leaf, results)
