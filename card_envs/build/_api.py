@@ -59,7 +59,7 @@ class Export(NamedTuple):
     functions: Functions = ()
 
 
-class Player(NamedTuple):
+class ExportedPlayer(NamedTuple):
     """An opponent as an exported function, and the memory that it works in.
 
     Attributes:
@@ -128,7 +128,7 @@ def name_in_c(opponent: str) -> str:
     return re.sub(r"\W", "_", opponent, flags=re.ASCII)
 
 
-def player_of(game: Game, name: str) -> Player:
+def player_of(game: Game, name: str) -> ExportedPlayer:
     """Return an opponent as a function.
 
     Raises:
@@ -160,7 +160,7 @@ def player_of(game: Game, name: str) -> Player:
         f"advise_{name_in_c(name)}", functions.advise, (*given, *placed), parameters,
         "write the actions to play now, up to 32, and the values of all; returns how many actions", bot, bound,
     )  # fmt: skip
-    return Player(export, content, size)
+    return ExportedPlayer(export, content, size)
 
 
 def _moves(game: Game, policy: Any, name: str) -> tuple[Any, Any]:
