@@ -284,25 +284,29 @@ def ranks_macros(search: SearchPolicy) -> bool:
     return ranks and search.moves == "turn"
 
 
-def moves_part(game: Game, policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
-    """Return the function for `next_moves` that plays like a policy, and its arrays; `scripted_moves` if none does.
-
-    Args:
-        game: what is played.
-        policy: a network that plays the best move, or any other policy.
-        positions: that an n-tuple network values (default: its own number).
-    """
+def moves_of(policy: Policy | None) -> Any:
+    """Return the function for `next_moves` that plays like a policy; `scripted_moves` if none does."""
     policy = unwrapped(policy)
     if isinstance(policy, NTuplePolicy) and not policy.sampled:
-        return ntuple_moves, policy.network(positions)
+        return ntuple_moves
     if isinstance(policy, AfterstatePolicy) and policy.network is not None and not policy.sampled:
-        return lookahead_moves if policy.lookahead else network_moves, new_scorer(game, policy.network)
-    return scripted_moves, NoArrays()
+        return lookahead_moves if policy.lookahead else network_moves
+    return scripted_moves
+
+
+def moves_part(game: Game, policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
+    """Return `moves_of` a policy, and the arrays; an n-tuple network values so many positions (default: its own)."""
+    function, network = moves_of(policy), unwrapped(policy)
+    if function is scripted_moves:
+        return function, NoArrays()
+    if function is ntuple_moves:
+        return function, network.network(positions)
+    return function, new_scorer(game, network.network)
 
 
 def asks_python(search: SearchPolicy) -> bool:
     """Return whether a policy that is not compiled plays on."""
-    return search.rollout is not None and moves_part(search.game, search.rollout)[0] is scripted_moves
+    return search.rollout is not None and moves_of(search.rollout) is scripted_moves
 
 
 def rollout_part(search: SearchPolicy) -> tuple[Functions, Arrays]:
