@@ -15,7 +15,7 @@ from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine.rng import GOLDEN_RATIO, mix
 from card_envs.game import Int8s, UInt64s, legal, observe, play, score_margin, text_index
 from card_envs.opponents._macros import NO_ACTION, Macro, Macros
-from card_envs.opponents.search._budget import ArmStats, Budget
+from card_envs.opponents.search._budget import UNLIMITED, ArmStats, Budget
 from card_envs.opponents.search._decide import (
     SearchBatch,
     SearchResults,
@@ -193,7 +193,7 @@ def answer_search(state: Any, key: np.uint64, macro: Macro, values: Float64s, pl
     batch.baselines[0] = macro[0]
     for action in range(batch.tried.shape[1]):
         results.stats.worlds[0, action] = 0
-    decide_tables(0, 1, WorldShare(), batch, player.budget, player.workspace, results)
+    decide_tables(0, 1, WorldShare(UNLIMITED, 0, 1), batch, player.budget, player.workspace, results)
     number = 0
     for step in range(results.macros.shape[1]):
         macro[step] = results.macros[0, step]

@@ -20,7 +20,6 @@ from card_envs.game import SCRATCH_STATES, Int8s, Int64s, State, UInt64s, likeli
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
 from card_envs.opponents.search._budget import (
     NOT_BEGUN,
-    UNLIMITED,
     Arms,
     ArmStats,
     Budget,
@@ -66,9 +65,9 @@ class SearchBatch(NamedTuple):
 class WorldShare(NamedTuple):
     """What a call does of a decision: `stages` at most, and share number `number` of `of` of the worlds of each."""
 
-    stages: int = UNLIMITED
-    number: int = 0
-    of: int = 1
+    stages: int
+    number: int
+    of: int
 
 
 class SearchWorkspace(NamedTuple):

@@ -80,7 +80,7 @@ SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS = 2, 2048, 1e-5
 # Threads share decisions where each has this many, else the worlds of one once a stage takes that long.
 MANY, WORTH_SHARING = 4, 5e-4  # seconds
 FIRST_PLAYOUT = 5e-5  # seconds that a playout takes, until it is known
-WHOLE, ARMS_ALONE, STAGE = WorldShare(), WorldShare(stages=0), WorldShare(stages=1)
+WHOLE, ARMS_ALONE, STAGE = (WorldShare(stages, 0, 1) for stages in (UNLIMITED, 0, 1))
 
 TryStage = Callable[[SearchBatch, int, Budget, SearchWorkspace], int]
 
