@@ -28,7 +28,6 @@ from card_envs.opponents.networks._afterstates import (
     follow_macro,
     is_first_reached,
     load_decision,
-    move_scale,
     new_afterstate_workspace,
     new_rows,
     obs_size,
@@ -101,7 +100,8 @@ def move_scores(
 
 def new_scorer(game: Game, network: AfterstateNetwork) -> NetworkScorer:
     """Return a network with the workspace of one thread. Raises ValueError if it does not fit the game."""
-    rules, num_moves = game.rules, len(move_scale(game.rules))
+    rules, moves = game.rules, new_afterstate_workspace(game)
+    num_moves = len(moves.scale)
     inner, outer = np.shape(network.second) if np.ndim(network.second) == 2 else (1, 1)
     seen = rules.OBS_SIZE + rules.NUM_ACTIONS
     shapes = (seen, inner), (num_moves, inner), (inner,), (inner, outer), (outer,), (outer,), (2,)
@@ -110,7 +110,7 @@ def new_scorer(game: Game, network: AfterstateNetwork) -> NetworkScorer:
     base, one = np.zeros((2, inner), np.float32)
     two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
     rows = new_rows(rules.NUM_ACTIONS, num_moves)
-    return NetworkScorer(network, new_afterstate_workspace(game), rows, base, one, two, active)
+    return NetworkScorer(network, moves, rows, base, one, two, active)
 
 
 def score_tables(first: int, last: int, states: NDArray[Any], scorer: NetworkScorer, scores: Floats) -> None:
