@@ -12,8 +12,8 @@ from card_envs.compiling import specialize
 from card_envs.engine._dealing import draw_world
 from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, sight
-from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, checked_scratch, score_macros
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, observation_hash
+from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, new_scorer, score_macros
 from card_envs.opponents.networks._afterstates import (
     CHANCE_AHEAD,
     MAX_AHEAD,
@@ -21,7 +21,6 @@ from card_envs.opponents.networks._afterstates import (
     NUM_AHEAD,
     Afterstates,
     afterstates,
-    follow_mode,
     joined,
     move_fields,
     move_scale,
@@ -163,7 +162,7 @@ def test_lookahead_moves_lead_where_greedy_would(game: Game) -> None:
 def draw_six(first: int, last: int, states: Any, obs: Any, key: Any, worlds: Any) -> None:
     """The worlds that settled moves lead to, [B, WORLDS_AHEAD]; `obs` is padded."""
     for i in range(first, last):
-        key[0] = sight(obs[i])
+        key[0] = observation_hash(obs[i])
         world = states[i]
         for k in range(NUM_AHEAD):
             draw_world(world, world.seat, key)
@@ -185,18 +184,15 @@ def scored(
     """Score macro-actions [C, L] of one table, the baseline first: [C] whether each is live, and the scores."""
     number = len(macros)
     live, scores, reached = np.ones(number, np.int8), np.zeros(number, np.float32), np.zeros(number, np.uint64)
-    mode, scratch = follow_mode(game, lookahead=True), checked_scratch(game, network)
     specialize(score_at, game, "greedy")(
-        np.array([state], game.rules.STATE), macros, network, mode, scratch, reached, live, scores
+        np.array([state], game.rules.STATE), macros, new_scorer(game, network), reached, live, scores
     )
     return live, scores
 
 
-def score_at(
-    states: Any, macros: Any, network: Any, mode: int, scratch: Any, reached: Any, live: Any, scores: Any
-) -> None:
+def score_at(states: Any, macros: Any, scorer: Any, reached: Any, live: Any, scores: Any) -> None:
     """Score macro-actions of states[0]."""
-    score_macros(states[0], macros, macros.shape[0], network, mode, scratch, reached, live, scores)
+    score_macros(states[0], macros, macros.shape[0], scorer, reached, live, scores)
 
 
 def test_macros_are_scored_by_where_they_lead(game: Game) -> None:

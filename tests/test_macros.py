@@ -13,16 +13,14 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
-from card_envs.opponents import _plan_cache as plan_cache
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
-from card_envs.opponents._plan_cache import PlanCache
-from card_envs.opponents.networks._afterstate_network import checked_scratch, score_macros
-from card_envs.opponents.networks._afterstates import follow_mode
+from card_envs.opponents import _macros
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
+from card_envs.opponents.networks._afterstate_network import new_scorer, score_macros
 from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._candidates import find_macros, new_expansion
-from card_envs.opponents.search._decide import keep_best
+from card_envs.opponents.search._parts import keep_best
 from tests.conftest import games_under_test, observed, positions, redealt, some, untrained
 
 each_solitaire = pytest.mark.parametrize(
@@ -39,14 +37,12 @@ def shows(game: Game, state: State, action: int) -> bool:
     return bool(specialize(reveals_at, game)(np.array([state], game.rules.STATE), 0, action))
 
 
-def find_at(
-    states: NDArray[Any], baseline: int, tried: Int8s, goes_on: bool, most: int, expansion: Any, macros: Macros
-) -> int:
+def find_at(states: NDArray[Any], baseline: int, tried: Int8s, most: int, expansion: Any, macros: Macros) -> int:
     """Find the macro-actions of states[0]."""
-    return int(find_macros(states[0], baseline, tried, goes_on, most, expansion, macros))
+    return int(find_macros(states[0], baseline, tried, most, expansion, macros))
 
 
-def macros_of(game: Game, state: State, most: int, goes_on: bool = True, tried: list[int] | None = None) -> Macros:
+def macros_of(game: Game, state: State, most: int, continues: bool = True, tried: list[int] | None = None) -> Macros:
     """Return the macro-actions [C, MAX_LENGTH] from a state, the baseline first, that begin with some actions."""
     states = np.array([state], game.rules.STATE)
     decisions = decisions_at(game, states)
@@ -56,7 +52,7 @@ def macros_of(game: Game, state: State, most: int, goes_on: bool = True, tried: 
     macros = np.full((most, MAX_LENGTH), 99, np.int16)
     baseline = int(decisions.bot_moves("greedy")[0])
     number = specialize(find_at, game, "greedy")(
-        states, baseline, begun, goes_on, most, new_expansion(game, most), macros
+        states, baseline, begun, most, new_expansion(game, most, continues), macros
     )
     assert np.array_equal(states, np.array([state], game.rules.STATE))
     return macros[:number]
@@ -133,7 +129,7 @@ def test_where_room_is_short_macros_end_early(game: Game) -> None:
 def test_the_baseline_is_what_greedy_does(game: Game) -> None:
     for state in some(positions(game), 50, seed=3):
         baseline = lists_of(macros_of(game, state, 2 * game.rules.NUM_ACTIONS))[0]
-        assert lists_of(macros_of(game, state, 2 * game.rules.NUM_ACTIONS, goes_on=False))[0] == baseline[:1]
+        assert lists_of(macros_of(game, state, 2 * game.rules.NUM_ACTIONS, continues=False))[0] == baseline[:1]
         table = Table(game, state)
         hidden = False
         for k, action in enumerate(baseline):
@@ -170,12 +166,9 @@ def test_the_best_arms_are_kept() -> None:
     assert cut > 100
 
 
-def rank_at(
-    states: NDArray[Any], network: Any, mode: int, scratch: Any, macros: Macros, live: Int8s, scores: Any
-) -> None:
+def rank_at(states: NDArray[Any], scorer: Any, macros: Macros, live: Int8s, scores: Any) -> None:
     """Score the macro-actions of states[0]."""
-    reached = np.zeros(macros.shape[0], np.uint64)
-    score_macros(states[0], macros, macros.shape[0], network, mode, scratch, reached, live, scores)
+    score_macros(states[0], macros, macros.shape[0], scorer, np.zeros(macros.shape[0], np.uint64), live, scores)
 
 
 @pytest.mark.parametrize(("worlds", "arms", "kept"), [(2, 256, 2), (40, 256, 40), (40, 5, 5)])
@@ -186,13 +179,13 @@ def test_only_the_macros_that_a_network_ranks_first_are_tried(game: Game, worlds
     decisions = decisions_at(game, states)
     search = SearchPolicy(game, worlds, moves="turn", prior=policy, arms=arms, threads=1)
     found = search.search(decisions, np.random.default_rng(1))
-    mode, scratch = follow_mode(game, lookahead=True), checked_scratch(game, policy.network)  # type: ignore[arg-type]
+    scorer = new_scorer(game, policy.network)  # type: ignore[arg-type]
     several = 0
     for i, state in enumerate(states):
         candidates = max(2 * worlds, 2 * game.rules.NUM_ACTIONS)
         macros = macros_of(game, state, candidates)
         live, scores = np.ones(len(macros), np.int8), np.zeros(len(macros), np.float32)
-        specialize(rank_at, game, "greedy")(states[i : i + 1], policy.network, mode, scratch, macros, live, scores)
+        specialize(rank_at, game, "greedy")(states[i : i + 1], scorer, macros, live, scores)
         best = sorted(np.flatnonzero(live), key=lambda c: -scores[c])[:kept]
         assert found.baselines[i] == macros[best[0], 0]
         tried = {int(macros[c, 0]) for c in best} if len(best) > 1 else set()  # one candidate needs no world
@@ -237,7 +230,7 @@ def test_a_cache_knows_how_macros_go_on(game: Game) -> None:
 
 def test_a_full_cache_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     game = games_under_test()[-1]
-    monkeypatch.setattr(plan_cache, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(_macros, "MAX_ENTRIES", 3)
     cache = PlanCache(game)
     cache.actions.update({bytes([k]): 0 for k in range(4)})
     cache.add(positions(game)[:1].copy(), np.full((1, 2), NO_ACTION, np.int16))

@@ -26,14 +26,13 @@ from card_envs.game import (
     score_margin,
 )
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
-from card_envs.opponents.networks._ntuples import planner_of, planning_scratch, write_best_macros
 from card_envs.opponents.networks.folder import load_network, save_network
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy, ntuple_moves, planner_of
 from card_envs.opponents.networks.onnx import to_onnx
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search._decide import Parts, new_scratch, play_out
-from card_envs.opponents.search._leaf import MAX_ACTIONS, RESOLUTION, Leaf
+from card_envs.opponents.search._decide import new_workspace
+from card_envs.opponents.search._parts import MAX_ACTIONS, RESOLUTION, leaf_value, roll_out
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some
 
@@ -99,7 +98,7 @@ def would_come(table: Table, move: int) -> bool:
 def known_of(table: Table, seat: int) -> tuple[float, list[int]]:
     """A position as such: its points, and which weights count."""
     game = table.game
-    scratch = planning_scratch(game, ROOM)
+    scratch = planner_of(game).new_scratch(ROOM)
     facts, features, numbers = np.zeros(1), np.zeros(len(scratch.features), np.int64), np.zeros(1, np.int64)
     specialize(entered_at, game)(np.array([table.state]), seat, scratch, facts, features, numbers)
     return facts[0], sorted(features[: numbers[0]].tolist())
@@ -109,7 +108,7 @@ class Reached:
     """The positions that can be reached from a state: macro-actions, what is known of each, which weights count."""
 
     def __init__(self, game: Game, state: Any) -> None:
-        scratch = planning_scratch(game, ROOM)
+        scratch = planner_of(game).new_scratch(ROOM)
         macros, facts, known = np.zeros((ROOM, MAX_LENGTH), np.int16), np.zeros((ROOM, 3)), np.zeros(1, np.int64)
         features, numbers = np.zeros((ROOM, len(scratch.features)), np.int64), np.zeros(ROOM, np.int64)
         states = np.array([state], game.rules.STATE)
@@ -253,59 +252,56 @@ def test_a_search_by_name_has_it_as_parts(game: Game, parts: str) -> None:
     named = ",".join(f"{part}=ntuple" for part in parts.split(","))
     search = load_opponent(f"search:8,moves=turn,{named}", game).policy
     assert isinstance(search, SearchPolicy) and search.moves == "turn"
-    compiled = search._parts
-    assert (compiled.prior_weights is not None) == ("prior" in parts)
-    assert (compiled.rollout_weights is not None) == ("rollout" in parts)
-    assert (compiled.leaf is not None) == ("leaf" in parts)
+    functions = {function.__name__ for _, function in new_workspace(search, search.budget(None))[0]}
+    assert ("rank_by_ntuples" in functions) == ("prior" in parts)
+    assert ("ntuple_moves" in functions) == ("rollout" in parts)
+    assert ("ntuple_value" in functions) == ("leaf" in parts)
 
 
-def played_on(
-    states: NDArray[Any], seat: int, weights: Any, leaf: Any, scratch: Any, results: NDArray[np.float64]
-) -> int:
+def played_on(states: NDArray[Any], seat: int, rollout: Any, leaf: Any, results: NDArray[np.float64]) -> int:
     """Play states[0] out; write the result."""
-    moves, result = play_out(states[0], seat, weights, None, leaf, scratch)
-    results[0] = result
-    return int(moves)
+    moves = roll_out(states[0], seat, rollout)
+    more, results[0] = leaf_value(states[0], seat, leaf)
+    return int(moves + more)
 
 
 class Playouts:
     """Playouts by the compiled search, with these parts."""
 
-    def __init__(self, game: Game, policy: NTuplePolicy, leaf: Leaf | None, plays_on: bool, most: int = 10) -> None:
-        self.weights, self.leaf = policy.table if plays_on else None, leaf
-        self.scratch = new_scratch(game, Parts(rollout_weights=self.weights, leaf=leaf), 0, 1, most)
-        self.loop = specialize(played_on, game, "greedy")
-        self.game = game
+    def __init__(self, game: Game, **parts: Any) -> None:
+        self.game, search = game, SearchPolicy(game, 1, **parts)
+        functions, self.workspace = new_workspace(search, search.budget(None))
+        self.loop = specialize(played_on, game, "greedy", functions=functions)
 
     def of(self, state: Any) -> tuple[int, float]:
         """Play out from a state; return how many actions that took, and the result."""
         states, results = np.array([state], self.game.rules.STATE), np.zeros(1)
-        moves = self.loop(states, int(state["seat"]), self.weights, self.leaf, self.scratch, results)
+        moves = self.loop(states, int(state["seat"]), self.workspace.rollout, self.workspace.leaf, results)
         return moves, float(results[0])
 
 
-def best_macro_at(states: NDArray[Any], weights: Any, planning: Any, values: Any, order: Any, macros: Macros) -> int:
+def best_macro_at(states: NDArray[Any], network: Any, macro: Any) -> int:
     """Write the best macro-action of states[0]."""
-    return int(write_best_macros(states[0], weights, 1, planning, values, order, macros))
+    return int(ntuple_moves(states[0], network, macro))
 
 
 @dear_planners
 @pytest.mark.parametrize("plays_on", [False, True])
 def test_a_playout_stops_before_a_chance_event_and_is_worth_what_it_says(game: Game, plays_on: bool) -> None:
     most, after, policy = 10, 3, random_policy(game)
-    planning, values, order = planning_scratch(game, most), np.zeros(most), np.zeros(1, np.int64)
-    playouts = Playouts(game, policy, Leaf(policy.table, after, 0.0), plays_on, most)
+    rollout = {"rollout": policy, "rollout_positions": most} if plays_on else {}
+    playouts = Playouts(game, leaf=policy, leaf_after=after, **rollout)
     asked = 0
     for state in some(positions(game), 20, seed=9):
         table, seat = Table(game, state), int(state["seat"])
         shown = made = 0
         while shown < after and made < MAX_ACTIONS and not table.needs_deal:
-            macros = np.full((1, MAX_LENGTH), NO_ACTION, np.int16)
-            macros[0, 0] = table.bot_move("greedy")
+            macro, number = np.full(MAX_LENGTH, NO_ACTION, np.int16), 1
+            macro[0] = table.bot_move("greedy")
             if plays_on and table.state.seat == seat:
                 here = np.array([table.state], game.rules.STATE)
-                specialize(best_macro_at, game, "greedy")(here, policy.table, planning, values, order, macros)
-            for action in macros[macros != NO_ACTION].tolist():
+                number = specialize(best_macro_at, game, "greedy")(here, policy.network(most), macro)
+            for action in macro[:number].tolist():
                 shown += shows(table, action)
                 if shown == after:
                     break
@@ -323,10 +319,8 @@ def test_a_playout_stops_before_a_chance_event_and_is_worth_what_it_says(game: G
 @dear_planners
 def test_a_share_of_a_result_comes_from_the_end(game: Game) -> None:
     policy = random_policy(game)
-    none, whole, quarter = (
-        Playouts(game, policy, Leaf(policy.table, 2, share), plays_on=False) for share in (0.0, 1.0, 0.25)
-    )
-    to_the_end = Playouts(game, policy, None, plays_on=False)
+    none, whole, quarter = (Playouts(game, leaf=policy, leaf_after=2, leaf_playout=share) for share in (0.0, 1.0, 0.25))
+    to_the_end = Playouts(game)
     differ = 0
     for state in some(positions(game), 20, seed=8):
         asked, ended, both = (playouts.of(state)[1] for playouts in (none, whole, quarter))
@@ -340,4 +334,3 @@ def test_where_there_is_no_planner() -> None:
     assert HIGH_CARD.planner is None
     with pytest.raises(ValueError, match="there is no planner for this game"):
         NTuplePolicy(HIGH_CARD, {"weights": np.zeros(1, np.float32)})
-    assert len(planning_scratch(HIGH_CARD, 1).features) == 1

@@ -32,10 +32,12 @@ from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPol
 from card_envs.opponents.policy import ActionValues, Decisions, Opponent, Policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search import _workers as workers
+from card_envs.opponents.search import _policy as workers
 from card_envs.opponents.search._budget import FIRST_BATCH, LONGER
-from card_envs.opponents.search._policy import ROLLOUT_POSITIONS, Moves, SearchResult
-from card_envs.opponents.search._rollout import played_out
+from card_envs.opponents.search._decide import SearchResults
+from card_envs.opponents.search._parts import asks_python
+from card_envs.opponents.search._policy import Moves
+from card_envs.opponents.search._rollout import PolicyRollouts
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some, untrained, usual_positions
 
@@ -60,7 +62,7 @@ def part(game: Game, kind: str) -> Policy | None:
             return untrained(game, LookaheadPolicy, HIDDEN)
         case _:
             policy = untrained(game, NTuplePolicy, HIDDEN)
-            policy.max_positions = ROLLOUT_POSITIONS
+            policy.max_positions = SearchPolicy.rollout_positions
             return policy
 
 
@@ -80,7 +82,7 @@ class Asked:
         return self.policy.probabilities(decisions)
 
 
-def assert_same(one: SearchResult, other: SearchResult) -> None:
+def assert_same(one: SearchResults, other: SearchResults) -> None:
     """Assert that two searches found the same, bit for bit."""
     assert one.moves == other.moves
     for array, same in zip(one[:3], other[:3]):
@@ -89,7 +91,7 @@ def assert_same(one: SearchResult, other: SearchResult) -> None:
         np.testing.assert_array_equal(array, same)
 
 
-def assert_legal(decisions: Decisions, found: SearchResult) -> None:
+def assert_legal(decisions: Decisions, found: SearchResults) -> None:
     """Assert that what is played is legal, and tried unless it is all that there is to play."""
     rows = np.arange(len(decisions))
     assert decisions.mask[rows, found.chosen].all() and decisions.mask[rows, found.baselines].all()
@@ -144,10 +146,10 @@ def test_another_search_has_the_same_workers(game: Game, moves: Moves) -> None:
     assert not search._idle
     first = search.search(decisions, np.random.default_rng(1))
     (pool,) = search._idle
-    scratches = list(pool._scratches)
+    workspaces = list(pool.workspaces)
     search.search(decisions, np.random.default_rng(2))
     assert_same(first, search.search(decisions, np.random.default_rng(1)))
-    assert search._idle == [pool] and all(one is other for one, other in zip(pool._scratches, scratches))
+    assert search._idle == [pool] and all(one is other for one, other in zip(pool.workspaces, workspaces))
     for copied in (pickle.loads(pickle.dumps(search)), copy.deepcopy(search), search.within(1e6, 2)):
         assert copied._idle == []
         assert_same(first, copied.search(decisions, np.random.default_rng(1)))
@@ -178,8 +180,7 @@ def test_a_search_may_be_used_from_two_threads_at_once(game: Game, moves: Moves)
 def test_dropped_actions_are_compared_in_the_worlds_in_which_they_were_tried(game: Game) -> None:
     """An advantage is the same whether the baseline went on to more worlds or not."""
     decisions = decisions_at(game, some(positions(game), 40, seed=2))
-    policies = [SearchPolicy(game, worlds, threads=1) for worlds in (8, 64)]
-    policies[1].refine_steps = policies[0].refine_steps  # the longer one would draw better worlds
+    policies = [SearchPolicy(game, worlds, threads=1, refine_steps=16) for worlds in (8, 64)]
     few, many = (policy.evaluate(decisions, np.random.default_rng(9)) for policy in policies)
     same = (few.worlds == many.worlds) & (few.worlds > 0)
     assert same.any() and (few.worlds != many.worlds).any()
@@ -429,25 +430,22 @@ PLAYING_ON = [pytest.param(HIGH_CARD, kind, None) for kind in ("afterstate", "lo
 
 
 @pytest.mark.parametrize(("game", "kind", "leaf"), PLAYING_ON, ids=lambda value: getattr(value, "name", value))
-def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(
-    game: Game, kind: str, leaf: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(game: Game, kind: str, leaf: str | None) -> None:
     """With a leaf, the parts are those of a shipped opponent."""
     # Asked from Python, a policy remembers its plans in all worlds at once: what it goes on with in one may have begun
     # in another. Where it values all positions that it can reach, that makes no difference.
-    monkeypatch.setattr("card_envs.opponents.search._policy.ROLLOUT_POSITIONS", ALL_POSITIONS)
     decisions = decisions_at(game, some(usual_positions(game), 60 if game == HIGH_CARD else 4, seed=3))
     policy = part(game, kind)
     assert policy is not None
     if isinstance(policy, NTuplePolicy):
         policy.max_positions = ALL_POSITIONS
-    parts: dict[str, Any] = {}
+    parts: dict[str, Any] = {"rollout_positions": ALL_POSITIONS}
     if leaf is not None:
-        parts = {"moves": "turn", "prior": part(game, leaf), "leaf": part(game, leaf), "leaf_after": 4}
+        parts |= {"moves": "turn", "prior": part(game, leaf), "leaf": part(game, leaf), "leaf_after": 4}
     found = []
     for rollout in (policy, Asked(policy), ScriptedPolicy("greedy")):
         search = SearchPolicy(game, 8, rollout=rollout, threads=1, **parts)
-        assert (search._in_python is None) == (rollout is policy)
+        assert asks_python(search) == (rollout is not policy)
         found.append(search.search(decisions, np.random.default_rng(1)))
     assert_same(found[0], found[1])
     assert not np.array_equal(found[0].stats.sums, found[2].stats.sums)
@@ -456,10 +454,8 @@ def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(
 @pytest.mark.mechanics
 def test_rollouts_of_the_scripted_player_are_its_search(game: Game) -> None:
     decisions = decisions_at(game, some(positions(game), 20, seed=3))
-    search = SearchPolicy(game, 10)
-    expected = search.search(decisions, np.random.default_rng(1))
-    played = SearchPolicy(game, 10, rollout=ScriptedPolicy("greedy"))
-    played.refine_steps = search.refine_steps  # it would draw better worlds
+    expected = SearchPolicy(game, 10, refine_steps=20).search(decisions, np.random.default_rng(1))
+    played = SearchPolicy(game, 10, refine_steps=20, rollout=ScriptedPolicy("greedy"))
     assert_same(expected, played.search(decisions, np.random.default_rng(1)))
 
 
@@ -471,13 +467,14 @@ def test_who_plays_on_is_asked_about_choices_of_its_own_side(game: Game) -> None
             asked.extend(zip(decisions.seat.tolist(), decisions.mask.sum(axis=1, dtype=int).tolist()))
             return super().act(decisions, rng)
 
+    rollouts = PolicyRollouts(SearchPolicy(game, 1, rollout=Noting("greedy")), np.random.default_rng(0))
     number = 0
     single = np.arange(game.rules.NUM_ACTIONS, dtype=np.int16)[:, None]
     for state in some(positions(game), 20, seed=3):
         states, side = np.array([state], game.rules.STATE), game.sides[state["seat"]]
         arms = np.flatnonzero(decisions_at(game, states).mask[0])
         worlds = np.repeat(states, len(arms))
-        results, moves = played_out(game, worlds, arms, single, Noting("greedy"), np.random.default_rng(0))
+        results, moves = rollouts.played_out(worlds, arms, single)
         assert all(game.sides[seat] == side and actions > 1 for seat, actions in asked)
         assert (worlds == states).all() and len(results) == len(arms) and moves >= len(arms)
         number += len(asked)
@@ -491,7 +488,7 @@ def test_rollouts_of_who_plays_by_chance_repeat(game: Game, rollout: str) -> Non
     decisions = decisions_at(game, some(positions(game), 6, seed=4))
     drawn = RandomPolicy() if rollout == "random" else untrained(game, AfterstatePolicy, HIDDEN, sampled=True)
     policy = SearchPolicy(game, 3, rollout=drawn)
-    assert policy._in_python is not None
+    assert asks_python(policy)
     one, same, other = (policy.search(decisions, np.random.default_rng(seed)) for seed in (2, 2, 3))
     assert_same(one, same)
     assert not np.array_equal(one.stats.sums, other.stats.sums)

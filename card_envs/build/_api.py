@@ -11,19 +11,24 @@ from numpy.typing import NDArray
 
 from card_envs.build import _functions as functions
 from card_envs.compiling._exported import Local, Number, Pointer, memory_of
+from card_envs.compiling._specialize import Functions
 from card_envs.game import Game
 from card_envs.opponents._macros import MAX_LENGTH
 from card_envs.opponents._names import load_opponent
-from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, checked_scratch
-from card_envs.opponents.networks._afterstates import follow_mode
-from card_envs.opponents.networks._ntuples import PLAYER
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.policies import AfterstatePolicy
+from card_envs.opponents.networks._afterstate_network import AfterstateNetwork
+from card_envs.opponents.networks._afterstates import PLAYER
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search._decide import Batch, new_results
-from card_envs.opponents.search._policy import policy_of
+from card_envs.opponents.search._decide import SearchBatch, new_results, new_workspace
+from card_envs.opponents.search._parts import (
+    NoArrays,
+    asks_python,
+    moves_part,
+    ranks_macros,
+    scripted_moves,
+    unwrapped,
+)
 
 ERRORS = {
     functions.ILLEGAL: "the action is not legal",
@@ -42,7 +47,7 @@ class Export(NamedTuple):
         arguments: of the loop, as `_exported.exported` takes them.
         parameters: of the C function: declarations without the commas.
         meaning: what it does, for the header.
-        bot: as for `specialize`.
+        bot, functions: as for `specialize`.
     """
 
     name: str
@@ -51,9 +56,10 @@ class Export(NamedTuple):
     parameters: tuple[str, ...]
     meaning: str
     bot: str = ""
+    functions: Functions = ()
 
 
-class Player(NamedTuple):
+class ExportedPlayer(NamedTuple):
     """An opponent as an exported function, and the memory that it works in.
 
     Attributes:
@@ -122,37 +128,27 @@ def name_in_c(opponent: str) -> str:
     return re.sub(r"\W", "_", opponent, flags=re.ASCII)
 
 
-def player_of(game: Game, name: str) -> Player:
+def player_of(game: Game, name: str) -> ExportedPlayer:
     """Return an opponent as a function.
 
     Raises:
         ValueError: there is none of this name, or it is of a kind that can't be exported.
     """
     rules = game.rules
-    policy = load_opponent(name, game).policy
-    states, stream = np.zeros(1, rules.STATE), np.zeros(1, np.uint64)
-    inside: Any = None
-    first = last = 0
+    policy = unwrapped(load_opponent(name, game).policy)
+    inside: Any = scripted_moves, NoArrays()
+    phase = 0, 0
     if isinstance(policy, PhasedPolicy):
-        first, last = policy.actions.start, policy.actions.stop
-        inside = _network(game, policy_of(policy.inside), name)
-        policy = policy.outside
-    policy, bot = policy_of(policy), PLAYER
-    function: Callable[..., Any]
-    if isinstance(policy, SearchPolicy):
-        asked = policy_of(policy.rollout) if policy.prior is None else None
-        baseline = None if asked is None else _network(game, asked, name)
-        function, needed = functions.advise_search, (stream, *_arguments(game, policy), baseline, first, last, inside)
-    elif inside is not None:
-        raise ValueError(f"{name}: only a search can be played with another policy in a phase")
-    elif isinstance(policy, NTuplePolicy) and not policy.sampled:
-        function, order = functions.advise_ntuple, np.zeros(1, np.int64)
-        needed = (states, stream, policy.table, *policy._scratch(), order)
-    elif isinstance(policy, ScriptedPolicy):
-        function, needed, bot = functions.advise_scripted, (states, stream), policy.bot
-    else:
-        function, needed = functions.advise_network, (states, stream, *_network(game, policy, name))
-    placed, content, size = memory_of(_sharing(needed, []), 1)
+        phase, inside = (policy.actions.start, policy.actions.stop), _moves(game, policy.inside, name)
+        policy = unwrapped(policy.outside)
+    bot = policy.bot if isinstance(policy, ScriptedPolicy) else PLAYER
+    if phase != (0, 0) and bot != PLAYER:
+        raise ValueError(f"{name}: can't be exported: {bot} with another policy in a phase")
+    bound, player = (_search if isinstance(policy, SearchPolicy) else _answer)(game, policy, name)
+    worlds, stream, mask = np.zeros(1, rules.STATE), np.zeros(1, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
+    adviser = functions.Adviser(worlds, stream, mask, phase, inside[1], player)
+    bound = (functions.phase_moves, inside[0]), *bound
+    placed, content, size = memory_of((_sharing(adviser, []),), 1)
     given = (
         Pointer(0, np.zeros(1, rules.STATE)),
         Pointer(2, np.zeros(2, np.uint64)),
@@ -161,10 +157,40 @@ def player_of(game: Game, name: str) -> Player:
     )
     parameters = ("const void *state", "void *memory", "const uint64_t *keys", "int16_t *actions", "double *values")
     export = Export(
-        f"advise_{name_in_c(name)}", function, (*given, *placed), parameters,
-        "write the actions to play now, up to 32, and the values of all; returns how many actions", bot,
+        f"advise_{name_in_c(name)}", functions.advise, (*given, *placed), parameters,
+        "write the actions to play now, up to 32, and the values of all; returns how many actions", bot, bound,
     )  # fmt: skip
-    return Player(export, content, size)
+    return ExportedPlayer(export, content, size)
+
+
+def _moves(game: Game, policy: Any, name: str) -> tuple[Any, Any]:
+    """Return a function that plays like a policy, and its arrays. Raises ValueError."""
+    function, arrays = moves_part(game, policy)
+    if function is scripted_moves and not isinstance(unwrapped(policy), ScriptedPolicy):
+        raise ValueError(f"{name}: can't be exported: {type(unwrapped(policy)).__name__}")
+    return function, arrays
+
+
+def _answer(game: Game, policy: Any, name: str) -> tuple[Functions, Any]:
+    """Return the functions of a player that does not search, and its arrays. Raises ValueError."""
+    function, player = _moves(game, policy, name)
+    return ((functions.answer, functions.answer_moves), (functions.player_moves, function)), player
+
+
+def _search(game: Game, policy: SearchPolicy, name: str) -> tuple[Functions, Any]:
+    """Return the functions of a search for one decision, and its arrays. Raises ValueError."""
+    ranks, budget = ranks_macros(policy), policy.budget(None)
+    if asks_python(policy) or policy.seconds is not None or (policy.prior is not None and not ranks):
+        raise ValueError(f"{name}: can't be exported: it keeps to a time, or asks a policy in Python")
+    move, baseline = (scripted_moves, NoArrays()) if ranks else moves_part(game, policy.rollout)
+    parts, workspace = new_workspace(policy, budget)
+    num_actions = game.rules.NUM_ACTIONS
+    states, tried = np.zeros(1, game.rules.STATE), np.zeros((1, num_actions), np.int8)
+    batch = SearchBatch(states, np.zeros(1, np.uint64), np.zeros(1, np.int64), tried)
+    results = new_results(1, workspace.arms.macros.shape[1], num_actions)
+    searcher = functions.Searcher(batch, budget, workspace, results, baseline)
+    bound = (functions.answer, functions.answer_search), (functions.player_moves, move), *parts
+    return bound, searcher
 
 
 def _sharing(value: Any, known: list[AfterstateNetwork]) -> Any:
@@ -178,30 +204,3 @@ def _sharing(value: Any, known: list[AfterstateNetwork]) -> Any:
         parts = [_sharing(part, known) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value
-
-
-class Reader(NamedTuple):
-    """A network that scores moves, and what it works with."""
-
-    network: AfterstateNetwork
-    mode: int
-    scratch: Any
-
-
-def _network(game: Game, policy: Any, name: str) -> Reader:
-    if not isinstance(policy, AfterstatePolicy) or policy.network is None or policy.sampled:
-        raise ValueError(f"{name}: can't be exported: {type(policy).__name__}")
-    return Reader(policy.network, follow_mode(game, policy.lookahead), checked_scratch(game, policy.network))
-
-
-def _arguments(game: Game, policy: SearchPolicy) -> tuple[Any, ...]:
-    """Return the arguments that a search calls `decide_tables` with for one decision, from the batch on."""
-    if policy._in_python is not None or policy.seconds is not None:
-        raise ValueError(f"{policy!r}: can't be exported: it keeps to a time, or asks a policy in Python")
-    num_actions = game.rules.NUM_ACTIONS
-    pool, limits = policy._pool(np.random.default_rng(0)), policy._limits(None)
-    (arms, *_), (stats, *_) = pool.room(limits)
-    states, tried = np.zeros(1, game.rules.STATE), np.zeros((1, num_actions), np.int8)
-    batch = Batch(states, np.zeros(1, np.uint64), np.zeros(1, np.int64), tried)
-    results = new_results(1, policy._length, num_actions)
-    return batch, limits, policy._budget(), *policy._parts[:-1], pool._scratches[0], arms, stats, results

@@ -5,18 +5,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import stub
 from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine.rng import GOLDEN_RATIO, mix
-from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, play, score_margin, text_index
+from card_envs.game import Int8s, UInt64s, legal, observe, play, score_margin, text_index
 from card_envs.opponents._macros import NO_ACTION, Macro, Macros
-from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, best_move
-from card_envs.opponents.networks._ntuples import write_best_macros
-from card_envs.opponents.search._decide import WHOLE, decide_tables
+from card_envs.opponents.search._budget import UNLIMITED, ArmStats, Budget
+from card_envs.opponents.search._decide import (
+    SearchBatch,
+    SearchResults,
+    SearchWorkspace,
+    WorldShare,
+    decide_tables,
+)
+from card_envs.opponents.search._parts import Arrays
 
 Float64s = NDArray[np.float64]
 
@@ -110,87 +117,92 @@ def index_of_text(states: Any, action: int, num_actions: int) -> int:
 # The players. Hidden cards are redrawn first, so that nothing can depend on them.
 
 
-def see(states: Any, keys: UInt64s, worlds: Any, stream: UInt64s, values: Float64s) -> bool:
-    """Copy a state with its hidden cards redrawn into worlds[0]; return whether a decision is due there."""
+class Adviser(NamedTuple):
+    """The memory of a player.
+
+    Attributes:
+        worlds: [1] the state, with its hidden cards redrawn.
+        stream: [1] that they are drawn with.
+        mask: [A] the legal actions.
+        phase: where an action from phase[0] up to phase[1] is legal, `phase_moves` decides.
+        inside, player: arrays of `phase_moves` and of `answer`.
+    """
+
+    worlds: NDArray[Any]
+    stream: UInt64s
+    mask: Int8s
+    phase: tuple[int, int]
+    inside: Arrays
+    player: Arrays
+
+
+def advise(states: Any, keys: UInt64s, macros: Macros, values: Float64s, adviser: Adviser) -> int:
+    """Write the actions to play now, and the values of all; return how many actions."""
+    worlds, stream, mask = adviser.worlds, adviser.stream, adviser.mask
     values[:] = np.nan
     if states[0].needs_deal:
-        return False
+        return NO_DECISION
     worlds[0] = states[0]
     stream[0] = keys[0]
     draw_world(worlds[0], worlds[0].seat, stream)
-    return True
+    legal(worlds[0], mask)
+    for action in range(adviser.phase[0], adviser.phase[1]):
+        if mask[action]:
+            return phase_moves(worlds[0], adviser.inside, macros[0])
+    return answer(worlds[0], keys[1], macros[0], values, adviser.player)
 
 
-def length_of(macro: Macro) -> int:
-    length = 0
-    while length < macro.shape[0] and macro[length] != NO_ACTION:
-        length += 1
-    return length
+@stub
+def phase_moves(state: Any, part: Arrays, macro: Macro) -> int:
+    """Write what to play in a phase: as `next_moves` of a search."""
+    raise NotImplementedError
 
 
-def advise_scripted(states: Any, keys: UInt64s, macros: Macros, values: Float64s, worlds: Any, stream: UInt64s) -> int:
-    if not see(states, keys, worlds, stream, values):
-        return NO_DECISION
-    macros[0, 0] = bot_move(worlds[0])
-    return 1
+@stub
+def answer(state: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
+    """Write what to play, and the values of all actions if known; return the number of actions."""
+    raise NotImplementedError
 
 
-def advise_network(
-    states: Any, keys: UInt64s, macros: Macros, values: Float64s, worlds: Any, stream: UInt64s,
-    network: AfterstateNetwork, mode: int, scratch: Any,
-) -> int:  # fmt: skip
-    if not see(states, keys, worlds, stream, values):
-        return NO_DECISION
-    macros[0, 0] = best_move(worlds[0], network, mode, scratch)
-    return 1
+@stub
+def player_moves(state: Any, part: Arrays, macro: Macro) -> int:
+    """Write what to play: as `next_moves` of a search."""
+    raise NotImplementedError
 
 
-def advise_ntuple(
-    states: Any, keys: UInt64s, macros: Macros, values: Float64s, worlds: Any, stream: UInt64s, weights: Any,
-    scratch: Any, found: Float64s, order: Any,
-) -> int:  # fmt: skip
-    if not see(states, keys, worlds, stream, values):
-        return NO_DECISION
-    write_best_macros(worlds[0], weights, 1, scratch, found, order, macros[0:1])
-    return length_of(macros[0])
+def answer_moves(state: Any, key: np.uint64, macro: Macro, values: Float64s, player: Arrays) -> int:
+    return player_moves(state, player, macro)
 
 
-def advise_search(
-    states: Any, keys: UInt64s, macros: Macros, values: Float64s, stream: UInt64s, batch: Any, limits: Any,
-    budget: Any, prior_weights: Any, prior_network: Any, rollout_weights: Any, rollout_network: Any, leaf: Any,
-    scratch: Any, arms: Any, stats: Any, results: Any, baseline: Any, first: int, last: int, inside: Any,
-) -> int:  # fmt: skip
-    """Search; `baseline` and `inside` are a network, how far it follows moves and its scratch, or None.
+class Searcher(NamedTuple):
+    """A search for one decision; `baseline` has the arrays of `player_moves`, which names the baseline."""
 
-    `inside` decides where an action in [first, last) is legal; `baseline` names the baseline of a search.
-    """
-    if not see(states, keys, batch.states, stream, values):
-        return NO_DECISION
-    state, tried = batch.states[0], batch.tried[0]
-    legal(state, tried)
-    if inside is not None:
-        for action in range(first, last):
-            if tried[action]:
-                macros[0, 0] = best_move(state, inside.network, inside.mode, inside.scratch)
-                return 1
-    batch.keys[0] = keys[1]
-    if baseline is None:
-        batch.baselines[0] = bot_move(state)
-    else:
-        batch.baselines[0] = best_move(state, baseline.network, baseline.mode, baseline.scratch)
-    for action in range(tried.shape[0]):
+    batch: SearchBatch
+    budget: Budget
+    workspace: SearchWorkspace
+    results: SearchResults
+    baseline: Arrays
+
+
+def answer_search(state: Any, key: np.uint64, macro: Macro, values: Float64s, player: Searcher) -> int:
+    batch, results = player.batch, player.results
+    batch.states[0] = state
+    legal(state, batch.tried[0])
+    batch.keys[0] = key
+    player_moves(state, player.baseline, macro)
+    batch.baselines[0] = macro[0]
+    for action in range(batch.tried.shape[1]):
         results.stats.worlds[0, action] = 0
-    decide_tables(
-        0, 1, WHOLE, 0, 1, batch, limits, budget, prior_weights, prior_network, rollout_weights, rollout_network,
-        leaf, scratch, arms, stats, results,
-    )  # fmt: skip
+    decide_tables(0, 1, WorldShare(UNLIMITED, 0, 1), batch, player.budget, player.workspace, results)
+    number = 0
     for step in range(results.macros.shape[1]):
-        macros[0, step] = results.macros[0, step]
+        macro[step] = results.macros[0, step]
+        number += macro[step] != NO_ACTION
     write_values(results.stats, results.expected[0], values)
-    return length_of(results.macros[0])
+    return number
 
 
-def write_values(stats: Any, expected: float, values: Float64s) -> None:
+def write_values(stats: ArmStats, expected: float, values: Float64s) -> None:
     """Write what `SearchPolicy.evaluate` says; nan where nothing is known."""
     for action in range(values.shape[1]):
         worlds = stats.worlds[0, action]

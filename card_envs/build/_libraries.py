@@ -122,8 +122,8 @@ def compile_all(
     loops: Iterable[TracedLoop], targets: Sequence[str], objects: Path, workers: int, progress: Progress
 ) -> dict[str, list[Built]]:
     """Return the loops of each library as machine code, made in several processes."""
-    # A loop with many arguments is a search, which takes longest: it comes first.
-    tasks = sorted(loops, key=lambda one: (-len(one.signature), one[:5], str(one.signature)))
+    # A loop with many arrays is a search, which takes longest: it comes first.
+    tasks = sorted(loops, key=lambda one: (-len(str(one.signature)), one[:6], str(one.signature)))
     libraries: dict[str, list[Built]] = {}
     done = in_processes(made, tasks, workers, progress, targets=tuple(targets), objects=objects)
     for one, built in done.items():

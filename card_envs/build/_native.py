@@ -28,7 +28,7 @@ from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 
 if TYPE_CHECKING:
-    from card_envs.build._api import Export, Player
+    from card_envs.build._api import Export, ExportedPlayer
 
 BUILT = "built/wasm32"  # in the package for JavaScript
 MAGIC, LAYOUT = b"CARDENV2", 16
@@ -58,7 +58,7 @@ class Prepared:
     package: str
     name: str
     exports: list[Export]
-    player: Player | None = None
+    player: ExportedPlayer | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,14 +179,14 @@ def compiled(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Co
 
 
 def _compiled(
-    game: Game, export: Export, targets: tuple[str, ...], objects: Path, player: Player | None, name: str
+    game: Game, export: Export, targets: tuple[str, ...], objects: Path, player: ExportedPlayer | None, name: str
 ) -> Compiled:
     from card_envs.compiling._exported import exported, kind_of, parts_of
     from card_envs.compiling._specialize import Specialization, rebuilt
     from card_envs.compiling._targets import object_code, target_of
 
     loop: Any = export.function
-    function, _ = rebuilt(Specialization(loop, game, export.bot))
+    function, _ = rebuilt(Specialization(loop, game, export.bot, functions=export.functions))
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
     made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"

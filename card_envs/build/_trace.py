@@ -20,19 +20,14 @@ from card_envs.compiling._loops import TracedLoop, game_of, type_of
 from card_envs.compiling._specialize import Specialization, watched
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents.search import _policy as search
-
-search.ROLLOUT_POSITIONS = search.MACROS_PER_WORLD = search.SCORED_PER_WORLD = 2  # plain Python is slow
 
 
 def traced(game: Game, warm_up: Callable[[Game], None]) -> list[TracedLoop]:
     """Return the loops that a warm-up run of a game calls, each with the types of its arguments."""
-    found: dict[tuple[Any, ...], dict[tuple[Any, ...], None]] = {}
+    found: dict[Specialization, dict[tuple[Any, ...], None]] = {}
 
     def recorded(wanted: Specialization, bound: Any) -> Any:
-        loop, of = wanted.loop, wanted.game
-        key = (loop.__module__, loop.__qualname__, of and of.package, wanted.bot, wanted.inline)
-        signatures = found.setdefault(key, {})
+        signatures = found.setdefault(wanted, {})
 
         def called(*arguments: Any) -> Any:
             signatures[tuple(map(type_of, arguments))] = None
@@ -43,8 +38,8 @@ def traced(game: Game, warm_up: Callable[[Game], None]) -> list[TracedLoop]:
     with watched(recorded), np.errstate(over="ignore"):
         warm_up(game)
     return [
-        TracedLoop._make((*key, signature))
-        for key, signatures in found.items()
+        TracedLoop.of(wanted, signature)
+        for wanted, signatures in found.items()
         for signature in merged(list(signatures))
     ]
 

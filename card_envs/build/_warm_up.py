@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -137,11 +138,9 @@ def made_quick(policy: Policy) -> Any:
         small.max_positions = FEW
         return small
     if isinstance(policy, SearchPolicy):
-        parts = {name: made_quick(policy.settings[name]) for name in ("prior", "rollout", "leaf")}
-        least = {"worlds": 1, "arms": FEW, "threads": 1} | ({"leaf_after": 1} if policy.leaf else {})
-        quick = SearchPolicy(policy.game, **{**policy.settings, **parts, **least})
-        quick.refine_steps = min(quick.refine_steps, FEW)
-        return quick
+        quick: dict[str, Any] = {name: made_quick(policy.settings[name]) for name in ("prior", "rollout", "leaf")}
+        quick |= {"worlds": 1, "arms": FEW, "threads": 1, "refine_steps": FEW, "rollout_positions": FEW}
+        return replace(policy, **quick | ({"leaf_after": 1} if policy.leaf else {}))
     return policy
 
 

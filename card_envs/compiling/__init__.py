@@ -4,7 +4,8 @@ What happens to one loop, `step_tables(first, last, states, actions, …)`, when
 
 1. It is a plain function that calls stubs of `card_envs/game.py`: `play(state, action)`, `legal(state, mask)`.
 2. `specialize(step_tables, game)` copies it with the game's functions, and copies of its helpers, in place of its
-   globals (`_specialize.py`). The copy's name ends with a digest of all these sources, so that no cache confuses two.
+   globals (`_specialize.py`); a loop that is made of parts calls stubs of its own, which `functions` replaces. The
+   copy's name ends with a digest of all these sources, so that no cache confuses two.
 3. If a library that was built ahead of time has a loop of that name, it is called from there (`_library.py`), and
    nothing below is imported.
 4. Otherwise the first call compiles it (`_numba.py`): a game's functions, marked `rule` (`_rules.py`), are compiled
@@ -18,6 +19,6 @@ for any processor (`_targets.py`). Only `_numba.py` changes how Numba works.
 """
 
 from card_envs.compiling._rules import noinline, rule
-from card_envs.compiling._specialize import specialize, specialize_bot
+from card_envs.compiling._specialize import specialize, specialize_bot, stub
 
-__all__ = ["noinline", "rule", "specialize", "specialize_bot"]
+__all__ = ["noinline", "rule", "specialize", "specialize_bot", "stub"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from card_envs.compiling._specialize import Specialization
 from card_envs.game import Game
+
+FunctionName: TypeAlias = tuple[str, str]
 
 
 class TracedLoop(NamedTuple):
@@ -16,6 +18,7 @@ class TracedLoop(NamedTuple):
         module, name: of the plain function.
         package: of the game; None for a loop without rules.
         bot, inline: as given to `specialize`.
+        functions: module and name of stubs, each with those of the function that replaces it.
         signature: the Numba types of its arguments.
     """
 
@@ -24,12 +27,31 @@ class TracedLoop(NamedTuple):
     package: str | None
     bot: str
     inline: bool
+    functions: tuple[tuple[FunctionName, FunctionName], ...]
     signature: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, wanted: Specialization, signature: tuple[Any, ...]) -> TracedLoop:
+        """Return the loop of these arguments of `specialize`."""
+        functions = tuple((name_of(stub), name_of(function)) for stub, function in wanted.functions)
+        package = None if wanted.game is None else wanted.game.package
+        return cls(*name_of(wanted.loop), package, wanted.bot, wanted.inline, functions, signature)
 
     def specialization(self) -> Specialization:
         """Return the arguments that `specialize` got."""
         game = None if self.package is None else game_of(self.package)
-        return Specialization(getattr(import_module(self.module), self.name), game, self.bot, self.inline)
+        functions = tuple((named(*stub), named(*function)) for stub, function in self.functions)
+        return Specialization(named(self.module, self.name), game, self.bot, self.inline, functions=functions)
+
+
+def name_of(function: Any) -> FunctionName:
+    """Return the module and the name of a plain function."""
+    return function.__module__, function.__qualname__
+
+
+def named(module: str, name: str) -> Any:
+    """Return a function by its module and name."""
+    return getattr(import_module(module), name)
 
 
 def type_of(value: Any) -> Any:

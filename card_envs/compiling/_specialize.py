@@ -2,7 +2,8 @@
 
 A loop is a plain function that calls the stubs of `card_envs/game.py` (`play`, `legal`, …), so editors and type
 checkers see its calls. `specialize` rebuilds it with the game's functions in place of the stubs. Plain helper functions
-are rebuilt and compiled with it in the same way.
+are rebuilt and compiled with it in the same way. A loop may be made of parts: it calls stubs of its own (`stub`), for
+which `functions` names the plain functions that they stand for.
 
 Numba names cache files by the function's `__qualname__` and checks only the file that holds the loop, so an edited rule
 in another file would go unnoticed. The name of a specialized loop therefore includes a digest of all its sources.
@@ -32,12 +33,22 @@ HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
 COMPILERS = ("_specialize.py", "_rules.py", "_numba.py", "_instructions.py")  # files of this folder
 Target: TypeAlias = Literal["cpu", "cuda"]
-Parts: TypeAlias = dict[FunctionType, list[Any]]  # the functions of a loop, each with the constants that it uses
+Functions: TypeAlias = tuple[tuple[Any, Any], ...]  # stubs, each with the plain function that takes its place
+Sources: TypeAlias = dict[FunctionType, list[Any]]  # the functions of a loop, each with the constants that it uses
+
+_stubs: set[Any] = set()
+
+
+def stub(function: Loop) -> Loop:
+    """Mark a function as one that `specialize` replaces by one of its `functions`."""
+    _stubs.add(function)
+    return function
 
 
 def specialize(
-    loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True, target: Target = "cpu"
-) -> Loop:
+    loop: Loop, game: Game | None = None, bot: str = "", *, inline: bool = True, target: Target = "cpu",
+    functions: Functions = (),
+) -> Loop:  # fmt: skip
     """Return a loop for a game's rules, compiled at its first call or loaded from the cache.
 
     Args:
@@ -48,11 +59,13 @@ def specialize(
         inline: inline the game's functions, which is fastest; False: call them, for a loop with many calls, where
             inlining would take minutes to compile.
         target: "cpu", or "cuda" for a kernel in which thread i runs the loop for table i: `_rules.threads`.
+        functions: functions marked `stub`, each with the plain function that replaces it, whose own calls are replaced
+            as in the loop.
 
     Raises:
-        TypeError: the loop needs a game or a bot and got none, or a compiled helper calls a stub.
+        TypeError: the loop needs a game, a bot or a function and got none, or a compiled helper calls a stub.
     """
-    wanted = Specialization(loop, game, bot, inline, target)
+    wanted = Specialization(loop, game, bot, inline, target, functions)
     bound: Loop = _bound(wanted) if _watcher is None else _watcher(wanted, _bound(wanted))
     return bound
 
@@ -72,6 +85,7 @@ class Specialization(NamedTuple):
     bot: str = ""
     inline: bool = True
     target: Target = "cpu"
+    functions: Functions = ()
 
 
 _watcher: Callable[[Specialization, Any], Any] | None = None
@@ -103,12 +117,18 @@ def _bound(wanted: Specialization) -> Any:
 
 def rebuilt(wanted: Specialization) -> tuple[FunctionType, str]:
     """Return a copy of a loop with a game's functions in place of the stubs, and its name up to the digest."""
-    loop, game, bot, inline, target = wanted
-    bound, parts = _binding(game, bot, inline, target).rebuilt(loop)
+    loop, game, bot, inline, target, functions = wanted
+    bound, sources = _binding(game, bot, inline, target, functions).rebuilt(loop)
     how = ("" if inline else "called") + ("checked" if _rules.checks_bounds() else "") + target.removeprefix("cpu")
-    stem = "_".join([loop.__name__, game.name if game else "", bot, how, ""])
-    bound.__name__ = bound.__qualname__ = stem + _digest(parts)
+    stem = "_".join([loop.__name__, game.name if game else "", bot, how + _hash_of(functions), ""])
+    bound.__name__ = bound.__qualname__ = stem + _digest(sources)
     return bound, stem
+
+
+def _hash_of(functions: Functions) -> str:
+    """Return a hash of which function replaces which: different parts have different names, and so cache files."""
+    names = [f"{function.__module__}.{function.__qualname__}" for pair in functions for function in pair]
+    return hashlib.sha256(" ".join(names).encode()).hexdigest()[:8] if names else ""
 
 
 class _Compiled:
@@ -135,45 +155,49 @@ def _cached(compiled: Any, stem: str) -> Any:
 
 
 @cache
-def _binding(game: Game | None, bot: str, inline: bool, target: Target) -> _Binding:
-    return _Binding(game, bot, inline)
+def _binding(game: Game | None, bot: str, inline: bool, target: Target, functions: Functions) -> _Binding:
+    return _Binding(game, bot, inline, functions)
 
 
 class _Binding:
-    """The game, bot and compiler options shared by specialized loops, whose helpers Numba then types only once."""
+    """What takes the place of stubs in specialized loops that share it; Numba then types their helpers only once."""
 
-    def __init__(self, game: Game | None, bot: str, inline: bool) -> None:
+    def __init__(self, game: Game | None, bot: str, inline: bool, functions: Functions) -> None:
         self.game = game
         self.bot = bot
         self.inline = inline
-        self._replaced: dict[FunctionType, tuple[Any, Parts]] = {}
+        self.functions = dict(functions)
+        self._replaced: dict[FunctionType, tuple[Any, Sources]] = {}
 
-    def rebuilt(self, function: FunctionType) -> tuple[FunctionType, Parts]:
-        """Return a copy of a loop or helper with all its globals replaced, and the parts that it is made of."""
+    def rebuilt(self, function: FunctionType) -> tuple[FunctionType, Sources]:
+        """Return a copy of a loop or helper with all its globals replaced, and the functions that it is made of."""
         names = dict(function.__globals__)
         copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
         copy.__kwdefaults__ = function.__kwdefaults__
-        parts: Parts = {function: []}
+        sources: Sources = {function: []}
         for name in _names(function.__code__):
             value = names.get(name)
             if isinstance(value, FunctionType):
                 names[name], used = self._replacement(value, function)
-                parts |= used
+                sources |= used
             elif value is not None:
-                _note(value, parts, function)
-        return copy, parts
+                _note(value, sources, function)
+        return copy, sources
 
-    def _replacement(self, helper: FunctionType, user: FunctionType) -> tuple[Any, Parts]:
-        """Return the replacement of a plain function and its parts."""
+    def _replacement(self, helper: FunctionType, user: FunctionType) -> tuple[Any, Sources]:
+        """Return the replacement of a plain function, and the functions that it is made of."""
+        helper = self.functions.get(helper, helper)
+        if helper in _stubs:
+            raise TypeError(f"{user.__name__} calls {helper.__name__}: specialize it with a function for it")
         if helper not in self._replaced:
             if helper in contract.MODULE_OF:
                 own = self._own(helper, user)
-                parts: Parts = {}
-                _note(own, parts, user)
-                self._replaced[helper] = own if self.inline or _rules.INTERPRETED else _rules.noinline(own), parts
+                sources: Sources = {}
+                _note(own, sources, user)
+                self._replaced[helper] = own if self.inline or _rules.INTERPRETED else _rules.noinline(own), sources
             else:
-                copy, parts = self.rebuilt(helper)
-                self._replaced[helper] = _rules.rule(copy), parts
+                copy, sources = self.rebuilt(helper)
+                self._replaced[helper] = _rules.rule(copy), sources
         return self._replaced[helper]
 
     def _own(self, stub: FunctionType, user: FunctionType) -> Any:
@@ -186,26 +210,26 @@ class _Binding:
                 raise TypeError(f"{user.__name__} calls bot_move: specialize it for a bot")
             name = self.bot
         module: Any = getattr(self.game, contract.MODULE_OF[stub])
-        if module is None:  # a game without a planner: the branch that calls this is compiled away
-            return stub
+        if module is None:
+            raise TypeError(f"{user.__name__} calls {name}: {self.game.name} has no {contract.MODULE_OF[stub]}.py")
         if not hasattr(module, name) and not hasattr(defaults, name):
             raise TypeError(f"{module.__file__}: {self.game.name} has no function {name}")
         return getattr(module, name, None) or getattr(defaults, name)
 
 
-def _note(value: Any, parts: Parts, user: FunctionType) -> None:
-    """Add a constant that a function uses, or a compiled function with everything it uses, to the parts."""
+def _note(value: Any, sources: Sources, user: FunctionType) -> None:
+    """Add a constant that a function uses, or a compiled function with everything it uses, to the sources of a loop."""
     function = plain(value)
     if not isinstance(function, FunctionType):
-        parts.setdefault(user, []).append(value)
-    elif function not in parts:
-        parts[function] = []
+        sources.setdefault(user, []).append(value)
+    elif function not in sources:
+        sources[function] = []
         for name in _names(function.__code__):
             used = function.__globals__.get(name)
-            if isinstance(used, FunctionType) and used in contract.MODULE_OF:
+            if isinstance(used, FunctionType) and (used in contract.MODULE_OF or used in _stubs):
                 raise TypeError(f"{function.__name__} calls the stub {name}: helpers of loops are plain functions")
             if used is not None:
-                _note(used, parts, function)
+                _note(used, sources, function)
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -216,11 +240,11 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _digest(parts: Parts) -> str:
+def _digest(sources: Sources) -> str:
     """Return a hash of the source files of the functions and of the values of the constants."""
-    files = {function.__code__.co_filename for function in parts}
+    files = {function.__code__.co_filename for function in sources}
     files |= {str(Path(__file__).with_name(name)) for name in COMPILERS}
-    values = [_value(constant) for constants in parts.values() for constant in constants]
+    values = [_value(constant) for constants in sources.values() for constant in constants]
     digest = hashlib.sha256(b"\0".join(values))
     for content in sorted(map(_file_digest, files)):
         digest.update(content)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from card_envs.compiling import specialize
 from card_envs.engine.rng import derive, table_keys
 from card_envs.game import SCRATCH_STATES, Game, Int8s, Int64s, UInt64s, play, score_margin
-from card_envs.opponents.search._leaf import play_to_end
-from card_envs.opponents.search._worlds import draw_likely_world
+from card_envs.opponents.search._decide import draw_likely_world
+from card_envs.opponents.search._parts import finish_deal
 
 BASELINE = "greedy"
 
@@ -56,7 +56,7 @@ def try_tables(
                     continue
                 scratch[1] = scratch[0]
                 play(scratch[1], action)
-                play_to_end(scratch[1])
+                finish_deal(scratch[1])
                 result = score_margin(scratch[1], seat)
                 if number == 0:
                     baseline_result = result

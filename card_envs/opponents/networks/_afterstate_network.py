@@ -15,28 +15,29 @@ from card_envs.compiling import specialize
 from card_envs.engine._buffers import FLOAT32, checked
 from card_envs.engine._sums import Floats, add_rows
 from card_envs.game import Game, Int8s, State, UInt64s, bot_move
-from card_envs.opponents._macros import Macros, last_of
+from card_envs.opponents._macros import Macro, Macros, last_of
 from card_envs.opponents.networks._afterstates import (
     ENDS_DEAL,
-    GOES_ON,
-    NO_SIGHT,
+    MOVES_AGAIN,
+    NOT_MERGED,
     PLAYER,
+    AfterstateWorkspace,
     MoveRows,
-    Scratch,
     copy_all,
     draw_worlds,
     follow_macro,
-    follow_mode,
     is_first_reached,
     load_decision,
-    move_scale,
+    new_afterstate_workspace,
     new_rows,
-    new_scratch,
     obs_size,
+    write_afterstates,
     write_decision,
     write_entry,
     write_flags,
+    write_lookahead,
     write_outcome,
+    writer_of,
 )
 from card_envs.opponents.networks._sparse import add_row
 
@@ -65,11 +66,11 @@ class AfterstateNetwork(NamedTuple):
     ends: Floats
 
 
-class AfterstateScratch(NamedTuple):
-    """The workspace of one thread.
+class NetworkScorer(NamedTuple):
+    """A network, and the workspace of one thread to score moves in.
 
     Attributes:
-        scale: [M] of the entries of `move_fields`.
+        network: its weights.
         moves: workspace of `afterstates`.
         rows: the rows of one decision.
         base: [H1] the position's share of the first layer.
@@ -77,8 +78,8 @@ class AfterstateScratch(NamedTuple):
         active: [H1] indices of the active units of the first layer.
     """
 
-    scale: Floats
-    moves: Scratch
+    network: AfterstateNetwork
+    moves: AfterstateWorkspace
     rows: MoveRows
     base: Floats
     one: Floats
@@ -93,77 +94,70 @@ def move_scores(
 
     Raises ValueError if the network does not fit the game.
     """
-    scratch = checked_scratch(game, network)
-    specialize(score_tables, game, PLAYER)(
-        0, len(states), states, network, follow_mode(game, lookahead), scratch, scores
-    )
+    loop = specialize(score_tables, game, PLAYER, functions=((write_decision, writer_of(lookahead)),))
+    loop(0, len(states), states, new_scorer(game, network), scores)
 
 
-def checked_scratch(game: Game, network: AfterstateNetwork) -> AfterstateScratch:
-    """Return the workspace of one thread for a network. Raises ValueError if it does not fit the game."""
-    rules, scale = game.rules, move_scale(game.rules)
+def new_scorer(game: Game, network: AfterstateNetwork) -> NetworkScorer:
+    """Return a network with the workspace of one thread. Raises ValueError if it does not fit the game."""
+    rules, moves = game.rules, new_afterstate_workspace(game)
+    num_moves = len(moves.scale)
     inner, outer = np.shape(network.second) if np.ndim(network.second) == 2 else (1, 1)
-    seen, moves = rules.OBS_SIZE + rules.NUM_ACTIONS, len(scale)
-    shapes = (seen, inner), (moves, inner), (inner,), (inner, outer), (outer,), (outer,), (2,)
+    seen = rules.OBS_SIZE + rules.NUM_ACTIONS
+    shapes = (seen, inner), (num_moves, inner), (inner,), (inner, outer), (outer,), (outer,), (2,)
     for name, weights, shape in zip(AfterstateNetwork._fields, network, shapes, strict=True):
         checked(f"network: {name}", weights, shape, FLOAT32, written=False)
     base, one = np.zeros((2, inner), np.float32)
     two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
-    room = new_rows(rules.NUM_ACTIONS, moves)
-    return AfterstateScratch(scale, new_scratch(game), room, base, one, two, active)
+    rows = new_rows(rules.NUM_ACTIONS, num_moves)
+    return NetworkScorer(network, moves, rows, base, one, two, active)
 
 
-def score_tables(
-    first: int,
-    last: int,
-    states: NDArray[Any],
-    network: AfterstateNetwork,
-    mode: int,
-    scratch: AfterstateScratch,
-    scores: Floats,
-) -> None:
+def score_tables(first: int, last: int, states: NDArray[Any], scorer: NetworkScorer, scores: Floats) -> None:
     """Score the moves at the tables first <= i < last."""
     for i in range(first, last):
-        score_moves(states[i], bot_move(states[i]), network, mode, scratch, scores[i])
+        baseline = bot_move(states[i])
+        number = write_decision(states[i], baseline, scorer.moves, scorer.rows, 0)
+        sum_position(scorer)
+        for move in range(number):
+            scores[i, scorer.rows.actions[move]] = score_row(move, baseline, scorer)
 
 
-def score_moves(
-    state: State, baseline: int, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch, scores: Floats
-) -> None:  # fmt: skip
-    """Score the moves at a table; `baseline` is the action of `greedy`."""
-    for move in range(load_moves(state, baseline, network, mode, scratch)):
-        scores[scratch.rows.actions[move]] = score_row(move, baseline, network, scratch)
-
-
-def best_move(state: State, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch) -> int:
-    """Return the legal action with the highest score; of equal ones, the first."""
+def network_moves(state: State, scorer: NetworkScorer, macro: Macro) -> int:
+    """Write the action with the highest score of a network without lookahead; of equal ones, the first. Return 1."""
     baseline = bot_move(state)
+    macro[0] = best_of(write_afterstates(state, baseline, scorer.moves, scorer.rows, 0), baseline, scorer)
+    return 1
+
+
+def lookahead_moves(state: State, scorer: NetworkScorer, macro: Macro) -> int:
+    """Write the action with the highest score of a network with lookahead; of equal ones, the first. Return 1."""
+    baseline = bot_move(state)
+    macro[0] = best_of(write_lookahead(state, baseline, scorer.moves, scorer.rows, 0), baseline, scorer)
+    return 1
+
+
+def best_of(number: int, baseline: int, scorer: NetworkScorer) -> int:
+    """Return the action of the row with the highest score of those written; of equal ones, the first."""
+    sum_position(scorer)
     best, highest = baseline, ZERO
-    for move in range(load_moves(state, baseline, network, mode, scratch)):
-        value = score_row(move, baseline, network, scratch)
+    for move in range(number):
+        value = score_row(move, baseline, scorer)
         if move == 0 or value > highest:
-            best, highest = scratch.rows.actions[move], value
+            best, highest = scorer.rows.actions[move], value
     return best
 
 
-def load_moves(state: State, baseline: int, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch) -> int:
-    """Write the rows of a decision's moves, and the position's share of the first layer; return how many moves."""
-    number = write_decision(state, baseline, mode, scratch.scale, scratch.moves, 0, scratch.rows)
-    sum_position(network, scratch)
-    return number
-
-
-def score_row(move: int, baseline: int, network: AfterstateNetwork, scratch: AfterstateScratch) -> Any:
-    """Return the score of a move that `load_moves` has written."""
-    rows = scratch.rows
-    return score(network, rows.starts[move], rows.starts[move + 1], rows.actions[move] == baseline, scratch)
+def score_row(move: int, baseline: int, scorer: NetworkScorer) -> Any:
+    """Return the score of a move whose row is written."""
+    rows = scorer.rows
+    return score(rows.starts[move], rows.starts[move + 1], rows.actions[move] == baseline, scorer)
 
 
 def score_macros(
-    state: State, macros: Macros, number: int, network: AfterstateNetwork, mode: int, scratch: AfterstateScratch,
-    reached: UInt64s, live: Int8s, scores: Floats,
-) -> None:  # fmt: skip
-    """Score the first `number` macro-actions of a table; the first is the baseline.
+    state: State, macros: Macros, number: int, scorer: NetworkScorer, reached: UInt64s, live: Int8s, scores: Floats
+) -> None:
+    """Score the first `number` macro-actions of a table with a network with lookahead; the first is the baseline.
 
     Macro-actions with the same afterstate are merged: only the first stays live.
 
@@ -171,37 +165,34 @@ def score_macros(
         state: not modified.
         macros: [C, L].
         number: of macro-actions.
-        network: one with lookahead.
-        mode: how far actions are followed.
-        scratch: of this thread.
+        scorer: of this thread.
         reached: [C] scratch.
         live: [C] set to 0 for those merged into another.
         scores: [C] written where live.
     """
-    moves, entry, value = scratch.moves, scratch.rows.entry, scratch.rows.value
-    num_actions = moves.legal_now.shape[0]
-    size = obs_size(scratch.scale, moves)
-    load_decision(state, size, moves)
+    moves, rows = scorer.moves, scorer.rows
+    size = obs_size(moves)
+    load_decision(state, moves)
     draw_worlds(state.seat, moves)
-    sum_position(network, scratch)
+    sum_position(scorer)
     different = 0
     for c in range(number):
-        there, mark = follow_macro(state, macros[c], mode, size, moves)
+        there, mark = follow_macro(state, macros[c], moves)
         if not is_first_reached(there, reached, different):
             live[c] = 0
             continue
         different += 1
         ends_deal = mark == ENDS_DEAL
-        found = write_outcome(state, macros[c], ends_deal, mode, scratch.scale, moves, entry, value, 0)
-        if there == NO_SIGHT:
-            found = write_entry(size + last_of(macros[c]), entry, value, found)
-        found = write_flags(mark == GOES_ON, ends_deal, c == 0, size + 2 * num_actions, entry, value, found)
-        scores[c] = score(network, 0, found, c == 0, scratch)
+        found = write_outcome(state, macros[c], ends_deal, moves, rows, 0)
+        if there == NOT_MERGED:
+            found = write_entry(size + last_of(macros[c]), rows, found)
+        found = write_flags(mark == MOVES_AGAIN, ends_deal, c == 0, moves, rows, found)
+        scores[c] = score(0, found, c == 0, scorer)
 
 
-def sum_position(network: AfterstateNetwork, scratch: AfterstateScratch) -> None:
+def sum_position(scorer: NetworkScorer) -> None:
     """Compute the position's share of the first layer."""
-    base, moves = scratch.base, scratch.moves
+    network, base, moves = scorer.network, scorer.base, scorer.moves
     copy_all(network.first, base)
     add_row(moves.before, network.seen, base)
     size = network.seen.shape[0] - moves.legal_now.shape[0]
@@ -212,11 +203,11 @@ def sum_position(network: AfterstateNetwork, scratch: AfterstateScratch) -> None
                 base[h] += weights[h]
 
 
-def score(network: AfterstateNetwork, start: int, end: int, is_baseline: bool, scratch: AfterstateScratch) -> Any:
+def score(start: int, end: int, is_baseline: bool, scorer: NetworkScorer) -> Any:
     """Return the score of a move: its entries [start, end) are added to the position's share."""
-    one, two, active = scratch.one, scratch.two, scratch.active
-    copy_all(scratch.base, one)
-    add_rows(network.moves, scratch.rows.entry, scratch.rows.value, start, end, one)
+    network, one, two, active = scorer.network, scorer.one, scorer.two, scorer.active
+    copy_all(scorer.base, one)
+    add_rows(network.moves, scorer.rows.entry, scorer.rows.value, start, end, one)
     number = 0
     for h in range(one.shape[0]):
         value = one[h]

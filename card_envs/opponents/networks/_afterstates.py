@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compiling import specialize, specialize_bot
+from card_envs.compiling import specialize, specialize_bot, stub
 from card_envs.engine._dealing import draw_world
 from card_envs.engine._kernels import bot_actions
 from card_envs.engine._sums import Floats
@@ -43,16 +43,15 @@ from card_envs.game import (
     play,
     reveals,
 )
-from card_envs.opponents._macros import NO_ACTION, Macro, sight
+from card_envs.opponents._macros import NO_ACTION, Macro, observation_hash
 from card_envs.opponents.networks._sparse import BYTE, SparseRows
 
 PLAYER = "greedy"  # its action is the baseline
 NUM_WORLDS = 6  # for actions that reveal a hidden card
 NUM_AHEAD, CHANCE_AHEAD = 6, 6  # lookahead: worlds, and hidden cards revealed in each
 MAX_FOLLOWED, MAX_AHEAD = 64, 512  # most actions of `greedy` before the worlds are drawn, and in them
-NOT_FOLLOWED, FOLLOW_OWN, FOLLOW_ALL = range(3)  # modes: how far actions are followed
-KEPT, GOES_ON, ENDS_DEAL = 1, 2, 4  # flags of an action with lookahead
-NO_SIGHT = np.uint64(0)
+KEPT, MOVES_AGAIN, ENDS_DEAL = 1, 2, 4  # flags of an action with lookahead
+NOT_MERGED = np.uint64(0)  # the hash of an afterstate that is unlike all others
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `baseline`: the last entries
 PART = 256  # decisions at a time, so that buffers stay in the CPU cache
 
@@ -100,10 +99,12 @@ def move_scale(rules: Rules) -> Floats:
     return (1 / np.maximum(np.abs(low.astype(np.float32)), high)).astype(np.float32)
 
 
-class Scratch(NamedTuple):
+class AfterstateWorkspace(NamedTuple):
     """The workspace of the loops; observations are padded to a multiple of 8.
 
     Attributes:
+        scale: [M] of the entries of `move_fields`.
+        all_see_alike: of the game: then lookahead goes on with the actions of all seats, else with the seat's own.
         worlds: [2 + NUM_AHEAD] a world, its state after an action, and the worlds of the lookahead.
         before, after, agreed: [D] observations.
         legal_now, legal_after, legal_there: [A].
@@ -111,9 +112,11 @@ class Scratch(NamedTuple):
         key: [1] the stream of the worlds.
         sums: [D] of observations.
         reached: [A] hashes of the observations after each action.
-        kept: [A] KEPT, plus GOES_ON or ENDS_DEAL if true; 0: merged into another action.
+        kept: [A] KEPT, plus MOVES_AGAIN or ENDS_DEAL if true; 0: merged into another action.
     """
 
+    scale: Floats
+    all_see_alike: bool
     worlds: NDArray[Any]
     before: Int8s
     after: Int8s
@@ -143,7 +146,7 @@ class MoveRows(NamedTuple):
     value: Floats
 
 
-def new_scratch(game: Game) -> Scratch:
+def new_afterstate_workspace(game: Game) -> AfterstateWorkspace:
     """Return the workspace of one thread."""
     rules = game.rules
     before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
@@ -152,7 +155,7 @@ def new_scratch(game: Game) -> Scratch:
     single, key = np.zeros(1, np.int16), np.zeros(1, np.uint64)
     reached, kept = np.zeros(rules.NUM_ACTIONS, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
     seen = before, after, agreed, legal_now, legal_after, legal_there
-    return Scratch(worlds, *seen, single, key, sums, reached, kept)
+    return AfterstateWorkspace(move_scale(rules), game.all_see_alike, worlds, *seen, single, key, sums, reached, kept)
 
 
 def new_rows(moves: int, entries: int) -> MoveRows:
@@ -161,149 +164,159 @@ def new_rows(moves: int, entries: int) -> MoveRows:
     return MoveRows(np.zeros(moves, np.int64), np.zeros(moves + 1, np.int64), entry, value)
 
 
-def count_moves(first: int, last: int, states: NDArray[Any], tables: Int64s, mask: Int8s) -> int:
-    """Return the number of legal actions at some tables; `mask` [A] is scratch."""
+def count_moves(first: int, last: int, states: NDArray[Any], mask: Int8s) -> int:
+    """Return the number of legal actions at the tables first <= i < last; `mask` [A] is workspace."""
     moves = 0
-    for k in range(first, last):
-        moves += legal(states[tables[k]], mask)
+    for i in range(first, last):
+        moves += legal(states[i], mask)
     return moves
 
 
+@stub
+def write_decision(state: State, baseline: int, workspace: AfterstateWorkspace, rows: MoveRows, moves: int) -> int:
+    """Append the changes of the legal actions of a decision to `moves` rows; return the number of rows then.
+
+    Afterwards `workspace.before` holds the observation and `workspace.legal_now` the legal actions.
+    """
+    raise NotImplementedError
+
+
 def write_moves(
-    first: int, last: int, states: NDArray[Any], tables: Int64s, baseline: Int64s, mode: int, scale: Floats,
-    scratch: Scratch, firsts: Int64s, rows: MoveRows,
+    first: int, last: int, states: NDArray[Any], baseline: Int64s, workspace: AfterstateWorkspace, firsts: Int64s,
+    rows: MoveRows,
 ) -> None:  # fmt: skip
-    """Write the changes of the legal actions at some tables; decision 0 is at the table tables[first].
+    """Write the changes of the legal actions at the tables first <= i < last.
 
     Args:
-        first, last: range of `tables`.
+        first, last: which tables.
         states: [B]; not modified.
-        tables: numbers of states.
         baseline: [B] the actions of `greedy`.
-        mode: how far actions are followed.
-        scale: of the entries.
-        scratch: workspace.
+        workspace: of this thread.
         firsts: [last - first + 1] written.
         rows: written, and large enough.
     """
     moves = 0
-    for k in range(first, last):
-        i = tables[k]
-        firsts[k - first] = moves
-        moves = write_decision(states[i], baseline[i], mode, scale, scratch, moves, rows)
+    for i in range(first, last):
+        firsts[i - first] = moves
+        moves = write_decision(states[i], baseline[i], workspace, rows, moves)
     firsts[last - first] = moves
 
 
-def write_decision(
-    state: State, baseline: int, mode: int, scale: Floats, scratch: Scratch, moves: int, rows: MoveRows
-) -> int:
-    """Append the changes of the legal actions of a decision to `moves` rows; return the number of rows then.
-
-    Afterwards `scratch.before` holds the observation and `scratch.legal_now` the legal actions.
-    """
-    legal_now, legal_after = scratch.legal_now, scratch.legal_after
-    actions, starts, entry, value = rows
-    num_actions = legal_now.shape[0]
-    size = obs_size(scale, scratch)
-    load_decision(state, size, scratch)
-    found = starts[moves]
-    number = 0  # number of afterstates; a single one needs no lookahead
-    if mode > NOT_FOLLOWED:
-        number = merge_moves(state, baseline, mode, size, scratch)
-    if number > 1:
-        draw_worlds(state.seat, scratch)
+def write_afterstates(state: State, baseline: int, workspace: AfterstateWorkspace, rows: MoveRows, moves: int) -> int:
+    """Write a decision without lookahead: see `write_decision`."""
+    scale, legal_after = workspace.scale, workspace.legal_after
+    num_actions, size = legal_after.shape[0], obs_size(workspace)
+    load_decision(state, workspace)
+    found = rows.starts[moves]
     for action in range(num_actions):
-        if legal_now[action] == 0 or (mode > NOT_FOLLOWED and scratch.kept[action] == 0):
+        if workspace.legal_now[action] == 0:
             continue
-        shows = reveals(state, action)
-        if mode == NOT_FOLLOWED:
-            goes_on, ends_deal = play_move(state, action, NUM_WORLDS if shows else 1, size, scratch)
-            found = write_changes(scratch.before, scratch.agreed, scale, entry, value, found)
-        else:
-            goes_on, ends_deal = scratch.kept[action] & GOES_ON != 0, scratch.kept[action] & ENDS_DEAL != 0
-            if ends_deal or number > 1:
-                scratch.single[0] = action
-                found = write_outcome(state, scratch.single, ends_deal, mode, scale, scratch, entry, value, found)
-        if mode == NOT_FOLLOWED or shows:
-            found = write_entry(size + action, entry, value, found)
-        if goes_on and mode == NOT_FOLLOWED:
+        moves_again, ends_deal = play_move(state, action, NUM_WORLDS if reveals(state, action) else 1, workspace)
+        found = write_changes(workspace.before, workspace.agreed, scale, rows, found)
+        found = write_entry(size + action, rows, found)
+        if moves_again:
             for a in range(num_actions):
                 if legal_after[a]:
-                    found = write_entry(size + num_actions + a, entry, value, found)
-        found = write_flags(goes_on, ends_deal, action == baseline, size + 2 * num_actions, entry, value, found)
-        if found == starts[moves]:  # no row is empty
-            found = write_entry(size + action, entry, value, found)
-        actions[moves] = action
-        moves += 1
-        starts[moves] = found
+                    found = write_entry(size + num_actions + a, rows, found)
+        found = write_flags(moves_again, ends_deal, action == baseline, workspace, rows, found)
+        moves = end_row(action, rows, moves, found)
     return moves
 
 
-def obs_size(scale: Floats, scratch: Scratch) -> int:
+def write_lookahead(state: State, baseline: int, workspace: AfterstateWorkspace, rows: MoveRows, moves: int) -> int:
+    """Write a decision with lookahead: see `write_decision`."""
+    kept, size = workspace.kept, obs_size(workspace)
+    load_decision(state, workspace)
+    found = rows.starts[moves]
+    number = merge_moves(state, baseline, workspace)
+    if number > 1:  # a single afterstate needs no lookahead
+        draw_worlds(state.seat, workspace)
+    for action in range(kept.shape[0]):
+        if workspace.legal_now[action] == 0 or kept[action] == 0:
+            continue
+        moves_again, ends_deal = kept[action] & MOVES_AGAIN != 0, kept[action] & ENDS_DEAL != 0
+        begin = found
+        if ends_deal or number > 1:
+            workspace.single[0] = action
+            found = write_outcome(state, workspace.single, ends_deal, workspace, rows, found)
+        if reveals(state, action):
+            found = write_entry(size + action, rows, found)
+        found = write_flags(moves_again, ends_deal, action == baseline, workspace, rows, found)
+        if found == begin:  # no row is empty
+            found = write_entry(size + action, rows, found)
+        moves = end_row(action, rows, moves, found)
+    return moves
+
+
+def end_row(action: int, rows: MoveRows, moves: int, found: int) -> int:
+    """End the row of an action, which has the entries up to `found`; return the number of rows then."""
+    rows.actions[moves] = action
+    rows.starts[moves + 1] = found
+    return moves + 1
+
+
+def obs_size(workspace: AfterstateWorkspace) -> int:
     """Return the size of an observation."""
-    return scale.shape[0] - 2 * scratch.legal_now.shape[0] - NUM_FLAGS
+    return workspace.scale.shape[0] - 2 * workspace.legal_now.shape[0] - NUM_FLAGS
 
 
-def load_decision(state: State, size: int, scratch: Scratch) -> None:
-    """Write the observation, the legal actions and the random stream derived from them into `scratch`."""
-    observe(state, state.seat, scratch.before[:size])
-    legal(state, scratch.legal_now)
-    scratch.key[0] = sight(scratch.before)
-    scratch.worlds[0] = state
+def load_decision(state: State, workspace: AfterstateWorkspace) -> None:
+    """Write the observation, the legal actions and the random stream derived from them into `workspace`."""
+    observe(state, state.seat, workspace.before[: obs_size(workspace)])
+    legal(state, workspace.legal_now)
+    workspace.key[0] = observation_hash(workspace.before)
+    workspace.worlds[0] = state
 
 
-def draw_worlds(seat: int, scratch: Scratch) -> None:
+def draw_worlds(seat: int, workspace: AfterstateWorkspace) -> None:
     """Draw the worlds of the lookahead."""
     for k in range(NUM_AHEAD):
-        draw_world(scratch.worlds[0], seat, scratch.key)
-        scratch.worlds[2 + k] = scratch.worlds[0]
+        draw_world(workspace.worlds[0], seat, workspace.key)
+        workspace.worlds[2 + k] = workspace.worlds[0]
 
 
 def write_outcome(
-    state: State, macro: Macro, ends_deal: bool, mode: int, scale: Floats, scratch: Scratch,
-    entry: NDArray[np.int32], value: Floats, found: int,
-) -> int:  # fmt: skip
+    state: State, macro: Macro, ends_deal: bool, workspace: AfterstateWorkspace, rows: MoveRows, found: int
+) -> int:
     """Append the changes by a macro-action; return the number of entries then."""
-    size = obs_size(scale, scratch)
     if ends_deal:
-        follow_macro(state, macro, mode, size, scratch)
-        return write_changes(scratch.before, scratch.after, scale, entry, value, found)
-    sum_ahead(macro, state.seat, mode, size, scratch)
-    return write_means(scratch.before, scratch.sums, scale, entry, value, found)
+        follow_macro(state, macro, workspace)
+        return write_changes(workspace.before, workspace.after, workspace.scale, rows, found)
+    sum_ahead(macro, state.seat, workspace)
+    return write_means(workspace.before, workspace.sums, workspace.scale, rows, found)
 
 
-def play_move(state: State, action: int, num_worlds: int, size: int, scratch: Scratch) -> tuple[bool, bool]:
-    """Play an action in `num_worlds` worlds, or in the state itself; write what they agree on into `scratch.agreed`.
+def play_move(state: State, action: int, num_worlds: int, workspace: AfterstateWorkspace) -> tuple[bool, bool]:
+    """Play an action in `num_worlds` worlds, or in the state itself; write what they agree on into `agreed`.
 
     Returns whether the seat is to move again in all of them, and whether the deal ends in all.
     """
-    worlds, before, after, agreed, _, legal_after, legal_there, _, key, _, _, _ = scratch
-    seat = state.seat
-    goes_on = ends_deal = True
+    worlds, after, seat, size = workspace.worlds, workspace.after, state.seat, obs_size(workspace)
+    moves_again = ends_deal = True
     for world in range(num_worlds):
         if num_worlds > 1:
-            draw_world(worlds[0], seat, key)
+            draw_world(worlds[0], seat, workspace.key)
             worlds[1] = worlds[0]
         else:
             worlds[1] = state
         play(worlds[1], action)
-        goes_on &= not worlds[1].needs_deal and worlds[1].seat == seat
+        moves_again &= not worlds[1].needs_deal and worlds[1].seat == seat
         ends_deal &= worlds[1].needs_deal
         observe(worlds[1], seat, after[:size])
         if world == 0:
-            copy_all(after, agreed)
-            if goes_on:
-                legal(worlds[1], legal_after)
+            copy_all(after, workspace.agreed)
+            if moves_again:
+                legal(worlds[1], workspace.legal_after)
         else:
-            agree(agreed, after, before)
-            if goes_on:
-                keep_legal(worlds[1], legal_after, legal_there)
-    return goes_on, ends_deal
+            agree(workspace.agreed, after, workspace.before)
+            if moves_again:
+                keep_legal(worlds[1], workspace.legal_after, workspace.legal_there)
+    return moves_again, ends_deal
 
 
-def merge_moves(state: State, baseline: int, mode: int, size: int, scratch: Scratch) -> int:
-    """Mark one action for each afterstate in `scratch.kept`; return how many there are."""
-    kept, reached = scratch.kept, scratch.reached
+def merge_moves(state: State, baseline: int, workspace: AfterstateWorkspace) -> int:
+    """Mark one action for each afterstate in `workspace.kept`; return how many there are."""
+    kept, reached = workspace.kept, workspace.reached
     number = 0
     for turn in range(kept.shape[0] + 1):  # the baseline first, so that it represents its afterstate
         action = turn - 1 if turn else baseline
@@ -311,37 +324,37 @@ def merge_moves(state: State, baseline: int, mode: int, size: int, scratch: Scra
             continue
         if turn:
             kept[action] = 0
-        if action < 0 or scratch.legal_now[action] == 0:
+        if action < 0 or workspace.legal_now[action] == 0:
             continue
-        scratch.single[0] = action
-        there, mark = follow_macro(state, scratch.single, mode, size, scratch)
+        workspace.single[0] = action
+        there, mark = follow_macro(state, workspace.single, workspace)
         if is_first_reached(there, reached, number):
             kept[action] = KEPT | mark
             number += 1
     return number
 
 
-def follow_macro(state: State, macro: Macro, mode: int, size: int, scratch: Scratch) -> tuple[np.uint64, int]:
-    """Play a macro-action and follow it in scratch.worlds[1]; return the afterstate's hash and GOES_ON, ENDS_DEAL or 0.
+def follow_macro(state: State, macro: Macro, workspace: AfterstateWorkspace) -> tuple[np.uint64, int]:
+    """Play a macro-action and follow it in worlds[1]; return the afterstate's hash and MOVES_AGAIN, ENDS_DEAL or 0.
 
-    An action that reveals a card is never merged: its hash is NO_SIGHT.
+    An action that reveals a card is never merged: its hash is NOT_MERGED.
     """
-    seat = state.seat
-    scratch.worlds[1] = state
-    last = play_to_last(scratch.worlds[1], macro)
-    if reveals(scratch.worlds[1], last):
-        return NO_SIGHT, GOES_ON
-    play_ahead(scratch.worlds[1], last, seat, mode, 0, 1 + MAX_FOLLOWED)
-    lookahead = scratch.worlds[1]
-    observe(lookahead, seat, scratch.after[:size])
-    return sight(scratch.after), ENDS_DEAL if lookahead.needs_deal else GOES_ON if lookahead.seat == seat else 0
+    seat, lookahead = state.seat, workspace.worlds[1]
+    workspace.worlds[1] = state
+    last = play_to_last(lookahead, macro)
+    if reveals(lookahead, last):
+        return NOT_MERGED, MOVES_AGAIN
+    play_ahead(lookahead, last, seat, workspace.all_see_alike, 0, 1 + MAX_FOLLOWED)
+    observe(lookahead, seat, workspace.after[: obs_size(workspace)])
+    mark = ENDS_DEAL if lookahead.needs_deal else MOVES_AGAIN if lookahead.seat == seat else 0
+    return observation_hash(workspace.after), mark
 
 
 def is_first_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
     """Add a hash to `number` others; return whether it is new."""
     reached[number] = there
     alike = 0
-    if there != NO_SIGHT:
+    if there != NOT_MERGED:
         for k in range(number):
             alike += reached[k] == there
     return alike == 0
@@ -356,36 +369,35 @@ def play_to_last(state: State, macro: Macro) -> int:
     return int(macro[step])
 
 
-def sum_ahead(macro: Macro, seat: int, mode: int, size: int, scratch: Scratch) -> None:
-    """Sum a seat's observations a few revealed cards after a macro-action over the worlds, in `scratch.sums`."""
-    worlds, after, sums = scratch.worlds, scratch.after, scratch.sums
+def sum_ahead(macro: Macro, seat: int, workspace: AfterstateWorkspace) -> None:
+    """Sum a seat's observations a few revealed cards after a macro-action over the worlds, in `workspace.sums`."""
+    worlds, after, sums, size = workspace.worlds, workspace.after, workspace.sums, obs_size(workspace)
     for j in range(sums.shape[0]):
         sums[j] = 0
     for k in range(NUM_AHEAD):
         worlds[1] = worlds[2 + k]
         last = play_to_last(worlds[1], macro)
-        play_ahead(worlds[1], last, seat, mode, CHANCE_AHEAD, MAX_AHEAD)
+        play_ahead(worlds[1], last, seat, workspace.all_see_alike, CHANCE_AHEAD, MAX_AHEAD)
         observe(worlds[1], seat, after[:size])
         for j in range(sums.shape[0]):
             sums[j] += after[j]
 
 
-def play_ahead(state: State, action: int, seat: int, mode: int, cards: int, most: int) -> int:
+def play_ahead(state: State, action: int, seat: int, all_see_alike: bool, cards: int, most: int) -> None:
     """Play an action, then `greedy` for all seats, until more than `cards` hidden cards were revealed.
 
-    Every action of a seat whose cards the given seat does not see counts as one. At most `most` actions are played.
-    Returns their number.
+    Unless all see alike, every action of another seat than the given one counts as one. At most `most` actions are
+    played.
     """
     shown = 0
-    for made in range(most):
-        shown += reveals(state, action) or (state.seat != seat and mode == FOLLOW_OWN)
+    for _ in range(most):
+        shown += reveals(state, action) or (state.seat != seat and not all_see_alike)
         if shown > cards:
-            return made
+            return
         play(state, action)
         if state.needs_deal:
-            return made + 1
+            return
         action = bot_move(state)
-    return most
 
 
 def copy_all(source: NDArray[Any], target: NDArray[Any]) -> None:
@@ -402,15 +414,13 @@ def agree(agreed: Int8s, after: Int8s, before: Int8s) -> None:
 
 
 def keep_legal(state: Any, legal_after: Int8s, mask: Int8s) -> None:
-    """Keep only the actions that are legal in this state, too; `mask` is scratch."""
+    """Keep only the actions that are legal in this state, too; `mask` is workspace."""
     legal(state, mask)
     for a in range(legal_after.shape[0]):
         legal_after[a] &= mask[a]
 
 
-def write_changes(
-    before: Int8s, after: Int8s, scale: Floats, entry: NDArray[np.int32], value: Floats, found: int
-) -> int:
+def write_changes(before: Int8s, after: Int8s, scale: Floats, rows: MoveRows, found: int) -> int:
     """Append the entries that differ, comparing eight bytes at a time; return the number of entries then."""
     old, new = before.view(np.uint64), after.view(np.uint64)
     for w in range(old.shape[0]):
@@ -419,42 +429,41 @@ def write_changes(
             byte = lowest(word) >> 3
             word &= ~(BYTE << np.uint64(8 * byte))
             j = 8 * w + byte
-            entry[found] = j
-            value[found] = np.float32(int(after[j]) - int(before[j])) * scale[j]
+            rows.entry[found] = j
+            rows.value[found] = np.float32(int(after[j]) - int(before[j])) * scale[j]
             found += 1
     return found
 
 
-def write_means(
-    before: Int8s, sums: NDArray[np.int16], scale: Floats, entry: NDArray[np.int32], value: Floats, found: int
-) -> int:
+def write_means(before: Int8s, sums: NDArray[np.int16], scale: Floats, rows: MoveRows, found: int) -> int:
     """Append the entries whose mean over the worlds differs; return the number of entries then."""
     for j in range(before.shape[0]):
         change = sums[j] - NUM_AHEAD * before[j]
         if change:
-            entry[found] = j
-            value[found] = np.float32(change) / np.float32(NUM_AHEAD) * scale[j]
+            rows.entry[found] = j
+            rows.value[found] = np.float32(change) / np.float32(NUM_AHEAD) * scale[j]
             found += 1
     return found
 
 
-def write_entry(number: int, entry: NDArray[np.int32], value: Floats, found: int) -> int:
+def write_entry(number: int, rows: MoveRows, found: int) -> int:
     """Append an entry with value 1."""
-    entry[found] = number
-    value[found] = np.float32(1)
+    rows.entry[found] = number
+    rows.value[found] = np.float32(1)
     return found + 1
 
 
 def write_flags(
-    goes_on: bool, ends_deal: bool, is_baseline: bool, flags: int, entry: NDArray[np.int32], value: Floats, found: int
+    moves_again: bool, ends_deal: bool, is_baseline: bool, workspace: AfterstateWorkspace, rows: MoveRows, found: int
 ) -> int:
-    """Append the flags that are set; `flags` is the entry of the first."""
-    if goes_on:
-        found = write_entry(flags, entry, value, found)
+    """Append the flags that are set."""
+    flags = workspace.scale.shape[0] - NUM_FLAGS
+    if moves_again:
+        found = write_entry(flags, rows, found)
     if ends_deal:
-        found = write_entry(flags + 1, entry, value, found)
+        found = write_entry(flags + 1, rows, found)
     if is_baseline:
-        found = write_entry(flags + 2, entry, value, found)
+        found = write_entry(flags + 2, rows, found)
     return found
 
 
@@ -470,18 +479,18 @@ def afterstates(
         baseline: [B] actions of `greedy`, if known.
         lookahead: represent actions by the position to which `greedy` would continue.
     """
-    rules, mode = game.rules, follow_mode(game, lookahead)
     if baseline is None:
         baseline = np.zeros(len(states), np.int64)
         specialize_bot(bot_actions, game, PLAYER)(0, len(states), states, baseline)
-    loop = specialize(write_moves, game, PLAYER)
-    scale, scratch = move_scale(rules), new_scratch(game)
+    loop = specialize(write_moves, game, PLAYER, functions=((write_decision, writer_of(lookahead)),))
+    workspace = new_afterstate_workspace(game)
     parts = []
     for start in range(0, len(tables), PART):
-        end = min(start + PART, len(tables))
-        room = specialize(count_moves, game)(start, end, states, tables, scratch.legal_now)
-        firsts, rows = np.zeros(end - start + 1, np.int64), new_rows(room, len(scale))
-        loop(start, end, states, tables, baseline, mode, scale, scratch, firsts, rows)
+        part = tables[start : start + PART]
+        at, number = states[part], len(part)
+        room = specialize(count_moves, game)(0, number, at, workspace.legal_now)
+        firsts, rows = np.zeros(number + 1, np.int64), new_rows(room, len(workspace.scale))
+        loop(0, number, at, baseline[part], workspace, firsts, rows)
         moves = firsts[-1]
         found = rows.starts[moves]
         sparse = SparseRows(rows.starts[: moves + 1], rows.entry[:found].copy(), rows.value[:found].copy())
@@ -489,11 +498,9 @@ def afterstates(
     return joined(parts)
 
 
-def follow_mode(game: Game, lookahead: bool) -> int:
-    """Return how far actions are followed in a game."""
-    if not lookahead:
-        return NOT_FOLLOWED
-    return FOLLOW_ALL if game.all_see_alike else FOLLOW_OWN
+def writer_of(lookahead: bool) -> Any:
+    """Return the function for `write_decision`."""
+    return write_lookahead if lookahead else write_afterstates
 
 
 def joined(parts: list[Afterstates]) -> Afterstates:

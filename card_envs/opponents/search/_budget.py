@@ -20,16 +20,16 @@ Results are whole multiples of 1/64 point, so sums are exact: sharing worlds amo
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.game import Int8s, Int64s
-from card_envs.opponents._macros import Macros
+from card_envs.opponents._macros import NO_ACTION, Macros
 
 FIRST_BATCH = 8  # worlds before the arms are judged for the first time
-UNLIMITED = 1 << 40  # worlds
+UNLIMITED = 1 << 40  # worlds, or stages
 # 1 was the best z of 0, 0.5, 1, 2 in Big Ben, and 1 and 2 the best in Back Alley.
 Z_THRESHOLD = 1.0
 RACING_MARGIN = 0.25  # for each time the number of worlds is doubled: the more looks, the surer each must be
@@ -39,9 +39,13 @@ LONGER = 4  # times as many worlds for the last rival
 STEPS_PER_WORLD, MAX_STEPS = 2, 512
 STEPS_IN_A_SECOND = 1e7  # the square of what a timed search does in a second: twice its worlds, again
 
-BASELINE, WORLDS, RIVALS = range(3)  # entries of `Arms.race`
-
 Float64s = NDArray[np.float64]
+
+NOT_BEGUN = -1
+# Where a search is: the number of the decision in its batch, or NOT_BEGUN; the baseline arm; how many rivals of it are
+# left (0: nothing more to find out); in how many worlds they were tried.
+PROGRESS_FIELDS = ("decision", "baseline", "rivals", "worlds")
+PROGRESS = np.dtype((np.record, np.dtype([(name, np.int64) for name in PROGRESS_FIELDS])))
 
 
 class Budget(NamedTuple):
@@ -53,6 +57,8 @@ class Budget(NamedTuple):
         z_threshold: standard errors by which an arm must beat the baseline.
         racing_margin: c, standard deviations.
         refine_steps: Metropolis steps for each world.
+        candidates: macro-actions that are found, at most: C of `Arms`.
+        arms: those of them that a ranking prior keeps.
     """
 
     worlds: int
@@ -60,6 +66,13 @@ class Budget(NamedTuple):
     z_threshold: float
     racing_margin: float
     refine_steps: int
+    candidates: int
+    arms: int
+
+    def limited(self, max_worlds: int) -> Budget:
+        """Return the same budget with that many worlds for the last rival."""
+        worlds = max(max_worlds // LONGER, 1)
+        return self._replace(worlds=worlds, max_worlds=max_worlds, racing_margin=RACING_MARGIN * math.log2(worlds))
 
 
 class Arms(NamedTuple):
@@ -68,12 +81,12 @@ class Arms(NamedTuple):
     Attributes:
         macros: [C, L] what each arm does; L is 1 where arms are single actions.
         live: [C] 1 for the rivals of the baseline that are left.
-        race: [3] the baseline arm, how many worlds were tried, how many rivals are left (0: nothing more to find out).
+        progress: [1] PROGRESS.
     """
 
     macros: Macros
     live: Int8s
-    race: Int64s
+    progress: NDArray[Any]
 
 
 class ArmStats(NamedTuple):
@@ -94,22 +107,23 @@ class ArmStats(NamedTuple):
     worlds: Int64s
 
 
+def new_arms(number: int, length: int) -> Arms:
+    """Return room for the arms of one decision."""
+    progress = np.zeros(1, PROGRESS)
+    progress["decision"] = NOT_BEGUN
+    return Arms(np.full((number, length), NO_ACTION, np.int16), np.zeros(number, np.int8), progress)
+
+
 def new_stats(*shape: int) -> ArmStats:
     """Return statistics of nothing yet."""
     sums, squares, advantages, advantage_squares = np.zeros((4, *shape))
     return ArmStats(sums, squares, advantages, advantage_squares, np.zeros(shape, np.int64))
 
 
-def budget_of(max_worlds: int, refine_steps: int) -> Budget:
-    """Return the budget with that many worlds for the last rival."""
-    worlds = max(max_worlds // LONGER, 1)
-    return Budget(worlds, max_worlds, Z_THRESHOLD, RACING_MARGIN * math.log2(worlds), refine_steps)
-
-
-def stage_end(race: Int64s, budget: Budget) -> int:
+def stage_end(progress: Any, budget: Budget) -> int:
     """Return the number of worlds after which the arms are judged next."""
-    tried = race[WORLDS]
-    if race[RIVALS] == 0:
+    tried = progress.worlds
+    if progress.rivals == 0:
         return tried
     end = FIRST_BATCH
     while end <= tried:
@@ -119,17 +133,17 @@ def stage_end(race: Int64s, budget: Budget) -> int:
 
 def judge(arms: Arms, stats: ArmStats, budget: Budget) -> bool:
     """Drop arms after a stage; return whether there is more to find out."""
-    race = arms.race
-    tried = stage_end(race, budget)
-    if tried > race[WORLDS]:
-        race[WORLDS] = tried
+    progress = arms.progress[0]
+    tried = stage_end(progress, budget)
+    if tried > progress.worlds:
+        progress.worlds = tried
         if tried >= FIRST_BATCH and tried & (tried - 1) == 0:
-            race[RIVALS] = drop_clear_cases(tried, arms.live, race[RIVALS], stats, budget)
+            progress.rivals = drop_clear_cases(tried, arms.live, progress.rivals, stats, budget)
         room = max(budget.worlds // tried, 1)
-        if race[RIVALS] > room:
-            drop_worst(arms.live, race[RIVALS] - room, stats.advantages)
-            race[RIVALS] = room
-    return race[RIVALS] > 0 and tried < budget.max_worlds
+        if progress.rivals > room:
+            drop_worst(arms.live, progress.rivals - room, stats.advantages)
+            progress.rivals = room
+    return progress.rivals > 0 and tried < budget.max_worlds
 
 
 def drop_clear_cases(tried: int, live: Int8s, rivals: int, stats: ArmStats, budget: Budget) -> int:
@@ -163,15 +177,15 @@ def drop_worst(live: Int8s, number: int, advantages: Float64s) -> None:
         live[worst] = 0
 
 
-def chosen_arm(arms: Arms, stats: ArmStats, z_threshold: float) -> int:
+def chosen_arm(baseline: int, live: Int8s, stats: ArmStats, z_threshold: float) -> int:
     """Return the best rival left if it beats the baseline by `z_threshold` standard errors, else the baseline."""
     best = -1
-    for arm in range(arms.live.shape[0]):
-        if arms.live[arm] and (best < 0 or stats.advantages[arm] > stats.advantages[best]):
+    for arm in range(live.shape[0]):
+        if live[arm] and (best < 0 or stats.advantages[arm] > stats.advantages[best]):
             best = arm
     if best >= 0:
         total, worlds = stats.advantages[best], max(stats.worlds[best], 1)
         variance = stats.advantage_squares[best] - total * total / worlds
         if total > 0 and total * total >= z_threshold * z_threshold * variance:
             return best
-    return int(arms.race[BASELINE])
+    return baseline

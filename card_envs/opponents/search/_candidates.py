@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from card_envs.engine._seen import Seen, forget, is_new, new_seen, trace
 from card_envs.game import Game, Int8s, Int64s, State, bot_move, legal, observe, play, reveals
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros, sight
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros, observation_hash
 
 
-class Expansion(NamedTuple):
+class MacroExpansion(NamedTuple):
     """Scratch of one thread for M positions.
 
     Attributes:
@@ -28,6 +28,7 @@ class Expansion(NamedTuple):
         obs: [D] an observation, padded to a multiple of 8.
         size: D before that.
         mask: [A].
+        continues: whether the baseline goes on with the moves of the scripted player; else it is one action.
     """
 
     positions: NDArray[Any]
@@ -38,21 +39,20 @@ class Expansion(NamedTuple):
     obs: Int8s
     size: int
     mask: Int8s
+    continues: bool
 
 
-def new_expansion(game: Game, most: int) -> Expansion:
+def new_expansion(game: Game, most: int, continues: bool) -> MacroExpansion:
     """Return scratch for `most` positions."""
     rules = game.rules
     parents, actions, depths = np.zeros((3, most), np.int64)
     obs = np.zeros(-(-rules.OBS_SIZE // 8) * 8, np.int8)
     positions = np.zeros(most + 1, rules.STATE)
     mask = np.zeros(rules.NUM_ACTIONS, np.int8)
-    return Expansion(positions, parents, actions, depths, new_seen(most), obs, rules.OBS_SIZE, mask)
+    return MacroExpansion(positions, parents, actions, depths, new_seen(most), obs, rules.OBS_SIZE, mask, continues)
 
 
-def find_macros(
-    state: State, baseline: int, tried: Int8s, goes_on: bool, most: int, expansion: Expansion, macros: Macros
-) -> int:
+def find_macros(state: State, baseline: int, tried: Int8s, most: int, expansion: MacroExpansion, macros: Macros) -> int:
     """Write the macro-actions from a state, the baseline first; return how many there are.
 
     Where there are more than `most`, those that would have become the longest end early.
@@ -61,18 +61,17 @@ def find_macros(
         state: stays as it is.
         baseline: the action that the baseline begins with.
         tried: [A] the actions that others begin with.
-        goes_on: whether the baseline goes on with the moves of the scripted player; else it is one action.
         most: macro-actions at most, greater than A; there is scratch for as many positions.
         expansion: scratch.
         macros: [C, MAX_LENGTH] is written.
     """
     positions, mask, seat = expansion.positions, expansion.mask, state.seat
-    write_baseline(state, baseline, goes_on, positions, macros[0])
+    write_baseline(state, baseline, expansion, macros[0])
     found = 1
     forget(expansion.seen)
     positions[0] = state
     expansion.depths[0] = 0
-    is_first_sight(0, seat, expansion)
+    is_newly_reached(0, seat, expansion)
     known, k = 1, 0
     while k < known:
         number = legal(positions[k], mask)
@@ -87,7 +86,7 @@ def find_macros(
                 continue
             positions[known] = positions[k]
             play(positions[known], action)
-            if is_first_sight(known, seat, expansion):
+            if is_newly_reached(known, seat, expansion):
                 if positions[known].needs_deal or positions[known].seat != seat:
                     write_path(k, action, expansion, macros[found])
                     found += 1
@@ -103,22 +102,23 @@ def find_macros(
     return found
 
 
-def write_baseline(state: State, baseline: int, goes_on: bool, positions: NDArray[Any], macro: Macro) -> None:
-    """Write the baseline action and, if it `goes_on`, the scripted player's moves to the end of the stretch."""
+def write_baseline(state: State, baseline: int, expansion: MacroExpansion, macro: Macro) -> None:
+    """Write the baseline action and, if it `continues`, the scripted player's moves to the end of the stretch."""
+    positions = expansion.positions
     positions[0] = state
     action = baseline
     going = True
     for step in range(macro.shape[0]):
         macro[step] = action if going else NO_ACTION
         if going:
-            going = goes_on and not reveals(positions[0], action)
+            going = expansion.continues and not reveals(positions[0], action)
             play(positions[0], action)
             going &= not positions[0].needs_deal and positions[0].seat == state.seat
             if going:
                 action = bot_move(positions[0])
 
 
-def write_path(k: int, action: int, expansion: Expansion, macro: Macro) -> None:
+def write_path(k: int, action: int, expansion: MacroExpansion, macro: Macro) -> None:
     """Write the path to position k and an action there."""
     depth = expansion.depths[k]
     for step in range(depth + 1, macro.shape[0]):
@@ -127,7 +127,7 @@ def write_path(k: int, action: int, expansion: Expansion, macro: Macro) -> None:
     trace(k, depth, expansion.parents, expansion.actions, macro)
 
 
-def is_first_sight(k: int, seat: int, expansion: Expansion) -> bool:
+def is_newly_reached(k: int, seat: int, expansion: MacroExpansion) -> bool:
     """Enter what a seat sees of position k; return whether no earlier position looks the same."""
     observe(expansion.positions[k], seat, expansion.obs[: expansion.size])
-    return is_new(sight(expansion.obs), expansion.seen)
+    return is_new(observation_hash(expansion.obs), expansion.seen)

@@ -1,39 +1,42 @@
 """SearchPolicy: plays the action that is best on average over worlds that fit what the seat knows.
 
 Perfect-information Monte Carlo (Ginsberg 2001), with the same worlds for all arms of a decision; worlds that don't
-explain what the other seats did are drawn less often. A search is made of parts, each with a file of its own:
+explain what the other seats did are drawn less often. A search is made of functions (`_parts.py`) for
 
 - candidates: single actions, or all that the seat can do before something hidden shows (`_candidates.py`);
-- prior: who names the baseline, and prunes or ranks the candidates (here, and in `_decide.prepare`);
-- rollout: who plays the worlds on (`_rollout.py`);
-- leaf: where a playout stops (`_leaf.py`);
-- budget: how many worlds each arm gets (`_budget.py`), drawn by `_worlds.py`.
+- prior: who names the baseline, and prunes (here) or ranks the candidates;
+- rollout: who plays the worlds on; policies that are not compiled do in `_rollout.py`;
+- leaf: where a rollout stops.
 
-Any parts go together; what can't is in `check_parts`.
+`_decide.py` has the loop that calls them, and `_budget.py` how many worlds each arm gets. Here, threads share decisions
+or the worlds of one, and keep to a time. `check_parts` lists the invalid combinations.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from typing import Any, Literal, NamedTuple, get_args
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine._buffers import UINT64, check_choice, check_game, check_int, checked
+from card_envs.engine._cost import SHORTEST
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION
-from card_envs.opponents._plan_cache import PlanCache
-from card_envs.opponents.networks._afterstates import follow_mode
-from card_envs.opponents.networks._ntuples import PLAYER
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, PlanCache
+from card_envs.opponents.networks._afterstates import PLAYER
+from card_envs.opponents.networks.ntuple_policy import MOST_POSITIONS, NTuplePolicy
+from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import (
     ActionValue,
     ActionValues,
     Decisions,
-    Opponent,
     Policy,
     check_policy,
     name_of,
@@ -47,18 +50,26 @@ from card_envs.opponents.search._budget import (
     STEPS_IN_A_SECOND,
     STEPS_PER_WORLD,
     UNLIMITED,
-    Arms,
+    Z_THRESHOLD,
     ArmStats,
     Budget,
-    budget_of,
+    judge,
+    new_stats,
 )
-from card_envs.opponents.search._decide import Batch, Limits, Parts, new_results
-from card_envs.opponents.search._leaf import Leaf
-from card_envs.opponents.search._rollout import try_with_policy
-from card_envs.opponents.search._workers import FIRST_PLAYOUT, WorkerPool
+from card_envs.opponents.search._decide import (
+    SearchBatch,
+    SearchResults,
+    SearchWorkspace,
+    WorldShare,
+    decide_tables,
+    new_results,
+    new_workspace,
+    write_result,
+)
+from card_envs.opponents.search._parts import asks_python, ranks_macros, unwrapped
+from card_envs.opponents.search._rollout import PolicyRollouts
 
 Moves = Literal["single", "turn"]
-SETTINGS = ("worlds", "seconds", "moves", "prior", "rollout", "leaf", "leaf_after", "leaf_playout", "arms", "threads")
 
 LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 # Macro-actions that are found: this many for each world, at most this many. With a time, finding and trying them for
@@ -66,108 +77,81 @@ LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 MACROS_PER_WORLD, MAX_MACROS, FIRST_SHARE = 8, 8192, 0.25
 # Macro-actions that a network scores, each in about this time.
 SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS = 2, 2048, 1e-5
-ROLLOUT_POSITIONS = 64  # that an n-tuple network values where it plays worlds on
+# Threads share decisions where each has this many, else the worlds of one once a stage takes that long.
+MANY, WORTH_SHARING = 4, 5e-4  # seconds
+FIRST_PLAYOUT = 5e-5  # seconds that a playout takes, until it is known
+WHOLE, ARMS_ALONE, STAGE = (WorldShare(stages, 0, 1) for stages in (UNLIMITED, 0, 1))
+
+TryStage = Callable[[SearchBatch, int, Budget, SearchWorkspace], int]
 
 
-class SearchResult(NamedTuple):
-    """The findings of a search about n decisions.
-
-    Attributes:
-        macros: [n, L] the actions to play, one after the other; NO_ACTION after the last.
-        baselines: [n] the baseline's first action.
-        expected: [n] points that the baseline brings on average; nan where it is the only candidate.
-        stats: [n, A] of each action, or of the best macro-action that begins with it.
-        moves: played in all worlds.
-    """
-
-    macros: NDArray[np.int16]
-    baselines: Int64s
-    expected: NDArray[np.float64]
-    stats: ArmStats
-    moves: int
-
-    @property
-    def chosen(self) -> Int64s:
-        """[n] the actions to play now."""
-        return self.macros[:, 0].astype(np.int64)
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchPolicy:
     """Plays the action that is best on average over sampled worlds, in compiled code, on all cores.
 
     Attributes:
         game: what it plays.
+        worlds: after which one rival of the baseline is left; arms that fall behind are dropped earlier, and the last
+            one gets up to four times as many while it is in doubt.
+        seconds: bound on a decision, which has all threads to itself. A search that is cut short does not repeat
+            exactly. What has begun is ended: with a slow rollout the first eight worlds may take longer.
+        moves: "single": the candidates are single actions; "turn": all that the seat can do before something hidden
+            shows, as macro-actions.
+        prior: its likeliest action is the baseline, and actions below 1 % are not tried. An n-tuple network or a
+            network with lookahead ranks macro-actions, and the best is the baseline. None: all actions are tried, and
+            the baseline is that of the rollout.
+        rollout: plays the worlds on for its side; None: the scripted player does for all.
+        leaf: an n-tuple network that values the position where a rollout stops; None: rollouts go to the end of the
+            deal.
+        leaf_after: a rollout stops before this many chance events.
+        leaf_playout: share of a result that comes from the scripted player's play on from there to the end.
+        arms: that a ranking prior keeps, at most (and at most `worlds`).
+        threads: that share decisions, or the worlds of one (None: one for each core); the result is the same.
+        refine_steps: Metropolis steps that improve each world (None: as many as the budget is worth).
+        rollout_positions: that an n-tuple network values at each decision of a rollout, at most.
         plans: the rest of macro-actions that were chosen.
-        refine_steps: Metropolis steps that improve each world.
+
+    Raises:
+        ValueError: a part is no such thing, or the parts don't go together; see `check_parts`.
     """
 
-    def __init__(
-        self,
-        game: Game,
-        worlds: int = UNLIMITED,
-        *,
-        seconds: float | None = None,
-        moves: Moves = "single",
-        prior: Policy | None = None,
-        rollout: Policy | None = None,
-        leaf: Policy | None = None,
-        leaf_after: int = 2,
-        leaf_playout: float = 0.0,
-        arms: int = 256,
-        threads: int | None = None,
-    ) -> None:
-        """Put a search together.
+    game: Game
+    worlds: int = UNLIMITED
+    _: KW_ONLY
+    seconds: float | None = None
+    moves: Moves = "single"
+    prior: Policy | None = None
+    rollout: Policy | None = None
+    leaf: Policy | None = None
+    leaf_after: int = 2
+    leaf_playout: float = 0.0
+    arms: int = 256
+    threads: int | None = None
+    refine_steps: int | None = None
+    rollout_positions: int = 64
+    plans: PlanCache = field(init=False)
+    _idle: list[WorkerPool] = field(init=False, default_factory=list)
 
-        Args:
-            game: what it plays.
-            worlds: after which one rival of the baseline is left; arms that fall behind are dropped earlier, and the
-                last one gets up to four times as many while it is in doubt.
-            seconds: bound on a decision, which has all threads to itself. A search that is cut short does not repeat
-                exactly. What has begun is ended: with a slow rollout the first eight worlds may take longer.
-            moves: "single": the candidates are single actions; "turn": all that the seat can do before something
-                hidden shows, as macro-actions.
-            prior: its likeliest action is the baseline, and actions below 1 % are not tried. An n-tuple network or a
-                network with lookahead ranks macro-actions, and the best is the baseline. None: all actions are tried,
-                and the baseline is that of the rollout.
-            rollout: plays the worlds on for its side; None: the scripted player does for all.
-            leaf: an n-tuple network that values the position where a playout stops; None: playouts go to the end of
-                the deal.
-            leaf_after: a playout stops before this many chance events.
-            leaf_playout: share of a result that comes from the scripted player's play on from there to the end.
-            arms: that a ranking prior keeps, at most (and at most `worlds`).
-            threads: that share decisions, or the worlds of one (default: one for each core); the result is the same.
-
-        Raises:
-            ValueError: a part is no such thing, or the parts don't go together; see `check_parts`.
-        """
-        check_game(game)
-        self.game = game
-        self.worlds = check_int(worlds, 1, UNLIMITED, "worlds")
-        cores = (os.cpu_count() or 1) if threads is None else threads
-        self.threads = check_int(cores, 1, None, "threads")
-        if seconds is None and worlds == UNLIMITED:
+    def __post_init__(self) -> None:
+        check_game(self.game)
+        check_int(self.worlds, 1, UNLIMITED, "worlds")
+        if self.threads is None:
+            object.__setattr__(self, "threads", os.cpu_count() or 1)
+        check_int(self.threads, 1, None, "threads")
+        if self.seconds is None and self.worlds == UNLIMITED:
             raise ValueError("search: expected a number of worlds, or seconds")
-        if seconds is not None and not (type(seconds) in (int, float) and 0 < seconds < float("inf")):
-            raise ValueError(f"seconds: expected a number above 0, got {seconds!r:.80}")
-        self.seconds = seconds
-        check_choice(moves, get_args(Moves), "moves")
-        self.moves = moves
-        self.prior, self.rollout, self.leaf = prior, rollout, leaf
-        self.leaf_after = check_int(leaf_after, 1, 1 << 20, "leaf_after")
-        if type(leaf_playout) not in (int, float) or not 0 <= leaf_playout <= 1:
-            raise ValueError(f"leaf_playout: expected a number from 0 to 1, got {leaf_playout!r:.80}")
-        self.leaf_playout = float(leaf_playout)
-        self.arms = check_int(arms, 2, MAX_MACROS, "arms")
-        self._parts = check_parts(self)
-        is_compiled = self._parts.rollout_weights is not None or self._parts.rollout_network is not None
-        self._in_python = None if is_compiled else rollout
-        self.plans = PlanCache(game)
-        affordable = STEPS_PER_WORLD * self.worlds
-        if seconds is not None:
-            affordable = min(affordable, int(math.sqrt(STEPS_IN_A_SECOND * seconds)))
-        self.refine_steps = MAX_STEPS if rollout is not None else min(affordable, MAX_STEPS)
-        self._idle: list[WorkerPool] = []
-        self._playout_seconds = FIRST_PLAYOUT
+        if self.seconds is not None and not (type(self.seconds) in (int, float) and 0 < self.seconds < float("inf")):
+            raise ValueError(f"seconds: expected a number above 0, got {self.seconds!r:.80}")
+        check_choice(self.moves, get_args(Moves), "moves")
+        check_int(self.leaf_after, 1, 1 << 20, "leaf_after")
+        if type(self.leaf_playout) not in (int, float) or not 0 <= self.leaf_playout <= 1:
+            raise ValueError(f"leaf_playout: expected a number from 0 to 1, got {self.leaf_playout!r:.80}")
+        check_int(self.arms, 2, MAX_MACROS, "arms")
+        if self.refine_steps is not None:
+            check_int(self.refine_steps, 0, MAX_STEPS, "refine_steps")
+        check_int(self.rollout_positions, 1, MOST_POSITIONS, "rollout_positions")
+        check_parts(self)
+        object.__setattr__(self, "plans", PlanCache(self.game))
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """See `Policy.act`."""
@@ -204,13 +188,12 @@ class SearchPolicy:
 
     def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
         """Return the same search, cut short where a decision would take longer; see `Policy`."""
-        least = seconds if self.seconds is None else min(seconds, self.seconds)
-        return SearchPolicy(self.game, **{**self.settings, "seconds": least, "threads": threads})
+        return replace(self, seconds=min(seconds, self.seconds or seconds), threads=threads)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The arguments that the search was made with, by name."""
-        return {name: getattr(self, name) for name in SETTINGS}
+        """The arguments that the search was made with but for the game, by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)[1:] if one.init}
 
     def __repr__(self) -> str:
         made_of = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if value is not None)
@@ -219,16 +202,17 @@ class SearchPolicy:
     def reset(self) -> None:
         """Forget plans, and those of the parts; see `Policy`."""
         self.plans.clear()
-        self._playout_seconds = FIRST_PLAYOUT
+        for pool in self._idle:
+            pool.playout_seconds = FIRST_PLAYOUT
         for part in (self.prior, self.rollout):
             if part is not None:
                 reset(part)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave threads and scratch out of copies."""
+        """Leave threads and workspaces out of copies."""
         return {**self.__dict__, "_idle": []}
 
-    def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResult:
+    def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResults:
         """Search at all tables. Raises ValueError or IllegalMove where a part is of no use."""
         if decisions.game != self.game:
             raise ValueError(f"search: it plays {self.game.name}, not {decisions.game.name}")
@@ -236,30 +220,20 @@ class SearchPolicy:
         states = decisions.worlds(rng, 1)[:, 0].copy()
         n, num_actions = decisions.mask.shape
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
-        baselines, tried = self._baselines(decisions)
-        results = new_results(n, self._length, num_actions)
-        pool = self._pool(np.random.default_rng(keys))
-        moves = pool.decide(
-            Batch(states, keys, baselines, tried), self._limits(self.seconds), self._budget(), self.seconds, results
-        )
-        self._playout_seconds = pool.playout_seconds
+        batch = SearchBatch(states, keys, *self._baselines(decisions))
+        results = new_results(n, MAX_LENGTH if self.moves == "turn" else 1, num_actions)
+        asked = PolicyRollouts(self, np.random.default_rng(keys)).try_stage if asks_python(self) else None
+        pool = self._take_pool()
+        moves = pool.decide(batch, self.budget(self.seconds, pool.playout_seconds), self.seconds, asked, results)
         self._idle.append(pool)
         if self.moves == "turn":
             self.plans.add(states, results.macros)
-        return SearchResult(results.macros, results.baselines, results.expected, results.stats, moves)
-
-    @property
-    def _length(self) -> int:
-        """The length of its macro-actions."""
-        return MAX_LENGTH if self.moves == "turn" else 1
-
-    def _budget(self) -> Budget:
-        return budget_of(LONGER * self.worlds, self.refine_steps)
+        return results._replace(moves=moves)
 
     def _baselines(self, decisions: Decisions) -> tuple[Int64s, Int8s]:
         """Return [n] the baseline actions, and [n, A] the actions to try, all of them legal."""
         asked = self.rollout if self.prior is None else self.prior
-        if asked is None or self._ranks:
+        if asked is None or ranks_macros(self):
             return decisions.bot_moves(PLAYER), decisions.mask
         probabilities = probabilities_of(asked, decisions.copy())  # it may write into what it gets
         baselines = decisions.check(probabilities.argmax(axis=1), f"{name_of(asked)} in a search")
@@ -268,57 +242,147 @@ class SearchPolicy:
         certain = probabilities.max(axis=1, keepdims=True) == 1  # a deterministic prior ranks no other actions
         return baselines, decisions.mask * (certain | (probabilities >= LEAST_PROBABILITY))
 
-    @property
-    def _ranks(self) -> bool:
-        """True if the prior ranks macro-actions."""
-        return self._parts.prior_weights is not None or self._parts.prior_network is not None
-
-    def _limits(self, seconds: float | None) -> Limits:
-        """Return how many macro-actions the worlds, and a share of the time, are enough for."""
+    def budget(self, seconds: float | None, playout_seconds: float = FIRST_PLAYOUT) -> Budget:
+        """Return the budget of a decision: with a time, as many arms as a share of it is enough for."""
 
         def affordable(per_world: int, most: int, seconds_each: float) -> int:
             by_worlds = min(per_world * self.worlds, most)
             return by_worlds if seconds is None else min(by_worlds, int(FIRST_SHARE * seconds / seconds_each))
 
-        goes_on = self._ranks or (self.prior is None and self.rollout is None)
-        if self._parts.prior_network is not None:
-            candidates = affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS)
-        else:
-            candidates = affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * self._playout_seconds)
-        arms = affordable(1, self.arms, self._playout_seconds)
+        arms = max(affordable(1, self.arms, playout_seconds), 2)
         least = 2 * self.game.rules.NUM_ACTIONS  # the baseline, and each action as a candidate
-        return Limits(max(candidates, least), max(arms, 2), goes_on, follow_mode(self.game, True))
+        if not ranks_macros(self):
+            candidates = max(affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * playout_seconds), least)
+        elif isinstance(unwrapped(self.prior), LookaheadPolicy):
+            candidates = max(affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS), least)
+        else:
+            candidates = arms  # n-tuple networks find the best alone
+        steps = self._steps() if self.refine_steps is None else self.refine_steps
+        unlimited = Budget(0, 0, Z_THRESHOLD, 0.0, steps, candidates, arms)
+        return unlimited.limited(LONGER * self.worlds)
 
-    def _pool(self, rng: np.random.Generator) -> WorkerPool:
+    def _steps(self) -> int:
+        """Return how many steps to refine a world with are worth their time."""
+        if self.rollout is not None:
+            return MAX_STEPS
+        affordable = STEPS_PER_WORLD * self.worlds
+        if self.seconds is not None:
+            affordable = min(affordable, int(math.sqrt(STEPS_IN_A_SECOND * self.seconds)))
+        return min(affordable, MAX_STEPS)
+
+    def _take_pool(self) -> WorkerPool:
         """Take an idle pool of workers, or make one: several threads may search at once."""
-        pool = None
-        while self._idle and pool is None:
+        while self._idle:
             pool = self._idle.pop()
-            if pool.process != os.getpid():  # made before a fork: its threads are gone
-                pool = None
-        if pool is None:
-            most, tables = self._limits(None), self._parts.prior_weights is not None
-            candidates = 0 if self.moves == "single" else most.arms if tables else most.candidates
-            ranked = policy_of(self.prior).max_positions if tables else 1
-            played = ROLLOUT_POSITIONS if self._parts.rollout_weights is not None else 1
-            pool = WorkerPool(self.game, self.threads, self._parts, candidates, ranked, played)
-        pool.in_python = None if self._in_python is None else self._asked(self._in_python, rng)
-        pool.playout_seconds = self._playout_seconds
-        return pool
-
-    def _asked(self, player: Policy, rng: np.random.Generator) -> Any:
-        """Return what tries the arms of a stage by asking a policy in Python."""
-
-        def try_stage(batch: Batch, i: int, arms: Arms, budget: Budget, stats: ArmStats) -> int:
-            part = slice(i, i + 1)
-            return try_with_policy(
-                self.game, batch.states[part], batch.keys[part], arms, budget, player, rng, self._parts.leaf, stats
-            )
-
-        return try_stage
+            if pool.process == os.getpid():  # else made before a fork: its threads are gone
+                return pool
+        return WorkerPool(self, self.threads or 1)
 
 
-def _values(found: SearchResult) -> ActionValues:
+class WorkerPool:
+    """Workspaces and threads of one search, used by one caller at a time.
+
+    Attributes:
+        workspaces: one for each thread.
+        process: id of the process that made it.
+        playout_seconds: what a playout took in the last decision that kept to a time.
+    """
+
+    def __init__(self, search: SearchPolicy, num_threads: int) -> None:
+        """Allocate for this many threads."""
+        made = [new_workspace(search, search.budget(None)) for _ in range(num_threads)]
+        functions = made[0][0]
+        self.workspaces = [workspace for _, workspace in made]
+        self.process = os.getpid()
+        self.playout_seconds = FIRST_PLAYOUT
+        self._decide = specialize(decide_tables, search.game, PLAYER, functions=functions)
+        self._judge, self._write_result = specialize(judge), specialize(write_result)
+        self._threads: ThreadPoolExecutor | None = None
+
+    def decide(
+        self, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
+        results: SearchResults,
+    ) -> int:  # fmt: skip
+        """Decide; return how many actions were played in all worlds.
+
+        Args:
+            batch: the decisions.
+            budget: of each.
+            seconds: for each decision, which has all threads to itself; None: no bound.
+            try_stage: tries the arms of a stage in place of compiled code; None: nothing does.
+            results: are written.
+        """
+        n, threads = len(batch.states), len(self.workspaces)
+        self._sized = [sized(workspace, budget.candidates) for workspace in self.workspaces]
+        if seconds is None and try_stage is None and (threads == 1 or n >= MANY * threads):
+            bounds = [n * k // threads for k in range(threads + 1)]
+
+            def work(k: int) -> int:
+                return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, self._sized[k], results)
+
+            return sum(self._map(work))
+        return sum(self._in_stages(i, batch, budget, seconds, try_stage, results) for i in range(n))
+
+    def _map(self, work: Callable[[int], int]) -> list[int]:
+        """Do each thread's share."""
+        if len(self.workspaces) == 1:
+            return [work(0)]
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(len(self.workspaces), "card_envs")
+        return list(self._threads.map(work, range(len(self.workspaces))))
+
+    def _in_stages(
+        self, i: int, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
+        results: SearchResults,
+    ) -> int:  # fmt: skip
+        """Make one decision, its stages shared among the threads, and look at the clock between them."""
+        workspace, max_worlds = self._sized[0], budget.max_worlds
+        arms, stats = workspace.arms, workspace.stats
+        start = begun = time.perf_counter()
+        self._decide(i, i + 1, ARMS_ALONE, batch, budget, workspace, results)
+        moves, last, going = 0, 0.0, True
+        while going:
+            if try_stage is not None:
+                moves += try_stage(batch, i, budget, workspace)
+            elif last > WORTH_SHARING and len(self.workspaces) > 1:
+                moves += self._share_stage(i, batch, budget, results)
+            else:
+                moves += self._decide(i, i + 1, STAGE, batch, budget, workspace, results)
+            going = self._judge(arms, stats, budget)
+            now = time.perf_counter()
+            last, begun = now - begun, now
+            if seconds is not None:
+                self.playout_seconds = (now - start) / max(1, int(stats.worlds.sum()))
+                spent = max(now - start, SHORTEST) / seconds
+                going = going and spent < 1
+                budget = budget.limited(min(max_worlds, int(arms.progress[0].worlds / spent)))
+        self._write_result(i, arms, stats, budget.z_threshold, results)
+        return moves
+
+    def _share_stage(self, i: int, batch: SearchBatch, budget: Budget, results: SearchResults) -> int:
+        """Try the arms in the worlds of a stage in all threads."""
+        arms, stats, threads = self._sized[0].arms, self._sized[0].stats, len(self._sized)
+        found = [new_stats(len(arms.live)) for _ in range(threads)]
+
+        def work(k: int) -> int:
+            workspace = self._sized[k]._replace(arms=arms, stats=found[k])
+            return self._decide(i, i + 1, WorldShare(1, k, threads), batch, budget, workspace, results)
+
+        moves = sum(self._map(work))
+        for share in found:
+            for whole, part in zip(stats, share):
+                np.add(whole, part, out=whole)
+        return moves
+
+
+def sized(workspace: SearchWorkspace, most: int) -> SearchWorkspace:
+    """Return the workspace with room for that many arms."""
+    arms, stats = workspace.arms, workspace.stats
+    arms = arms._replace(macros=arms.macros[:most], live=arms.live[:most])
+    return workspace._replace(arms=arms, stats=ArmStats._make(array[:most] for array in stats))
+
+
+def _values(found: SearchResults) -> ActionValues:
     """Return the estimates that a search found."""
     stats, worlds = found.stats, found.stats.worlds
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -329,10 +393,8 @@ def _values(found: SearchResult) -> ActionValues:
     return ActionValues(means, errors, advantages, advantage_errors, worlds, found.chosen)
 
 
-def check_parts(search: SearchPolicy) -> Parts:
-    """Return the compiled parts of a search.
-
-    This is all that can't be:
+def check_parts(search: SearchPolicy) -> None:
+    """Check that the parts of a search go together. These are the invalid combinations:
 
     | part | must be |
     | --- | --- |
@@ -350,28 +412,12 @@ def check_parts(search: SearchPolicy) -> Parts:
             game = getattr(part, "game", search.game)
             if game != search.game:
                 raise ValueError(f"{name}: {name_of(part)} plays {game.name}, not {search.game.name}")
-    prior, rollout, leaf = (policy_of(part) for part in (search.prior, search.rollout, search.leaf))
+    leaf = unwrapped(search.leaf)
     if leaf is None:
         if (search.leaf_after, search.leaf_playout) != (2, 0.0):
             raise ValueError("leaf_after and leaf_playout: expected a leaf as well")
     elif not isinstance(leaf, NTuplePolicy):
         raise ValueError(f"leaf: expected an n-tuple network, got {name_of(leaf)}")
-    ranks = search.moves == "turn"
-    return Parts(
-        prior.table if ranks and isinstance(prior, NTuplePolicy) else None,
-        prior.network if ranks and isinstance(prior, LookaheadPolicy) else None,
-        rollout.table if isinstance(rollout, NTuplePolicy) and not rollout.sampled else None,
-        rollout.network if isinstance(rollout, AfterstatePolicy) and not rollout.sampled else None,
-        None if leaf is None else Leaf(leaf.table, search.leaf_after, search.leaf_playout),
-        isinstance(rollout, LookaheadPolicy),
-    )
-
-
-def policy_of(policy: Policy | None) -> Any:
-    """Return the policy itself, whatever opponents it is wrapped in."""
-    while isinstance(policy, Opponent):
-        policy = policy.policy
-    return policy
 
 
 def standard_error(sums: NDArray[np.float64], squares: NDArray[np.float64], worlds: Int64s) -> NDArray[np.float64]:

@@ -13,8 +13,7 @@ from card_envs.game import Int64s, active_features, load
 from card_envs.games.big_ben import GAME, rules, view
 from card_envs.games.big_ben.features import AT, MARKS, MAX_MARKS, NUM_WEIGHTS, STOCKS
 from card_envs.games.big_ben.options import Options
-from card_envs.opponents.networks._ntuples import planning_scratch
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy, planner_of
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 
@@ -29,7 +28,7 @@ def mark_tables(first: int, last: int, states: NDArray[Any], scratch: Any, featu
 
 def marks_of(states: NDArray[Any]) -> list[list[int]]:
     features, numbers = np.zeros((len(states), MAX_MARKS), np.int64), np.zeros(len(states), np.int64)
-    specialize(mark_tables, GAME)(0, len(states), states, planning_scratch(GAME, 1), features, numbers)
+    specialize(mark_tables, GAME)(0, len(states), states, planner_of(GAME).new_scratch(1), features, numbers)
     assert numbers.max() < MAX_MARKS
     return [row[:number].tolist() for row, number in zip(features, numbers)]
 

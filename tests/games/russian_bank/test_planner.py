@@ -23,7 +23,7 @@ from card_envs.games.russian_bank.features import (
     NUM_WEIGHTS,
     RANKS,
 )
-from card_envs.opponents.networks._ntuples import planning_scratch
+from card_envs.opponents.networks.ntuple_policy import planner_of
 from tests.conftest import positions, some
 
 NAMES = [count.name for count in MARKS]
@@ -49,7 +49,7 @@ class Marked:
         n = len(states)
         features, numbers, self.ends = np.zeros((n, MAX_MARKS), np.int64), np.zeros(n, np.int64), np.zeros(n)
         self.settled = np.zeros(n, rules.STATE)
-        scratch = planning_scratch(GAME, 1)
+        scratch = planner_of(GAME).new_scratch(1)
         specialize(mark_tables, GAME)(0, n, states, scratch, features, numbers, self.settled, self.ends)
         assert numbers.max() < MAX_MARKS
         self.features = [row[:number].tolist() for row, number in zip(features, numbers)]

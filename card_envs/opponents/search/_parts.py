@@ -1,0 +1,340 @@
+"""The parts that a search is made of: stubs that `_decide.py` calls, and the functions that take their place.
+
+Each part is a function and a named tuple of the arrays that it works with in one thread. `arms_part`,
+`rollout_part` and `leaf_part` choose them for a `SearchPolicy`; `specialize` binds the functions when the search is
+compiled, so that what a search lacks costs nothing.
+
+| stub | functions |
+| --- | --- |
+| `find_arms` | `single_actions`, `macro_actions`, `rank_by_network`, `rank_by_ntuples` |
+| `roll_out` | `play_to_end`, `play_on` |
+| `next_moves`, in `play_on` | `scripted_moves`, `network_moves`, `lookahead_moves`, `ntuple_moves` |
+| `leaf_value` | `margin_at_end`, `ntuple_value` |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from card_envs.compiling import stub
+from card_envs.compiling._specialize import Functions
+from card_envs.engine._sums import Floats
+from card_envs.game import Game, Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
+from card_envs.opponents._macros import MAX_LENGTH, UNKNOWN, Macro, select_best
+from card_envs.opponents.networks._afterstate_network import (
+    NetworkScorer,
+    lookahead_moves,
+    network_moves,
+    new_scorer,
+    score_macros,
+)
+from card_envs.opponents.networks.ntuple_policy import (
+    NTupleNetwork,
+    NTuplePolicy,
+    ntuple_moves,
+    planner_of,
+    worth_at,
+    write_best_macros,
+)
+from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
+from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.search._budget import Arms, Budget
+from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
+
+if TYPE_CHECKING:
+    from card_envs.opponents.search._policy import SearchPolicy
+
+RESOLUTION = 64.0  # results are rounded to whole multiples of 1/64 point, so that sums of them are exact
+MAX_ACTIONS = 512  # of a playout before a leaf is valued at the latest
+NEVER = 1 << 40  # more chance events, or actions, than a deal has
+
+Arrays: TypeAlias = tuple[Any, ...]  # the named tuple of a part
+
+
+class NoArrays(NamedTuple):
+    """The arrays of a part that needs none."""
+
+
+# Arms
+
+
+@stub
+def find_arms(state: State, baseline: int, tried: Int8s, budget: Budget, part: Arrays, arms: Arms) -> int:
+    """Write the arms of a decision, and which are live; return the baseline arm.
+
+    Args:
+        state: not modified.
+        baseline: the baseline action.
+        tried: [A] 1 for the actions to try.
+        budget: bounds their number.
+        part: arrays of the function.
+        arms: are written.
+    """
+    raise NotImplementedError
+
+
+def single_actions(state: State, baseline: int, tried: Int8s, budget: Budget, part: Arrays, arms: Arms) -> int:
+    """Each action to try is an arm."""
+    for action in range(tried.shape[0]):
+        arms.macros[action, 0] = action
+        arms.live[action] = tried[action]
+    return baseline
+
+
+def macro_actions(state: State, baseline: int, tried: Int8s, budget: Budget, part: MacroExpansion, arms: Arms) -> int:
+    """All macro-actions that begin with an action to try are arms; the first one continues the baseline action."""
+    mark_live(find_macros(state, baseline, tried, budget.candidates, part, arms.macros), arms.live)
+    return 0
+
+
+class NetworkRanking(NamedTuple):
+    """Macro-actions, ranked by a network with lookahead.
+
+    Attributes:
+        expansion: to find them with.
+        scorer: the network.
+        reached: [C] hashes.
+        scores: [C] of macro-actions.
+        order: [C] of arms.
+    """
+
+    expansion: MacroExpansion
+    scorer: NetworkScorer
+    reached: UInt64s
+    scores: Floats
+    order: Int64s
+
+
+def rank_by_network(state: State, baseline: int, tried: Int8s, budget: Budget, part: NetworkRanking, arms: Arms) -> int:
+    """The macro-actions with the highest scores are arms; the best one is the baseline."""
+    number = find_macros(state, baseline, tried, budget.candidates, part.expansion, arms.macros)
+    mark_live(number, arms.live)
+    score_macros(state, arms.macros, number, part.scorer, part.reached, arms.live, part.scores)
+    return keep_best(budget.arms, part.scores, part.order, arms.live)
+
+
+class NTupleRanking(NamedTuple):
+    """Macro-actions, ranked by an n-tuple network; `order` [C] is scratch."""
+
+    network: NTupleNetwork
+    order: Int64s
+
+
+def rank_by_ntuples(state: State, baseline: int, tried: Int8s, budget: Budget, part: NTupleRanking, arms: Arms) -> int:
+    """The macro-actions to the positions with the highest values are arms; the best one is the baseline."""
+    mark_live(write_best_macros(state, budget.candidates, part.network, part.order, arms.macros), arms.live)
+    return 0
+
+
+def mark_live(number: int, live: Int8s) -> None:
+    """Mark the first `number` arms."""
+    for arm in range(live.shape[0]):
+        live[arm] = arm < number
+
+
+def keep_best(most: int, scores: Floats, order: Int64s, live: Int8s) -> int:
+    """Leave `most` live arms with the highest scores, of equal ones the first; return the best of all."""
+    number = live.shape[0]
+    for arm in range(number):
+        if live[arm] == 0:
+            scores[arm] = UNKNOWN
+        live[arm] = 0
+    for place in range(select_best(scores, number, most, order)):
+        live[order[place]] = 1
+    return order[0]
+
+
+# Rollouts. An agent that tries every action and plays on as it would is better than itself (policy improvement by
+# rollouts: Tesauro & Galperin 1996). The other sides play like the scripted player, as they do where worlds are drawn.
+
+
+@stub
+def roll_out(state: State, seat: int, part: Arrays) -> int:
+    """Play a world on after an arm of a seat, with arrays of the function; return how many actions were played."""
+    raise NotImplementedError
+
+
+def play_to_end(state: State, seat: int, part: Arrays) -> int:
+    """Let the scripted player finish the deal for all seats."""
+    return finish_deal(state)
+
+
+def finish_deal(state: State) -> int:
+    """Let the scripted player finish the deal for all seats; return how many actions it played."""
+    moves = 0
+    while not state.needs_deal:
+        play(state, bot_move(state))
+        moves += 1
+    return moves
+
+
+class Rollout(NamedTuple):
+    """A policy that plays on for the side of a seat.
+
+    Attributes:
+        sides: [S] of the seats.
+        events: the rollout stops before this many hidden cards or deals have shown (1: before the first).
+        most: actions to play at most.
+        macro: [MAX_LENGTH] actions.
+        player: arrays of `next_moves`.
+    """
+
+    sides: Int64s
+    events: int
+    most: int
+    macro: Macro
+    player: Arrays
+
+
+def play_on(state: State, seat: int, part: Rollout) -> int:
+    """Play on until the deal ends or the rollout stops; `next_moves` plays for the side of the seat."""
+    moves = shown = 0
+    sides, macro = part.sides, part.macro
+    while moves < part.most and not state.needs_deal:
+        number = 1
+        if sides[state.seat] != sides[seat]:
+            macro[0] = bot_move(state)
+        else:
+            number = next_moves(state, part.player, macro)
+        for step in range(number):
+            shown += reveals(state, macro[step])
+            if shown == part.events:
+                return moves
+            play(state, macro[step])
+            moves += 1
+    return moves
+
+
+@stub
+def next_moves(state: State, part: Arrays, macro: Macro) -> int:
+    """Write what the player does next, with arrays of the function; return how many actions that is."""
+    raise NotImplementedError
+
+
+def scripted_moves(state: State, part: Arrays, macro: Macro) -> int:
+    """The scripted player plays on."""
+    macro[0] = bot_move(state)
+    return 1
+
+
+# Leaves
+
+
+@stub
+def leaf_value(state: State, seat: int, part: Arrays) -> tuple[int, float]:
+    """Return how many actions were still played, and the result of a rollout for a seat, in points."""
+    raise NotImplementedError
+
+
+def margin_at_end(state: State, seat: int, part: Arrays) -> tuple[int, float]:
+    """The result is what the deal brought."""
+    return 0, float(score_margin(state, seat))
+
+
+class NTupleLeaf(NamedTuple):
+    """An n-tuple network that values the position where a rollout stops.
+
+    Attributes:
+        weights: [W] of the network.
+        planning: the planner's workspace, for one position.
+        playout: share of the result that comes from the scripted player's play from there to the end of the deal.
+    """
+
+    weights: Floats
+    planning: Any
+    playout: float
+
+
+def ntuple_value(state: State, seat: int, part: NTupleLeaf) -> tuple[int, float]:
+    """The result is the network's value of the position, unless the deal has ended."""
+    moves = 0
+    result = float(score_margin(state, seat))
+    if not state.needs_deal:
+        load(state, seat, part.planning)
+        result = worth_at(0, part.weights, part.planning)
+        if part.playout > 0:
+            moves = finish_deal(state)
+            result += part.playout * (float(score_margin(state, seat)) - result)
+    return moves, np.rint(RESOLUTION * result) / RESOLUTION
+
+
+# The parts of a policy
+
+
+def arms_part(search: SearchPolicy, budget: Budget) -> tuple[Any, Arrays]:
+    """Return the function for `find_arms`, and its arrays."""
+    prior, most = unwrapped(search.prior), budget.candidates
+    if search.moves == "single":
+        return single_actions, NoArrays()
+    if isinstance(prior, NTuplePolicy):
+        return rank_by_ntuples, NTupleRanking(prior.network(), np.zeros(most, np.int64))
+    if not ranks_macros(search):
+        return macro_actions, new_expansion(search.game, most, prior is None and search.rollout is None)
+    expansion, scorer = new_expansion(search.game, most, True), new_scorer(search.game, prior.network)
+    reached, scores, order = np.zeros(most, np.uint64), np.zeros(most, np.float32), np.zeros(most, np.int64)
+    return rank_by_network, NetworkRanking(expansion, scorer, reached, scores, order)
+
+
+def ranks_macros(search: SearchPolicy) -> bool:
+    """Return whether the prior of a search ranks macro-actions."""
+    prior = unwrapped(search.prior)
+    ranks = isinstance(prior, NTuplePolicy) or (isinstance(prior, LookaheadPolicy) and prior.network is not None)
+    return ranks and search.moves == "turn"
+
+
+def moves_of(policy: Policy | None) -> Any:
+    """Return the function for `next_moves` that plays like a policy; `scripted_moves` if none does."""
+    policy = unwrapped(policy)
+    if isinstance(policy, NTuplePolicy) and not policy.sampled:
+        return ntuple_moves
+    if isinstance(policy, AfterstatePolicy) and policy.network is not None and not policy.sampled:
+        return lookahead_moves if policy.lookahead else network_moves
+    return scripted_moves
+
+
+def moves_part(game: Game, policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
+    """Return `moves_of` a policy, and the arrays; an n-tuple network values so many positions (default: its own)."""
+    function, network = moves_of(policy), unwrapped(policy)
+    if function is scripted_moves:
+        return function, NoArrays()
+    if function is ntuple_moves:
+        return function, network.network(positions)
+    return function, new_scorer(game, network.network)
+
+
+def asks_python(search: SearchPolicy) -> bool:
+    """Return whether a policy that is not compiled plays on."""
+    return search.rollout is not None and moves_of(search.rollout) is scripted_moves
+
+
+def rollout_part(search: SearchPolicy) -> tuple[Functions, Arrays]:
+    """Return the functions for `roll_out` and `next_moves`, and the arrays."""
+    game = search.game
+    moves, player = moves_part(game, search.rollout, search.rollout_positions)
+    if moves is scripted_moves and search.leaf is None:
+        return ((roll_out, play_to_end),), NoArrays()
+    macro = np.zeros(MAX_LENGTH, np.int16)
+    rollout = Rollout(np.array(game.sides), *stop_of(search), macro, player)
+    return ((roll_out, play_on), (next_moves, moves)), rollout
+
+
+def stop_of(search: SearchPolicy) -> tuple[int, int]:
+    """Return before how many chance events, and after how many actions, the rollouts of a search stop."""
+    return (NEVER, NEVER) if search.leaf is None else (search.leaf_after, MAX_ACTIONS)
+
+
+def leaf_part(search: SearchPolicy) -> tuple[Any, Arrays]:
+    """Return the function for `leaf_value`, and its arrays."""
+    leaf = unwrapped(search.leaf)
+    if leaf is None:
+        return margin_at_end, NoArrays()
+    return ntuple_value, NTupleLeaf(leaf.table, planner_of(search.game).new_scratch(1), search.leaf_playout)
+
+
+def unwrapped(policy: Policy | None) -> Any:
+    """Return the policy itself, whatever opponents it is wrapped in."""
+    while isinstance(policy, Opponent):
+        policy = policy.policy
+    return policy
