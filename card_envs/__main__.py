@@ -785,17 +785,27 @@ def build(
 
 @app.command()
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
-    """Check a game and list its faults, with file and line."""
+    """Check a game and list its faults, with file and line.
+
+    Exit status: 0, all right; 1, there are faults; 3, the sources are fine, but the tests of all games are not here.
+    """
     from card_envs.scaffold._check import check
 
     began = time.perf_counter()
-    faults = check(name)
-    for fault in faults:
-        say(str(fault))
-    if faults:
-        console.print(f"{name}: {len(faults)} problems; later checks were skipped")
+    with console.status("") as status:
+        findings, num_tests = check(name, lambda title: status.update(f"tests of {title}"))
+    for finding in findings:
+        say(str(finding))
+    if findings:
+        console.print(f"{name}: {len(findings)} problems; later checks were skipped")
         raise typer.Exit(1)
-    console.print(f"{name}: all right, {time.perf_counter() - began:.1f} s")
+    if not num_tests:
+        console.print(f"{name}: only the sources were inspected, and no fault was found; nothing was played")
+        console.print(
+            "the tests of all games need a checkout of card_envs: run this command there, after `make .venv/dev`"
+        )
+        raise typer.Exit(3)
+    console.print(f"{name}: all right, {num_tests} tests, {time.perf_counter() - began:.0f} s")
 
 
 def main() -> None:

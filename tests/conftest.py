@@ -270,6 +270,7 @@ def walk(env: BatchEnv, steps: int, seed: int = 0) -> Iterator[NDArray[np.int64]
     style = np.arange(num_tables) // 3 % 4
     chosen, trivial, greedy = (np.zeros(num_tables, np.int64) for _ in range(3))
     for _ in range(steps):
+        assert env.mask.any(axis=1).all(), "legal: no action is legal at some table"
         env.random_actions(streams, chosen)
         env.bot_actions("trivial", trivial)
         env.bot_actions("greedy", greedy)
