@@ -223,7 +223,7 @@ def spelled_out_options(game: Game) -> tuple[Options, ...]:
 
 @cache
 def option_sets(game: Game) -> tuple[Options, ...]:
-    """The same, and those that the game's own tests list, the ones with RARE options last."""
+    """Return `spelled_out_options` and those that the game's own tests list, the ones with RARE options last."""
     sets: list[Options] = list(spelled_out_options(game))
     sets += [options for options in facts_of(game).OPTIONS if options not in sets]
     return tuple(sorted(sets, key=lambda options: not rare_options(game).isdisjoint(options)))
@@ -356,7 +356,7 @@ def some(states: NDArray[Any], number: int, seed: int = 0) -> NDArray[Any]:
 
 
 def redealt(game: Game, states: NDArray[Any], seats: NDArray[np.int8], seed: int) -> NDArray[Any]:
-    """Copies in which what each seat can't know is drawn anew."""
+    """Copies in which what each seat can't know is drawn again."""
     worlds: NDArray[Any] = states.copy()
     keys = np.random.default_rng(seed).integers(0, 1 << 64, len(worlds), np.uint64)
     specialize(kernels.determinize_tables, game)(0, len(worlds), worlds, seats, keys)
@@ -441,7 +441,7 @@ def games() -> list[Game]:
 
 
 class HandedOut:
-    """Who works at which tables of a batch with threads, in order: ranges that are handed over, and those that run."""
+    """The ranges of tables that a batch hands to its threads, in order, and those that each thread plays."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.handed: list[tuple[int, int]] = []

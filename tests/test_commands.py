@@ -135,7 +135,7 @@ def test_options_are_those_of_the_game(
 
 
 def said_of(words: str) -> str:
-    """What is said about a command with wrong arguments."""
+    """Return the error message and output of a command with wrong arguments."""
     result = CliRunner().invoke(app, words.split())
     assert result.exit_code and isinstance(result.exception, (ValueError, SystemExit)), result
     return str(result.exception) + result.output

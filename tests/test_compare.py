@@ -125,7 +125,7 @@ def test_intervals_by_hand() -> None:
     assert skewed.low == pytest.approx(1 - 2.2622, abs=1e-3)
     assert skewed.high == pytest.approx(1 + 2.2622 + 8 / 3 * np.sqrt(10) * (1 + 2 * 2.2622**2) / 60, abs=1e-3)
     assert bounds(estimate(-values)) == pytest.approx([-bound for bound in bounds(estimate(values))[::-1]])
-    # No wins of 10: 0.975 = (1 - p)^10 as with Clopper and Pearson. All trials the same, as one cluster or apart.
+    # No wins of 10: 0.975 = (1 - p)^10 as with Clopper and Pearson. All trials the same, in one cluster or in ten.
     assert bounds(share_of(0, 10)) == pytest.approx((0, 1 - 0.025 ** (1 / 10)))
     assert bounds(share_of(20, 20)) == pytest.approx((1 - bounds(share_of(0, 20))[1], 1))
     assert bounds(share(np.array([1.0, 0, 0, 1]))) == pytest.approx(bounds(share_of(2, 4)))

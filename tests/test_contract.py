@@ -74,7 +74,7 @@ def test_options_are_validated_and_documented(game: Game) -> None:
 
 
 def test_nothing_depends_on_hidden_cards(game: Game) -> None:
-    """The seat to move sees, may do and plays the same when everything it can't know is drawn anew."""
+    """The seat to move sees, may do and plays the same when everything it can't know is drawn again."""
     states = positions(game)
     assert len(states) > 2500
     movers = seats_of(game, states, 0)
@@ -90,7 +90,7 @@ def test_nothing_depends_on_hidden_cards(game: Game) -> None:
 
 
 def test_views_do_not_depend_on_hidden_cards(game: Game) -> None:
-    """Every seat sees the same, as numbers and as text, when what it can't know is drawn anew."""
+    """Every seat sees the same, as numbers and as text, when what it can't know is drawn again."""
     states = some(positions(game), 400)
     for shift in range(game.rules.NUM_SEATS):
         seats = seats_of(game, states, shift)
@@ -125,7 +125,7 @@ def test_opponents_do_not_depend_on_hidden_cards(game: Game) -> None:
 
 
 def test_a_given_pack_deals_the_same(game: Game) -> None:
-    """`dealt_pack` gives what `set_deal` needs for this deal, and for a world drawn anew."""
+    """`dealt_pack` gives what `set_deal` needs for this deal, and for a world drawn again."""
     set_deal = rules_of(game).set_deal
     env = mixed_batch(game, 96, seed=51)
     before = env.states.copy()

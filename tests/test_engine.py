@@ -506,7 +506,7 @@ def play_someones_game(folder: Path) -> subprocess.Popen[str]:
 
 @pytest.mark.processes
 def test_the_cache_notices_edits(tmp_path: Path) -> None:
-    """Three processes start cold at once, a fourth finds everything compiled, an edited rule is compiled anew.
+    """Three processes start cold at once, a fourth finds everything compiled, an edited rule is compiled again.
 
     The game is somebody else's, outside the package.
     """

@@ -136,7 +136,7 @@ def test_masks(game: Game) -> None:
             mask = env.observe(agent)["action_mask"]
             assert np.array_equal(mask, env.infos[agent]["action_mask"])
             assert mask.any() == (agent == env.agent_selection)
-            mask[:] = 1  # a copy: whoever has it may write into it
+            mask[:] = 1  # a copy: callers may write into it
         observation, _, _, _, info = env.last()
         assert np.array_equal(observation["action_mask"], info["action_mask"])
         legal = np.flatnonzero(info["action_mask"])

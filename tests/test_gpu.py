@@ -65,7 +65,7 @@ except IllegalMove as error:
 
 
 def played(env: Any, steps: int) -> dict[str, NDArray[Any]]:
-    """Every field and State after each of so many steps, random and greedy in turn, on NumPy arrays or tensors."""
+    """Every field and State after each of `steps` steps, random and greedy in turn, on NumPy arrays or tensors."""
     is_tensor = isinstance(env.obs, torch.Tensor)
     rules, number = env.game.rules, env.num_tables
     streams: Any = table_keys(5, np.arange(number))

@@ -135,18 +135,11 @@ def serve_http(
     try:
         import uvicorn
 
-        from card_envs.serve._connections import uvicorn_options
+        from card_envs.serve._connections import Server, uvicorn_options
         from card_envs.serve.app import make_app
     except ImportError as error:
         raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[serve]'") from None
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
-
-    class Server(uvicorn.Server):
-        """A server that ends streams and waiting requests before uvicorn waits for them."""
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            seats.end()
-            await super().shutdown(sockets)
 
     # No access log: the link of a seat is a secret.
     config = uvicorn.Config(
@@ -165,7 +158,7 @@ def serve_http(
     tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
     host, port, *_ = listeners[0].getsockname()
     tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
-    Server(config).run(listeners)
+    Server(config, seats.end).run(listeners)
 
 
 def serve_parent(
