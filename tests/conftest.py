@@ -21,15 +21,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
+from typer.testing import CliRunner
 
+from card_envs.__main__ import app
 from card_envs.compiling import specialize
 from card_envs.compiling._cache import LastingCache, private_folder
 from card_envs.engine import _kernels as kernels
@@ -42,6 +45,7 @@ from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents.networks.policies import TrainedPolicy
+from card_envs.opponents.policy import Decisions
 from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
@@ -419,6 +423,36 @@ def table_of(game: Game, options: Options, seed: int, number: int = 0) -> Table:
     table.seed(seed, number)
     table.deal()
     return table
+
+
+def run(*words: object) -> tuple[int, str]:
+    """Run a command in this process; return its exit status and output. Raises its exception."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def command_parameters(kind: str) -> Iterator[tuple[str, str]]:
+    """Yield every command with each of its parameters whose type names this kind, such as "Path"."""
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = command.name or command.callback.__name__.replace("_", "-")
+        hints = get_type_hints(command.callback)
+        yield from ((name, one) for one in signature(command.callback).parameters if kind in str(hints[one]))
+
+
+class FirstLegal:
+    """A user's own policy: always the first legal action."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.mask.argmax(axis=1)]
 
 
 def program(*names: str) -> str:

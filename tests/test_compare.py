@@ -18,9 +18,8 @@ import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from typer.testing import CliRunner
 
-from card_envs.__main__ import app, main
+from card_envs.__main__ import main
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
@@ -41,7 +40,7 @@ from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
-from tests.conftest import short_options
+from tests.conftest import run, short_options
 
 HERE = "tests.test_compare"
 CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))
@@ -99,13 +98,6 @@ class Cheat(Asked):
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         return decisions.mask.argmin(axis=1)
-
-
-def run(*words: object) -> tuple[int, str]:
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.output
 
 
 # Intervals and ratings by hand

@@ -92,19 +92,6 @@ def saved(game: Game, folder: Path, seed: int = 0, kind: type[TrainedPolicy] = N
     return folder
 
 
-class Stubborn:
-    """A user's own policy: always the first legal action."""
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        return decisions.mask.argmax(axis=1)
-
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.mask.argmax(axis=1)]
-
-
 class Speechless:
     """No policy: it has no methods."""
 
@@ -161,13 +148,16 @@ def test_near_names_are_suggested(game: Game) -> None:
 
 def test_a_class_of_the_users_own(game: Game) -> None:
     decisions = decisions_at(game, some(positions(game), 10))
-    for name, named in (("tests.test_opponents:Stubborn", game), (f"{game.name}/tests.test_opponents:Stubborn", None)):
+    for name, named in (
+        ("tests.conftest:FirstLegal", game),
+        (f"{game.name}/tests.conftest:FirstLegal", None),
+    ):
         opponent = load_opponent(name, named)
         assert np.array_equal(opponent.act(decisions, np.random.default_rng(0)), decisions.mask.argmax(axis=1))
     for name, given, said in (
-        ("tests.test_opponents:Stubborn", None, "the game is missing"),
+        ("tests.conftest:FirstLegal", None, "the game is missing"),
         ("tests.test_opponents:Missing", game, "Missing"),
-        ("tests.no_such_module:Stubborn", game, "no_such_module"),
+        ("tests.no_such_module:FirstLegal", game, "no_such_module"),
         ("tests.test_opponents:Speechless", game, "act"),
         ("search:greedy", game, "expected search:N with 1 to 9999999 worlds"),
     ):
@@ -411,7 +401,7 @@ def test_a_player_made_of_two(game: Game, phase: str) -> None:
     assert not np.array_equal(expected, greedy.act(decisions, rng))
     assert np.array_equal(both.act(decisions, rng), expected)
     assert np.array_equal(both.probabilities(decisions).argmax(axis=1), expected)
-    search = load_opponent(f"{phase}=search:4+{__name__}:Stubborn", game)
+    search = load_opponent(f"{phase}=search:4+tests.conftest:FirstLegal", game)
     chosen = search.act(decisions, rng)
     assert (decisions.mask[np.arange(len(states)), chosen] == 1).all()
     assert np.array_equal(chosen[~inside], (decisions.mask != 0).argmax(axis=1)[~inside])
