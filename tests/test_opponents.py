@@ -308,15 +308,15 @@ def content(value: Any) -> Any:
 
 
 def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    game = get_game("big_ben")
+    game = HIGH_CARD
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     weights = load_network(saved(game, tmp_path / "small", seed=7), game).weights
-    saved(game, tmp_path / "big_ben" / "small", seed=7)
+    saved(game, tmp_path / "high_card" / "small", seed=7)
     for path in (
-        "./small", "~/small", str(tmp_path / "small"), "../" + tmp_path.name + "/small", "./big_ben/small",
-        Path("small"), Path("~/small"), Path("big_ben/small"),
+        "./small", "~/small", str(tmp_path / "small"), "../" + tmp_path.name + "/small", "./high_card/small",
+        Path("small"), Path("~/small"), Path("high_card/small"),
     ):  # fmt: skip
         policy = load_opponent(path, game).policy
         assert isinstance(policy, TrainedPolicy) and load_opponent(path, game).name == "small"
@@ -325,7 +325,7 @@ def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
         search = load_opponent(f"search:3,prior={text}", game).policy
         assert isinstance(search, SearchPolicy)
         assert content(search.prior) == content(load_opponent(path, game, sampled=False))
-    for text in ("mine", "big_ben/mine", "runs"):
+    for text in ("mine", "high_card/mine", "runs"):
         saved(game, tmp_path / text)
         with pytest.raises(ValueError, match=f"unknown opponent '{text}'; for the folder of that name write ./{text}"):
             load_opponent(text, game)
@@ -749,8 +749,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_broken_opponents_are_refused(fault: str, tmp_path: Path) -> None:
-    game = next(iter(GAMES.values()))
-    folder = saved(game, tmp_path / "broken")
+    game, folder = HIGH_CARD, saved(HIGH_CARD, tmp_path / "broken")
     load_network(folder, game)
     spoil_it, named = FAULTS[fault]
     spoil_it(folder)
@@ -762,7 +761,7 @@ def test_broken_opponents_are_refused(fault: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [CARD_FILE, WEIGHTS_FILE])
 def test_oversized_files_are_not_read(name: str, tmp_path: Path) -> None:
-    game = next(iter(GAMES.values()))
+    game = HIGH_CARD
     folder = saved(game, tmp_path / "large")
     os.truncate(folder / name, 1 << 40)
     with pytest.raises(ValueError, match=rf"{folder / name}.*bytes"):
@@ -807,7 +806,7 @@ def full_disk(*arguments: Any, **named: Any) -> None:
 
 def test_leftovers_of_killed_saves_stop_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A container gives the same process number again and again; old names of leftovers and present ones."""
-    game = next(iter(GAMES.values()))
+    game = HIGH_CARD
     monkeypatch.setattr(os, "getpid", lambda: 1)
     for word in ("new", "old"):
         leftover = tmp_path / f"mine.{word}-1"
@@ -821,12 +820,12 @@ def test_leftovers_of_killed_saves_stop_nobody(tmp_path: Path, monkeypatch: pyte
 def test_saving_deletes_no_strangers_folder(tmp_path: Path) -> None:
     (tmp_path / "thesis").write_text("two years of work")
     with pytest.raises(ValueError, match="contains other files"):
-        saved(next(iter(GAMES.values())), tmp_path)
+        saved(HIGH_CARD, tmp_path)
     assert (tmp_path / "thesis").exists()
 
 
 def test_an_opponent_is_loaded_while_it_is_replaced(tmp_path: Path) -> None:
-    game = next(iter(GAMES.values()))
+    game = HIGH_CARD
     folder = saved(game, tmp_path / "mine")
     done = threading.Event()
 
