@@ -419,7 +419,7 @@ def check_used(context: typer.Context, kind: str, used: Sequence[str]) -> None:
             raise ValueError(f"serve --{kind}: --{name.replace('_', '-')} does not apply; these do: {known}")
 
 
-@app.command()
+@app.command(epilog="See docs/protocol.md.")
 def serve(
     context: typer.Context,
     host: Annotated[str, typer.Option(help="address to listen on; default: only this machine")] = "127.0.0.1",
@@ -448,7 +448,7 @@ def serve(
         list[str] | None, typer.Option(help="address of a reverse proxy, whose X-Forwarded-For names the clients")
     ] = None,
 ) -> None:
-    """Serve opponents and tables to programs in any language: see docs/protocol.md."""
+    """Serve opponents and tables to programs in any language."""
     from card_envs.serve import _command as command
     from card_envs.serve._limits import Limits
 
