@@ -1,4 +1,4 @@
-"""How many moves a server takes: `python -m benchmarks.load`. Starts one, and plays at many tables at once.
+"""Measure the moves per second of a server: `python -m benchmarks.load` starts one and plays at many tables at once.
 
 - *paced*: at each table a person moves after some seconds (drawn uniformly around the mean); latency is that of the
   POST of a move, the answers of the opponents included.

@@ -167,31 +167,20 @@ def compare(
 
     Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare._command import Keepsakes, Work, compare_all
+    from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, figures_of
     from card_envs.compare._contest import Contest, taken_apart
-    from card_envs.compare._solving import SolveTask, solver_of
-    from card_envs.compare.standings import Standings
 
     if len(players) < 2:
         raise ValueError(f"compare: expected two or more players, got {', '.join(players)}")
     options = tuple(parse_options(option).items())
     contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
-    for one in contests.values():
-        one.check()
-    if solve is not None:
-        solver_of(contest.game)
-        SolveTask(contest.game, seconds=solve)  # checks it
+    check_contests(contests, solve)
     files.check_output(json_file)
-
-    def write(found: dict[str, Standings]) -> None:
-        if json_file is not None:
-            figures = {label: standings.as_dict() for label, standings in found.items()}
-            whole = {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
-            write_json(whole, json_file)
-
     work, keep = Work(pairs, processes, ray, solve), Keepsakes(picture, records, record_pairs)
-    found = compare_all(contests, work, keep, console, write)
+    found = compare_all(
+        contests, work, keep, console, lambda found: write_json(figures_of(found, apart, with_player), json_file)
+    )
     if found and json_file is not None:
         say(f"written to {json_file}")
     if len(found) < len(contests) or any(standings.stopped for standings in found.values()):
@@ -215,10 +204,9 @@ def survey(
 
     Length, endings, scores, first-move advantage. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare._command import described
+    from card_envs.compare._command import Deals, count_all, survey_title
     from card_envs.compare._report import show_figures, survey_sheet
-    from card_envs.compare._waiting import waiting
-    from card_envs.compare.survey import Counted, counts
+    from card_envs.compare.survey import Counted
     from card_envs.opponents import load_opponent
 
     game = get_game(game_name)
@@ -226,34 +214,22 @@ def survey(
     game.validated(options)
     files.check_output(json_file)
     policies = {name: load_opponent(name, game, sampled=not best) for name in players or DEFAULT_PLAYERS}
-    found: dict[str, Counted] = {}
 
-    def figures() -> dict[str, Any]:
+    def figures(found: dict[str, Counted]) -> dict[str, Any]:
         stopped = len(found) < len(policies) or any(count.episodes < episodes for count in found.values())
         about = {"game": game.name, "version": game.version, "options": options, "seed": seed, "stopped": stopped}
         return {**about, "players": {name: count.figures(game).as_dict() for name, count in found.items()}}
 
-    try:
-        with waiting(console) as progress:
-            for name, policy in policies.items():
-                bar = progress.add_task(name, total=episodes)
-                for count in counts(game, policy, episodes, seed, options):
-                    found[name] = count
-                    progress.update(bar, completed=count.episodes)
-                with suppress(OSError):  # there may be room again at the end
-                    write_json(figures(), json_file)
-    except KeyboardInterrupt:
-        if not found:
-            console.print("stopped before the first episodes were finished")
-            raise typer.Exit(130) from None
-    known = figures()
-    title = f"{game.title}{described(options.items())}: {episodes:,} episodes each, seed {seed}"
-    if known["stopped"]:
-        title += f"\nstopped after {', '.join(f'{name} {count.episodes:,}' for name, count in found.items())}"
+    deals = Deals(game, episodes, seed, options)
+    found = count_all(deals, policies, console, lambda found: write_json(figures(found), json_file))
+    if not found:
+        console.print("stopped before the first episodes were finished")
+        raise typer.Exit(130)
+    known = figures(found)
     surveys = {name: count.figures(game) for name, count in found.items()}
 
     def show() -> None:
-        console.print(survey_sheet(title, surveys))
+        console.print(survey_sheet(survey_title(deals, found, known["stopped"]), surveys))
         show_figures(console, game, {name: part.figures for name, part in surveys.items()})
 
     deliver(known, json_file, show)
@@ -443,7 +419,7 @@ def check_used(context: typer.Context, kind: str, used: Sequence[str]) -> None:
             raise ValueError(f"serve --{kind}: --{name.replace('_', '-')} does not apply; these do: {known}")
 
 
-@app.command()
+@app.command(epilog="See docs/protocol.md.")
 def serve(
     context: typer.Context,
     host: Annotated[str, typer.Option(help="address to listen on; default: only this machine")] = "127.0.0.1",
@@ -472,10 +448,7 @@ def serve(
         list[str] | None, typer.Option(help="address of a reverse proxy, whose X-Forwarded-For names the clients")
     ] = None,
 ) -> None:
-    """Serve opponents and tables to programs in any language.
-
-    See docs/protocol.md.
-    """
+    """Serve opponents and tables to programs in any language."""
     from card_envs.serve import _command as command
     from card_envs.serve._limits import Limits
 
@@ -494,8 +467,9 @@ def serve(
         return
     listeners = command.listen(host, port)
     seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
-    names = command.names_of(host, host_name or [])
-    command.serve_http(seats, listeners, names, origin or [], root_path, proxy or [], say)
+    command.serve_http(
+        seats, listeners, command.names_of(host, host_name or []), origin or [], root_path, proxy or [], say
+    )
 
 
 @app.command()
@@ -583,7 +557,7 @@ def bench(
     if device != "cpu":
         by_name = {game.name: dict(gpu_rates(game, device, seconds)) for game in chosen}
         title = f"decisions on {device}, by the clock"
-        sheet = sheet_by_game(title, chosen, by_name)
+        sheet = sheet_by_game(title, chosen, by_name, "{:,.4g}".format)
         deliver({"device": device, "games": by_name}, json_file, lambda: console.print(sheet))
         return
     figures: dict[str, Any] = {}
@@ -603,29 +577,25 @@ def bench(
     except KeyboardInterrupt:
         console.print("stopped before all was measured")
     if figures:
-        sheet = Sheet(
-            title=f"by the clock, then by CPU time; one core copies {both(figures['copy_gb_per_second'])} GB/s"
-        )
-        sheet.add_column("")
-        for game in chosen:
-            sheet.add_column(game.title, justify="right")
-        by_game = [figures["games"][game.name] for game in chosen]
-        for label in by_game[0]:
-            sheet.add_row(label, *(both(known[label]) if label in known else "" for known in by_game))
+        title = f"by the clock, then by CPU time; one core copies {both(figures['copy_gb_per_second'])} GB/s"
+        sheet = sheet_by_game(title, chosen, figures["games"], both)
         last = f"import card_envs: {both(figures['import_seconds'])} s"
         deliver(figures, json_file, lambda: console.print(sheet, last, sep="\n"))
     if stopped:
         raise typer.Exit(130)
 
 
-def sheet_by_game(title: str, chosen: list[Game], figures: dict[str, dict[str, float]]) -> Sheet:
+def sheet_by_game(
+    title: str, chosen: list[Game], figures: dict[str, dict[str, Any]], shown: Callable[[Any], str]
+) -> Sheet:
     """Return a table with a column for each game."""
     sheet = Sheet(title=title)
     sheet.add_column("")
     for game in chosen:
         sheet.add_column(game.title, justify="right")
     for label in figures[chosen[0].name]:
-        sheet.add_row(label, *(f"{figures[game.name][label]:,.4g}" for game in chosen))
+        by_game = (figures[game.name] for game in chosen)
+        sheet.add_row(label, *(shown(known[label]) if label in known else "" for known in by_game))
     return sheet
 
 
@@ -696,15 +666,16 @@ def watch(
     Moves can be stepped forwards and backwards.
     """
     from card_envs.opponents._names import split_names
-    from card_envs.terminal._watch import watch_game, watch_record
+    from card_envs.terminal._watch import Screen, watch_game, watch_record
 
+    screen = Screen(console, delay, gif)
     if replay is not None:
-        watch_record(replay, get_game(game_name) if game_name else None, seat, delay, console, gif)
+        watch_record(replay, get_game(game_name) if game_name else None, seat, screen)
     elif game_name is None:
         raise ValueError(f"watch: expected a game ({', '.join(GAMES)}) or --replay FILE")
     else:
         options = parse_options(option)
-        watch_game(get_game(game_name), split_names(opponents), seat, seed, options, record, delay, console, gif)
+        watch_game(get_game(game_name), split_names(opponents), seat, seed, options, record, screen)
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -785,17 +756,28 @@ def build(
 
 @app.command()
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
-    """Check a game and list its faults, with file and line."""
+    """Check a game and list its faults, with file and line.
+
+    Exit status: 0, all right; 1, there are faults; 3, the sources are fine, but the tests of all games are not here.
+    """
     from card_envs.scaffold._check import check
 
     began = time.perf_counter()
-    faults = check(name)
-    for fault in faults:
-        say(str(fault))
-    if faults:
-        console.print(f"{name}: {len(faults)} problems; later checks were skipped")
+    with console.status("") as status:
+        findings, num_tests = check(name, lambda title: status.update(f"tests of {title}"))
+    for finding in findings:
+        say(str(finding))
+    if findings:
+        number = "1 problem" if len(findings) == 1 else f"{len(findings)} problems"
+        console.print(f"{name}: {number}; later checks were skipped")
         raise typer.Exit(1)
-    console.print(f"{name}: all right, {time.perf_counter() - began:.1f} s")
+    if not num_tests:
+        console.print(f"{name}: only the sources were inspected, and no fault was found; nothing was played")
+        console.print(
+            "the tests of all games need a checkout of card_envs: run this command there, after `make .venv/dev`"
+        )
+        raise typer.Exit(3)
+    console.print(f"{name}: all right, {num_tests} tests, {time.perf_counter() - began:.0f} s")
 
 
 def main() -> None:

@@ -21,15 +21,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
+from typer.testing import CliRunner
 
+from card_envs.__main__ import app
 from card_envs.compiling import specialize
 from card_envs.compiling._cache import LastingCache, private_folder
 from card_envs.engine import _kernels as kernels
@@ -42,6 +45,7 @@ from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents.networks.policies import TrainedPolicy
+from card_envs.opponents.policy import Decisions
 from card_envs.options import described
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
@@ -224,7 +228,7 @@ def spelled_out_options(game: Game) -> tuple[Options, ...]:
 
 @cache
 def option_sets(game: Game) -> tuple[Options, ...]:
-    """The same, and those that the game's own tests list, the ones with RARE options last."""
+    """Return `spelled_out_options` and those that the game's own tests list, the ones with RARE options last."""
     sets: list[Options] = list(spelled_out_options(game))
     sets += [options for options in facts_of(game).OPTIONS if options not in sets]
     return tuple(sorted(sets, key=lambda options: not rare_options(game).isdisjoint(options)))
@@ -271,6 +275,7 @@ def walk(env: BatchEnv, steps: int, seed: int = 0) -> Iterator[NDArray[np.int64]
     style = np.arange(num_tables) // 3 % 4
     chosen, trivial, greedy = (np.zeros(num_tables, np.int64) for _ in range(3))
     for _ in range(steps):
+        assert env.mask.any(axis=1).all(), "legal: no action is legal at some table"
         env.random_actions(streams, chosen)
         env.bot_actions("trivial", trivial)
         env.bot_actions("greedy", greedy)
@@ -356,7 +361,7 @@ def some(states: NDArray[Any], number: int, seed: int = 0) -> NDArray[Any]:
 
 
 def redealt(game: Game, states: NDArray[Any], seats: NDArray[np.int8], seed: int) -> NDArray[Any]:
-    """Copies in which what each seat can't know is drawn anew."""
+    """Copies in which what each seat can't know is drawn again."""
     worlds: NDArray[Any] = states.copy()
     keys = np.random.default_rng(seed).integers(0, 1 << 64, len(worlds), np.uint64)
     specialize(kernels.determinize_tables, game)(0, len(worlds), worlds, seats, keys)
@@ -421,6 +426,36 @@ def table_of(game: Game, options: Options, seed: int, number: int = 0) -> Table:
     return table
 
 
+def run(*words: object) -> tuple[int, str]:
+    """Run a command in this process; return its exit status and output. Raises its exception."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def command_parameters(kind: str) -> Iterator[tuple[str, str]]:
+    """Yield every command with each of its parameters whose type names this kind, such as "Path"."""
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = command.name or command.callback.__name__.replace("_", "-")
+        hints = get_type_hints(command.callback)
+        yield from ((name, one) for one in signature(command.callback).parameters if kind in str(hints[one]))
+
+
+class FirstLegal:
+    """A user's own policy: always the first legal action."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.mask.argmax(axis=1)]
+
+
 def program(*names: str) -> str:
     """Where a program is that goes by one of these names; the test is skipped where there is none.
 
@@ -441,7 +476,7 @@ def games() -> list[Game]:
 
 
 class HandedOut:
-    """Who works at which tables of a batch with threads, in order: ranges that are handed over, and those that run."""
+    """The ranges of tables that a batch hands to its threads, in order, and those that each thread plays."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.handed: list[tuple[int, int]] = []

@@ -249,7 +249,7 @@ def built(ptx: str, file: Path) -> ctypes.CDLL:
 
 
 def launch(kernel: ctypes.CDLL, number: int, *arguments: Any) -> None:
-    """Run it with so many threads; arrays are passed as numba-cuda lays them out: a run of words for each."""
+    """Run it with this number of threads; arrays are passed as numba-cuda lays them out: a run of words for each."""
     words: list[int] = []
     for argument in arguments:
         if isinstance(argument, np.ndarray):

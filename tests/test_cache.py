@@ -1,4 +1,4 @@
-"""Compiled code on disk: broken files are compiled anew, and it is kept wherever there is room for it."""
+"""Compiled code on disk: broken files are compiled again, and it is kept wherever there is room for it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_broken_files_are_compiled_anew(folder: Path) -> None:
             (file,) = folder.rglob(f"*{suffix}")
             file.write_bytes(content)
             bound_anew()
-            assert sum(bound_anew().stats.cache_hits.values()) == 1  # mended
+            assert sum(bound_anew().stats.cache_hits.values()) == 1  # repaired
 
 
 def test_a_full_disk_stops_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_the_server_does_what_its_openapi_says(server: Server, tmp_path: Path) -
     game = next(one for one in server.ask("/v1/games")["games"] if one["seats"] > 1)
     players = [None] * game["seats"]
     chairs = server.ask("/v1/tables", {"game": game["name"], "players": players})["seats"]
-    # Whoever is to move has nothing to wait for.
+    # The seat to move has nothing to wait for.
     token = next(chair["token"] for chair in chairs if server.ask(chair["link"])["your_turn"])
     (tmp_path / "schemathesis.toml").write_text(f'[parameters]\n"path.token" = "{token}"\n')
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/openapi.json", "--checks", "all"]

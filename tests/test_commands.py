@@ -9,10 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from inspect import signature
 from pathlib import Path
-from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -29,6 +26,7 @@ from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.options import UnknownOption
 from card_envs.scaffold.high_card import GAME
+from tests.conftest import command_parameters
 
 ROOT = Path(__file__).parents[1]
 SOLVED = next(game for game in GAMES.values() if game.solver)
@@ -135,23 +133,14 @@ def test_options_are_those_of_the_game(
 
 
 def said_of(words: str) -> str:
-    """What is said about a command with wrong arguments."""
+    """Return the error message and output of a command with wrong arguments."""
     result = CliRunner().invoke(app, words.split())
     assert result.exit_code and isinstance(result.exception, (ValueError, SystemExit)), result
     return str(result.exception) + result.output
 
 
-def number_parameters() -> Iterator[tuple[str, str]]:
-    """The commands, and their options that are no whole numbers."""
-    for command in app.registered_commands:
-        assert command.callback is not None
-        name = command.name or command.callback.__name__.replace("_", "-")
-        hints = get_type_hints(command.callback)
-        yield from ((name, one) for one in signature(command.callback).parameters if "float" in str(hints[one]))
-
-
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-@pytest.mark.parametrize("parameter", list(number_parameters()), ids=" ".join)
+@pytest.mark.parametrize("parameter", list(command_parameters("float")), ids=" ".join)
 def test_numbers_of_commands_are_finite(
     parameter: tuple[str, str], value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,9 +18,8 @@ import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from typer.testing import CliRunner
 
-from card_envs.__main__ import app, main
+from card_envs.__main__ import main
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
@@ -41,7 +40,7 @@ from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
-from tests.conftest import short_options
+from tests.conftest import run, short_options
 
 HERE = "tests.test_compare"
 CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))
@@ -101,13 +100,6 @@ class Cheat(Asked):
         return decisions.mask.argmin(axis=1)
 
 
-def run(*words: object) -> tuple[int, str]:
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.output
-
-
 # Intervals and ratings by hand
 
 
@@ -125,7 +117,7 @@ def test_intervals_by_hand() -> None:
     assert skewed.low == pytest.approx(1 - 2.2622, abs=1e-3)
     assert skewed.high == pytest.approx(1 + 2.2622 + 8 / 3 * np.sqrt(10) * (1 + 2 * 2.2622**2) / 60, abs=1e-3)
     assert bounds(estimate(-values)) == pytest.approx([-bound for bound in bounds(estimate(values))[::-1]])
-    # No wins of 10: 0.975 = (1 - p)^10 as with Clopper and Pearson. All trials the same, as one cluster or apart.
+    # No wins of 10: 0.975 = (1 - p)^10 as with Clopper and Pearson. All trials the same, in one cluster or in ten.
     assert bounds(share_of(0, 10)) == pytest.approx((0, 1 - 0.025 ** (1 / 10)))
     assert bounds(share_of(20, 20)) == pytest.approx((1 - bounds(share_of(0, 20))[1], 1))
     assert bounds(share(np.array([1.0, 0, 0, 1]))) == pytest.approx(bounds(share_of(2, 4)))

@@ -10,10 +10,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from inspect import signature
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +31,7 @@ from card_envs.opponents.networks import folder, onnx
 from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.conftest import command_parameters
 
 ROOT = Path(__file__).parents[1]
 SOLVED = next(game.name for game in GAMES.values() if game.solver)
@@ -174,17 +174,8 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx, "model_file", files.read_file)
 
 
-def path_parameters() -> Iterator[tuple[str, str]]:
-    """Every command and its parameters that are paths."""
-    for command in app.registered_commands:
-        assert command.callback is not None
-        name = command.name or command.callback.__name__.replace("_", "-")
-        hints = get_type_hints(command.callback)
-        yield from ((name, one) for one in signature(command.callback).parameters if "Path" in str(hints[one]))
-
-
 def test_all_files_of_commands_are_tried() -> None:
-    assert sorted([*path_parameters(), *OR_NAMES]) == sorted([*OUTPUTS, *INPUTS, *OTHERS])
+    assert sorted([*command_parameters("Path"), *OR_NAMES]) == sorted([*OUTPUTS, *INPUTS, *OTHERS])
     named = {words.split()[0] for words in (*OUTPUTS.values(), *INPUTS.values(), *MORE)}
     assert named == set(get_command(app).commands)  # type: ignore[attr-defined]
 

@@ -14,7 +14,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
@@ -22,7 +21,7 @@ from card_envs.game import Game
 from card_envs.opponents import TorchPolicy, load_opponent, opponent_names
 from card_envs.opponents.networks.folder import save_network
 from card_envs.opponents.networks.policies import NetworkPolicy
-from card_envs.opponents.policy import Decisions, Opponent, decisions_at
+from card_envs.opponents.policy import Opponent, decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import is_timed, play_randomly, positions, short_options, some
 
@@ -33,19 +32,6 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "deep": copy.deepcopy,
     "shallow": copy.copy,
 }
-
-
-class First:
-    """A user's own."""
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        return decisions.mask.argmax(axis=1)
-
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        return np.eye(decisions.mask.shape[1], dtype=np.float32)[self.act(decisions, np.random.default_rng())]
 
 
 def small_network(game: Game) -> NetworkPolicy:
@@ -65,7 +51,7 @@ def all_players(game: Game, folder: Path) -> list[Opponent]:
         "search:2,rollout=trivial",
         str(folder / "mine"),
         f"search:4,prior={folder / 'mine'}",
-        f"{__name__}:First",
+        "tests.conftest:FirstLegal",
     ]
     names += [f"{phase}=greedy+{folder / 'mine'}" for phase in game.phases]
     players = [load_opponent(name, game) for name in names]

@@ -27,7 +27,7 @@ from tests.conftest import quick_opponents, short_options
 SIZES = (20, 50, 200)
 LEAST, MOST = 0.935, 0.97
 ERRORS = 3.0  # standard errors of the simulation
-SIGN_TEST = 6  # fewer pairs are never significant at 5 %, whoever wins them
+SIGN_TEST = 6  # fewer pairs are never significant at 5 %, no matter who wins them
 POOL, POOL_SECONDS = 20_000, 60.0
 ROUNDING = 1e-9
 

@@ -232,18 +232,33 @@ def test_weights_that_change_while_games_are_played_are_refused(tmp_path: Path) 
         plan.check_players(before)
 
 
-@pytest.mark.parametrize("name", ["random", "greedy", SEARCH, "search:8,moves=turn", "strong", f"{__name__}:Weighty"])
+SEARCHES = [SEARCH, "search:8,moves=turn", "strong"]
+
+
+@pytest.mark.parametrize("name", ["random", "greedy", *SEARCHES, f"{__name__}:Weighty"])
 def test_digests_repeat(game: Game, name: str) -> None:
     """In copies as well; the number of threads does not matter."""
-    if name == "strong" and name not in opponent_names(game):
-        pytest.skip("the game has no such player")
+    skip_unless_known(game, name)
     one, other = (load_opponent(name, game) for _ in range(2))
     assert digest_of(one, game) == digest_of(other, game)
     if isinstance(one.policy, SearchPolicy):
         settings = {**one.policy.settings, "threads": 7}
         assert digest_of(SearchPolicy(game, **settings), game) == digest_of(one, game)
-        one.policy.act(decisions_at(game, BatchEnv(game, 3).states), np.random.default_rng(0))
-        assert digest_of(one, game) == digest_of(other, game)
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("name", SEARCHES)
+def test_digests_stay_when_a_search_has_played(game: Game, name: str) -> None:
+    skip_unless_known(game, name)
+    player = load_opponent(name, game)
+    before = digest_of(player, game)
+    player.act(decisions_at(game, BatchEnv(game, 3).states), np.random.default_rng(0))
+    assert digest_of(player, game) == before
+
+
+def skip_unless_known(game: Game, name: str) -> None:
+    if name == "strong" and name not in opponent_names(game):
+        pytest.skip("the game has no such player")
 
 
 def test_readers_of_folders_find_nothing_but_the_parts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every public door: compiled code gets only what it can bear, and errors say what would be right."""
+"""Every public entry point: compiled code gets only valid arguments, and errors say what would be right."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def cards_in(view: Any) -> list[str]:
 
 @pytest.mark.parametrize("tall", [False, True])
 def test_pictures_show_nothing_that_a_seat_may_not_see(game: Game, tall: bool) -> None:
-    """The same bytes when everything that the seat can't know is drawn anew."""
+    """The same bytes when everything that the seat can't know is drawn again."""
     states = some(positions(game), 60)
     for shift in range(game.rules.NUM_SEATS):
         seats = seats_of(game, states, shift)
@@ -178,7 +178,7 @@ def test_pictures_made_of_layers_are_the_same(game: Game, tall: bool) -> None:
 
 @pytest.mark.mechanics
 def test_gif_of_a_record(game: Game, tmp_path: Path) -> None:
-    """One picture for each position: so many that each is shown for its time."""
+    """One picture for each position: each is shown for its time."""
     env = CardEnv(game, **short_options(game))
     env.reset(seed=1)
     record = play_randomly(env, 1, moves=5).record()

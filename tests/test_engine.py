@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import os
 import pickle
 import re
@@ -11,13 +12,14 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from numba.core import ir
 from numpy.typing import NDArray
 
 from card_envs.compiling import _defaults as defaults
@@ -504,7 +506,7 @@ def play_someones_game(folder: Path) -> subprocess.Popen[str]:
 
 @pytest.mark.processes
 def test_the_cache_notices_edits(tmp_path: Path) -> None:
-    """Three processes start cold at once, a fourth finds everything compiled, an edited rule is compiled anew.
+    """Three processes start cold at once, a fourth finds everything compiled, an edited rule is compiled again.
 
     The game is somebody else's, outside the package.
     """
@@ -647,9 +649,7 @@ def test_wrong_loops_are_refused() -> None:
 
 
 def bounds_and_types(game_name: str) -> None:
-    """For a fresh process with NUMBA_BOUNDSCHECK: play everything, and print what was inferred as float64."""
-    import numba
-
+    """For a fresh process with NUMBA_BOUNDSCHECK: play everything, and print where types are wrong."""
     from card_envs.compiling import rule
     from card_envs.compiling._rules import loop
     from card_envs.engine import rng
@@ -666,6 +666,26 @@ def bounds_and_types(game_name: str) -> None:
     except IndexError:
         checked = True
     assert checked, "bounds are not checked"
+    error: Exception | None = None
+    try:
+        play_everything(game)
+    except Exception as raised:  # of which wrong types may be the reason
+        error = raised
+    found: dict[str, None] = {}  # each once, in order
+    for module in (game.rules, game.bot, sets, rng):
+        for name, function in vars(module).items():
+            linked = getattr(getattr(function, "compiled", None), "linked", None)  # the rule as loops call it
+            for compiled in linked.overloads.values() if linked is not None else ():
+                found.update(dict.fromkeys(wrong_types(compiled, name in facts_of(game).COUNTING)))
+    play: Any = game.rules.play
+    assert play.compiled.linked.overloads, "the rules came from a cache, where no types are left"
+    if error and not found:
+        raise error
+    print("\n".join(found))
+
+
+def play_everything(game: Game) -> None:
+    """Call each rule and bot at many positions."""
     env = mixed_batch(game, 48, seed=37)
     for step, _ in enumerate(walk(env, 600, seed=41)):
         if step % 4 == 0:
@@ -678,27 +698,41 @@ def bounds_and_types(game_name: str) -> None:
     again["over"] = again["needs_deal"] = True
     for i in range(48):
         set_deal(again, i, game.view.dealt_pack(fresh.states[i]))
-    found: dict[str, list[str]] = {}
-    for module in (game.rules, game.bot, sets, rng):
-        for name, function in vars(module).items():
-            linked = getattr(getattr(function, "compiled", None), "linked", None)  # the rule as loops call it
-            for compiled in linked.overloads.values() if linked is not None else ():
-                types = compiled.type_annotation.typemap.items()
-                floats = sorted({variable.split(".")[0] for variable, type_ in types if type_ == numba.float64})
-                if floats:
-                    found.setdefault(name, []).extend(floats)
-    play: Any = game.rules.play
-    assert play.compiled.linked.overloads, "the rules came from a cache, where no types are left"
-    print(json.dumps(found))
+
+
+COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
+
+
+def wrong_types(compiled: Any, may_count: bool) -> Iterator[str]:
+    """Floating point in a rule that may not use it, and where a uint64 meets a signed number: it is no longer a set."""
+    annotation, name = compiled.type_annotation, compiled.type_annotation.func_id.func_name
+    place = f"{annotation.func_id.filename}:{annotation.func_id.firstlineno + 1}: {name}:"  # below the decorator
+    for statement in (statement for block in annotation.blocks.values() for statement in block.body):
+        value = getattr(statement, "value", None)
+        meeting: list[Any] = []
+        if isinstance(value, ir.Expr) and value.op in ("binop", "inplace_binop"):
+            meeting = [value.lhs, value.rhs] if value.fn not in COMPARISONS else []
+        elif isinstance(value, ir.Expr) and value.op == "phi":
+            meeting = [part for part in value.incoming_values if isinstance(part, ir.Var)]
+        met = [annotation.typemap.get(variable.name) for variable in meeting]
+        signed = [getattr(kind, "literal_type", kind) for kind in met if getattr(kind, "signed", False)]
+        if numba.uint64 in met and signed:
+            where = f"{statement.loc.filename}:{statement.loc.line}: {name}: a uint64 meets an {signed[0]}"
+            result = annotation.typemap.get(statement.target.name)
+            yield f"{where} and becomes {result}: convert one, by np.uint64() or int()"
+    floats = {variable.split(".")[0] for variable, kind in annotation.typemap.items() if kind == numba.float64}
+    if floats and not may_count:
+        yield f"{place} {', '.join(sorted(floats))} became float64"
+    if isinstance(compiled.signature.return_type, numba.types.Optional):
+        yield f"{place} returns nothing on some path"
 
 
 @pytest.mark.processes
 def test_bounds_and_types(game: Game, tmp_path: Path) -> None:
-    """No read or write outside an array in play of all kinds; no rule that fell into floating point."""
+    """No read or write outside an array in play of all kinds; no set or whole number that became something else."""
     switches = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
     found = run_python(f"from tests.test_engine import bounds_and_types; bounds_and_types({game.name!r})", **switches)
-    counting = facts_of(game).COUNTING
-    assert {name: floats for name, floats in json.loads(found).items() if name not in counting} == {}
+    assert not found, found
 
 
 @pytest.mark.parametrize("card_type", [np.int8, np.int32, np.int64, np.uint64])

@@ -65,7 +65,7 @@ except IllegalMove as error:
 
 
 def played(env: Any, steps: int) -> dict[str, NDArray[Any]]:
-    """Every field and State after each of so many steps, random and greedy in turn, on NumPy arrays or tensors."""
+    """Every field and State after each of `steps` steps, random and greedy in turn, on NumPy arrays or tensors."""
     is_tensor = isinstance(env.obs, torch.Tensor)
     rules, number = env.game.rules, env.num_tables
     streams: Any = table_keys(5, np.arange(number))
@@ -100,6 +100,17 @@ def played(env: Any, steps: int) -> dict[str, NDArray[Any]]:
     return {name: np.array(arrays) for name, arrays in found.items()}
 
 
+def assert_plays_as_the_cpu(kind: type[Any], game: Game, num_tables: int, steps: int, skip_forced: bool) -> None:
+    """Compare all fields and States of another kind of batch, bit by bit, under all options in turn."""
+    for options in option_sets(game):
+        expected, found = (
+            played(batch(game, num_tables, 3, options=options, skip_forced=skip_forced), steps)
+            for batch in (BatchEnv, kind)
+        )
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
 def simulated(code: str, *arguments: str) -> str:
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -132,14 +143,9 @@ def test_the_simulator_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path:
 @pytest.mark.gpu
 @pytest.mark.parametrize("skip_forced", [False, True])
 def test_a_gpu_plays_as_the_cpu(game: Game, skip_forced: bool) -> None:
-    """All fields and States of 2,000 tables, bit by bit, under all options in turn."""
     from card_envs.engine.gpu import GpuBatchEnv
 
-    for options in option_sets(game):
-        expected = played(BatchEnv(game, 2_000, 3, options=options, skip_forced=skip_forced), 100)
-        found = played(GpuBatchEnv(game, 2_000, 3, options=options, skip_forced=skip_forced), 100)
-        for name, array in expected.items():
-            np.testing.assert_array_equal(found[name], array, err_msg=name)
+    assert_plays_as_the_cpu(GpuBatchEnv, game, 2_000, 100, skip_forced)
 
 
 def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:

@@ -60,12 +60,17 @@ def sources(*folders: str) -> list[Path]:
     return files
 
 
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_bytes(), str(file))
+
+
 def imported(tree: ast.AST, lazy: bool = True, relative: bool = False) -> Iterator[str]:
     """Full names of imported modules; with `lazy` also those within functions and for type checkers.
 
     Relative imports are refused; with `relative` they are passed over.
     """
-    for node in walk(tree, lazy):
+    for node in ast.walk(tree) if lazy else run_at_import(tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -74,15 +79,15 @@ def imported(tree: ast.AST, lazy: bool = True, relative: bool = False) -> Iterat
                 yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def walk(node: ast.AST, lazy: bool) -> Iterator[ast.AST]:
-    """All nodes, or those that run when a module is imported."""
+def run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run when a module is imported."""
     yield node
-    if not lazy and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
         return
-    if not lazy and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         return
     for child in ast.iter_child_nodes(node):
-        yield from walk(child, lazy)
+        yield from run_at_import(child)
 
 
 def module_name(file: Path) -> str:
@@ -92,7 +97,7 @@ def module_name(file: Path) -> str:
 
 def arrows() -> dict[str, set[str]]:
     """What each module of the package imports of it, wherever in the file; packages around a module come with it."""
-    trees = {module_name(file): ast.parse(file.read_text()) for file in sources("card_envs")}
+    trees = {module_name(file): tree_of(file) for file in sources("card_envs")}
     found: dict[str, set[str]] = {}
     for module, tree in trees.items():
         named = {name if name in trees else name.rpartition(".")[0] for name in imported(tree)}
@@ -137,10 +142,10 @@ def test_there_is_no_circle_of_imports() -> None:
 
 def test_the_package_knows_nothing_of_training_and_tests() -> None:
     for file in sources("card_envs"):
-        names = {name.split(".")[0] for name in imported(ast.parse(file.read_text()))}
+        names = {name.split(".")[0] for name in imported(tree_of(file))}
         assert not names & {"training", "tests"}, file
     for file in sources("training"):
-        tree = ast.parse(file.read_text())
+        tree = tree_of(file)
         names = {name.split(".")[0] for name in imported(tree, relative=True)}
         # Relative imports alone: in the wheel it is `card_envs.training`.
         assert not names & {"training", "tests"}, file
@@ -151,7 +156,7 @@ def test_games_know_nothing_of_each_other() -> None:
         for file in (ROOT / "card_envs" / "games" / game.name).glob("*.py"):
             others = {
                 name
-                for name in imported(ast.parse(file.read_text()))
+                for name in imported(tree_of(file))
                 if name.startswith("card_envs.games.") and not f"{name}.".startswith(f"{game.package}.")
             }
             assert not others, f"{file}: {others}"
@@ -159,19 +164,19 @@ def test_games_know_nothing_of_each_other() -> None:
 
 def test_only_commands_import_what_is_heavy() -> None:
     for file in sources("card_envs"):
-        heavy = {name.split(".")[0] for name in imported(ast.parse(file.read_text()), lazy=False)} & HEAVY
+        heavy = {name.split(".")[0] for name in imported(tree_of(file), lazy=False)} & HEAVY
         assert not heavy or file.stem in MAY_BE_HEAVY, f"{file}: {heavy}"
 
 
-def loaded_by(code: str) -> set[str]:
-    """Names of the modules that a fresh process has loaded after this code."""
-    code += "; import sys, json; print(json.dumps(sorted(sys.modules)))"
+def loaded_by(*parts: str) -> list[set[str]]:
+    """Names of the modules that a fresh process has loaded after each part of a program."""
+    code = "".join(f"{part}\nimport sys, json; print(json.dumps(sorted(sys.modules)))\n" for part in parts)
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
+    return [set(json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def test_importing_the_package_is_cheap() -> None:
-    loaded = loaded_by("import card_envs")
+    (loaded,) = loaded_by("import card_envs")
     assert "card_envs" in loaded
     others = {*HEAVY, "numba", "llvmlite", "safetensors", "pydantic", "pygame", "training"}
     assert not {name.split(".")[0] for name in loaded} & others
@@ -186,7 +191,7 @@ def test_playing_loads_nothing_that_it_does_not_use(game: Game) -> None:
     """An environment with the default options, made, reset and stepped: no records, views or opponents, no pydantic."""
     if not game.package.startswith("card_envs.games."):
         pytest.skip("a game outside the package")
-    loaded = loaded_by(PLAY.format(game=game.name))
+    loaded, with_record = loaded_by(PLAY.format(game=game.name), "env.record()")
     others = {*HEAVY, "safetensors", "pydantic", "pygame", "training"} - {"scipy"}  # which Numba loads where it is
     assert not {name.split(".")[0] for name in loaded} & others
     own = {name for name in loaded if name.startswith("card_envs.")}
@@ -196,14 +201,13 @@ def test_playing_loads_nothing_that_it_does_not_use(game: Game) -> None:
     assert {name for name in own if name.startswith(f"{game.package}.")} == {
         f"{game.package}.{module}" for module in ("options", "rules")
     }
-    record = loaded_by(PLAY.format(game=game.name) + "; env.record()")
-    assert {"pydantic", "card_envs.record", f"{game.package}.view"} <= record
+    assert {"pydantic", "card_envs.record", f"{game.package}.view"} <= with_record
 
 
 @cache
 def code_without_docstrings(file: Path) -> tuple[str, ...]:
     """Every name and text that the code of a file consists of, each once; comments and docstrings are prose."""
-    tree = ast.parse(file.read_text())
+    tree = tree_of(file)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {
         id(node.body[0].value)

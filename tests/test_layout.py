@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
-
 import pytest
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
 from card_envs._layout import rewritten, tables
-from card_envs.game import (
-    Bot,
-    Game,
-    OptionalBot,
-    OptionalRules,
-    OptionalView,
-    Rate,
-    Rules,
-    Stat,
-    View,
-    offsets,
-    total,
-)
-from card_envs.options import described
+from card_envs.game import Game, Rate, Stat, offsets, total
+from card_envs.scaffold._check import Check
+from card_envs.scaffold._checks.declared import check_declarations
+from card_envs.scaffold._checks.inside_rules import check_sources
+from card_envs.scaffold._checks.places import check_page, check_places, check_rule_tests
+from card_envs.scaffold._checks.sources import Sources, read_sources
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 
-
-def test_modules_offer_the_contract(game: Game) -> None:
-    """Every function with the names of its arguments, and every constant; what is optional agrees where it is there."""
-    compulsory: dict[Any, type] = {game.rules: Rules, game.bot: Bot, game.view: View}
-    optional: dict[Any, type] = {game.rules: OptionalRules, game.bot: OptionalBot, game.view: OptionalView}
-    for module, protocol in [*compulsory.items(), *optional.items()]:
-        stubs = {name: stub for name, stub in vars(protocol).items() if inspect.isfunction(stub) and name[0] != "_"}
-        for name, stub in stubs.items():
-            if hasattr(module, name) or protocol is compulsory[module]:
-                own = getattr(module, name)
-                expected = list(inspect.signature(stub).parameters)[1:]
-                assert list(inspect.signature(getattr(own, "py_func", own)).parameters) == expected, name
-    for module, protocol in compulsory.items():
-        assert [name for name in protocol.__annotations__ if not hasattr(module, name)] == []
+INSPECTIONS = (check_declarations, check_sources, check_places, check_page, check_rule_tests)
 
 
-def test_rules_page_lists_the_layouts(game: Game) -> None:
-    """`python -m card_envs layout GAME --write` brings the page up to date."""
-    page = game.rules_page.read_text()
-    assert rewritten(game, page) == page
-    for option in described(game.options):
-        assert f"`{option}`" in page
+@pytest.mark.parametrize("inspected", INSPECTIONS)
+def test_sources_are_in_order(game: Game, inspected: Check) -> None:
+    """Functions, constants, layouts, options, the rules page, and a test for each rule, as `check` inspects them."""
+    sources = read_sources(game.rules_page.parent)
+    assert isinstance(sources, Sources)
+    assert list(map(str, inspected(game, sources))) == []
 
 
 def test_outdated_tables_are_rewritten(game: Game) -> None:

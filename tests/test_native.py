@@ -56,7 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def whole(*games: Game) -> Path:
-    """The same of other games, with their presets: takes long the first time."""
+    """Build other games, with their presets: takes long the first time."""
     return built_for_js(games, TARGETS)
 
 
@@ -378,7 +378,7 @@ def test_code_of_this_machine_is_not_linked(tmp_path: Path) -> None:
 
 
 def test_opponents_named_twice(built: Path, tmp_path: Path) -> None:
-    """They are built once; those that C could not tell apart are refused."""
+    """They are built once; those that C could not distinguish are refused."""
     folder = tmp_path / "api"
     shutil.copytree(built, folder)
     build_api([TINY], ["native"], folder, opponents=("greedy", "greedy"))
@@ -388,7 +388,7 @@ def test_opponents_named_twice(built: Path, tmp_path: Path) -> None:
 
 
 def test_builds_into_one_folder_keep_each_other(built: Path, tmp_path: Path) -> None:
-    """What a build of this game made goes; files of other games, and what a list names that no build made, stay."""
+    """A build replaces its own files; those of other games, and listed ones that no build made, stay."""
     folder = tmp_path / "api"
     shutil.copytree(built, folder)
     target = folder / "native"

@@ -93,19 +93,6 @@ def saved(game: Game, folder: Path, seed: int = 0, kind: type[TrainedPolicy] = N
     return folder
 
 
-class Stubborn:
-    """A user's own policy: always the first legal action."""
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        return decisions.mask.argmax(axis=1)
-
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.mask.argmax(axis=1)]
-
-
 class Speechless:
     """No policy: it has no methods."""
 
@@ -162,13 +149,16 @@ def test_near_names_are_suggested(game: Game) -> None:
 
 def test_a_class_of_the_users_own(game: Game) -> None:
     decisions = decisions_at(game, some(positions(game), 10))
-    for name, named in (("tests.test_opponents:Stubborn", game), (f"{game.name}/tests.test_opponents:Stubborn", None)):
+    for name, named in (
+        ("tests.conftest:FirstLegal", game),
+        (f"{game.name}/tests.conftest:FirstLegal", None),
+    ):
         opponent = load_opponent(name, named)
         assert np.array_equal(opponent.act(decisions, np.random.default_rng(0)), decisions.mask.argmax(axis=1))
     for name, given, said in (
-        ("tests.test_opponents:Stubborn", None, "the game is missing"),
+        ("tests.conftest:FirstLegal", None, "the game is missing"),
         ("tests.test_opponents:Missing", game, "Missing"),
-        ("tests.no_such_module:Stubborn", game, "no_such_module"),
+        ("tests.no_such_module:FirstLegal", game, "no_such_module"),
         ("tests.test_opponents:Speechless", game, "act"),
         ("search:greedy", game, "expected search:N with 1 to 9999999 worlds"),
     ):
@@ -319,15 +309,15 @@ def content(value: Any) -> Any:
 
 
 def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    game = get_game("big_ben")
+    game = HIGH_CARD
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     weights = load_network(saved(game, tmp_path / "small", seed=7), game).weights
-    saved(game, tmp_path / "big_ben" / "small", seed=7)
+    saved(game, tmp_path / "high_card" / "small", seed=7)
     for path in (
-        "./small", "~/small", str(tmp_path / "small"), "../" + tmp_path.name + "/small", "./big_ben/small",
-        Path("small"), Path("~/small"), Path("big_ben/small"),
+        "./small", "~/small", str(tmp_path / "small"), "../" + tmp_path.name + "/small", "./high_card/small",
+        Path("small"), Path("~/small"), Path("high_card/small"),
     ):  # fmt: skip
         policy = load_opponent(path, game).policy
         assert isinstance(policy, TrainedPolicy) and load_opponent(path, game).name == "small"
@@ -336,7 +326,7 @@ def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
         search = load_opponent(f"search:3,prior={text}", game).policy
         assert isinstance(search, SearchPolicy)
         assert content(search.prior) == content(load_opponent(path, game, sampled=False))
-    for text in ("mine", "big_ben/mine", "runs"):
+    for text in ("mine", "high_card/mine", "runs"):
         saved(game, tmp_path / text)
         with pytest.raises(ValueError, match=f"unknown opponent '{text}'; for the folder of that name write ./{text}"):
             load_opponent(text, game)
@@ -412,7 +402,7 @@ def test_a_player_made_of_two(game: Game, phase: str) -> None:
     assert not np.array_equal(expected, greedy.act(decisions, rng))
     assert np.array_equal(both.act(decisions, rng), expected)
     assert np.array_equal(both.probabilities(decisions).argmax(axis=1), expected)
-    search = load_opponent(f"{phase}=search:4+{__name__}:Stubborn", game)
+    search = load_opponent(f"{phase}=search:4+tests.conftest:FirstLegal", game)
     chosen = search.act(decisions, rng)
     assert (decisions.mask[np.arange(len(states)), chosen] == 1).all()
     assert np.array_equal(chosen[~inside], (decisions.mask != 0).argmax(axis=1)[~inside])
@@ -760,8 +750,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_broken_opponents_are_refused(fault: str, tmp_path: Path) -> None:
-    game = next(iter(GAMES.values()))
-    folder = saved(game, tmp_path / "broken")
+    game, folder = HIGH_CARD, saved(HIGH_CARD, tmp_path / "broken")
     load_network(folder, game)
     spoil_it, named = FAULTS[fault]
     spoil_it(folder)
@@ -773,7 +762,7 @@ def test_broken_opponents_are_refused(fault: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [CARD_FILE, WEIGHTS_FILE])
 def test_oversized_files_are_not_read(name: str, tmp_path: Path) -> None:
-    game = next(iter(GAMES.values()))
+    game = HIGH_CARD
     folder = saved(game, tmp_path / "large")
     os.truncate(folder / name, 1 << 40)
     with pytest.raises(ValueError, match=rf"{folder / name}.*bytes"):
@@ -818,7 +807,7 @@ def full_disk(*arguments: Any, **named: Any) -> None:
 
 def test_leftovers_of_killed_saves_stop_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A container gives the same process number again and again; old names of leftovers and present ones."""
-    game = next(iter(GAMES.values()))
+    game = HIGH_CARD
     monkeypatch.setattr(os, "getpid", lambda: 1)
     for word in ("new", "old"):
         leftover = tmp_path / f"mine.{word}-1"
@@ -832,12 +821,12 @@ def test_leftovers_of_killed_saves_stop_nobody(tmp_path: Path, monkeypatch: pyte
 def test_saving_deletes_no_strangers_folder(tmp_path: Path) -> None:
     (tmp_path / "thesis").write_text("two years of work")
     with pytest.raises(ValueError, match="contains other files"):
-        saved(next(iter(GAMES.values())), tmp_path)
+        saved(HIGH_CARD, tmp_path)
     assert (tmp_path / "thesis").exists()
 
 
 def test_an_opponent_is_loaded_while_it_is_replaced(tmp_path: Path) -> None:
-    game = next(iter(GAMES.values()))
+    game = HIGH_CARD
     folder = saved(game, tmp_path / "mine")
     done = threading.Event()
 

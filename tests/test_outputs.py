@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from card_envs import _bench as bench
 from card_envs import _files as files
-from card_envs.__main__ import app
 from card_envs.compare import _command as command
 from card_envs.compare import survey
 from card_envs.compare._contest import Contest, play_contest
@@ -25,18 +23,12 @@ from card_envs.compare._solving import SolveTask
 from card_envs.compare.pairs import join
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.conftest import run
 from tests.test_compare import Impatient
 
 HERE = "tests.test_compare"
 SOLVED = next(game.name for game in GAMES.values() if game.solver)
 ROOT = Path(__file__).parents[1]
-
-
-def run(*words: object) -> tuple[int, str]:
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.output
 
 
 def nothing(*arguments: Any, **named: Any) -> Any:

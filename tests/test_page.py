@@ -167,7 +167,7 @@ def make(page: Any, move: str, way: str) -> None:
 
 
 def play_on(page: Any, game: Game, address: str, size: str, number: int = 10_000) -> None:
-    """Play so many moves, or to the end, in every way there is."""
+    """Play that many moves, or to the end, in every way there is."""
     played = 0
     while page.get_attribute("#table", "data-state") != "over" and played < number:
         assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"

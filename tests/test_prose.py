@@ -12,9 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# Folders with code whose docstrings are checked, and folders that are not checked at all yet.
+# Folders whose functions have docstrings that begin with a verb; of tests, docstrings say what is asked.
 COVERED = ("card_envs",)
-NOT_COVERED = ("training", "tests")
+# Folders that are being rewritten.
+LEFT_OUT_FOR_NOW = ("training/", "tests/training/", "card_envs/opponents/search/")
 # History, and the rules of the games, which are written for players of cards.
 EXEMPT = {"CHANGELOG.md", "training/NOTES.md"}
 EXEMPT_NAMES = {"RULES.md"}
@@ -48,7 +49,7 @@ def covered() -> list[str]:
 def is_exempt(name: str) -> bool:
     """Return whether a file is not checked."""
     path = Path(name)
-    return name == THIS or name in EXEMPT or path.name in EXEMPT_NAMES or path.parts[0] in NOT_COVERED
+    return name == THIS or name in EXEMPT or path.name in EXEMPT_NAMES or name.startswith(LEFT_OUT_FOR_NOW)
 
 
 def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
-import numpy as np
 import pytest
 
-from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
-from tests.conftest import games_under_test, option_sets
+from tests.conftest import games_under_test
 from tests.ptx_as_c import built, launch
-from tests.test_gpu import played
+from tests.test_gpu import assert_plays_as_the_cpu
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from card_envs.engine import _ptx as ptx
@@ -131,10 +129,5 @@ LIBRARIES: dict[str, CDLL] = {}
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 @pytest.mark.parametrize("skip_forced", [False, True])
 def test_ptx_run_as_c_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: Path) -> None:
-    """All fields and States of tables under all options in turn, bit by bit."""
     RunAsC.folder = tmp_path
-    for options in option_sets(game):
-        expected = played(BatchEnv(game, 200, 3, options=options, skip_forced=skip_forced), 150)
-        found = played(RunAsC(game, 200, 3, options=options, skip_forced=skip_forced), 150)
-        for name, array in expected.items():
-            np.testing.assert_array_equal(found[name], array, err_msg=name)
+    assert_plays_as_the_cpu(RunAsC, game, 200, 150, skip_forced)

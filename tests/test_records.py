@@ -33,19 +33,25 @@ def changed(record: GameRecord, **values: Any) -> GameRecord:
 @given(seed=st.integers(0, 2**64 - 1), data=st.data())
 def test_records_replay(game: Game, seed: int, data: st.DataObject) -> None:
     options = data.draw(st.sampled_from(option_sets(game)))
-    env = CardEnv(game, **options)
+    env, again = CardEnv(game, **options), CardEnv(game, **options)
     env.reset(seed=seed)
-    play_randomly(env, seed & 0xFFFF, moves=data.draw(st.integers(0, 60)))
+    play_randomly(env, seed & 0xFFFF, moves=data.draw(st.integers(0, 80)))
     record = env.record()
     verify(record)
     assert GameRecord.model_validate_json(record.model_dump_json()) == record
-    replayed = replay(record)
-    assert replayed.options == env.options
-    assert replayed.record() == record
-    for agent in env.possible_agents:
-        assert replayed.view(agent) == env.view(agent)
-        assert np.array_equal(replayed.observe(agent)["observation"], env.observe(agent)["observation"])
-    assert np.array_equal(replayed.state(), env.state())
+    deal = json.loads(json.dumps(record.deal))
+    again.reset(seed=(seed + 1) % 2**64, options={"deal": deal})
+    assert deal == record.deal
+    for move in record.moves:
+        again.step(again.parse_move(move))
+    for other in (again, replay(record)):
+        assert other.options == env.options
+        assert other.record() == record
+        assert other.outcome() == env.outcome()
+        for agent in env.possible_agents:
+            assert other.view(agent) == env.view(agent)
+            assert np.array_equal(other.observe(agent)["observation"], env.observe(agent)["observation"])
+        assert np.array_equal(other.state(), env.state())
 
 
 def test_records_are_data() -> None:

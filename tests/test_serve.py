@@ -219,7 +219,7 @@ def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
 def worlds(
     game: Game, seed: int, num_moves: int, shift: int
 ) -> tuple[int, list[dict[str, Any]], list[tuple[int, str]]]:
-    """A seat, two deals that it can't tell apart after some moves within the first deal, and these moves."""
+    """A seat, two deals that look the same to it after some moves within the first deal, and these moves."""
     rng = random.Random(seed)
     episode = ServedEpisode(game, short_options(game), seed)
     while len(episode.texts) < num_moves:

@@ -76,7 +76,7 @@ COUNT_MEANWHILE = """
 
 
 def play_as_advised(page: Any, who: str, moves: int = 10_000) -> None:
-    """Play what a player advises, to the end of the game or so many moves."""
+    """Play what a player advises, to the end of the game or that many moves."""
     more(page)
     page.select_option("#adviser", who)
     for _ in range(moves):

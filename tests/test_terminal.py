@@ -26,7 +26,7 @@ from card_envs.record import GameRecord
 from card_envs.terminal import _waiting
 from card_envs.terminal._narration import seat_names
 from card_envs.terminal._play import play_game
-from card_envs.terminal._watch import watch_game, watch_record
+from card_envs.terminal._watch import Screen, watch_game, watch_record
 from tests.conftest import short_options
 
 FILE = Path("game.json")
@@ -302,7 +302,7 @@ def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPa
     options = short_options(game)
 
     def watch(console: Console, delay: float | None = None) -> None:
-        watch_game(game, names, None, 6, options, FILE, delay, console)
+        watch_game(game, names, None, 6, options, FILE, Screen(console, delay))
 
     shown = shown_by(monkeypatch, watch, lambda shown: "")  # Enter to the end
     record = GameRecord.load(FILE)
@@ -315,7 +315,7 @@ def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPa
 
     steps = ["b", "", "", "b", "what?", "3", "999999999999", "", "q"]
     for seat in (None, game.rules.NUM_SEATS - 1):
-        shown = shown_by(monkeypatch, lambda console: watch_record(FILE, None, seat, None, console), steps)  # noqa: B023
+        shown = shown_by(monkeypatch, lambda console: watch_record(FILE, None, seat, Screen(console)), steps)  # noqa: B023
         assert headers(shown) == [0, 0, 1, 2, 1, 3, last]
         assert "'what?'?" in shown and "Game over: " in shown
         position = replay(record, 1)
@@ -325,12 +325,12 @@ def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.mechanics
 def test_watching_stops_where_the_game_was_left(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown_by(monkeypatch, lambda console: watch_game(game, "random", 0, 1, {}, FILE, None, console), ["2", "q"])
+    shown_by(monkeypatch, lambda console: watch_game(game, "random", 0, 1, {}, FILE, Screen(console)), ["2", "q"])
     assert len(GameRecord.load(FILE).moves) in (2, 3)
-    shown = shown_by(monkeypatch, lambda console: watch_record(FILE, game, 0, 0, console), [])
+    shown = shown_by(monkeypatch, lambda console: watch_record(FILE, game, 0, Screen(console, 0)), [])
     assert headers(shown)[:3] == [0, 1, 2] and "Left before the end" in shown
     with pytest.raises(ValueError, match="seats 0 to"):
-        watch_record(FILE, game, 9, 0, Console())
+        watch_record(FILE, game, 9, Screen(Console(), 0))
 
 
 def test_the_commands(game: Game) -> None:

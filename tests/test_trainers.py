@@ -24,6 +24,7 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import OpponentPool, TorchPolicy, actor_of
 from card_envs.opponents.networks.folder import golden_decisions
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import short_options
 from tests.test_environments import gymnasium_id
 
@@ -388,7 +389,7 @@ def test_modules_of_every_kind_that_torch_has_are_opponents(how: str, kind: Any)
         pytest.importorskip(needed)
     from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
 
-    game = get_game("big_ben")
+    game = HIGH_CARD
     size, num_actions = game.rules.OBS_SIZE, game.rules.NUM_ACTIONS
     torch.manual_seed(1)
     module = kind(size, num_actions).eval()
@@ -428,7 +429,7 @@ def test_a_module_stays_in_its_mode(kind: Any, size: int, training: bool, frozen
         pytest.importorskip(needed)
     from card_envs.opponents.networks.onnx import module_to_onnx
 
-    game = get_game("big_ben")
+    game = HIGH_CARD
     module = kind(game.rules.OBS_SIZE + size, game.rules.NUM_ACTIONS).train(training)
     if frozen:
         getattr(module, "actor", module).drop.train(not training)
@@ -447,7 +448,7 @@ def test_why_something_is_no_opponent_is_said_in_a_line(capfd: pytest.CaptureFix
 
     from card_envs.opponents.networks.onnx import module_to_onnx
 
-    game = get_game("big_ben")
+    game = HIGH_CARD
     size, num_actions = game.rules.OBS_SIZE, game.rules.NUM_ACTIONS
 
     class Branches(torch.nn.Module):

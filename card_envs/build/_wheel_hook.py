@@ -25,7 +25,7 @@ class LibraryHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """See hatchling. Raises FileNotFoundError where a target was not built."""
+        """Add the libraries to the wheel. Raises FileNotFoundError where a target was not built."""
         platform, _, targets = os.environ.get("CARD_ENVS_WHEEL", "").partition(":")
         if not platform:
             return
@@ -44,7 +44,7 @@ class AddressHook(MetadataHookInterface):
     PLUGIN_NAME = "custom"
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """See hatchling."""
+        """Set the addresses and the description of the package."""
         urls = metadata["urls"]
         files = f"{urls['Source']}/{{kind}}/main/{{path}}"
         urls["Homepage"] = urls["Source"]

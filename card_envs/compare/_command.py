@@ -6,7 +6,7 @@ Ctrl-C ends the work; the results so far are shown.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +20,23 @@ from card_envs._files import check_output_folder
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._records import save_records
 from card_envs.compare._report import check_picture, draw, show_comparison
-from card_envs.compare._solving import Solved, SolveTask, SolvingFigures, given_deal, solve_deals, solving_figures
+from card_envs.compare._solving import (
+    Solved,
+    SolveTask,
+    SolvingFigures,
+    given_deal,
+    solve_deals,
+    solver_of,
+    solving_figures,
+)
 from card_envs.compare._waiting import waiting
 from card_envs.compare.pairs import Part, chunks, join
 from card_envs.compare.standings import Standings, standings
+from card_envs.compare.survey import Counted, counts
 from card_envs.engine.table import Table
 from card_envs.episode import move_texts
+from card_envs.game import Game
+from card_envs.opponents.policy import Policy
 
 SAVE_SECONDS = 30.0  # between writes of partial results
 
@@ -78,6 +89,15 @@ class Keepsakes:
             yield f"{saved} games saved to {self.records / label}"
 
 
+def check_contests(contests: dict[str, Contest], solve_seconds: float | None) -> None:
+    """Raise ValueError for players that can't meet, or deals that can't be solved in this time."""
+    for contest in contests.values():
+        contest.check()
+        if solve_seconds is not None:
+            solver_of(contest.game)
+            SolveTask(contest.game, seconds=solve_seconds)  # checks it
+
+
 def compare_all(
     contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console, write: Write
 ) -> dict[str, Standings]:
@@ -114,6 +134,46 @@ def compare_all(
         if shown.stopped:
             break
     return found
+
+
+def figures_of(found: dict[str, Standings], apart: str, with_player: str) -> dict[str, Any]:
+    """Return the figures of contests for a file: of one, or of one for each phase of the game."""
+    figures: dict[str, Any] = {label: one.as_dict() for label, one in found.items()}
+    return {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
+
+
+@dataclass(frozen=True)
+class Deals:
+    """The same deals for each player of a survey."""
+
+    game: Game
+    episodes: int
+    seed: int
+    options: dict[str, Any]
+
+
+def count_all(
+    deals: Deals, policies: Mapping[str, Policy], console: Console, write: Callable[[dict[str, Counted]], object]
+) -> dict[str, Counted]:
+    """Count what happens in self-play of each policy, with a progress bar; after Ctrl-C, return what there is."""
+    found: dict[str, Counted] = {}
+    with suppress(KeyboardInterrupt), waiting(console) as progress:
+        for name, policy in policies.items():
+            bar = progress.add_task(name, total=deals.episodes)
+            for count in counts(deals.game, policy, deals.episodes, deals.seed, deals.options):
+                found[name] = count
+                progress.update(bar, completed=count.episodes)
+            with suppress(OSError):  # there may be room again at the end
+                write(found)
+    return found
+
+
+def survey_title(deals: Deals, found: dict[str, Counted], stopped: bool) -> str:
+    """Return the title of a survey, with what was counted if it was stopped."""
+    options = described(deals.options.items())
+    title = f"{deals.game.title}{options}: {deals.episodes:,} episodes each, seed {deals.seed}"
+    counted = ", ".join(f"{name} {count.episodes:,}" for name, count in found.items())
+    return f"{title}\nstopped after {counted}" if stopped else title
 
 
 def play_shown(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -185,40 +185,58 @@ def play_out(
         IllegalMove: a policy chose an illegal action.
         ValueError: `states` or `players` do not fit.
     """
-    num_tables = len(states)
-    states, players = _checked_seating(game, states, players, len(policies))
-    kinds = np.array([compiled_kind(policy) for policy in policies], np.int8)
-    compiled = np.flatnonzero(kinds != ASKED)
-    streams = rngs[int(compiled[0]) if len(compiled) else 0].integers(0, 1 << 64, num_tables, np.uint64)
+    states, seats = _checked_seating(game, states, players, len(policies))
+    num_tables, seated = len(states), _seated(policies, seats, rngs)
     actions = np.full(num_tables, -1)
     mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
     ledger = _blank_ledger(game, num_tables, len(policies), num_tables // tables_per_deal, log_size)
     askers = [Asker(game, policy, sealed(rng)) for policy, rng in zip(policies, rngs)]
     loop = specialize(play_on, game, inline=False)
-    arguments = states, actions, Players(players, kinds, streams), ledger, mask
+    arguments = states, actions, seated, ledger, mask
     loop(0, 0, *arguments)  # compile
     compiled_seconds = 0.0
-    rows = np.arange(num_tables)
     while True:
         start = work_time()
         loop(0, num_tables, *arguments)
         compiled_seconds += work_time() - start
         actions[:] = -1
-        waiting = ~states["over"]
-        if not waiting.any():
+        if states["over"].all():
             break
-        player = players[rows, states["seat"]]
-        for which in np.flatnonzero(kinds == ASKED).tolist():
-            tables = np.flatnonzero(waiting & (player == which))
-            if len(tables):
-                actions[tables] = askers[which].ask(states.take(tables))  # indexing copies by field
-                if watch is not None:
-                    watch(int(ledger.moves.sum()))
+        for tables, answer in _answers(askers, seated, states):
+            actions[tables] = answer
+            if watch is not None:
+                watch(int(ledger.moves.sum()))
+    seconds, decisions = _times(askers, seated.kinds, ledger.moves, compiled_seconds)
+    return Played(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
+
+
+def _seated(policies: Sequence[Policy], seats: Int8s, rngs: Sequence[np.random.Generator]) -> Players:
+    """Return the players with streams for random moves, which the first compiled one's generator draws."""
+    kinds = np.array([compiled_kind(policy) for policy in policies], np.int8)
+    compiled = np.flatnonzero(kinds != ASKED)
+    rng = rngs[int(compiled[0]) if len(compiled) else 0]
+    return Players(seats, kinds, rng.integers(0, 1 << 64, len(seats), np.uint64))
+
+
+def _times(
+    askers: Sequence[Asker], kinds: Int8s, moves: Int64s, compiled_seconds: float
+) -> tuple[NDArray[np.float64], Int64s]:
+    """Return seconds [P] and decisions [P]; compiled players share their time by their numbers of moves."""
     seconds = np.array([asker.seconds for asker in askers])
     decisions = np.array([asker.decisions for asker in askers], np.int64)
-    decisions[compiled] = ledger.moves[:, compiled].sum(axis=0)
+    compiled = np.flatnonzero(kinds != ASKED)
+    decisions[compiled] = moves[:, compiled].sum(axis=0)
     seconds[compiled] = compiled_seconds * decisions[compiled] / max(decisions[compiled].sum(), 1)
-    return Played(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
+    return seconds, decisions
+
+
+def _answers(askers: Sequence[Asker], seated: Players, states: NDArray[Any]) -> Iterator[tuple[Int64s, Int64s]]:
+    """Ask each policy that must be asked; yield the tables that waited for it and its actions there."""
+    player = np.where(states["over"], -1, seated.seats[np.arange(len(states)), states["seat"]])
+    for which in np.flatnonzero(seated.kinds == ASKED).tolist():
+        tables = np.flatnonzero(player == which)
+        if len(tables):
+            yield tables, askers[which].ask(states.take(tables))  # indexing copies by field
 
 
 def _checked_seating(game: Game, states: NDArray[Any], players: Int8s, num_policies: int) -> tuple[NDArray[Any], Int8s]:

@@ -279,7 +279,7 @@ class _Recorder:
         return actions
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        """See `Policy`."""
+        """Return the probability [n, A] of each action."""
         return self.policy.probabilities(decisions)
 
 

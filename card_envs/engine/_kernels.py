@@ -168,7 +168,7 @@ def random_playout(first: int, last: int, states: Any, streams: UInt64s, decisio
 
 
 def bot_playout(first: int, last: int, states: Any, decisions: int) -> int:
-    """Do the same with the bot that this loop is specialized for."""
+    """Play `decisions` moves of the bot at each table; return how many episodes ended."""
     ended = 0
     for i in range(first, last):
         state = states[i]

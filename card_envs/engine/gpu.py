@@ -220,7 +220,7 @@ class GpuBatchEnv(Fixed):
         return self._playout(specialize(_count_random_playout, self.game, target="cuda"), decisions, given)
 
     def bot_playout(self, bot: str, decisions: int) -> int:
-        """Do the same with the moves of a scripted player."""
+        """Play `decisions` moves of a scripted player at each table; return how many episodes ended."""
         return self._playout(specialize_bot(_count_bot_playout, self.game, bot, "cuda"), decisions)
 
     def read_states(self, first: int = 0, last: int | None = None) -> NDArray[Any]:

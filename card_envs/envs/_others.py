@@ -51,11 +51,11 @@ class PoolSeat:
         reset(self._member)
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        """See `Policy.act`."""
+        """Choose an action [n] for each decision."""
         return moves_of(self.member, decisions, rng)
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.floating[Any]]:
-        """See `Policy.probabilities`."""
+        """Return the probability [n, A] of each action."""
         return probabilities_of(self.member, decisions)
 
     def report(self, state: Any, seat: int, illegal: bool) -> None:

@@ -66,6 +66,19 @@ class CardEnv(AECEnv):
     Observations are dicts: `observation` [D] int8 (fields in the game's RULES.md) and `action_mask` [A] int8, all zero
     for a seat that is not to move. `infos[agent]["action_mask"]` has the same mask; with `observe="flat"`, the
     observation is the array alone. A player who moves several times in a row stays `agent_selection`.
+
+    Args:
+        game: from `card_envs.get_game`.
+        render_mode: "ansi": `render` returns text. "human": every position is printed. "rgb_array": `render`
+            returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
+        illegal_move: "terminate": the episode ends, the mover gets the worst possible score of one deal (-1 with
+            `reward="win"`), the others 0. "raise": raise `IllegalMove` without side effects.
+        observe: "dict": observations are dicts of observation and mask. "flat": the observation alone, a Box, for
+            trainers that read the mask in `info`, such as AgileRL's IPPO.
+        obs_key: key of the observation in its dict; RLlib wants "observations".
+        obs_dtype: "float32" for trainers that pass observations straight to a network, such as RLlib. Only the
+            observation is float32 then; the mask and `state()` stay int8.
+        options: of the game, see its `options.py`.
     """
 
     def __init__(
@@ -78,21 +91,6 @@ class CardEnv(AECEnv):
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
-        """Make an environment; `reset` deals.
-
-        Args:
-            game: from `card_envs.get_game`.
-            render_mode: "ansi": `render` returns text. "human": every position is printed. "rgb_array": `render`
-                returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
-            illegal_move: "terminate": the episode ends, the mover gets the worst possible score of one deal (-1 with
-                `reward="win"`), the others 0. "raise": raise `IllegalMove` without side effects.
-            observe: "dict": observations are dicts of observation and mask. "flat": the observation alone, a Box, for
-                trainers that read the mask in `info`, such as AgileRL's IPPO.
-            obs_key: key of the observation in its dict; RLlib wants "observations".
-            obs_dtype: "float32" for trainers that pass observations straight to a network, such as RLlib. Only the
-                observation is float32 then; the mask and `state()` stay int8.
-            options: of the game, see its `options.py`.
-        """
         super().__init__()
         check_game(game)
         check_render_mode(render_mode)

@@ -51,6 +51,14 @@ def _play_at(
             deal_next(state)
 
 
+def _mode_of(autoreset_mode: Any) -> AutoresetMode:
+    try:
+        return AutoresetMode(autoreset_mode)
+    except ValueError:
+        modes = " or ".join(f'"{mode.value}"' for mode in AutoresetMode)
+        raise ValueError(f"autoreset_mode: expected {modes}, got {short_repr(autoreset_mode)}") from None
+
+
 class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
     """One seat of a game at n tables; opponents play the others, each policy at all tables that wait for it.
 
@@ -59,6 +67,28 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
     `action_masks()`. Episodes in which the seat has no decision
     are skipped. With deterministic opponents, table i depends only on the seed and i. Use one thread at a time: `step`
     and `reset` raise RuntimeError while another thread is inside.
+
+    Args:
+        game: its name.
+        num_envs: n, the number of tables.
+        opponents: of the other seats: a name for `load_opponent`, a `Policy` or an `OpponentPool`, shared by all,
+            or a list with one for each other seat, clockwise from the left. A pool draws for each table.
+        seat: the learner's seat; "random": drawn for each episode.
+        autoreset_mode: "SameStep": the next episode begins in the step that ends one; the last observation and info
+            are in `infos["final_obs"]` and `infos["final_info"]`. "NextStep": the step returns the last
+            observation; the next step at that table ignores the action and begins the next episode, as Gymnasium's
+            vector wrappers expect. "Disabled": the step returns the last observation; reset the table before the
+            next step: `reset(options={"reset_mask": terminated})`.
+        illegal_move: "terminate": the episode ends with the worst possible score of one deal (-1 with
+            `reward="win"`). "raise": raise `IllegalMove` without side effects.
+        render_mode: "ansi": `render` returns a text for each table. "rgb_array": a picture [H, W, 3] uint8 for
+            each (needs the extra `draw`).
+        observe: "flat": the observations alone. "dict": a dict of observations and masks, for trainers that read
+            the masks there, such as TorchRL.
+        obs_key: key of the observations in that dict; RLlib wants "observations".
+        obs_dtype: "float32" for trainers that pass observations straight to a network. Only the observation is
+            float32 then; the mask stays int8.
+        options: of the game, see its `options.py`.
 
     Attributes:
         autoreset_mode: when the next episode begins.
@@ -81,50 +111,17 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
-        """Make an environment.
-
-        Args:
-            game: its name.
-            num_envs: n, the number of tables.
-            opponents: of the other seats: a name for `load_opponent`, a `Policy` or an `OpponentPool`, shared by all,
-                or a list with one for each other seat, clockwise from the left. A pool draws for each table.
-            seat: the learner's seat; "random": drawn for each episode.
-            autoreset_mode: "SameStep": the next episode begins in the step that ends one; the last observation and info
-                are in `infos["final_obs"]` and `infos["final_info"]`. "NextStep": the step returns the last
-                observation; the next step at that table ignores the action and begins the next episode, as Gymnasium's
-                vector wrappers expect. "Disabled": the step returns the last observation; reset the table before the
-                next step: `reset(options={"reset_mask": terminated})`.
-            illegal_move: "terminate": the episode ends with the worst possible score of one deal (-1 with
-                `reward="win"`). "raise": raise `IllegalMove` without side effects.
-            render_mode: "ansi": `render` returns a text for each table. "rgb_array": a picture [H, W, 3] uint8 for
-                each (needs the extra `draw`).
-            observe: "flat": the observations alone. "dict": a dict of observations and masks, for trainers that read
-                the masks there, such as TorchRL.
-            obs_key: key of the observations in that dict; RLlib wants "observations".
-            obs_dtype: "float32" for trainers that pass observations straight to a network. Only the observation is
-                float32 then; the mask stays int8.
-            options: of the game, see its `options.py`.
-        """
-        try:
-            self.autoreset_mode = AutoresetMode(autoreset_mode)
-        except ValueError:
-            modes = " or ".join(f'"{mode.value}"' for mode in AutoresetMode)
-            raise ValueError(f"autoreset_mode: expected {modes}, got {short_repr(autoreset_mode)}") from None
+        self.autoreset_mode = _mode_of(autoreset_mode)
         check_choice(illegal_move, ("terminate", "raise"), "illegal_move")
         check_choice(render_mode, (None, *VECTOR_RENDER_MODES), "render_mode")
         check_render_mode(render_mode)
         num_envs = check_int(num_envs, 1, None, "num_envs")
         self.game = get_game(game)
         rules = self.game.rules
-        policies = other_players(self.game, opponents, seat)
-        self._players = list({id(policy): policy for policy in policies}.values())
-        self._player_of = np.array([self._players.index(policy) for policy in policies], np.int64)
-        pools = {i: policy.pool for i, policy in enumerate(self._players) if isinstance(policy, PoolSeat)}
+        self._set_players(other_players(self.game, opponents, seat), num_envs)
         self._tables = BatchEnv(self.game, num_envs, options=options)
         self._lent = False  # the caller has `states`, and may write into them at any time
         self.num_envs = num_envs
-        # One for each table, by the number of the player.
-        self._pool_seats = {number: [PoolSeat(pool) for _ in range(num_envs)] for number, pool in pools.items()}
         self.illegal_move = illegal_move
         self.render_mode: VectorRenderMode | None = render_mode
         self.metadata = {
@@ -149,6 +146,13 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._packs: dict[int, list[Int8s]] = {}  # custom packs still to be dealt, by table
         self._num_packs = np.zeros(num_envs, np.int64)  # their number, for `_play_at`
         self._rng: np.random.Generator | None = None  # of the opponents
+
+    def _set_players(self, policies: list[Policy], num_envs: int) -> None:
+        """Number the different policies of the other seats; a pool has a seat for each table."""
+        self._players = list({id(policy): policy for policy in policies}.values())
+        self._player_of = np.array([self._players.index(policy) for policy in policies], np.int64)
+        pools = {i: policy.pool for i, policy in enumerate(self._players) if isinstance(policy, PoolSeat)}
+        self._pool_seats = {number: [PoolSeat(pool) for _ in range(num_envs)] for number, pool in pools.items()}
 
     @property
     def states(self) -> NDArray[Any]:

@@ -63,7 +63,7 @@ class PhasedPolicy:
         return probabilities
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
-        """See `Policy`: the values of the policies that decide; None if neither has any."""
+        """Return the values of the policies that decide; None if neither has any."""
         chosen = np.zeros(len(decisions), np.int64)
         parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
         for policy, rows in self._split(decisions):
@@ -76,7 +76,7 @@ class PhasedPolicy:
     def act_and_evaluate(
         self, decisions: Decisions, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], ActionValues | None]:
-        """See `Policy`."""
+        """Return the actions that the policies play, and their estimates where they have any."""
         actions = np.zeros(len(decisions), np.int64)
         parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
         for policy, rows in self._split(decisions):
@@ -85,12 +85,12 @@ class PhasedPolicy:
         return actions, ActionValues.joined(actions, decisions.mask.shape[1], parts)
 
     def within(self, seconds: float, threads: int = 1) -> PhasedPolicy:
-        """See `Policy`."""
+        """Return the policy with a limit on the time of both per decision."""
         inside, outside = (within(policy, seconds, threads) for policy in (self.inside, self.outside))
         return PhasedPolicy(self.actions, inside, outside)
 
     def reset(self) -> None:
-        """See `Policy`."""
+        """Make both policies forget earlier decisions."""
         reset(self.inside)
         reset(self.outside)
 

@@ -283,11 +283,11 @@ class Opponent:
     policy: Policy
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        """See `Policy.act`."""
+        """Choose an action [n] for each decision."""
         return self.policy.act(decisions, rng)
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        """See `Policy.probabilities`."""
+        """Return the probability [n, A] of each action."""
         return self.policy.probabilities(decisions)
 
     def move(self, env: Tables, rng: np.random.Generator) -> int:
@@ -313,11 +313,11 @@ class Opponent:
         return moves_of(self, decisions_at(self.game, env.states), rng)
 
     def within(self, seconds: float, threads: int = 1) -> Opponent:
-        """See `Policy`."""
+        """Return the opponent with a limit on its time per decision, if its policy supports one."""
         return replace(self, policy=within(self.policy, seconds, threads))
 
     def reset(self) -> None:
-        """See `Policy`."""
+        """Make the opponent forget earlier decisions."""
         reset(self.policy)
 
     def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:

@@ -1,8 +1,7 @@
 """`python -m card_envs check`: what is missing or wrong in a game, each fault with its file and line.
 
-Checks run from cheap to expensive, and those that build on something faulty are skipped: files, imports, declarations
-and sources, then each rule compiled by itself, then play, then the rules' tests. A mark of rules that have passed makes
-the second run fast.
+Files, imports, declarations and sources are inspected first, because this finds the place of a fault. Then the shared
+tests run, from those that others build on to those of whole matches. What builds on something faulty is skipped.
 """
 
 from __future__ import annotations
@@ -11,34 +10,40 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
-
-import numba
+from typing import NamedTuple, TypeAlias
 
 from card_envs.game import Game
-from card_envs.games import GAMES, package_of
-from card_envs.scaffold._checks.compiled import check_compiled
+from card_envs.games import package_of
 from card_envs.scaffold._checks.declared import check_declarations
 from card_envs.scaffold._checks.inside_rules import check_sources
-from card_envs.scaffold._checks.places import check_page, check_places, check_rule_tests
-from card_envs.scaffold._checks.played import check_played
-from card_envs.scaffold._checks.sources import Finding, Sources, read_sources
+from card_envs.scaffold._checks.places import check_page, check_places, check_referee_is_own, check_rule_tests
+from card_envs.scaffold._checks.sources import Finding, Sources, checkout, read_sources
+from card_envs.scaffold._checks.tested import LONGEST, groups, run_tests
 
 Check: TypeAlias = Callable[[Game, Sources], Iterator[Finding]]
 # A tuple is skipped if a previous one found a fault.
-STAGES: tuple[tuple[Check, ...], ...] = (
-    (check_declarations, check_sources, check_places),
-    (check_page, check_compiled),
-    (check_played,),
-    (check_rule_tests,),  # which come last when a game is written
-)
+INSPECTIONS: tuple[tuple[Check, ...], ...] = ((check_declarations, check_sources, check_places), (check_page,))
+WRITTEN_LAST: tuple[Check, ...] = (check_rule_tests, check_referee_is_own)
 
 
-def check(name: str) -> list[Finding]:
-    """Return the faults of a game.
+class Report(NamedTuple):
+    """What `check` found.
+
+    Attributes:
+        findings: the faults of the first stage that has any.
+        num_tests: how many tests passed; 0 where the shared tests can't run.
+    """
+
+    findings: list[Finding]
+    num_tests: int = 0
+
+
+def check(name: str, show: Callable[[str], None] = lambda doing: None) -> Report:
+    """Inspect the sources of a game, then run the tests of all games on it.
 
     Args:
         name: of a registered game, or of a package with `GAME`, such as `my_package.my_game`.
+        show: is called with what is done next.
 
     Raises:
         ValueError: there is neither.
@@ -48,28 +53,35 @@ def check(name: str) -> list[Finding]:
     assert spec is not None and spec.origin is not None
     sources = read_sources(Path(spec.origin).parent)
     if not isinstance(sources, Sources):
-        return sources
+        return Report(sources)
     game = imported(package, sources)
     if isinstance(game, Finding):
-        return [game]
-    known, checked = game.name in GAMES, numba.config.BOUNDSCHECK
-    GAMES.setdefault(game.name, game)  # records refer to games by name
-    numba.config.BOUNDSCHECK = 1
-    try:
-        return _staged(game, sources)
-    finally:
-        numba.config.BOUNDSCHECK = checked
-        if not known:
-            del GAMES[game.name]
-
-
-def _staged(game: Game, sources: Sources) -> list[Finding]:
-    """Return the faults of the first stage that finds any."""
-    for stage in STAGES:
-        findings = [finding for part in stage for finding in part(game, sources)]
+        return Report([game])
+    for stage in INSPECTIONS:
+        findings = _found(stage, game, sources)
         if findings:
-            return findings
-    return []
+            return Report(findings)
+    return _tested(game, sources, show)
+
+
+def _found(stage: tuple[Check, ...], game: Game, sources: Sources) -> list[Finding]:
+    return [finding for part in stage for finding in part(game, sources)]
+
+
+def _tested(game: Game, sources: Sources, show: Callable[[str], None]) -> Report:
+    """Run the shared tests if they are here; the longest last, when all that a game needs has been written."""
+    root, num_tests = checkout(), 0
+    if root is None or find_spec("pytest") is None:
+        return Report(_found(WRITTEN_LAST, game, sources))
+    for title, arguments in groups(game, sources, root).items():
+        if title == LONGEST and (findings := _found(WRITTEN_LAST, game, sources)):
+            return Report(findings, num_tests)
+        show(title)
+        findings, passed = run_tests(sources, root, arguments)
+        num_tests += passed
+        if findings:
+            return Report(findings, num_tests)
+    return Report([], num_tests)
 
 
 def imported(package: str, sources: Sources) -> Game | Finding:

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-import card_envs
 from card_envs.games import GAMES
+from card_envs.scaffold._checks.sources import checkout
 from card_envs.scaffold.high_card import GAME as TEMPLATE
 
 FOLDER = Path(__file__).parent / TEMPLATE.name
@@ -83,9 +83,7 @@ After `pip install --editable .`, `python -m card_envs` (`games`, `play`, `compa
 The tests of every game, in a checkout of card_envs: `pytest {shared} --game {name}`.
 """
 
-SHARED_TESTS = " ".join(
-    f"tests/test_{name}.py" for name in ("contract", "worlds", "referee", "engine", "rules_have_tests")
-)
+SHARED_TESTS = " ".join(f"tests/test_{name}.py" for name in ("contract", "worlds", "referee", "engine", "layout"))
 
 
 class NewGame(NamedTuple):
@@ -170,12 +168,6 @@ class NewGame(NamedTuple):
             sections[section].append((is_from, module, "".join(lines[node.lineno - 1 : node.end_lineno])))
         blocks = ("".join(statement for *_, statement in sorted(part)) for part in sections if part)
         return "".join(lines[:first]) + "\n".join(blocks) + "".join(lines[last:])
-
-
-def checkout() -> Path | None:
-    """Return the repository that contains this package, if it has configurations and tests."""
-    root = Path(card_envs.__file__).parents[1]
-    return root if all((root / part).is_dir() for part in ("configs", "tests/games")) else None
 
 
 def plan(name: str, title: str = "", folder: Path | None = None) -> NewGame:

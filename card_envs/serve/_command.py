@@ -136,18 +136,11 @@ def serve_http(
     try:
         import uvicorn
 
-        from card_envs.serve._connections import uvicorn_options
+        from card_envs.serve._connections import Server, uvicorn_options
         from card_envs.serve.app import make_app
     except ImportError as error:
         raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[serve]'") from None
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
-
-    class Server(uvicorn.Server):
-        """A server that ends streams and waiting requests before uvicorn waits for them."""
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            seats.end()
-            await super().shutdown(sockets)
 
     # No access log: the link of a seat is a secret.
     config = uvicorn.Config(
@@ -159,7 +152,7 @@ def serve_http(
         timeout_keep_alive=SECONDS_TO_KEEP,
         **uvicorn_options(_with_files(seats.limits), proxies),
     )
-    server = Server(config)
+    server = Server(config, seats.end)
     failures: list[Exception] = []
     host, port, *_ = listeners[0].getsockname()
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, ClassVar
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from card_envs.serve._limits import Limits, client_of
@@ -193,3 +195,15 @@ def uvicorn_options(limits: Limits, proxies: Sequence[str] = ()) -> dict[str, An
         "proxy_headers": bool(proxies),
         "forwarded_allow_ips": list(proxies),
     }
+
+
+class Server(uvicorn.Server):
+    """A server that ends streams and waiting requests before uvicorn waits for them."""
+
+    def __init__(self, config: uvicorn.Config, end: Callable[[], object]) -> None:
+        super().__init__(config)
+        self.end = end
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.end()
+        await super().shutdown(sockets)

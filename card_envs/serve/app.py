@@ -81,6 +81,7 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     app.add_exception_handler(HTTPException, _tell_http)
     _add_games(app, seats)
     _add_seats(app, seats)
+    _add_watching(app, seats)
     app.mount("/v1", _nowhere)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True))
@@ -121,7 +122,7 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
 
 
 def _add_seats(app: FastAPI, seats: Seats) -> None:
-    """Add the requests of tables."""
+    """Add the requests of those who play at a table."""
 
     @app.post("/v1/tables", response_model=messages.NewTable, status_code=201)
     async def create(request: Request, body: messages.TableRequest) -> Response:
@@ -164,6 +165,10 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
     async def events(token: str, last_event_id: LastEvent = None) -> Response:
         await seats.bring(token)
         return _stream(seats.stream(token, _turn_in(last_event_id)))
+
+
+def _add_watching(app: FastAPI, seats: Seats) -> None:
+    """Add the requests of those who watch a table."""
 
     @app.get("/v1/watch/{token}", response_model=messages.Watched)
     async def watch(token: str, wait: Wait = 0.0, since: Number = None) -> Response:

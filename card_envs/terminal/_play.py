@@ -76,21 +76,16 @@ def play_game(
     Raises:
         ValueError: a wrong seat, opponent, option or folder; a record of another game or of a finished one.
     """
-    num_seats = game.rules.NUM_SEATS
-    if not 0 <= seat < num_seats:
-        raise ValueError(f"seat: {game.title} has seats 0 to {num_seats - 1}, got {seat}")
-    others = Others(load_opponents(game, opponents, num_seats - 1), seat)
+    check_seat(game, seat)
+    others = Others(load_opponents(game, opponents, game.rules.NUM_SEATS - 1), seat)
     check_output(record)
     rng = np.random.default_rng(seed)
-    names = seat_names(game, seat)
+    names, events = seat_names(game, seat), list[Event]()
     if resume is None:
         env = env_with(game, options)
         env.reset(seed)
-        events: list[Event] = []
-    elif options:
-        raise ValueError("option: a resumed game keeps its own options")
     else:
-        env, events = _resumed(game, resume, names, rng)
+        env, events = _resumed(game, resume, options, names, rng)
         rng = offspring(rng)  # the opponents must not be able to recover the key of the later deals
     others.rng = sealed(rng)
     table = PersonsTable(env, others, console, events)
@@ -105,6 +100,12 @@ def play_game(
     table.say(result_text(game, table.env.outcome(), names, seat))
     if record is not None:
         table.say(f"saved to {record}")
+
+
+def check_seat(game: Game, seat: int | None) -> None:
+    """Raise ValueError if the game has no such seat."""
+    if seat is not None and not 0 <= seat < game.rules.NUM_SEATS:
+        raise ValueError(f"seat: {game.title} has seats 0 to {game.rules.NUM_SEATS - 1}, got {seat}")
 
 
 def ask(prompt: str, console: Console) -> str:
@@ -127,8 +128,12 @@ def load_opponents(game: Game, names: str | list[str], number: int) -> list[Oppo
     return [loaded[name] for name in names]
 
 
-def _resumed(game: Game, file: Path, names: Sequence[str], rng: np.random.Generator) -> tuple[CardEnv, list[Event]]:
+def _resumed(
+    game: Game, file: Path, options: dict[str, Any], names: Sequence[str], rng: np.random.Generator
+) -> tuple[CardEnv, list[Event]]:
     """Return the game in a record with new later deals, and its last events."""
+    if options:
+        raise ValueError("option: a resumed game keeps its own options")
     record = GameRecord.load(file)
     if record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")

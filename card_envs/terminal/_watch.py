@@ -19,11 +19,33 @@ from card_envs.game import Game
 from card_envs.opponents.policy import sealed
 from card_envs.record import GameRecord
 from card_envs.terminal._narration import WIDTH, Event, lines_of, result_text, step, told
-from card_envs.terminal._play import ask, load_opponents
+from card_envs.terminal._play import ask, check_seat, load_opponents
 from card_envs.terminal._suits import with_suits
 
 PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
 Choose = Callable[[CardEnv], int | None]  # the next action, None if the game was left
+
+
+class Screen(NamedTuple):
+    """Where a game is shown, and how.
+
+    Attributes:
+        console: to print to.
+        delay: seconds per move; None: the person steps forwards and backwards.
+        gif: file to write pictures to instead of showing the game.
+    """
+
+    console: Console
+    delay: float | None = None
+    gif: Path | None = None
+
+    def check(self) -> None:
+        """Check before the game that the GIF can be written afterwards."""
+        if self.gif is not None:
+            from card_envs.draw.raster import check_libraries
+
+            check_libraries()
+            check_output(self.gif)
 
 
 def watch_game(
@@ -33,9 +55,7 @@ def watch_game(
     seed: int | None,
     options: dict[str, Any],
     record: Path | None,
-    delay: float | None,
-    console: Console,
-    gif: Path | None = None,
+    screen: Screen,
 ) -> None:
     """Show a game while opponents play it; the record is saved however it ends.
 
@@ -46,9 +66,7 @@ def watch_game(
         seed: of deals and opponents; None: a different game each time.
         options: of the game.
         record: file to save the moves to, or None.
-        delay: seconds per move; None: the person steps forwards and backwards.
-        console: to print to.
-        gif: file to write pictures to instead of showing the game.
+        screen: where and how it is shown.
 
     Raises:
         ValueError: a wrong seat, opponent, option or folder.
@@ -56,7 +74,7 @@ def watch_game(
     players = load_opponents(game, opponents, game.rules.NUM_SEATS)
     check_seat(game, seat)
     check_output(record)
-    _check_gif(gif)
+    screen.check()
     rng = sealed(np.random.default_rng(seed))
     env = env_with(game, options)
     env.reset(seed)
@@ -67,25 +85,21 @@ def watch_game(
 
     try:
         with hangup_as_ctrl_c():
-            show(Showing(env, choose, names, seat), delay, console, gif)
+            show(Showing(env, choose, names, seat), screen)
     finally:
         if record is not None:
             env.record().save(record)
-            console.print(lines_of(f"saved to {record}"), markup=False, highlight=False)
+            screen.console.print(lines_of(f"saved to {record}"), markup=False, highlight=False)
 
 
-def watch_record(
-    file: Path, game: Game | None, seat: int | None, delay: float | None, console: Console, gif: Path | None = None
-) -> None:
+def watch_record(file: Path, game: Game | None, seat: int | None, screen: Screen) -> None:
     """Show a saved game.
 
     Args:
         file: a `GameRecord`.
         game: the game that it must be of, or None.
         seat: as for `watch_game`.
-        delay: as for `watch_game`.
-        console: to print to.
-        gif: as for `watch_game`.
+        screen: as for `watch_game`.
 
     Raises:
         ValueError: not a record, or of another game or version; its moves do not lead to its outcome; or a wrong seat.
@@ -94,7 +108,7 @@ def watch_record(
     if game is not None and record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
     verify(record)
-    _check_gif(gif)
+    screen.check()
     env = replay(record, 0)
     check_seat(env.game, seat)
     moves = iter(record.moves)
@@ -104,22 +118,7 @@ def watch_record(
         return None if move is None else env.parse_move(move)
 
     names = [f"seat {number}" for number in range(env.game.rules.NUM_SEATS)]
-    show(Showing(env, choose, names, seat), delay, console, gif)
-
-
-def check_seat(game: Game, seat: int | None) -> None:
-    """Raise ValueError if the game has no such seat."""
-    if seat is not None and not 0 <= seat < game.rules.NUM_SEATS:
-        raise ValueError(f"seat: {game.title} has seats 0 to {game.rules.NUM_SEATS - 1}, got {seat}")
-
-
-def _check_gif(gif: Path | None) -> None:
-    """Check before the game that the GIF can be written afterwards."""
-    if gif is not None:
-        from card_envs.draw.raster import check_libraries
-
-        check_libraries()
-        check_output(gif)
+    show(Showing(env, choose, names, seat), screen)
 
 
 class Showing(NamedTuple):
@@ -156,8 +155,9 @@ def frames(game: Showing) -> Iterator[str]:
         yield "\n".join(part for part in parts if part)
 
 
-def show(game: Showing, delay: float | None, console: Console, gif: Path | None) -> None:
+def show(game: Showing, screen: Screen) -> None:
     """Show a game as text, or write it to a file as pictures, each for `delay` seconds (default: 1)."""
+    console, delay, gif = screen
     if gif is None:
         browse(frames(game), delay, console)
         return

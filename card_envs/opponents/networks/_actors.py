@@ -31,7 +31,7 @@ class Actor(nn.Module):
 
 
 def find_actor(trained: Any) -> nn.Module:
-    """See `actor_of`."""
+    """Return the actor inside what another library trained. Raises ValueError if there is none."""
     trained = unwrapped(trained)
     origins = {kind.__module__.partition(".")[0] for kind in type(trained).__mro__}
     if getattr(trained, "obs_rms", None) is not None and not _has_forward(trained):  # such as AgileRL's RSNorm
@@ -112,7 +112,7 @@ class Sb3Actor(nn.Module):
 
 
 class Normalization:
-    """What `VecNormalize` does, with its running statistics."""
+    """Scales observations by the running statistics of a `VecNormalize`."""
 
     def __init__(self, env: Any) -> None:
         self.statistics, self.epsilon, self.clip = env.obs_rms, env.epsilon, env.clip_obs

@@ -59,7 +59,7 @@ class TorchPolicy(LogitsPolicy):
         self._name = type(module).__name__
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
-        """See `LogitsPolicy.logits_at`. Raises ValueError if the module returns something else."""
+        """Return the logits [n, A] of all actions. Raises ValueError if the module returns something else."""
         import torch
 
         with torch.no_grad():

@@ -76,7 +76,7 @@ class LogitsPolicy:
 
     @STEADY
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        """See `Policy.probabilities`."""
+        """Return the probability [n, A] of each action."""
         return self._shares(decisions)
 
     def _shares(self, decisions: Decisions) -> NDArray[np.float32]:
@@ -86,7 +86,7 @@ class LogitsPolicy:
 
     @STEADY
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        """See `Policy.act`."""
+        """Choose an action [n] for each decision."""
         if self.sampled:
             return sample(self._shares(decisions), rng)
         return self.scores(decisions)[0].argmax(axis=1)

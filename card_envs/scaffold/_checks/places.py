@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -10,23 +11,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import card_envs
 from card_envs._layout import rewritten
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.options import described
 from card_envs.scaffold._checks.declared import functions_of
-from card_envs.scaffold._checks.sources import Finding, Source, Sources
+from card_envs.scaffold._checks.sources import Finding, Source, Sources, checkout
 from card_envs.testing.referee import Facts, Referee, RefereeModule, home_of_tests
 
+TEMPLATE = Path(__file__).parents[1] / "high_card"
 TESTS = ("__init__", "referee", "facts", "test_rules")
 
 
 def checkout_of(package: str) -> Path | None:
     """Return the repository's folder if this package is in one and the game belongs to it."""
-    root = Path(card_envs.__file__).parents[1]
-    inside = package.startswith("card_envs.games.") and all((root / part).is_dir() for part in ("configs", "tests"))
-    return root if inside else None
+    return checkout() if package.startswith("card_envs.games.") else None
 
 
 def numbered_rules(text: str) -> list[tuple[int, str]]:
@@ -88,13 +87,14 @@ def check_places(game: Game, sources: Sources) -> Iterator[Finding]:
     yield from _check_tests(game, sources)
 
 
-def _folder_of_tests(game: Game, sources: Sources) -> Path:
+def folder_of_tests(game: Game, sources: Sources) -> Path:
+    """Return the folder of the game's own tests."""
     root = checkout_of(game.package)
     return root.joinpath(*home_of_tests(game).split(".")) if root else sources.folder / "tests"
 
 
 def _check_tests(game: Game, sources: Sources) -> Iterator[Finding]:
-    home, folder = home_of_tests(game), _folder_of_tests(game, sources)
+    home, folder = home_of_tests(game), folder_of_tests(game, sources)
     missing = [file for file in (folder / f"{name}.py" for name in TESTS) if not file.exists()]
     for file in missing:
         yield Finding(file, 1, "this file is missing: see card_envs/testing/referee.py")
@@ -125,7 +125,7 @@ def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
 
 def check_rule_tests(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield numbered rules without a test that is named after them, and vice versa."""
-    file = _folder_of_tests(game, sources) / "test_rules.py"
+    file = folder_of_tests(game, sources) / "test_rules.py"
     rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text(encoding="utf-8"))}
     tests = {}
     for name, node in Source(file).functions.items():
@@ -138,3 +138,20 @@ def check_rule_tests(game: Game, sources: Sources) -> Iterator[Finding]:
     for rule, line in tests.items():
         if rule not in rules:
             yield Finding(file, line, f"the test of {rule}, a rule that RULES.md does not have")
+
+
+def check_referee_is_own(game: Game, sources: Sources) -> Iterator[Finding]:
+    """Yield the referee if it still is that of the template."""
+    file = folder_of_tests(game, sources) / "referee.py"
+    if sources.folder != TEMPLATE and _code_of(file) == _code_of(TEMPLATE / "tests" / "referee.py"):
+        how = "write it from RULES.md alone, as card_envs/testing/referee.py says"
+        yield Finding(file, Source(file).line_of("Referee"), f"this is still the template's referee: {how}")
+
+
+def _code_of(file: Path) -> str:
+    """Return the code of a file without docstrings, comments and the letters of its rule numbers."""
+    tree = ast.parse(re.sub(r"\b[A-Z]{2}-(?=\d)", "", file.read_text(encoding="utf-8")))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return ast.dump(tree)

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import card_envs
+
 MODULES = ("__init__", "rules", "bot", "view", "options")
 
 
@@ -107,6 +109,12 @@ def read_sources(folder: Path) -> Sources | list[Finding]:
     if not (folder / "RULES.md").exists():
         faults.append(Finding(folder / "RULES.md", 1, "this file is missing: numbered rules, notation, tables"))
     return faults or Sources(folder, files)
+
+
+def checkout() -> Path | None:
+    """Return the repository that contains this package, if it has configurations and tests."""
+    root = Path(card_envs.__file__).parents[1]
+    return root if all((root / part).is_dir() for part in ("configs", "tests/games")) else None
 
 
 def did_you_mean(name: str, known: Iterable[Any]) -> str:

@@ -18,7 +18,7 @@ from card_envs.opponents.policy import decisions_at
 
 
 def test_bids_and_cards_tell_about_hidden_hands() -> None:
-    """Where all play like `greedy`, the true hands explain it fully, at every stage; hands drawn anew mostly don't."""
+    """Where all play like `greedy`, the true hands explain it fully, at every stage; hands drawn again mostly don't."""
     env = BatchEnv(GAME, 100, seed=5, options={"deals": "single"})
     told = []
     for _ in range(30):

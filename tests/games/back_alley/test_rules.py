@@ -138,7 +138,7 @@ TRUMP_ORDER = ["3H", "4H", "5H", "6H", "7H", "8H", "9H", "TH", "JH", "QH", "KH",
 )  # fmt: skip
 @pytest.mark.parametrize("low_leads", [True, False])
 def test_ba_2_order_of_cards(low: str, high: str, low_leads: bool) -> None:
-    """With hearts trump, the higher of two cards takes the trick, whoever leads."""
+    """With hearts trump, the higher of two cards takes the trick, no matter who leads."""
     first, second = (low, high) if low_leads else (high, low)
     others = [card for card in ("2C", "3C", "2D", "3D", "2S", "3S") if card[1] not in (low[1], high[1])]
     env = dealt({1: first, 2: second, 3: others[0], 0: others[1]})
@@ -748,7 +748,7 @@ def test_ba_16_no_contract_scores_the_tricks() -> None:
     ],
 )
 def test_ba_17_boards(bids: str, points: list[int]) -> None:
-    """Seats 1 and 3 take all three tricks, whoever leads."""
+    """Seats 1 and 3 take all three tricks, no matter who leads."""
     hands = {1: "AC AD AS", 2: "2C 2D 2S", 3: "KC KD KS", 0: "3C 3D 3S"}
     env = dealt(hands, "BB")
     play(env, bids)

@@ -930,7 +930,7 @@ def test_rb_23_known_orders_loads_and_copies() -> None:
 
 
 def test_rb_23_hidden_cards_move_and_known_ones_stay() -> None:
-    """Drawn anew, each pack's unseen cards lie in its hidden places, in all orders alike."""
+    """Drawn again, each pack's unseen cards lie in its hidden places, in all orders alike."""
     table = dealt([shuffled(1), shuffled(2)], starts=0)
     play(table, "turn")
     before = seen(table)

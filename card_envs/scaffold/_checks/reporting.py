@@ -1,0 +1,100 @@
+"""A plugin for pytest that writes the beginning, end and failure of each test as a line of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import traceback
+from pathlib import Path
+from typing import Any
+
+from card_envs.scaffold._checks.sources import Finding, Sources, read_sources
+
+ROOT = Path(__file__).parents[3]
+PLACES = re.compile(r" at (\S.*?\.py) \((\d+)\)|^ *File \"(.*?\.py)\", line (\d+)", re.MULTILINE)
+
+
+class Events:
+    """Where events go, and the game that is tested."""
+
+    def __init__(self, file: str, sources: Sources) -> None:
+        self.file = file
+        self.sources = sources
+
+    def write(self, what: str, test: str, finding: Finding) -> None:
+        """Append an event; several processes may do so."""
+        line = {"what": what, "test": test, "file": str(finding.file), "line": finding.line, "text": finding.text}
+        with Path(self.file).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        file, line, name = location
+        self.write("begun", nodeid, Finding(ROOT / file, (line or 0) + 1, name))
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "teardown":
+            self.write("ended", report.nodeid, Finding(ROOT, 1, ""))
+        elif report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
+            self.write("passed", report.nodeid, Finding(ROOT, 1, ""))
+
+    def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+        file, line, name = getattr(node, "location", (node.nodeid, 0, node.name))
+        finding = translated(call.excinfo.value, Finding(ROOT / file, (line or 0) + 1, name), self.sources)
+        self.write("failed", node.nodeid, finding)
+
+
+def pytest_addoption(parser: Any) -> None:
+    parser.addoption("--events", metavar="FILE", help="write events there")
+    parser.addoption("--sources", metavar="FOLDER", help="of the game that is tested")
+
+
+def pytest_configure(config: Any) -> None:
+    sources = read_sources(Path(config.getoption("--sources")))
+    assert isinstance(sources, Sources)
+    config.pluginmanager.register(Events(config.getoption("--events"), sources))
+
+
+def translated(error: BaseException, test: Finding, sources: Sources) -> Finding:
+    """Return an exception in one line, at the line of the game that it names or passed through, or else of the test."""
+    text = str(error).split("\nassert ")[0]  # what follows explains the expression
+    said = _in_a_line(error, text)
+    named = re.match(r"(.+\.py):(\d+): (.*)", said)
+    if named and sources.owns(named[1]):
+        return Finding(Path(named[1]), int(named[2]), f"{named[3]} ({test.text})")
+    frames = [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
+    places = [(found[1] or found[3], int(found[2] or found[4])) for found in PLACES.finditer(text)]
+    if "Traceback (most recent call last)" in text:  # of another process: the innermost place comes last
+        places.reverse()
+    for file, line in (*places, *reversed(frames)):
+        if sources.owns(file):
+            place = sources.place(Path(file), line, said)
+            return place._replace(text=f"{place.text} ({test.text})")
+    own = [line for file, line in frames if Path(file) == test.file]
+    return Finding(test.file, own[-1] if own else test.line, f"{test.text}: {said}")
+
+
+def _in_a_line(error: BaseException, text: str) -> str:
+    """Return what an exception says, without what pytest, Numba or another process say around it."""
+    if "nopython" in text:
+        return _of_numba(re.sub(r"Record\(.*?[,;] ?\d+[,;] ?True\)", "State", text))
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    if "Traceback (most recent call last)" in text:
+        return lines[-1]
+    if isinstance(error, AssertionError) or type(error).__name__ == "Failed":
+        return lines[0]
+    return f"{type(error).__name__}: {lines[0]}"
+
+
+def _of_numba(text: str) -> str:
+    if "NRT required" in text or "Only accept returning of array passed" in text:
+        return "this allocates memory: rules have no lists, texts or new arrays"
+    patterns = (r"(Cannot unify .*)", r"due to \"(.*)\"", r"(NameError: .*)", r">>> (.*)", r"(Unknown attribute .*)")
+    for pattern in patterns:
+        found = re.search(pattern, text)
+        if found:
+            said = found[1].strip()
+            return f"Numba has no {said}" if pattern.startswith(">>>") else said
+    lines = [line.strip() for line in text.splitlines()]
+    said = [line for line in lines if line and not line.startswith(("Failed in", "During: Pass", "^", "File"))]
+    return "Numba: " + " / ".join(said[-3:])

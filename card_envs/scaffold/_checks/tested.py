@@ -1,0 +1,113 @@
+"""The shared tests on one game: run by pytest in a process of its own, with one line for each that fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from card_envs.game import Game
+from card_envs.scaffold._checks.places import folder_of_tests
+from card_envs.scaffold._checks.sources import Finding, Sources
+
+OUTSIDE = ("engine", "environments", "vector", "records", "compare")  # that run for a game of another package
+LONGEST = "what is built on the rules"
+MOST_FAILURES = 5  # of a group
+MOST_SECONDS = 180.0  # for one test, with what it compiles
+
+
+def groups(game: Game, sources: Sources, root: Path) -> dict[str, list[str]]:
+    """Return the arguments of pytest for each group of tests, by what they test, in the order in which they run."""
+    engine, own = "tests/test_engine.py", str(folder_of_tests(game, sources))
+    first = {
+        # The first needs no compiler, and its errors name lines.
+        "rules": [
+            *("-x", "-m", ""),
+            f"{engine}::test_interpreted_rules_get_the_same_bytes",
+            f"{engine}::test_bounds_and_types",
+        ],
+        "positions, views and moves": ["tests/test_contract.py"],
+        "worlds, and the rules of RULES.md": ["tests/test_worlds.py", "tests/test_referee.py", own],
+    }
+    parts = {title: ["--game", game.package, *arguments] for title, arguments in first.items()}
+    if sources.folder.is_relative_to(root):  # some modules need a game of the package
+        done = [argument for arguments in first.values() for argument in arguments if argument.endswith(".py")]
+        parts[LONGEST] = ["-k", game.name, *(f"--ignore={root / part}" for part in (*done, own)), "tests"]
+    else:
+        parts[LONGEST] = ["-k", game.name, "--game", game.package, *(f"tests/test_{name}.py" for name in OUTSIDE)]
+    return parts
+
+
+def run_tests(sources: Sources, root: Path, arguments: list[str]) -> tuple[list[Finding], int]:
+    """Run a group of tests.
+
+    Returns:
+        The first failures, one for each place, and the number of tests that passed.
+    """
+    with tempfile.TemporaryDirectory(prefix="card_envs-check-") as folder:
+        events, output = Path(folder, "events"), Path(folder, "output")
+        events.touch()
+        command = [sys.executable, "-m", "pytest", "-q", "-c", str(root / "pyproject.toml"), "-p", "no:cacheprovider"]
+        command += ["-p", "card_envs.scaffold._checks.reporting", f"--maxfail={MOST_FAILURES}"]
+        command += [f"--events={events}", f"--sources={sources.folder}"]
+        if "-k" in arguments and find_spec("xdist") and os.name == "posix":
+            command += ["-n", "2"]
+        with output.open("wb") as said, _started([*command, *arguments], root, said) as process:
+            while process.poll() is None and time.time() - events.stat().st_mtime < MOST_SECONDS:
+                time.sleep(0.1)
+            status = process.poll()
+        return _results([json.loads(line) for line in events.read_text().splitlines()], status, output, sources)
+
+
+@contextmanager
+def _started(command: list[str], root: Path, output: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that is ended afterwards, with those that it has started."""
+    path = os.pathsep.join([*filter(None, sys.path), str(root)])
+    process = subprocess.Popen(
+        command, cwd=root, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path}, start_new_session=os.name == "posix",
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            if os.name == "posix":
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
+
+
+def _results(
+    events: list[dict[str, Any]], status: int | None, output: Path, sources: Sources
+) -> tuple[list[Finding], int]:
+    """Return what the events say; whatever else ended the process is a failure, too."""
+    running: dict[str, Finding] = {}
+    failed: dict[tuple[Path, int], Finding] = {}
+    num_passed = 0
+    for event in events:
+        finding = Finding(Path(event["file"]), event["line"], event["text"])
+        if event["what"] == "begun":
+            running[event["test"]] = finding
+        elif event["what"] == "failed":
+            failed.setdefault(finding[:2], finding)
+        else:
+            running.pop(event["test"], None)
+            num_passed += event["what"] == "passed"
+    findings = list(failed.values())
+    if status is None or status < 0:
+        how = f"does not end within {MOST_SECONDS:.0f} s" if status is None else f"ends the process: signal {-status}"
+        findings += [finding._replace(text=f"{finding.text}: {how}") for finding in running.values()]
+    if not findings and status != 0:
+        lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
+        said = " / ".join(line.strip() for line in lines if line.strip())[-500:]
+        findings.append(Finding(sources.folder, 1, f"the tests can't run (pytest ends with {status}): {said}"))
+    return findings, num_passed
