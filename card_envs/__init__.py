@@ -5,6 +5,7 @@ gymnasium.make("card_envs/BackAlley-v0")              # one seat against opponen
 card_envs.BatchEnv(card_envs.get_game("back_alley"), 1024)   # many tables at once
 card_envs.load_opponent("back_alley/greedy")          # opponents
 card_envs.replay(card_envs.GameRecord.load("game.json"))     # a saved episode
+card_envs.review(card_envs.GameRecord.load("game.json"))     # what each of its moves cost
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from card_envs.opponents import load_opponent
     from card_envs.opponents.policy import Decisions, Opponent, Policy
     from card_envs.record import GameRecord
+    from card_envs.reviews import Review, review
 
 # Imported on first use, because they import Numba; `import card_envs` stays fast.
 _LAZY = {
@@ -34,13 +36,15 @@ _LAZY = {
     "Policy": "card_envs.opponents.policy",
     "Decisions": "card_envs.opponents.policy",
     "GameRecord": "card_envs.record",
+    "Review": "card_envs.reviews",
+    "review": "card_envs.reviews",
     "replay": "card_envs.envs._replay",
     "verify": "card_envs.envs._replay",
 }
 
 __all__ = [
-    "GAMES", "BatchEnv", "Decisions", "Game", "GameRecord", "IllegalMove", "Opponent", "Packing", "Policy", "get_game",
-    "load_opponent", "replay", "verify",
+    "GAMES", "BatchEnv", "Decisions", "Game", "GameRecord", "IllegalMove", "Opponent", "Packing", "Policy",
+    "Review", "get_game", "load_opponent", "replay", "review", "verify",
 ]  # fmt: skip
 
 

@@ -162,6 +162,10 @@ def compare(
     picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
     record_pairs: Annotated[int, typer.Option(min=1, help="pairs of each pairing to save")] = 10,
+    reviewed: Annotated[
+        int, typer.Option("--review", min=0, help="also judge this many decisions of each: what they cost, by phase")
+    ] = 0,
+    by: Annotated[str, typer.Option(help="with --review: the opponent that judges; it must search")] = "strong",
 ) -> None:
     """Compare policies on the same deals.
 
@@ -181,9 +185,52 @@ def compare(
     found = compare_all(
         contests, work, keep, console, lambda found: write_json(figures_of(found, apart, with_player), json_file)
     )
+    stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
+    if reviewed and not stopped:
+        from card_envs.reviews._command import review_policies
+
+        reviews, stopped = review_policies(contest, reviewed, by, console)
+        write_json(figures_of(found, apart, with_player) | {"reviews": reviews}, json_file)
     if found and json_file is not None:
         say(f"written to {json_file}")
-    if len(found) < len(contests) or any(standings.stopped for standings in found.values()):
+    if stopped:
+        raise typer.Exit(130)
+
+
+@app.command()
+def review(
+    record: Annotated[Path, typer.Argument(help="a saved game: JSON, from play, serve or compare --records")],
+    by: Annotated[str, typer.Option(help="the opponent that judges; it must search")] = "strong",
+    seat: Annotated[int | None, typer.Option(min=0, help="judge this seat alone")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of the worlds that the judge draws")] = 0,
+    json_file: JsonFile = None,
+    picture: Annotated[Path | None, typer.Option(help="draw the costs over the game to this file")] = None,
+) -> None:
+    """Show what each move of a saved game cost, in the opinion of a search that knows only what the seat knew.
+
+    Ctrl-C shows the moves judged so far.
+    """
+    from card_envs.compare._report import check_picture
+    from card_envs.record import GameRecord
+    from card_envs.reviews import _command as command
+    from card_envs.reviews._review import Reviewing, positions_of
+
+    files.check_output(json_file)
+    check_picture(picture)
+    game, positions = positions_of(GameRecord.load(record), seat)
+    work = Reviewing(game, by, positions, seed)
+    stopped = command.run({f"judged by {by}": work}, console)
+    found = work.review
+    title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.margin_unit}"
+
+    def show() -> None:
+        console.print(command.sheet_of(title, {record.name: found}, by_seat=True))
+        command.show_costliest(console, found, seat)
+
+    if picture is not None:
+        command.draw_costs(title, found, picture)
+    deliver(found.as_dict(), json_file, show)
+    if stopped:
         raise typer.Exit(130)
 
 

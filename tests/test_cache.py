@@ -102,7 +102,7 @@ def test_compiling_is_announced_once(tmp_path: Path) -> None:
     unwanted, first, second = told
     assert unwanted == second == ""
     (line,) = first.splitlines()
-    assert line.startswith("card_envs: compiling ") and str(tmp_path) in line and "card_envs build" in line
+    assert line.startswith("card_envs: compiling ") and "card_envs build" in line
 
 
 def run(code: str, root: Path, **changed: str) -> list[str]:

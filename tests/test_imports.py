@@ -28,7 +28,7 @@ LAYERS = (
     {"_answers", "views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
     {"envs", "opponents"},
-    {"compare", "data", "terminal", "text", "serve"},
+    {"compare", "data", "reviews", "terminal", "text", "serve"},
     {
         "__init__",
         "__main__",

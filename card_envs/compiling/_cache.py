@@ -110,7 +110,7 @@ class LastingCache(FunctionCache):
         except Exception:  # pickle may raise anything for a damaged file
             self._discard()
         if found is None:
-            announce(self._label, self._cache_path)
+            announce(self._label)
         return found
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -133,11 +133,11 @@ def lasting(dispatcher: Any, label: str) -> Any:
 
 
 @cache
-def announce(label: str, folder: str) -> None:
+def announce(label: str) -> None:
     """Say on stderr that a game is being compiled, once per process, unless the variable CARD_ENVS_QUIET is set."""
     if not os.environ.get(QUIET):
         print(
-            f"card_envs: compiling {label}: about ten seconds for the rules, up to a minute for a search. This happens "
-            f"once (kept in {folder}); `python -m card_envs build` does it ahead of time. {QUIET}=1 hides this.",
+            f"card_envs: compiling {label}: about ten seconds for the rules, up to a minute for a search, once (it is "
+            f"kept on disk). `python -m card_envs build` does it ahead of time; {QUIET}=1 hides this line.",
             file=sys.stderr,
         )

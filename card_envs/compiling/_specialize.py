@@ -109,7 +109,7 @@ def _bound(wanted: Specialization) -> Any:
         return _cached(_rules.threads(bound), stem)
     if _rules.INTERPRETED:
         return bound
-    compiled = _Compiled(bound, stem, wanted.game.title if wanted.game else "loops without rules")
+    compiled = _Compiled(bound, stem, wanted.game.title if wanted.game else "what all games share")
     game = wanted.game.name if wanted.game else None
     built = None if _rules.checks_bounds() else _library.find(bound.__name__, game, compiled)
     return built or compiled.compiled

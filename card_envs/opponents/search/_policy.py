@@ -212,15 +212,34 @@ class SearchPolicy:
         """Leave threads and workspaces out of copies."""
         return {**self.__dict__, "_idle": []}
 
-    def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResults:
-        """Search at all tables. Raises ValueError or IllegalMove where a part is of no use."""
+    def compare(self, decisions: Decisions, baselines: Int64s, tried: Int8s, rng: np.random.Generator) -> ActionValues:
+        """Return what some actions bring compared with a baseline, all tried in the same worlds.
+
+        Args:
+            decisions: n of them.
+            baselines: [n] legal actions.
+            tried: [n, A] 1 for the actions to try, all of them legal.
+            rng: of the worlds.
+        """
+        return _values(self.search(decisions, rng, (baselines, tried)))
+
+    def search(
+        self, decisions: Decisions, rng: np.random.Generator, candidates: tuple[Int64s, Int8s] | None = None
+    ) -> SearchResults:
+        """Search at all tables. Raises ValueError or IllegalMove where a part is of no use.
+
+        Args:
+            decisions: n of them.
+            rng: of the worlds.
+            candidates: [n] the baselines and [n, A] 1 for the actions to try (default: what the prior says).
+        """
         if decisions.game != self.game:
             raise ValueError(f"search: it plays {self.game.name}, not {decisions.game.name}")
         decisions = decisions.copy()
         states = decisions.worlds(rng, 1)[:, 0].copy()
         n, num_actions = decisions.mask.shape
         keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
-        batch = SearchBatch(states, keys, *self._baselines(decisions))
+        batch = SearchBatch(states, keys, *(candidates or self._baselines(decisions)))
         results = new_results(n, MAX_LENGTH if self.moves == "turn" else 1, num_actions)
         asked = PolicyRollouts(self, np.random.default_rng(keys)).try_stage if asks_python(self) else None
         pool = self._take_pool()

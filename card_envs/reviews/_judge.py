@@ -1,0 +1,78 @@
+"""The judge of a review: a search that compares a move with the one that it would play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.game import Int64s
+from card_envs.opponents.phased import PhasedPolicy
+from card_envs.opponents.policy import Decisions, Opponent, Policy, answer_of, evaluation_of, moves_of
+from card_envs.opponents.search import SearchPolicy
+
+Float64s = NDArray[np.float64]
+
+
+class Judge:
+    """Says what moves cost.
+
+    Where its search has tried both moves, their results there are compared. Otherwise (its prior left the move out, or
+    it decides without a search, as some players do when they bid) both are tried by themselves in the same worlds.
+
+    Attributes:
+        opponent: whose opinion it is.
+    """
+
+    def __init__(self, opponent: Opponent) -> None:
+        """Find the opponent's search. Raises ValueError if it has none."""
+        searches = list(_searches(opponent.policy))
+        if not searches:
+            raise ValueError(f"by: {opponent.name} does not search, so it can't judge; expected strong or search:64")
+        self.opponent = opponent
+        self._pair = replace(searches[-1], moves="single", prior=None)
+
+    def costs(
+        self, decisions: Decisions, played: Int64s, rng: np.random.Generator
+    ) -> tuple[Int64s, Float64s, Float64s]:
+        """Return what it would play itself, how much better that is than the moves played, and the standard errors.
+
+        Args:
+            decisions: n of them.
+            played: [n] legal actions.
+            rng: of the worlds that are drawn.
+
+        Returns:
+            [n] actions, [n] costs in the game's `margin_unit`, [n] errors; both are 0 where the actions are the same.
+        """
+        rows = np.arange(len(decisions))
+        found = answer_of(self.opponent, decisions, lambda: evaluation_of(self.opponent, decisions, rng))
+        if found is None:
+            best = moves_of(self.opponent, decisions, rng)
+            costs, errors = np.full((2, len(decisions)), np.nan)
+        else:
+            best = found.chosen
+            differences, all_errors = found.differences
+            costs, errors = -differences[rows, played], all_errors[rows, played]
+        costs[best == played] = errors[best == played] = 0
+        open_rows = rows[np.isnan(costs) | np.isnan(errors)]
+        if len(open_rows):
+            tried = np.eye(decisions.mask.shape[1], dtype=np.int8)[played[open_rows]]
+            pair = self._pair.compare(decisions.at(open_rows), best[open_rows], tried, rng)
+            number = np.arange(len(open_rows))
+            costs[open_rows] = -pair.advantages[number, played[open_rows]]
+            errors[open_rows] = pair.advantage_errors[number, played[open_rows]]
+        return best, costs, errors
+
+
+def _searches(policy: Policy) -> Iterator[SearchPolicy]:
+    """Yield the searches that a policy is made of."""
+    if isinstance(policy, SearchPolicy):
+        yield policy
+    elif isinstance(policy, PhasedPolicy):
+        yield from _searches(policy.inside)
+        yield from _searches(policy.outside)
+    elif isinstance(policy, Opponent):
+        yield from _searches(policy.policy)
