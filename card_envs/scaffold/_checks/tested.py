@@ -23,6 +23,7 @@ OUTSIDE = ("engine", "environments", "vector", "records", "compare")  # that run
 LONGEST = "what is built on the rules"
 MOST_FAILURES = 5  # of a group
 MOST_SECONDS = 180.0  # for one test, with what it compiles
+SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules run
 
 
 def groups(game: Game, sources: Sources, root: Path) -> dict[str, list[str]]:
@@ -59,13 +60,16 @@ def run_tests(sources: Sources, root: Path, arguments: list[str]) -> tuple[list[
         command = [sys.executable, "-m", "pytest", "-q", "-c", str(root / "pyproject.toml"), "-p", "no:cacheprovider"]
         command += ["-p", "card_envs.scaffold._checks.reporting", f"--maxfail={MOST_FAILURES}"]
         command += [f"--events={events}", f"--sources={sources.folder}"]
-        if "-k" in arguments and find_spec("xdist") and os.name == "posix":
+        builds = "-k" in arguments
+        limit = MOST_SECONDS * (SEARCHES_COMPILE if builds else 1)
+        if builds and find_spec("xdist") and os.name == "posix":
             command += ["-n", "2"]
         with output.open("wb") as said, _started([*command, *arguments], root, said) as process:
-            while process.poll() is None and time.time() - events.stat().st_mtime < MOST_SECONDS:
+            while process.poll() is None and time.time() - events.stat().st_mtime < limit:
                 time.sleep(0.1)
             status = process.poll()
-        return _results([json.loads(line) for line in events.read_text().splitlines()], status, output, sources)
+        found = [json.loads(line) for line in events.read_text().splitlines()]
+        return _results(found, status, output, sources, limit)
 
 
 @contextmanager
@@ -87,7 +91,7 @@ def _started(command: list[str], root: Path, output: Any) -> Iterator[subprocess
 
 
 def _results(
-    events: list[dict[str, Any]], status: int | None, output: Path, sources: Sources
+    events: list[dict[str, Any]], status: int | None, output: Path, sources: Sources, limit: float
 ) -> tuple[list[Finding], int]:
     """Return what the events say; whatever else ended the process is a failure, too."""
     running: dict[str, Finding] = {}
@@ -104,10 +108,11 @@ def _results(
             num_passed += event["what"] == "passed"
     findings = list(failed.values())
     if status is None or status < 0:
-        how = f"does not end within {MOST_SECONDS:.0f} s" if status is None else f"ends the process: signal {-status}"
+        how = f"does not end within {limit:.0f} s" if status is None else f"ends the process: signal {-status}"
         findings += [finding._replace(text=f"{finding.text}: {how}") for finding in running.values()]
     if not findings and status != 0:
+        ended = f"does not begin within {limit:.0f} s" if status is None else f"ends with {status}"
         lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
         said = " / ".join(line.strip() for line in lines if line.strip())[-500:]
-        findings.append(Finding(sources.folder, 1, f"the tests can't run (pytest ends with {status}): {said}"))
+        findings.append(Finding(sources.folder, 1, f"the tests can't run (pytest {ended}): {said}"))
     return findings, num_passed
