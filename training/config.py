@@ -58,7 +58,6 @@ class Config(BaseModel):
     minutes: float | None = setting(None, "time to train; with `decisions`: whichever comes first", gt=0)
     decisions: int | None = setting(None, "decisions to learn from in all", ge=1)
     save_minutes: float = setting(1, "time between checkpoints, which a killed run resumes from", gt=0)
-    strength_minutes: float = setting(2, "most time between quick measurements of strength", gt=0)
     quick_pairs: int = setting(50, "mirrored pairs of a quick measurement against each anchor", ge=1)
     final_pairs: int = setting(500, "mirrored pairs of the last measurement", ge=1)
     sampled: bool = setting(
@@ -66,8 +65,7 @@ class Config(BaseModel):
     )
     device: str = setting(
         "cpu",
-        "where envs are played and networks learn: cpu, cuda (of torchrun's processes: one GPU each) or cuda:1; "
-        "GPUs are experimental",
+        "where tables are and networks learn: cpu, cuda (of torchrun's processes: one GPU each) or cuda:1",
         ("ppo",),
         pattern=r"^(cpu|cuda(:\d+)?)$",
     )
@@ -159,11 +157,6 @@ class Config(BaseModel):
         ("advantages",),
         max_length=16,
     )
-
-    # Temporal differences
-
-    td_lambda: float = setting(0.5, "0: learn from the next position, 1: from the deal's end", ("td",), ge=0, le=1)
-    td_deals: int = setting(1000, "deals between two entries of the log", ("td",), ge=1, le=1 << 20)
 
     @property
     def reads_moves(self) -> bool:

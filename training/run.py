@@ -28,15 +28,13 @@ from .run_folder import BAD_BATCH, CHECKPOINT, OPPONENT
 ANCHORS = ("trivial", "greedy")
 # Deals of the quick measurements and of the last one, so that the reported figures are not those that were watched.
 QUICK_SEED, FINAL_SEED = 1, 2
-# At its beginning, a run is measured as often as this allows: after that share of the time so far, and of the time that
-# a measurement takes.
-EARLY_SECONDS, EARLY_SHARE, MEASURING_SHARE = 15.0, 0.4, 0.05
+# A run is measured after a share of the time so far, within these seconds; measuring takes at most its share of a run.
+LEAST_SECONDS, MOST_SECONDS, ELAPSED_SHARE, MEASURING_SHARE = 15.0, 120.0, 0.4, 0.05
 # Settings that a resumed run may change.
 FREE_SETTINGS = {
     "minutes",
     "decisions",
     "save_minutes",
-    "strength_minutes",
     "quick_pairs",
     "final_pairs",
     "sampled",
@@ -139,8 +137,7 @@ class Run:
 
     def _measuring_interval(self, took: float) -> float:
         """Return the seconds between quick measurements, of which the last one took so long."""
-        early = max(EARLY_SECONDS, EARLY_SHARE * self.seconds, took / MEASURING_SHARE)
-        return min(60 * self.config.strength_minutes, early)
+        return max(min(max(LEAST_SECONDS, ELAPSED_SHARE * self.seconds), MOST_SECONDS), took / MEASURING_SHARE)
 
     # Checkpoints
 
