@@ -16,10 +16,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from card_envs._files import read_utf8, reason, short_repr, user_path
 from card_envs.games import get_game
 
-from .recipes import recipe
-
 MAX_BYTES = 1 << 20  # of a file of settings
 MAX_DOTS = 200  # between two =
+HERE = Path(__file__).parent
+FOLDERS = (HERE / "configs", HERE.parent / "configs")  # of recipes: in an installed package, in a checkout
 Width = Annotated[int, Field(ge=1, le=4096)]
 NETWORKS = ("ppo", "advantages")  # the algorithms that train networks in self-play
 
@@ -215,6 +215,11 @@ class Config(BaseModel):
         """Return validated settings that differ in these."""
         return Config(**{**self.as_dict(), **settings})
 
+    def shared_by(self, number: int) -> Config:
+        """Return the settings of each of `number` processes that share a run: its part of tables and minibatches."""
+        sizes = {"num_envs": self.num_envs // number, "minibatch_size": self.minibatch_size // number}
+        return self.changed(**sizes) if number > 1 else self
+
     def stage(self, progress: float) -> int:
         """Return the number of the stage at that share of the run; `len(stages)` after them all."""
         return sum(progress >= stage.until for stage in self.stages)
@@ -222,6 +227,26 @@ class Config(BaseModel):
     def options_of_stage(self, number: int) -> dict[str, Any]:
         """Return the game's options in a stage."""
         return {**self.options, **self.stages[number].options} if number < len(self.stages) else dict(self.options)
+
+
+def recipes() -> dict[str, Path]:
+    """Return the files of settings by name; those that train a shipped network are called as it is, after its game."""
+    found = {
+        file.relative_to(folder).with_suffix("").as_posix(): file
+        for folder in FOLDERS
+        for file in sorted(folder.rglob("*.toml"))
+    }
+    return dict(sorted(found.items(), key=lambda one: ("/" in one[0], one[0])))
+
+
+def recipe(name: Path) -> Path:
+    """Return the file of the settings of that name. Raises ValueError that lists the names where there is none."""
+    files = recipes()
+    if name.as_posix() in files:
+        return files[name.as_posix()]
+    near = difflib.get_close_matches(name.stem, files, 1, 0.5)
+    hint = f"did you mean --config {near[0]}? " if near else ""
+    raise ValueError(f"{name}: no such file, and no settings of that name; {hint}there are: {', '.join(files)}")
 
 
 def _only(name: str) -> list[str]:

@@ -47,12 +47,6 @@ def _fits(config: Config, number: int) -> bool:
     return number == 1 or (divided and config.algorithm != "td")
 
 
-def share(config: Config, number: int) -> Config:
-    """Return the settings of each of `number` processes that share a run: its part of the tables and minibatches."""
-    sizes = {"num_envs": config.num_envs // number, "minibatch_size": config.minibatch_size // number}
-    return config.changed(**sizes) if number > 1 else config
-
-
 def launch(arguments: list[str], number: int) -> int:
     """Run the command `train` with these arguments in `number` processes; return the exit code, or end with it after a
     signal."""

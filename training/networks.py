@@ -448,5 +448,4 @@ def has_bf16(device: torch.device) -> bool:
 @torch.no_grad()
 def evaluate_in_parts(network: Network, seen: Observations, rows: torch.Tensor) -> torch.Tensor:
     """Return [n, outputs] without gradients, in parts that stay in the processor's cache."""
-    parts = [network(seen, part) for part in rows.split(PART[rows.device.type])]
-    return torch.cat(parts)
+    return torch.cat([network(seen, part) for part in torch.split(rows, PART[rows.device.type])])

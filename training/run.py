@@ -19,9 +19,8 @@ from card_envs.opponents.networks.folder import golden_decisions, save_network
 from card_envs.opponents.policy import Policy
 
 from . import checkpoint
-from .algorithms import Algorithm, Diverged, create
+from .algorithms import Diverged, create
 from .config import Config
-from .launch import share
 from .ranks import Ranks
 from .run_folder import BAD_BATCH, CHECKPOINT, OPPONENT
 
@@ -54,21 +53,18 @@ class Run:
         seconds: spent training so far.
     """
 
-    def __init__(
-        self, config: Config, shared_by: int = 1, create: Callable[[Config, Ranks], Algorithm] = create
-    ) -> None:
+    def __init__(self, config: Config, shared_by: int = 1) -> None:
         """Begin a run.
 
         Args:
             config: its settings.
             shared_by: number of processes that tables and minibatches are divided among.
-            create: creates the algorithm.
 
         Raises:
             ValueError: the settings do not fit this machine, or what they name.
         """
         self.settings = config
-        self.config = share(config, shared_by)
+        self.config = config.shared_by(shared_by)
         self.ranks = Ranks(config.device)
         self.game = get_game(config.game)
         self.algorithm = create(self.config, self.ranks)

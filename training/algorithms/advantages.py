@@ -104,7 +104,8 @@ class Advantages(SelfPlay):
         """Return [N, A] advantages in standard deviations of the best alternative's, for each phase, within a limit."""
         phase = torch.from_numpy(self.phases)[baselines]
         chosen = points.index_select(0, rows), baselines[rows], mask.index_select(0, rows)
-        spread = torch.from_numpy(spreads(*(tensor.numpy() for tensor in chosen), self.phases))
+        advantages, baseline, legal = (tensor.numpy() for tensor in chosen)
+        spread = torch.from_numpy(spreads(advantages, baseline, legal, self.phases))
         return (points / spread[phase][:, None]).clamp(-MOST_SPREADS, MOST_SPREADS)
 
     def policy(self) -> Policy:
