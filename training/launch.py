@@ -14,7 +14,7 @@ from typing import NoReturn
 from .config import Config
 
 MIN_ENVS = 128  # of a process: smaller batches cost more a decision than a process gains
-LOST = 3  # exit code: as of a run that failed
+LOST = 3  # exit code: the run failed, its checkpoint is good
 
 
 def cores() -> int:

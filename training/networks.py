@@ -446,6 +446,6 @@ def has_bf16(device: torch.device) -> bool:
 
 
 @torch.no_grad()
-def evaluate_in_parts(network: Network, seen: Observations, rows: torch.Tensor) -> torch.Tensor:
+def evaluate_in_parts(network: ActorNetwork, seen: Observations, rows: torch.Tensor) -> torch.Tensor:
     """Return [n, outputs] without gradients, in parts that stay in the processor's cache."""
     return torch.cat([network(seen, part) for part in torch.split(rows, PART[rows.device.type])])

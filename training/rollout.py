@@ -49,12 +49,8 @@ class Moment(NamedTuple):
 class Sampler(Protocol):
     """Draws legal moves from the softmax of networks' scores."""
 
-    def begin(self) -> None:
-        """Begin the steps between two updates."""
-        ...
-
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
-        """Write the networks' moves."""
+        """Write the networks' moves; the next ones depend on nothing but the stream."""
         ...
 
 
@@ -63,9 +59,6 @@ class CompiledSampler:
 
     def __init__(self, rng: np.random.Generator, pool: slice, device: torch.device) -> None:
         self.rng = rng
-
-    def begin(self) -> None:
-        """See `Sampler`."""
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
         """See `Sampler`."""
@@ -87,13 +80,10 @@ class GumbelSampler:
         self.pool = pool
         self.generator = torch.Generator(device)
 
-    def begin(self) -> None:
-        """See `Sampler`."""
-        self.generator.manual_seed(int(self.rng.integers(1 << 63)))
-
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
         """See `Sampler`."""
         mask, mover, actions, log_probs = moment
+        self.generator.manual_seed(int(self.rng.integers(1 << 63)))
         (actor, _), *others = players
         logits = actor.logits(inputs, slice(None))
         for network, player in others:
@@ -207,7 +197,7 @@ class Rollout:
         """
         rules = game.rules
         self.game, self.config, self.backend, self.label = game, config, backend, label
-        deals = seed_of_deals(seed)
+        deals = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
         self.tables = backend.tables(game, config.num_envs, deals, options=options, skip_forced=True)
         self.episodes = EpisodeLog(self.tables, table_keys(deals, np.arange(config.num_envs)))
         self.rng = np.random.default_rng(seed)
@@ -222,6 +212,7 @@ class Rollout:
         self.seen = zeros(rules.OBS_SIZE + rules.NUM_ACTIONS, dtype=torch.int8)
         self.obs, self.mask = self.seen[..., : rules.OBS_SIZE], self.seen[..., rules.OBS_SIZE :]
         self.full = zeros(rules.FULL_SIZE if label is None else 0, dtype=torch.int8)
+        self._full_now = self.tables.columns(rules.FULL_SIZE)
         self.seat = zeros(dtype=torch.int8)
         self.actions, self.baseline = zeros(dtype=torch.int64), zeros(dtype=torch.int64)
         self.log_probs, self.rewards = zeros(), zeros(rules.NUM_SEATS)
@@ -246,7 +237,6 @@ class Rollout:
         reader = MoveReader(self.game, [network for network, _ in networks])
         after: list[Afterstates] = []
         self.steps = [Observations(seen, self.backend.dense) for seen in self.seen]
-        self.sampler.begin()
         self.episodes.make_room(len(self.seen))
         for t in range(len(self.seen)):
             self.obs[t], self.mask[t], self.seat[t] = tables.obs, tables.mask, tables.seat
@@ -260,7 +250,8 @@ class Rollout:
                 decided = np.flatnonzero(mover.numpy() != GREEDY)
                 after.append(reader.of_tables(_states(tables), decided, self.baseline[t].numpy()))
             if self.label is None:
-                tables.observe_all(self.full[t])
+                tables.observe_all(self._full_now)
+                self.full[t] = self._full_now
             else:
                 self._label(t, after[t] if reader.lookahead else None)
             inputs = Inputs(self.steps[t], after[t] if after else None)
@@ -292,11 +283,10 @@ class Rollout:
 
     def last_full_states(self) -> Observations:
         """Return [B * S] the full state of each table now, seen from each of its seats."""
-        view = torch.zeros_like(self.full[0])
-        full = view[:, None].repeat(1, self.game.rules.NUM_SEATS, 1)
+        full = self._full_now[:, None].repeat(1, self.game.rules.NUM_SEATS, 1)
         for seat in range(full.shape[1]):
-            self.tables.observe_all(view, seat)
-            full[:, seat] = view
+            self.tables.observe_all(self._full_now, seat)
+            full[:, seat] = self._full_now
         return Observations(full.flatten(0, 1), self.backend.dense)
 
     def margin_over(self, player: int) -> float:
@@ -349,11 +339,6 @@ class MoveReader:
         counts = np.zeros(len(states) + 1, np.int64)
         counts[tables + 1] = np.diff(found.first)
         return found._replace(first=np.cumsum(counts))
-
-
-def seed_of_deals(seed: list[int]) -> int:
-    """Return the seed of a rollout's tables."""
-    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def players_of(game: Game, config: Config) -> Int8s:

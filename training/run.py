@@ -31,16 +31,8 @@ QUICK_SEED, FINAL_SEED = 1, 2
 LEAST_SECONDS, MOST_SECONDS, ELAPSED_SHARE, MEASURING_SHARE = 15.0, 120.0, 0.4, 0.05
 # Settings that a resumed run may change.
 FREE_SETTINGS = {
-    "minutes",
-    "decisions",
-    "save_minutes",
-    "quick_pairs",
-    "final_pairs",
-    "sampled",
-    "runs",
-    "name",
-    "device",
-}
+    "minutes", "decisions", "save_minutes", "quick_pairs", "final_pairs", "sampled", "runs", "name", "device",
+}  # fmt: skip
 
 
 class Run:

@@ -15,13 +15,8 @@ from card_envs._files import check_output_folder, clear_leftovers, move_aside, r
 
 from .config import Config, as_toml
 
-SETTINGS, LOG, CHECKPOINT, OPPONENT, BAD_BATCH = (
-    "config.resolved.toml",
-    "log.jsonl",
-    "checkpoint.safetensors",
-    "opponent",
-    "bad_batch.npz",
-)
+SETTINGS, LOG = "config.resolved.toml", "log.jsonl"
+CHECKPOINT, OPPONENT, BAD_BATCH = "checkpoint.safetensors", "opponent", "bad_batch.npz"
 
 
 def check_writable(runs: Path, needed: int) -> None:

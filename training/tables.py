@@ -35,6 +35,7 @@ class TensorTables(Protocol):
 
     @property
     def streams(self) -> torch.Tensor: ...
+    def columns(self, size: int) -> torch.Tensor: ...
     def step(self, actions: torch.Tensor) -> None: ...
     def check(self) -> None: ...
     def bot_actions(self, bot: str, actions: torch.Tensor) -> None: ...
@@ -55,6 +56,9 @@ class HostTables:
             torch.from_numpy(array) for array in (env.obs, env.mask, env.seat, env.rewards, env.done)
         )
         self.streams = torch.from_numpy(env.states["rng"].view(np.int64))
+
+    def columns(self, size: int) -> torch.Tensor:
+        return torch.zeros((len(self.obs), size), dtype=torch.int8)
 
     def step(self, actions: torch.Tensor) -> None:
         self.env.step(actions.numpy())

@@ -17,11 +17,12 @@ from card_envs._files import in_words
 from . import launch, run_folder
 from .command import command, compiling, complain, console, say
 from .config import Config, load_config
+from .launch import LOST
 
 if TYPE_CHECKING:
     from .run import Run
 
-CTRL_C, LOST = 130, 3  # exit codes: what shells expect after SIGINT; the run failed, its checkpoint is good
+CTRL_C = 130  # exit code: what shells expect after SIGINT
 
 
 def main(

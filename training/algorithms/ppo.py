@@ -12,7 +12,7 @@ from card_envs.games import get_game
 from card_envs.opponents.networks.policies import ILLEGAL
 
 from ..config import Config
-from ..networks import ActorNetwork, Inputs, Network, Observations, evaluate_in_parts, initial_networks
+from ..networks import ActorNetwork, Inputs, Observations, evaluate_in_parts, initial_networks
 from ..ranks import Ranks
 from ..rollout import Backend, backend_of
 from . import Diverged
@@ -63,9 +63,7 @@ class PPO(SelfPlay):
         backend = backend or backend_of(config.device)
         networks = networks or initial_networks(get_game(config.game), config, critic=True)
         super().__init__(config, ranks, networks, backend)
-        critic = networks["critic"]
-        assert isinstance(critic, Network)
-        self.critic = critic
+        self.critic = networks["critic"]
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Play T steps, value them, and improve the networks: see `Algorithm`."""
@@ -87,14 +85,9 @@ class PPO(SelfPlay):
         values.view(-1)[rows] = evaluate_in_parts(self.critic, full, rows)[:, 0]
         last_values = evaluate_in_parts(self.critic, last, torch.arange(len(last.obs), device=self.device))
         advantages = gae_advantages(
-            rollout.seat,
-            rollout.learned,
-            rollout.rewards * config.reward_scale,
-            rollout.done,
-            values,
-            last_values.view(config.num_envs, -1),
-            config.gae_lambda,
-        )
+            rollout.seat, rollout.learned, rollout.rewards * config.reward_scale, rollout.done, values,
+            last_values.view(config.num_envs, -1), config.gae_lambda,
+        )  # fmt: skip
         return TrainingBatch(
             inputs=rollout.inputs(),
             full=full,

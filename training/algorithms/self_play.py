@@ -290,21 +290,15 @@ def pool_opponents(game: Game, config: Config, actor: ActorNetwork) -> list[Acto
 
 
 class Stopwatch:
-    """The seconds of an iteration's parts; on a GPU, what a part began may count for the next.
-
-    Attributes:
-        seconds: by the names that the log has.
-    """
+    """The seconds of an iteration's parts, as the log has them; a GPU may still work for the part before."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
+        self._start = time.perf_counter()
 
     def lap(self, part: str) -> None:
-        """Count the time since the last part ended as that of this one."""
-        now = time.perf_counter()
-        self.seconds[f"seconds_{part}"] = now - self._last
-        self._last = now
+        """Count the time that no part has yet as that of this one."""
+        self.seconds[f"seconds_{part}"] = time.perf_counter() - self._start - sum(self.seconds.values())
 
 
 class Tally:
