@@ -27,8 +27,9 @@ from .run_folder import BAD_BATCH, CHECKPOINT, OPPONENT
 ANCHORS = ("trivial", "greedy")
 # Deals of the quick measurements and of the last one, so that the reported figures are not those that were watched.
 QUICK_SEED, FINAL_SEED = 1, 2
-# A run is measured after a share of the time so far, within these seconds; measuring takes at most its share of a run.
-LEAST_SECONDS, MOST_SECONDS, ELAPSED_SHARE, MEASURING_SHARE = 15.0, 120.0, 0.4, 0.05
+# A run is measured after a share of the time so far, within these seconds (sooner where it has few minutes in all);
+# measuring takes at most its share of the time.
+LEAST_SECONDS, MOST_SECONDS, ELAPSED_SHARE, BUDGET_SHARE, MEASURING_SHARE = 15.0, 120.0, 0.4, 0.1, 0.05
 # Settings that a resumed run may change.
 FREE_SETTINGS = {
     "minutes", "decisions", "save_minutes", "quick_pairs", "final_pairs", "sampled", "runs", "name", "device",
@@ -125,7 +126,8 @@ class Run:
 
     def _measuring_interval(self, took: float) -> float:
         """Return the seconds between quick measurements, of which the last one took so long."""
-        return max(min(max(LEAST_SECONDS, ELAPSED_SHARE * self.seconds), MOST_SECONDS), took / MEASURING_SHARE)
+        least = min(LEAST_SECONDS, BUDGET_SHARE * 60 * (self.config.minutes or np.inf))
+        return max(min(max(least, ELAPSED_SHARE * self.seconds), MOST_SECONDS), took / MEASURING_SHARE)
 
     # Checkpoints
 
