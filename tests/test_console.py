@@ -397,7 +397,7 @@ def test_every_path_of_a_command_may_begin_at_home(monkeypatch: pytest.MonkeyPat
     assert given == [*map(Path, ("/somewhere/1", "/somewhere/2", "/somewhere/3", "/somewhere")), "~"]
 
 
-TRAINING = ("train", "plot", "ablate", "best_response", "speed")
+TRAINING = ("train", "plot")
 
 
 def test_programs_of_training_are_like_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,14 +415,12 @@ def test_programs_of_training_are_like_the_commands(monkeypatch: pytest.MonkeyPa
             assert code == 0 and "Usage:" in text
         assert run("--help", BROKEN["disk full"][0](), monkeypatch, program=program) == 1
     Path("folder").mkdir()
-    from training import ablate, plot, train
+    from training import plot, train
 
     for words, program, said in (
         ("folder no", plot.app, "folder: no folder of a run: it has no log.jsonl; expected"),
         ("--config no", train.app, "no: no such file"),
         ("--config ~nobody_of_that_name/x", train.app, "no such user"),
-        ("--config quickstart --variants no", ablate.app, "no: there is no such file"),
-        ("--config quickstart --variants folder", ablate.app, "folder: is a folder"),
     ):
         code, text = shown(words, monkeypatch, program=program)
         assert code == 2 and f"{said}" in text and "Errno" not in text and text.count("\n") == 1, text

@@ -31,7 +31,7 @@ MAX_BYTES = 1 << 36
 MAX_COUNT = 1 << 62
 
 
-class Facts(BaseModel):
+class CheckpointFacts(BaseModel):
     """The facts of a checkpoint, beside its arrays.
 
     Attributes:
@@ -130,7 +130,7 @@ def _read(path: Path) -> Memory:
     if not _is_sealed(data):
         raise ValueError(f"{path}: not a checkpoint: checksum mismatch: truncated or modified")
     try:
-        facts = Facts.model_validate_json(_metadata(data)[FACTS])
+        facts = CheckpointFacts.model_validate_json(_metadata(data)[FACTS])
         return load(data), facts.model_dump()
     except ValidationError as error:
         first = error.errors()[0]

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from card_envs._console import Program, complain, console, errors_in_words, say
 
-__all__ = ["Compiling", "command", "compiling", "complain", "console", "say"]
+__all__ = ["CompilingColumn", "command", "compiling", "complain", "console", "say"]
 
 EXTRA = ("torch", "tensorboard", "matplotlib")  # what the extra `train` installs
 MISSING = {name: f"training needs {name}: pip install 'card_envs[train]'" for name in EXTRA}
@@ -35,7 +35,7 @@ def command(function: Callable[..., Any]) -> Program:
     return app
 
 
-class Compiling(ProgressColumn):
+class CompilingColumn(ProgressColumn):
     """Shows how many functions Numba has compiled, and the time; nothing once a task has progressed."""
 
     def __init__(self) -> None:
@@ -63,6 +63,8 @@ def compiling() -> Iterator[None]:
         say("compiling and dealing")
         yield
         return
-    with Progress(SpinnerColumn(), "compiling and dealing", Compiling(), console=console, transient=True) as progress:
+    with Progress(
+        SpinnerColumn(), "compiling and dealing", CompilingColumn(), console=console, transient=True
+    ) as progress:
         progress.add_task("", total=None)
         yield

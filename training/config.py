@@ -16,10 +16,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from card_envs._files import read_utf8, reason, short_repr, user_path
 from card_envs.games import get_game
 
-from .recipes import recipe
-
 MAX_BYTES = 1 << 20  # of a file of settings
 MAX_DOTS = 200  # between two =
+HERE = Path(__file__).parent
+FOLDERS = (HERE / "configs", HERE.parent / "configs")  # of recipes: in an installed package, in a checkout
 Width = Annotated[int, Field(ge=1, le=4096)]
 NETWORKS = ("ppo", "advantages")  # the algorithms that train networks in self-play
 
@@ -58,7 +58,6 @@ class Config(BaseModel):
     minutes: float | None = setting(None, "time to train; with `decisions`: whichever comes first", gt=0)
     decisions: int | None = setting(None, "decisions to learn from in all", ge=1)
     save_minutes: float = setting(1, "time between checkpoints, which a killed run resumes from", gt=0)
-    strength_minutes: float = setting(2, "most time between quick measurements of strength", gt=0)
     quick_pairs: int = setting(50, "mirrored pairs of a quick measurement against each anchor", ge=1)
     final_pairs: int = setting(500, "mirrored pairs of the last measurement", ge=1)
     sampled: bool = setting(
@@ -66,8 +65,7 @@ class Config(BaseModel):
     )
     device: str = setting(
         "cpu",
-        "where envs are played and networks learn: cpu, cuda (of torchrun's processes: one GPU each) or cuda:1; "
-        "GPUs are experimental",
+        "where tables are and networks learn: cpu, cuda (of torchrun's processes: one GPU each) or cuda:1",
         ("ppo",),
         pattern=r"^(cpu|cuda(:\d+)?)$",
     )
@@ -160,11 +158,6 @@ class Config(BaseModel):
         max_length=16,
     )
 
-    # Temporal differences
-
-    td_lambda: float = setting(0.5, "0: learn from the next position, 1: from the deal's end", ("td",), ge=0, le=1)
-    td_deals: int = setting(1000, "deals between two entries of the log", ("td",), ge=1, le=1 << 20)
-
     @property
     def reads_moves(self) -> bool:
         """Return whether the actor reads what moves change."""
@@ -222,6 +215,11 @@ class Config(BaseModel):
         """Return validated settings that differ in these."""
         return Config(**{**self.as_dict(), **settings})
 
+    def shared_by(self, number: int) -> Config:
+        """Return the settings of each of `number` processes that share a run: its part of tables and minibatches."""
+        sizes = {"num_envs": self.num_envs // number, "minibatch_size": self.minibatch_size // number}
+        return self.changed(**sizes) if number > 1 else self
+
     def stage(self, progress: float) -> int:
         """Return the number of the stage at that share of the run; `len(stages)` after them all."""
         return sum(progress >= stage.until for stage in self.stages)
@@ -229,6 +227,26 @@ class Config(BaseModel):
     def options_of_stage(self, number: int) -> dict[str, Any]:
         """Return the game's options in a stage."""
         return {**self.options, **self.stages[number].options} if number < len(self.stages) else dict(self.options)
+
+
+def recipes() -> dict[str, Path]:
+    """Return the files of settings by name; those that train a shipped network are called as it is, after its game."""
+    found = {
+        file.relative_to(folder).with_suffix("").as_posix(): file
+        for folder in FOLDERS
+        for file in sorted(folder.rglob("*.toml"))
+    }
+    return dict(sorted(found.items(), key=lambda one: ("/" in one[0], one[0])))
+
+
+def recipe(name: Path) -> Path:
+    """Return the file of the settings of that name. Raises ValueError that lists the names where there is none."""
+    files = recipes()
+    if name.as_posix() in files:
+        return files[name.as_posix()]
+    near = difflib.get_close_matches(name.stem, files, 1, 0.5)
+    hint = f"did you mean --config {near[0]}? " if near else ""
+    raise ValueError(f"{name}: no such file, and no settings of that name; {hint}there are: {', '.join(files)}")
 
 
 def _only(name: str) -> list[str]:

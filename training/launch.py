@@ -14,7 +14,7 @@ from typing import NoReturn
 from .config import Config
 
 MIN_ENVS = 128  # of a process: smaller batches cost more a decision than a process gains
-LOST = 3  # exit code: as of a run that failed
+LOST = 3  # exit code: the run failed, its checkpoint is good
 
 
 def cores() -> int:
@@ -45,12 +45,6 @@ def processes_for(config: Config, wanted: int) -> int:
 def _fits(config: Config, number: int) -> bool:
     divided = config.num_envs % number == 0 and config.minibatch_size % number == 0
     return number == 1 or (divided and config.algorithm != "td")
-
-
-def share(config: Config, number: int) -> Config:
-    """Return the settings of each of `number` processes that share a run: its part of the tables and minibatches."""
-    sizes = {"num_envs": config.num_envs // number, "minibatch_size": config.minibatch_size // number}
-    return config.changed(**sizes) if number > 1 else config
 
 
 def launch(arguments: list[str], number: int) -> int:

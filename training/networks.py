@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -14,9 +13,11 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
-from card_envs.game import Field, Game, Int8s, Int64s
+from card_envs.compiling import specialize
+from card_envs.engine._sums import add_rows
+from card_envs.game import Field, Game, Int64s
 from card_envs.opponents.networks._afterstates import Afterstates, move_fields
-from card_envs.opponents.networks._sparse import SparseRows, compress
+from card_envs.opponents.networks._sparse import SparseRows, compress, sum_weights
 from card_envs.opponents.networks._torch_policy import TorchPolicy
 from card_envs.opponents.networks.onnx import OnnxPolicy, check_installed, module_to_onnx
 from card_envs.opponents.networks.policies import (
@@ -33,43 +34,104 @@ from card_envs.opponents.networks.policies import (
 )
 
 from .config import Config
-from .sparse import SparseLinear
 
 HEAD_GAIN = {"policy": 0.01, "value": 1.0}  # a small policy head begins near uniform play
 CPU = torch.device("cpu")
+PART = {"cpu": 2048, "cuda": 1 << 16}  # rows that a network evaluates at once
 DENSE = 64  # width from which a dense product in 16 bits is faster than a sparse one in 32
 FAINT = 0.1  # spread of the first weights of entries that are not the observation's
+AT_ONCE = 512  # rows whose gradients stay in the processor's cache
+Selection: TypeAlias = torch.Tensor | slice  # of N decisions: numbers [n], or a stretch
 
 
-class Rows:
-    """Observations [N, D] int8 as they are stored, and what is not zero in them, found once."""
+class GradientWorkspace(NamedTuple):
+    """Memory of `_gather_gradient`.
 
-    def __init__(self, obs: Int8s, scale: NDArray[np.float32], parts: Sequence[Rows] = ()) -> None:
+    Attributes:
+        ends: [D + 1] where the entries of each column end.
+        row_of, times: the entries of AT_ONCE rows by column: the row and the value of each.
+    """
+
+    ends: Int64s
+    row_of: NDArray[np.int32]
+    times: NDArray[np.float32]
+
+
+def _gather_gradient(
+    sparse: SparseRows, rows: Int64s, gradient: Any, workspace: GradientWorkspace, out: NDArray[np.float32]
+) -> None:
+    """out += rows.T @ gradient: some rows at a time are turned into columns, whose sums then stay in registers."""
+    starts, entry, value = sparse
+    ends, row_of, times = workspace
+    for first in range(0, len(rows), AT_ONCE):
+        last = min(first + AT_ONCE, len(rows))
+        ends[:] = 0
+        for i in range(first, last):
+            for k in range(starts[rows[i]], starts[rows[i] + 1]):
+                ends[entry[k] + 1] += 1
+        for j in range(len(out)):
+            ends[j + 1] += ends[j]  # where column j begins, until its entries are placed
+        for i in range(first, last):
+            for k in range(starts[rows[i]], starts[rows[i] + 1]):
+                place = ends[entry[k]]
+                row_of[place], times[place] = i, value[k]
+                ends[entry[k]] = place + 1
+        begin = 0
+        for j in range(len(out)):
+            add_rows(gradient, row_of, times, begin, ends[j], out[j])
+            begin = ends[j]
+
+
+class SparseLinear(torch.autograd.Function):
+    """`sparse[rows] @ weight + bias` for sparse rows, some of them [n], and weight [D, H]."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, weight: torch.Tensor, bias: torch.Tensor, sparse: SparseRows, rows: torch.Tensor
+    ) -> torch.Tensor:
+        ctx.sparse, ctx.rows = sparse, rows.numpy()
+        ctx.shape = weight.shape
+        return torch.from_numpy(sum_weights(sparse, ctx.rows, weight.detach().numpy(), bias.detach().numpy()))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None, None]:
+        gradient = gradients[0].contiguous()
+        out = np.zeros(ctx.shape, np.float32)
+        most = AT_ONCE * int(np.diff(ctx.sparse.starts).max(initial=0))
+        workspace = GradientWorkspace(
+            np.empty(len(out) + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.float32)
+        )
+        specialize(_gather_gradient)(ctx.sparse, ctx.rows, gradient.numpy(), workspace, out)
+        return torch.from_numpy(out), gradient.sum(0), None, None
+
+
+class Observations:
+    """Observations [N, D] int8 as they are stored, and how first layers read them.
+
+    Attributes:
+        obs: [N, D] int8, on any device.
+        dense: first layers multiply whole rows, which is faster on a GPU; else what is not zero, found once.
+    """
+
+    def __init__(self, obs: torch.Tensor, dense: bool = False, parts: Sequence[Observations] = ()) -> None:
         """Take the rows; `parts` are those of their stretches, one after the other, where there are any."""
         self.obs = obs
-        self.scale = scale
+        self.dense = dense
         self.parts = parts
+        self._sparse: SparseRows | None = None
 
-    @cached_property
-    def sparse(self) -> SparseRows:
-        if self.parts:
-            first, *others = (part.sparse for part in self.parts)
-            return first.joined(others)
-        return compress(self.obs, np.arange(len(self.obs)), self.scale)
+    def sparse(self, scale: NDArray[np.float32]) -> SparseRows:
+        """Return the entries that are not zero, times the scale [D], which is the same in every call."""
+        if self._sparse is None and self.parts:
+            first, *others = (part.sparse(scale) for part in self.parts)
+            self._sparse = first.joined(others)
+        elif self._sparse is None:
+            self._sparse = compress(self.obs.numpy(), np.arange(len(self.obs)), scale)
+        return self._sparse
 
-    def taken(self, rows: Int64s) -> torch.Tensor:
-        """Return [n, D] int8, copies of some of them."""
-        return torch.from_numpy(self.obs[rows])
-
-
-class DeviceRows(NamedTuple):
-    """The same as a tensor, for dense first layers: faster than sparse rows on a GPU."""
-
-    obs: torch.Tensor
-
-    def taken(self, rows: Any) -> torch.Tensor:
-        """Return [n, D] int8; rows [n] are a tensor, or a slice."""
-        return self.obs[rows]
+    def taken(self, rows: Selection) -> torch.Tensor:
+        """Return [n, D] int8, some of them."""
+        return self.obs[rows] if isinstance(rows, slice) else self.obs.index_select(0, rows)
 
 
 class Inputs(NamedTuple):
@@ -80,11 +142,11 @@ class Inputs(NamedTuple):
         after: what the moves change, for networks that read it.
     """
 
-    seen: Rows | DeviceRows
+    seen: Observations
     after: Afterstates | None
 
 
-class Actor(nn.Module):
+class ActorNetwork(nn.Module):
     """A module that scores the actions of decisions.
 
     Attributes:
@@ -99,8 +161,8 @@ class Actor(nn.Module):
     shows_baseline = False
     bf16 = False
 
-    def logits(self, inputs: Inputs, rows: Any) -> torch.Tensor:
-        """Return [n, A] scores of the decisions `rows` [n] of `inputs.seen`, anything where illegal."""
+    def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
+        """Return [n, A] scores of some of the N decisions, anything where illegal."""
         raise NotImplementedError
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
@@ -132,7 +194,7 @@ class Actor(nn.Module):
         raise NotImplementedError
 
 
-class Network(Actor):
+class Network(ActorNetwork):
     """A perceptron with ReLU that reads int8 observations as they are stored.
 
     In 16 bits, products are; sums, weights and outputs stay in 32. A narrow first layer stays sparse, in 32 bits.
@@ -162,19 +224,19 @@ class Network(Actor):
         self.register_buffer("_column_scale", torch.from_numpy(self.scale)[:, None], persistent=False)
         self.rest = nn.ModuleList(layers[1:])
 
-    def forward(self, seen: Rows | DeviceRows, rows: Any) -> torch.Tensor:
+    def forward(self, seen: Observations, rows: Selection) -> torch.Tensor:
         """Return [n, outputs] for some of the observations."""
         return self.through(self.first(seen, rows))
 
-    def first(self, seen: Rows | DeviceRows, rows: Any) -> torch.Tensor:
+    def first(self, seen: Observations, rows: Selection) -> torch.Tensor:
         """Return [n, H] the first layer's sums, before its ReLU."""
-        if isinstance(seen, DeviceRows) or (self.bf16 and len(self.first_bias) >= DENSE):
+        if seen.dense or (self.bf16 and len(self.first_bias) >= DENSE):
             kind = torch.bfloat16 if self.bf16 else torch.float32
             dense = seen.taken(rows).to(kind)  # whole numbers up to 256 are exact in 16 bits
             weight = (self.first_weight * self._column_scale).to(kind)
             known = padded(dense) if self.bf16 else dense
             return torch.addmm(self.first_bias.to(kind), known, weight)[: len(dense)]
-        x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, seen.sparse, rows)  # type: ignore[no-untyped-call]
+        x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, seen.sparse(self.scale), rows)  # type: ignore[no-untyped-call]
         return x
 
     def through(self, x: torch.Tensor) -> torch.Tensor:
@@ -188,8 +250,8 @@ class Network(Actor):
                 x = functional.linear(torch.relu_(x), layer.weight, layer.bias)
         return x[:size].float()
 
-    def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
-        """See `Actor.logits`."""
+    def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
+        """See `ActorNetwork.logits`."""
         scores: torch.Tensor = self(inputs.seen, rows)
         return scores
 
@@ -238,13 +300,13 @@ class AfterstateActor(Network):
             self.register_buffer("own", torch.zeros(1))
         self.register_buffer("no_bias", torch.zeros(hidden[0]), persistent=False)
 
-    def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
-        """See `Actor.logits`; -1e9 where illegal."""
+    def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
+        """See `ActorNetwork.logits`; -1e9 where illegal."""
         after = inputs.after
-        assert after is not None
-        moves, decision = moves_of(after.first, rows)
+        assert after is not None and not isinstance(rows, slice)
+        moves, decision = moves_of(after.first, rows.numpy())
         at = torch.from_numpy(decision)
-        change: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, after.rows, moves)  # type: ignore[no-untyped-call]
+        change: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, after.rows, torch.from_numpy(moves))  # type: ignore[no-untyped-call]
         scores = self.through(self.first(inputs.seen, rows)[at] + change)[:, 0]
         if self.shows_baseline:
             last = after.rows.entry[after.rows.starts[moves + 1] - 1]  # the baseline's entry comes last
@@ -264,7 +326,7 @@ class AfterstateActor(Network):
         return super()._tensors() | {"move.weight": self.move_weight.t(), "own": self.own}
 
 
-class OwnNetwork(Actor):
+class OwnNetwork(ActorNetwork):
     """A module of the user's, from observations and masks, [n, D] and [n, A] float32, to logits [n, A]."""
 
     def __init__(self, game: Game, name: str) -> None:
@@ -289,21 +351,20 @@ class OwnNetwork(Actor):
         self.module = made
         self.size = game.rules.OBS_SIZE
 
-    def logits(self, inputs: Inputs, rows: Int64s) -> torch.Tensor:
-        """See `Actor.logits`."""
+    def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
+        """See `ActorNetwork.logits`."""
         seen = inputs.seen.taken(rows).float()
         logits: torch.Tensor = self.module(seen[:, : self.size], seen[:, self.size :])
-        if logits.shape != (len(rows), seen.shape[1] - self.size):
-            raise ValueError(
-                f"{type(self.module).__name__}: expected logits of shape {(len(rows), seen.shape[1] - self.size)}, got "
-                f"{tuple(logits.shape)}"
-            )
+        expected = (len(seen), seen.shape[1] - self.size)
+        if logits.shape != expected:
+            got = tuple(logits.shape)
+            raise ValueError(f"{type(self.module).__name__}: expected logits of shape {expected}, got {got}")
         logits, illegal = logits.float(), seen[:, self.size :] == 0
         # Where all are low, what stands for illegal moves would be high: the best legal one is at zero.
         return logits - logits.detach().masked_fill(illegal, -torch.inf).amax(dim=1, keepdim=True)
 
     def policy(self, game: Game) -> TorchPolicy:
-        """See `Actor.policy`."""
+        """See `ActorNetwork.policy`."""
         return TorchPolicy(self.module)
 
     def stored(self, game: Game) -> TrainedPolicy:
@@ -335,7 +396,21 @@ def stored_actor(policy: TrainedPolicy) -> Network:
     return actor
 
 
-def new_actor(game: Game, config: Config) -> Actor:
+def initial_networks(game: Game, config: Config, critic: bool) -> dict[str, ActorNetwork]:
+    """Return the networks that a run begins with: `actor`, and a `critic` that sees all cards.
+
+    Raises:
+        ValueError: the user's own network is none.
+    """
+    torch.set_num_threads(1)  # more seldom pay
+    torch.manual_seed(config.seed)  # the same first weights on all ranks
+    networks = {"actor": new_actor(game, config)}
+    if critic:
+        networks["critic"] = Network(game.rules.FULL_FIELDS, config.hidden, 1, HEAD_GAIN["value"])
+    return networks
+
+
+def new_actor(game: Game, config: Config) -> ActorNetwork:
     """Return the initial actor of a run. Raises ValueError where the user's own is no network."""
     if ":" in config.network:
         return OwnNetwork(game, config.network)
@@ -370,8 +445,7 @@ def has_bf16(device: torch.device) -> bool:
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
-def evaluate_in_parts(network: Network, seen: Rows, rows: Int64s, part: int = 2048) -> NDArray[np.float32]:
+@torch.no_grad()
+def evaluate_in_parts(network: ActorNetwork, seen: Observations, rows: torch.Tensor) -> torch.Tensor:
     """Return [n, outputs] without gradients, in parts that stay in the processor's cache."""
-    with torch.no_grad():
-        parts = [network(seen, rows[i : i + part]).numpy() for i in range(0, len(rows), part)]
-    return np.concatenate(parts) if parts else np.zeros((0, network.num_outputs), np.float32)
+    return torch.cat([network(seen, part) for part in torch.split(rows, PART[rows.device.type])])

@@ -54,12 +54,15 @@ class Ranks:
         for gradient, mean in zip(gradients, torch.split(flat, [gradient.numel() for gradient in gradients])):
             gradient.copy_(mean.view_as(gradient))
 
+    def total(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the sums over all ranks of values on the gradients' device, which may be overwritten."""
+        if self.count > 1:
+            self._call(distributed.all_reduce, values)
+        return values
+
     def sum(self, *values: float) -> NDArray[np.float64]:
         """Return the sums over all ranks."""
-        numbers = torch.tensor(values, dtype=torch.float64)
-        if self.count > 1:
-            self._call(distributed.all_reduce, numbers)
-        return numbers.numpy()
+        return self.total(torch.tensor(values, dtype=torch.float64)).numpy()
 
     def from_first(self, value: float) -> float:
         """Return rank 0's value."""

@@ -19,31 +19,21 @@ from card_envs.opponents.networks.folder import golden_decisions, save_network
 from card_envs.opponents.policy import Policy
 
 from . import checkpoint
-from .algorithms import Algorithm, Diverged, create
+from .algorithms import Diverged, create
 from .config import Config
-from .launch import share
 from .ranks import Ranks
 from .run_folder import BAD_BATCH, CHECKPOINT, OPPONENT
 
 ANCHORS = ("trivial", "greedy")
 # Deals of the quick measurements and of the last one, so that the reported figures are not those that were watched.
 QUICK_SEED, FINAL_SEED = 1, 2
-# At its beginning, a run is measured as often as this allows: after that share of the time so far, and of the time that
-# a measurement takes.
-EARLY_SECONDS, EARLY_SHARE, MEASURING_SHARE = 15.0, 0.4, 0.05
+# A run is measured after a share of the time so far, within these seconds (sooner where it has few minutes in all);
+# measuring takes at most its share of the time.
+LEAST_SECONDS, MOST_SECONDS, ELAPSED_SHARE, BUDGET_SHARE, MEASURING_SHARE = 15.0, 120.0, 0.4, 0.1, 0.05
 # Settings that a resumed run may change.
 FREE_SETTINGS = {
-    "minutes",
-    "decisions",
-    "save_minutes",
-    "strength_minutes",
-    "quick_pairs",
-    "final_pairs",
-    "sampled",
-    "runs",
-    "name",
-    "device",
-}
+    "minutes", "decisions", "save_minutes", "quick_pairs", "final_pairs", "sampled", "runs", "name", "device",
+}  # fmt: skip
 
 
 class Run:
@@ -56,21 +46,18 @@ class Run:
         seconds: spent training so far.
     """
 
-    def __init__(
-        self, config: Config, shared_by: int = 1, create: Callable[[Config, Ranks], Algorithm] = create
-    ) -> None:
+    def __init__(self, config: Config, shared_by: int = 1) -> None:
         """Begin a run.
 
         Args:
             config: its settings.
             shared_by: number of processes that tables and minibatches are divided among.
-            create: creates the algorithm.
 
         Raises:
             ValueError: the settings do not fit this machine, or what they name.
         """
         self.settings = config
-        self.config = share(config, shared_by)
+        self.config = config.shared_by(shared_by)
         self.ranks = Ranks(config.device)
         self.game = get_game(config.game)
         self.algorithm = create(self.config, self.ranks)
@@ -139,8 +126,8 @@ class Run:
 
     def _measuring_interval(self, took: float) -> float:
         """Return the seconds between quick measurements, of which the last one took so long."""
-        early = max(EARLY_SECONDS, EARLY_SHARE * self.seconds, took / MEASURING_SHARE)
-        return min(60 * self.config.strength_minutes, early)
+        least = min(LEAST_SECONDS, BUDGET_SHARE * 60 * (self.config.minutes or np.inf))
+        return max(min(max(least, ELAPSED_SHARE * self.seconds), MOST_SECONDS), took / MEASURING_SHARE)
 
     # Checkpoints
 

@@ -15,13 +15,8 @@ from card_envs._files import check_output_folder, clear_leftovers, move_aside, r
 
 from .config import Config, as_toml
 
-SETTINGS, LOG, CHECKPOINT, OPPONENT, BAD_BATCH = (
-    "config.resolved.toml",
-    "log.jsonl",
-    "checkpoint.safetensors",
-    "opponent",
-    "bad_batch.npz",
-)
+SETTINGS, LOG = "config.resolved.toml", "log.jsonl"
+CHECKPOINT, OPPONENT, BAD_BATCH = "checkpoint.safetensors", "opponent", "bad_batch.npz"
 
 
 def check_writable(runs: Path, needed: int) -> None:
@@ -37,15 +32,17 @@ def check_writable(runs: Path, needed: int) -> None:
 
 
 @contextmanager
-def locked(runs: Path, name: str) -> Iterator[None]:
-    """Lock the run of that name for this process, and remove what earlier ones left half-written.
+def owned(config: Config) -> Iterator[None]:
+    """Lock the run for this process, and remove what earlier ones left half-written.
 
     The lock is a file beside the folder, for the folder itself may be moved; the system takes it back from a process
     that dies.
 
     Raises:
-        ValueError: another process has it; names it.
+        ValueError: another process has it, which is named; or the folder of runs can't be written.
     """
+    runs, name = config.runs, config.name
+    check_writable(runs, 50_000_000)
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(files.locked(runs / f".{name}.lock"))
@@ -58,13 +55,12 @@ def locked(runs: Path, name: str) -> Iterator[None]:
         yield
 
 
-def prepare(config: Config) -> tuple[Path, Path | None]:
-    """Make the run's folder and write the settings into it; returns it, and where an earlier one was moved to.
+def prepare(config: Config, folder: Path) -> Path | None:
+    """Make the run's folder and write the settings into it; returns where an earlier one was moved to.
 
     Raises:
         ValueError: something else has the name; it is left as it is.
     """
-    folder = config.runs / config.name
     aside = None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         if not (folder / SETTINGS).is_file():
@@ -72,7 +68,7 @@ def prepare(config: Config) -> tuple[Path, Path | None]:
         aside = move_aside(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_settings(config, folder)
-    return folder, aside
+    return aside
 
 
 def write_settings(config: Config, folder: Path) -> None:

@@ -17,11 +17,12 @@ from card_envs._files import in_words
 from . import launch, run_folder
 from .command import command, compiling, complain, console, say
 from .config import Config, load_config
+from .launch import LOST
 
 if TYPE_CHECKING:
     from .run import Run
 
-CTRL_C, LOST = 130, 3  # exit codes: what shells expect after SIGINT; the run failed, its checkpoint is good
+CTRL_C = 130  # exit code: what shells expect after SIGINT
 
 
 def main(
@@ -60,16 +61,19 @@ def train(config: Config, resume: bool, shared_by: int = 1) -> int:
     Raises:
         ValueError, OSError: the run can't begin, or not go on; nothing was touched.
     """
-    if not is_first():
-        return begin(config, resume, shared_by)
-    run_folder.check_writable(config.runs, 50_000_000)
-    with run_folder.locked(config.runs, config.name):
-        return begin(config, resume, shared_by)
-
-
-def begin(config: Config, resume: bool, shared_by: int) -> int:
-    """Begin or resume the run in this process, and train; return the exit code."""
     folder = config.runs / config.name
+    with run_folder.owned(config) if is_first() else nullcontext():
+        run = begin(config, resume, shared_by, folder)
+        try:
+            return go(run, folder)
+        except OSError as error:  # a full disk, above all: complete files stay as they are
+            return fail(folder, f"{folder}: {in_words(error)}")
+        finally:
+            run.ranks.close()
+
+
+def begin(config: Config, resume: bool, shared_by: int, folder: Path) -> Run:
+    """Begin or resume the run in this process."""
     with compiling() if is_first() else nullcontext():
         from .run import Run  # torch takes seconds to import: not before the settings are right
 
@@ -77,19 +81,14 @@ def begin(config: Config, resume: bool, shared_by: int) -> int:
         if run.ranks.is_first:
             run_folder.check_writable(config.runs, run.bytes_on_disk())
             if not resume:
-                folder, aside = run_folder.prepare(config)
+                aside = run_folder.prepare(config, folder)
                 if aside:
                     say(f"{folder} was there: moved to {aside}")
         if resume:
             changed = run.load_checkpoint(folder / run_folder.CHECKPOINT)
             if run.ranks.is_first:
                 say(f"resuming {folder} after {run.decisions:,} decisions" + (changed and f"; {changed}"))
-    try:
-        return go(run, folder)
-    except OSError as error:  # a full disk, above all: complete files stay as they are
-        return fail(folder, f"{folder}: {in_words(error)}")
-    finally:
-        run.ranks.close()
+    return run
 
 
 def go(run: Run, folder: Path) -> int:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from torch.utils.tensorboard import SummaryWriter
 
-from .command import Compiling
+from .command import CompilingColumn
 from .config import Config
 from .run_folder import open_log
 
@@ -49,7 +49,7 @@ class Watcher:
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(BAR),
-            Compiling(),
+            CompilingColumn(),
             *map(TextColumn, columns),
             console=console,
             transient=True,

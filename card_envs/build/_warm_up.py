@@ -166,11 +166,13 @@ def visit_training(game: Game) -> None:
     learners: list[dict[str, Any]] = [{"algorithm": "ppo", "network": name} for name in ("flat", "afterstates")]
     learners += [{"algorithm": "advantages", "network": name} for name in ("afterstates", "lookahead")]
     if game.planner is not None:
-        learners.append({"algorithm": "td", "td_deals": 1})
+        learners.append({"algorithm": "td"})
     for learner in learners:
         sizes: dict[str, Any] = {"decisions": FEW}
         if learner["algorithm"] != "td":
             sizes |= {"num_envs": FEW, "num_steps": FEW, "minibatch_size": FEW, "hidden": [8], "bf16": False}
         learning = run.Run(config.Config(game=game.name, **learner, **sizes))
+        if learner["algorithm"] == "td":
+            learning.algorithm.deals_each = 1
         learning.iterate()
         visit_opponent(game, Opponent("learned", game, learning.algorithm.stored()))

@@ -16,9 +16,9 @@ from training.algorithms import Diverged
 from training.algorithms.advantages import SHARPNESS, Advantages
 from training.algorithms.labels import advantages_over_baseline, phases_of, spreads
 from training.config import Config
-from training.data import Rollout
-from training.networks import Actor
+from training.networks import ActorNetwork
 from training.ranks import Ranks
+from training.rollout import Rollout
 from training.run import Run
 
 TABLES = 200
@@ -110,13 +110,13 @@ def played(**more: Any) -> Rollout:
 
 def test_every_decision_is_labelled() -> None:
     rollout = played(num_envs=8, greedy_share=0.25)
-    states = Rollout(HIGH_CARD, config(num_envs=8), {}, [0, 1, 0, 0]).env.states
-    mask = np.where(rollout.learned[0][:, None], rollout.mask[0], np.int8(0))  # not where `greedy` decides
-    assert 0 < rollout.learned[0].sum() < 8
-    expected = advantages_over_baseline(HIGH_CARD, states, rollout.baseline[0], mask)
-    np.testing.assert_array_equal(rollout.labels[0], expected)
-    assert (rollout.labels[rollout.mask == 0] == 0).all() and (rollout.labels != 0).any()
-    assert (np.take_along_axis(rollout.labels, rollout.baseline[..., None], axis=2) == 0).all()
+    states = Rollout(HIGH_CARD, config(num_envs=8), {}, [0, 1, 0, 0]).tables.read_states()
+    learned, legal, baseline = rollout.learned[0].numpy(), rollout.mask[0].numpy(), rollout.baseline[0].numpy()
+    assert 0 < learned.sum() < 8  # not where `greedy` decides
+    expected = advantages_over_baseline(HIGH_CARD, states, baseline, np.where(learned[:, None], legal, np.int8(0)))
+    np.testing.assert_array_equal(rollout.labels.numpy()[0], expected)
+    assert (rollout.labels.numpy()[rollout.mask.numpy() == 0] == 0).all() and (rollout.labels.numpy() != 0).any()
+    assert (np.take_along_axis(rollout.labels.numpy(), rollout.baseline.numpy()[..., None], axis=2) == 0).all()
 
 
 def test_merged_moves_are_not_labelled_and_worlds_take_chance_out() -> None:
@@ -124,18 +124,18 @@ def test_merged_moves_are_not_labelled_and_worlds_take_chance_out() -> None:
     for worlds in (1, 16, 16):
         rollout = played(num_envs=64, network="lookahead", advantage_worlds=worlds)
         assert rollout.after is not None
-        shown = np.zeros((5 * 64, rollout.mask.shape[-1]), np.bool_)
+        shown = np.zeros((5 * 64, rollout.mask.numpy().shape[-1]), np.bool_)
         shown[rollout.after.decision(), rollout.after.action] = True
-        assert (rollout.labels.reshape(shown.shape)[~shown] == 0).all() and (rollout.labels != 0).any()
-        found.append(rollout.labels[0])
+        assert (rollout.labels.numpy().reshape(shown.shape)[~shown] == 0).all() and (rollout.labels.numpy() != 0).any()
+        found.append(rollout.labels.numpy()[0])
     assert found[1][found[1] != 0].std() < found[0][found[0] != 0].std()
     np.testing.assert_array_equal(found[1], found[2])
 
 
 def test_a_stride_labels_a_share_of_the_decisions() -> None:
     every, fourth = (played(num_envs=512, advantage_stride=stride) for stride in (1, 4))
-    assert 0.2 < fourth.learned.sum() / every.learned.sum() < 0.3
-    assert (fourth.labels[~fourth.learned] == 0).all()
+    assert 0.2 < fourth.learned.numpy().sum() / every.learned.numpy().sum() < 0.3
+    assert (fourth.labels.numpy()[~fourth.learned.numpy()] == 0).all()
 
 
 def test_a_game_without_phases_has_one() -> None:
@@ -172,7 +172,7 @@ def test_a_margin_is_chosen_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_loss_that_is_no_number_stops_before_it_does_harm() -> None:
     learner = Advantages(config(num_envs=8), Ranks())
     learner.play(0.0)
-    learner.rollout.labels[:] = np.nan
+    learner.rollout.labels.numpy()[:] = np.nan
     before = learner.actor.weights()
     with pytest.raises(Diverged) as diverged:
         learner.update(0.0)
@@ -187,6 +187,6 @@ def test_what_was_learned_warms_up_ppo(tmp_path: Any) -> None:
     one.save_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     settings: dict[str, Any] = {"game": HIGH_CARD.name, "decisions": 10, "num_envs": 8, "hidden": [32]}
     other = Run(Config(**settings, warm_start=str(tmp_path / "run")))
-    actors: list[Actor] = [run.algorithm.actor for run in (one, other)]  # type: ignore[attr-defined]
+    actors: list[ActorNetwork] = [run.algorithm.actor for run in (one, other)]  # type: ignore[attr-defined]
     for name, weight in actors[0].weights().items():
         np.testing.assert_array_equal(actors[1].weights()[name], weight)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from card_envs.opponents._names import MODELS
-from training.config import Config, as_toml, load_config
-from training.recipes import recipes
+from training.config import Config, as_toml, load_config, recipes
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 MINIMAL = 'game = "back_alley"\nminutes = 1\n'
@@ -71,7 +70,7 @@ def test_overrides_come_last_and_are_toml_or_text(tmp_path: Path) -> None:
             ["algorithm=advantages", "clip_coef=0.2"],
             ["clip_coef: algorithm = 'advantages' does not read it, only ppo"],
         ),
-        (MINIMAL, ["td_lambda=0.5"], ["td_lambda: algorithm = 'ppo' does not read it, only td"]),
+        (MINIMAL, ["margins=[0.1]"], ["margins: algorithm = 'ppo' does not read it, only advantages"]),
         (MINIMAL, ["algorithm=td", "hidden=[8]"], ["algorithm = 'td' does not read it, only ppo and advantages"]),
         (MINIMAL, ["algorithm=td"], ["algorithm = 'td': there is no planner for this game"]),
         (MINIMAL, ["algorithm=advantages", "margins=[0.1]"], ["margins = [0.1]: only network = 'afterstates'"]),
@@ -100,7 +99,7 @@ def test_settings_that_come_with_the_package_have_names(tmp_path: Path, monkeypa
         assert load_config(Path(path.stem)) == load_config(path)
     assert load_config(Path("back_alley/ppo")) == load_config(CONFIGS / "back_alley" / "ppo.toml")
     names = ", ".join(recipes())
-    assert names.startswith("back_alley, big_ben, quickstart, russian_bank, back_alley/ppo, ")
+    assert names.startswith("back_alley, best_response, big_ben, quickstart, russian_bank, back_alley/ppo, ")
     for wrong in ("configs/quickstart.toml", "quikstart"):
         with pytest.raises(ValueError, match=rf"did you mean --config quickstart\? there are: {names}$"):
             load_config(Path(wrong))
@@ -143,8 +142,8 @@ def test_every_setting_is_described() -> None:
 
 
 def test_settings_of_other_algorithms_are_left_out(tmp_path: Path) -> None:
-    config = Config(game="big_ben", minutes=1, algorithm="td", td_lambda=0.25)
-    assert "hidden" not in config.as_dict() and config.changed(seed=3).td_lambda == 0.25
+    config = Config(game="big_ben", minutes=1, algorithm="td", greedy_share=0.25)
+    assert "hidden" not in config.as_dict() and config.changed(seed=3).greedy_share == 0.25
     assert load_config(written(tmp_path, as_toml(config)), ["name=run"]) == config
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
 
-from training.gae import gae_advantages
+from training.algorithms.ppo import gae_advantages
 
 
 def one_table(
@@ -21,20 +20,21 @@ def one_table(
 ) -> list[float]:
     """The advantages at a single table, by step."""
 
-    def column(items: Sequence[Any], dtype: Any) -> NDArray[Any]:
-        return np.array(items, dtype)[:, None]
+    def column(items: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:
+        return torch.tensor(items, dtype=dtype)[:, None]
 
     found = gae_advantages(
-        column(seat, np.int8),
-        column(learned or [1] * len(seat), np.bool_),
-        column(rewards, np.float32),
-        column(done, np.bool_),
-        column(values, np.float32),
-        np.array([last_values], np.float32),
+        column(seat, torch.int8),
+        column(learned or [1] * len(seat), torch.bool),
+        column(rewards, torch.float32),
+        column(done, torch.bool),
+        column(values, torch.float32),
+        torch.tensor([last_values], dtype=torch.float32),
         0.5,
     )
     assert found.shape == (len(seat), 1)
-    return found[:, 0].tolist()
+    advantages: list[float] = found[:, 0].tolist()
+    return advantages
 
 
 def test_double_move_and_rewards_while_others_move() -> None:
@@ -70,26 +70,26 @@ def test_four_seats_in_partnerships() -> None:
 
 
 def test_lambda_one_gives_returns_minus_values() -> None:
-    rng = np.random.default_rng(0)
-    rewards = rng.integers(-3, 4, (12, 5, 1)).astype(np.float32)
-    done = np.zeros((12, 5), np.bool_)
+    random = torch.Generator().manual_seed(0)
+    rewards = torch.randint(-3, 4, (12, 5, 1), generator=random).float()
+    done = torch.zeros((12, 5), dtype=torch.bool)
     done[-1] = True
-    values = rng.standard_normal((12, 5)).astype(np.float32)
-    seat, learned = np.zeros((12, 5), np.int8), np.ones((12, 5), np.bool_)
-    found = gae_advantages(seat, learned, rewards, done, values, np.ones((5, 1), np.float32), 1.0)
-    returns = rewards[::-1, :, 0].cumsum(axis=0)[::-1]
-    np.testing.assert_allclose(found, returns - values, atol=1e-4)
+    values = torch.randn((12, 5), generator=random)
+    seat, learned = torch.zeros((12, 5), dtype=torch.int8), torch.ones((12, 5), dtype=torch.bool)
+    found = gae_advantages(seat, learned, rewards, done, values, torch.ones((5, 1)), 1.0)
+    returns = rewards[:, :, 0].flip(0).cumsum(0).flip(0)
+    torch.testing.assert_close(found, returns - values, atol=1e-4, rtol=0)
 
 
 def test_tables_do_not_touch_each_other() -> None:
-    rng = np.random.default_rng(1)
+    random = torch.Generator().manual_seed(1)
     shape = (9, 4)
-    seat = rng.integers(0, 2, shape).astype(np.int8)
-    learned, done = rng.random(shape) < 0.8, rng.random(shape) < 0.2
-    rewards = rng.standard_normal((*shape, 2)).astype(np.float32)
-    values, last = rng.standard_normal(shape).astype(np.float32), rng.standard_normal((4, 2)).astype(np.float32)
+    seat = torch.randint(0, 2, shape, generator=random, dtype=torch.int8)
+    learned, done = torch.rand(shape, generator=random) < 0.8, torch.rand(shape, generator=random) < 0.2
+    rewards = torch.randn((*shape, 2), generator=random)
+    values, last = torch.randn(shape, generator=random), torch.randn((4, 2), generator=random)
     together = gae_advantages(seat, learned, rewards, done, values, last, 0.9)
     for i in range(4):
-        one = np.s_[:, i : i + 1]
+        one = (slice(None), slice(i, i + 1))
         alone = gae_advantages(seat[one], learned[one], rewards[one], done[one], values[one], last[i : i + 1], 0.9)
-        np.testing.assert_array_equal(alone[:, 0], together[:, i])
+        assert torch.equal(alone[:, 0], together[:, i])

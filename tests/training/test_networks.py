@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -14,8 +16,16 @@ from card_envs.opponents.networks._sparse import compress
 from card_envs.opponents.networks.policies import ILLEGAL, NetworkPolicy, input_fields
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
-from training.networks import DENSE, AfterstateActor, Inputs, Network, Rows, evaluate_in_parts
-from training.sparse import SparseLinear
+from training.networks import (
+    DENSE,
+    PART,
+    AfterstateActor,
+    Inputs,
+    Network,
+    Observations,
+    SparseLinear,
+    evaluate_in_parts,
+)
 
 GAME = get_game("back_alley")
 
@@ -29,18 +39,22 @@ def sparse_rows(size: int, seed: int = 0) -> Int8s:
     return obs
 
 
+def seen(obs: Int8s, mask: Int8s, dense: bool = False) -> Observations:
+    return Observations(torch.from_numpy(np.hstack([obs, mask])), dense)
+
+
 @pytest.mark.parametrize(
     ("size", "number", "width"), [(1, 60, 12), (7, 60, 12), (8, 1, 64), (64, 1024, 16), (67, 1100, 84)]
 )
 def test_sparse_layer_equals_the_dense_one(size: int, number: int, width: int) -> None:
     """Also where there are more rows than are summed up at once."""
     obs = sparse_rows(size)
-    rows = np.random.default_rng(1).integers(0, len(obs), number)
+    rows = torch.from_numpy(np.random.default_rng(1).integers(0, len(obs), number))
     scale = np.linspace(0.01, 1, size, dtype=np.float32)
     torch.manual_seed(0)
     weight, bias = torch.randn(size, width, requires_grad=True), torch.randn(width, requires_grad=True)
-    dense = torch.from_numpy(obs[rows].astype(np.float32) * scale) @ weight + bias
-    sparse = SparseLinear.apply(weight, bias, Rows(obs, scale).sparse, rows)  # type: ignore[no-untyped-call]
+    dense = torch.from_numpy(obs[rows.numpy()].astype(np.float32) * scale) @ weight + bias
+    sparse = SparseLinear.apply(weight, bias, Observations(torch.from_numpy(obs)).sparse(scale), rows)  # type: ignore[no-untyped-call]
     torch.testing.assert_close(sparse, dense, rtol=1e-4, atol=1e-3)
     towards = torch.randn(number, width)
     expected = torch.autograd.grad(dense, (weight, bias), towards)
@@ -65,7 +79,8 @@ def test_rows_that_are_not_there_are_refused(row: int) -> None:
 
 
 @pytest.mark.parametrize("hidden", [[16], [32, 24], [8, 8, 8]])
-def test_network_plays_as_the_shipped_player_does(hidden: list[int]) -> None:
+def test_network_plays_as_the_shipped_player_does(hidden: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PART, "cpu", 10)
     rules = GAME.rules
     network = Network(input_fields(rules), hidden, rules.NUM_ACTIONS, 1.0)
     with torch.no_grad():
@@ -76,11 +91,49 @@ def test_network_plays_as_the_shipped_player_does(hidden: list[int]) -> None:
         env.step(env.mask.argmax(axis=1))
     found = np.where(
         env.mask != 0,
-        evaluate_in_parts(network, Rows(np.hstack([env.obs, env.mask]), network.scale), np.arange(64), part=10),
+        evaluate_in_parts(network, seen(env.obs, env.mask), torch.arange(64)),
         ILLEGAL,
     )
     expected = NetworkPolicy(GAME, network.weights()).logits({"obs": env.obs, "mask": env.mask})
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_dense_first_layers_agree_with_sparse_ones() -> None:
+    """In value and gradient, to rounding in 32 bits and within 16-bit error in 16."""
+    env = BatchEnv(GAME, 512, 3)
+    outputs: dict[str, torch.Tensor] = {}
+    gradients: dict[str, Any] = {}
+    for name, bf16, observed in (
+        ("sparse", False, seen(env.obs, env.mask)),
+        ("dense", False, seen(env.obs, env.mask, dense=True)),
+        ("bf16", True, seen(env.obs, env.mask, dense=True)),
+    ):
+        torch.manual_seed(1)
+        network = Network(input_fields(GAME.rules), [64], GAME.rules.NUM_ACTIONS, 3.0)
+        network.bf16 = bf16
+        output = network(observed, slice(None) if observed.dense else torch.arange(512))
+        output.square().mean().backward()
+        outputs[name], gradients[name] = output.detach(), network.first_weight.grad
+    scale, largest = outputs["sparse"].abs().max(), gradients["sparse"].abs().max()
+    assert (outputs["dense"] - outputs["sparse"]).abs().max() < 1e-5 * scale
+    assert (outputs["bf16"] - outputs["sparse"]).abs().max() < 2e-2 * scale
+    assert (gradients["dense"] - gradients["sparse"]).abs().max() < 1e-5 * largest
+    assert (gradients["bf16"] - gradients["sparse"]).abs().max() < 5e-2 * largest
+
+
+def test_a_dense_forward_pass_is_one_graph() -> None:
+    """Nothing in it needs Python between two kernels, so that it can be compiled or captured as a whole."""
+    network = Network(input_fields(GAME.rules), [64], GAME.rules.NUM_ACTIONS, 3.0)
+    network.bf16 = True
+    env = BatchEnv(GAME, 40, 3)
+    observed = seen(env.obs, env.mask).obs
+
+    def forward(obs: torch.Tensor) -> torch.Tensor:
+        return network(Observations(obs, dense=True), slice(None)).log_softmax(dim=1)
+
+    with torch.no_grad():
+        compiled = torch.compile(forward, backend="eager", fullgraph=True)
+        torch.testing.assert_close(compiled(observed), forward(observed))
 
 
 def test_networks_begin_orthogonal_and_near_uniform() -> None:
@@ -89,13 +142,13 @@ def test_networks_begin_orthogonal_and_near_uniform() -> None:
     gram = network.first_weight.detach().t() @ network.first_weight.detach()
     torch.testing.assert_close(gram, 2 * torch.eye(32), atol=1e-4, rtol=0)
     env = BatchEnv(GAME, 16)
-    assert np.abs(evaluate_in_parts(network, Rows(env.obs, network.scale), np.arange(16))).max() < 0.1
+    assert evaluate_in_parts(network, Observations(torch.from_numpy(env.obs)), torch.arange(16)).abs().max() < 0.1
 
 
 def test_no_rows_give_no_answers() -> None:
     network = Network(GAME.rules.OBS_FIELDS, [4], 3, 1.0)
-    obs = np.zeros((2, GAME.rules.OBS_SIZE), np.int8)
-    assert evaluate_in_parts(network, Rows(obs, network.scale), np.zeros(0, np.int64)).shape == (0, 3)
+    obs = torch.zeros((2, GAME.rules.OBS_SIZE), dtype=torch.int8)
+    assert evaluate_in_parts(network, Observations(obs), torch.arange(0)).shape == (0, 3)
 
 
 def test_weights_can_be_taken_over() -> None:
@@ -120,10 +173,10 @@ def test_networks_that_see_moves_play_as_their_players_do(game: Game, baseline_b
     own = None if baseline_bonus else np.full(60, -1)
     states = some(positions(game), 60)
     after = afterstates(game, states, np.arange(60), own, lookahead)
-    inputs = Inputs(Rows(np.hstack([decisions.obs, decisions.mask]), network.scale), after)
-    rows = np.array([3, 59, 3, 0])
+    inputs = Inputs(seen(decisions.obs, decisions.mask), after)
+    rows = torch.tensor([3, 59, 3, 0])
     with torch.no_grad():
-        everything, some_of_it = (network.logits(inputs, chosen).numpy() for chosen in (np.arange(60), rows))
+        everything, some_of_it = (network.logits(inputs, chosen).numpy() for chosen in (torch.arange(60), rows))
     np.testing.assert_allclose(some_of_it, everything[rows], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(network.policy(game).logits_at(decisions), everything, rtol=1e-4, atol=1e-4)
 
@@ -143,26 +196,25 @@ def test_products_in_16_bits_are_of_few_shapes(width: int, monkeypatch: pytest.M
     """The library compiles for each shape and keeps what it compiled: memory must not grow with their number."""
     network = Network(input_fields(GAME.rules), [width, 8], 4, 1.0)
     network.bf16 = True
-    seen_rows = Rows((sparse_rows(len(network.scale)) != 0).astype(np.int8), network.scale)
-    linear_of, addmm, seen = functional.linear, torch.addmm, set()
+    observed = Observations(torch.from_numpy((sparse_rows(len(network.scale)) != 0).astype(np.int8)))
+    linear_of, addmm, shapes = functional.linear, torch.addmm, set()
 
     def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        seen.add(tuple(x.shape))
+        shapes.add(tuple(x.shape))
         return linear_of(x, weight, bias)
 
     def added(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        seen.add(tuple(x.shape))
+        shapes.add(tuple(x.shape))
         return addmm(bias, x, weight)
 
     monkeypatch.setattr(functional, "linear", linear)
     monkeypatch.setattr(torch, "addmm", added)
-    rng = np.random.default_rng(0)
-    alone = evaluate_in_parts(network, seen_rows, np.arange(40))
+    alone = evaluate_in_parts(network, observed, torch.arange(40))
     for size in range(1, 1500, 3):
-        rows = rng.integers(0, 40, size)
-        out = network(seen_rows, rows)
+        rows = torch.randint(0, 40, (size,))
+        out = network(observed, rows)
         assert out.shape == (size, 4)
-        torch.testing.assert_close(out.detach(), torch.from_numpy(alone[rows]), rtol=0.05, atol=0.05)
-    assert len({rows for rows, _ in seen}) <= 100
+        torch.testing.assert_close(out.detach(), alone[rows], rtol=0.05, atol=0.05)
+    assert len({number for number, _ in shapes}) <= 100
     out.sum().backward()
     assert network.first_bias.grad is not None and torch.isfinite(network.first_bias.grad).all()

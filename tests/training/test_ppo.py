@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from card_envs import load_opponent
+from card_envs.compare.pairs import play_pairs
 from card_envs.game import Field
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.training.conftest import check_high_card
-from training.algorithms import Diverged
-from training.algorithms.ppo import PPO, Batch
+from tests.test_gpu import simulated
+from tests.training.conftest import TENSORS, check_high_card
+from training.algorithms import Diverged, ppo
+from training.algorithms.ppo import PPO, TrainingBatch
 from training.config import Config
-from training.networks import Inputs, Network, Rows
+from training.networks import Inputs, Network, Observations
 from training.ranks import Ranks
+from training.rollout import HOST, Backend
 from training.run import Run
 
 FIELDS = (Field("context", 6, 1),)
@@ -25,24 +31,15 @@ REWARDS = np.random.default_rng(0).permuted(np.tile(np.array([-1, 0, 2], np.floa
 REWARDS = np.insert(REWARDS, 2, 5, axis=1)
 
 
-class Bandit(PPO):
+def learner(learning_rate: float = 1e-3, **settings: Any) -> PPO:
     """PPO whose networks decide a problem of one decision; its tables are never played at."""
-
-    def __init__(self, **settings: Any) -> None:
-        defaults = {"minibatch_size": 128, "update_epochs": 2, "ent_coef": 0, "ent_coef_end": 0}
-        sizes = {"num_envs": 2, "num_steps": 2, "hidden": [32]}
-        super().__init__(Config(**{"game": HIGH_CARD.name, "minutes": 1, **sizes, **defaults, **settings}), Ranks())
-
-    def begin(self) -> None:
-        torch.manual_seed(0)
-        self.actor = self.networks["actor"] = Network(FIELDS, [32], 4, 0.01)
-        self.critic = Network(FIELDS, [32], 1, 1.0)
-        self.action_fields = ACTIONS
-        super().begin()
-
-
-def learner(learning_rate: float = 1e-3, **settings: Any) -> Bandit:
-    return Bandit(learning_rate=learning_rate, **settings)
+    defaults = {"minibatch_size": 128, "update_epochs": 2, "ent_coef": 0, "ent_coef_end": 0}
+    sizes = {"num_envs": 2, "num_steps": 2, "hidden": [32], "learning_rate": learning_rate}
+    config = Config(**{"game": HIGH_CARD.name, "minutes": 1, **sizes, **defaults, **settings})
+    torch.manual_seed(0)
+    learned = PPO(config, Ranks(), {"actor": Network(FIELDS, [32], 4, 0.01), "critic": Network(FIELDS, [32], 1, 1.0)})
+    learned.action_fields = ACTIONS
+    return learned
 
 
 def actor_of(learned: PPO) -> Network:
@@ -50,13 +47,13 @@ def actor_of(learned: PPO) -> Network:
     return learned.actor
 
 
-def bandit_batch(learned: PPO, rng: np.random.Generator, num: int = 512) -> Batch:
+def bandit_batch(learned: PPO, rng: np.random.Generator, num: int = 512) -> TrainingBatch:
     """One decision an episode: the context says which action pays."""
     context = rng.integers(0, 6, num)
     obs = np.eye(6, dtype=np.int8)[context]
     mask = np.tile(np.array([1, 1, 0, 1], np.int8), (num, 1))
-    rows = np.arange(num)
-    seen = Rows(obs, learned.critic.scale)
+    rows = torch.arange(num)
+    seen = Observations(torch.from_numpy(obs))
     with torch.no_grad():
         log_all = actor_of(learned)(seen, rows).masked_fill(torch.from_numpy(mask == 0), -1e9).log_softmax(1).numpy()
         values = learned.critic(seen, rows)[:, 0].numpy()
@@ -64,8 +61,9 @@ def bandit_batch(learned: PPO, rng: np.random.Generator, num: int = 512) -> Batc
     rewards = REWARDS[context, actions]
     best = REWARDS[:, [0, 1, 3]].argmax(axis=1)[context]
     expert = np.array([0, 1, 3])[best]
-    inputs, log_probs = Inputs(seen, None), log_all[rows, actions]
-    return Batch(inputs, seen, mask, actions, log_probs, rewards - values, rewards, expert, rows)
+    arrays = mask, actions, log_all[np.arange(num), actions], rewards - values, rewards, expert
+    tensors: list[Any] = [*map(torch.from_numpy, arrays), rows]
+    return TrainingBatch(Inputs(seen, None), seen, *tensors)
 
 
 @pytest.mark.parametrize("settings", [{}, {"bf16": True}])
@@ -77,10 +75,10 @@ def test_bandit_with_a_known_value_is_learned(settings: dict[str, Any]) -> None:
         figures = learned.update(bandit_batch(learned, rng), 0.0)
     obs = np.eye(6, dtype=np.int8)
     with torch.no_grad():
-        seen = Rows(obs, learned.critic.scale)
-        logits = actor_of(learned)(seen, np.arange(6))
+        seen = Observations(torch.from_numpy(obs))
+        logits = actor_of(learned)(seen, torch.arange(6))
         logits[:, 2] = -1e9
-        values = learned.critic(seen, np.arange(6))[:, 0].numpy()
+        values = learned.critic(seen, torch.arange(6))[:, 0].numpy()
     chosen = logits.argmax(dim=1).numpy()
     np.testing.assert_array_equal(REWARDS[np.arange(6), chosen], np.full(6, 2))
     assert logits.softmax(dim=1).max(dim=1).values.min() > 0.9
@@ -127,7 +125,7 @@ def test_a_forced_decision_has_no_entropy() -> None:
 def test_only_the_chosen_rows_are_learned_from() -> None:
     one, other = learner(ent_coef=0.01), learner(ent_coef=0.01)
     batch = bandit_batch(one, np.random.default_rng(5))
-    batch.rows = np.arange(0, 512, 2)
+    batch.rows = torch.arange(0, 512, 2)
     one.update(batch, 0.0)
     batch.actions[1::2] = 0
     batch.advantages[1::2] = 1e6
@@ -145,7 +143,7 @@ def test_cloning_alone_learns_the_experts_moves() -> None:
         batch.advantages[:] = 0
         figures = learned.update(batch, 0.0)
     assert figures["bc_loss"] < 0.2
-    assert np.mean(batch.actions == batch.expert) > 0.8
+    assert (batch.actions == batch.expert).float().mean() > 0.8
 
 
 def test_figures_by_field() -> None:
@@ -168,20 +166,121 @@ def test_a_loss_that_is_no_number_stops_before_it_does_harm() -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in learned.actor.state_dict().items())
 
 
-def test_high_card_is_learned() -> None:
+HIGH_CARD_SETTINGS: dict[str, Any] = {
+    "game": HIGH_CARD.name,
+    "decisions": 150_000,
+    "num_envs": 256,
+    "num_steps": 24,
+    "hidden": [64],
+    "minibatch_size": 1024,
+    "learning_rate": 5e-3,
+    "reward_scale": 1,
+}
+
+
+@pytest.mark.parametrize("backend", [HOST, TENSORS])
+def test_high_card_is_learned(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny game of the tests: better than its scripted player, which takes 0.32 points from random play."""
-    config = Config(
-        game=HIGH_CARD.name,
-        decisions=150_000,
-        num_envs=256,
-        num_steps=24,
-        hidden=[64],
-        minibatch_size=1024,
-        learning_rate=5e-3,
-        reward_scale=1,
-    )
-    run = Run(config)
+    monkeypatch.setattr(ppo, "backend_of", lambda device: backend)
+    run = Run(Config(**HIGH_CARD_SETTINGS))
     while run.progress < 1:
-        run.iterate()
+        entry = run.iterate()
+    assert np.isfinite([entry["value_error"], entry["value_slope"], entry["approx_kl"]]).all()
     assert isinstance(run.algorithm, PPO) and len(run.algorithm.pool.snapshots) > 10
     check_high_card(run)
+
+
+IN_THE_SIMULATOR = """
+import json, sys
+import numpy as np
+from card_envs.engine.gpu import GpuBatchEnv
+from card_envs.games import GAMES
+from card_envs.scaffold.high_card import GAME
+from training.config import Config
+from training.run import Run
+from pathlib import Path
+
+GAMES[GAME.name] = GAME
+settings, folder = json.loads(sys.argv[1])
+checkpoint = Path(folder, "checkpoint.safetensors")
+one, other = (Run(Config(**settings, device="cuda")) for _ in range(2))
+assert isinstance(one.algorithm.rollout.tables, GpuBatchEnv)
+one.iterate()
+one.save_checkpoint(checkpoint)
+other.load_checkpoint(checkpoint)
+one.iterate()
+other.iterate()
+mine, theirs = ({**run.algorithm.memory()[0], **run.algorithm.own_memory()[0]} for run in (one, other))
+assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+np.savez(Path(folder, "memory.npz"), **mine)
+"""
+
+
+def test_the_simulator_learns_as_the_cpu_and_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two whole iterations of `device = "cuda"`: the same moves, weights and episodes as in tensors on the CPU."""
+    small = {"num_envs": 6, "num_steps": 5, "hidden": [8], "minibatch_size": 16, "pool_size": 2, "decisions": 60}
+    settings = {**HIGH_CARD_SETTINGS, **small, "bf16": False}
+    simulated(IN_THE_SIMULATOR, json.dumps([settings, str(tmp_path)]))
+    monkeypatch.setattr(ppo, "backend_of", lambda device: TENSORS)
+    run = Run(Config(**settings))
+    run.iterate()
+    run.iterate()
+    expected = {**run.algorithm.memory()[0], **run.algorithm.own_memory()[0]}
+    with np.load(tmp_path / "memory.npz") as found:
+        assert set(found) == set(expected) and "pool0/first_weight" in expected
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.mark.gpu
+def test_high_card_is_learned_on_a_gpu(tmp_path: Path) -> None:
+    settings = Config(**{**HIGH_CARD_SETTINGS, "decisions": 2_000_000, "num_envs": 4096, "minibatch_size": 8192})
+    run = Run(settings.changed(device="cuda"))
+    while run.progress < 1:
+        run.iterate()
+    check_high_card(run)
+    path = tmp_path / "checkpoint.safetensors"
+    run.save_checkpoint(path)
+    Run(settings).load_checkpoint(path)
+
+
+def test_a_batch_in_tensors_is_that_of_the_cpu() -> None:
+    """Values and advantages of the same rollout, from dense rows and from sparse ones."""
+    config = Config(**{**HIGH_CARD_SETTINGS, "pool_share": 0.2})
+    one, other = (PPO(config, Ranks(), backend=backend) for backend in (TENSORS, HOST))
+    one.rollout.collect(one.actor, None)
+    other.rollout.collect(other.actor, None)  # for what follows from actions alone
+    for name in ("seen", "full", "seat", "actions", "learned", "rewards", "done", "baseline", "log_probs"):
+        getattr(other.rollout, name)[:] = getattr(one.rollout, name)
+    other.rollout.steps = []
+    other.rollout.tables.write_states(one.rollout.tables.read_states())
+    found, expected = one.batch(), other.batch()
+    for name in ("mask", "actions", "log_probs", "expert", "rows"):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+    for name in ("advantages", "returns"):
+        torch.testing.assert_close(getattr(found, name), getattr(expected, name), atol=1e-5, rtol=1e-5)
+
+
+def test_a_run_in_tensors_resumes_exactly_and_goes_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    small = {"num_envs": 16, "num_steps": 8, "hidden": [8], "minibatch_size": 64, "pool_size": 5, "decisions": 3000}
+    settings = Config(**{**HIGH_CARD_SETTINGS, **small})
+
+    def begun(backend: Backend) -> Run:
+        monkeypatch.setattr(ppo, "backend_of", lambda device: backend)
+        return Run(settings)
+
+    one = begun(TENSORS)
+    for _ in range(3):
+        one.iterate()
+    one.save_checkpoint(path)
+    one.iterate()
+    for backend in (TENSORS, HOST):
+        other = begun(backend)
+        other.load_checkpoint(path)
+        other.iterate()
+        mine, theirs = one.algorithm.memory()[0], other.algorithm.memory()[0]
+        assert all(np.array_equal(mine[name], theirs[name]) for name in mine) == (backend is TENSORS)
+        assert other.decisions > 0
+    one.save(tmp_path / "opponent")
+    assert play_pairs(HIGH_CARD, load_opponent(tmp_path / "opponent"), load_opponent("greedy", HIGH_CARD), 2)

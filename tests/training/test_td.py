@@ -16,6 +16,7 @@ from card_envs.game import Game
 from card_envs.opponents.networks.folder import load_card
 from tests.conftest import games_under_test
 from training import checkpoint
+from training.algorithms import td
 from training.algorithms.td import Learner, TemporalDifferences, Trail, learn_trail
 from training.config import Config
 from training.ranks import Ranks
@@ -30,7 +31,7 @@ each_planner = pytest.mark.parametrize(
 
 
 def config(game: Game, **more: Any) -> Config:
-    settings: dict[str, Any] = {"td_deals": 300, "greedy_share": 1.0, "decisions": 10**9, **more}
+    settings: dict[str, Any] = {"greedy_share": 1.0, "decisions": 10**9, **more}
     return Config(algorithm="td", game=game.name, **settings)
 
 
@@ -38,19 +39,20 @@ def test_learning_goes_towards_the_end_of_the_deal() -> None:
     learner = Learner(*np.zeros((3, 6), np.float32))
     trail = Trail(np.array([[[1, 2], [3, 4]]], np.int32), np.array([[2, 1]]), np.zeros((1, 2)), np.array([2]))
     learn = specialize(learn_trail)
-    learn(0, 8.0, learner, 0.5, trail)
+    learn(0, 8.0, learner, trail)
     assert learner.weights.tolist() == [0, 2, 2, 8, 0, 0]  # half of 8 for two weights, then 8 for one
     trail.lengths[0] = 1
-    learn(0, 8.0, learner, 0.5, trail)
+    learn(0, 8.0, learner, trail)
     assert learner.weights.tolist() == [0, 4, 4, 8, 0, 0]
-    learn(0, 0.0, learner, 0.5, trail)  # signs differ, so that rates fall
+    learn(0, 0.0, learner, trail)  # signs differ, so that rates fall
     assert learner.weights.tolist() == [0, 0, 0, 8, 0, 0] and learner.sums[1] == 0 and learner.sizes[1] == 16
-    learn(0, 100.0, learner, 0.5, trail)
+    learn(0, 100.0, learner, trail)
     assert learner.weights[1] == 0
 
 
 @each_planner
-def test_it_learns_by_itself(game: Game) -> None:
+def test_it_learns_by_itself(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(td, "DEALS", 300)
     run = Run(config(game))
     margins = [run.iterate()["margin_over_greedy"] for _ in range(7)]
     assert margins[-1] > margins[0] + 2
@@ -59,9 +61,10 @@ def test_it_learns_by_itself(game: Game) -> None:
 
 
 @each_planner
-def test_a_resumed_run_goes_on_exactly(game: Game, tmp_path: Path) -> None:
+def test_a_resumed_run_goes_on_exactly(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(td, "DEALS", 40)
     path = tmp_path / "checkpoint.safetensors"
-    settings = config(game, td_deals=40, greedy_share=0.5)
+    settings = config(game, greedy_share=0.5)
     one, other = Run(settings), Run(settings)
     one.iterate()
     one.iterate()
@@ -88,10 +91,12 @@ def test_forged_memories_are_refused() -> None:
             learner.restore(({**arrays, **wrong}, {**facts, **more}), ({}, {}))
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(td, "DEALS", 20)
+    monkeypatch.setattr(Run, "_measuring_interval", lambda run, took: 0.0)
     file = tmp_path / "tiny.toml"
-    file.write_text(f'game = "{SOONEST.name}"\nalgorithm = "td"\ntd_deals = 20\n')
-    words = ["--config", str(file), f"runs={tmp_path}", "quick_pairs=1", "final_pairs=2", "strength_minutes=1e-6"]
+    file.write_text(f'game = "{SOONEST.name}"\nalgorithm = "td"\n')
+    words = ["--config", str(file), f"runs={tmp_path}", "quick_pairs=1", "final_pairs=2"]
     result = CliRunner().invoke(app, [*words, "decisions=600"])
     assert result.exit_code == 0, result.output
     result = CliRunner().invoke(app, [*words, "decisions=1200", "--resume"])

@@ -17,12 +17,14 @@ from card_envs import BatchEnv, get_game, load_opponent
 from card_envs.compare.pairs import play_pairs
 from card_envs.opponents.networks.folder import load_card
 from card_envs.opponents.policy import decisions_at
-from training import best_response
+from training.algorithms.ppo import PPO
 from training.config import load_config
+from training.rollout import GREEDY, POOL
+from training.run import Run
 from training.train import app
 
-PPO = Path(__file__).parents[2] / "configs" / "back_alley" / "ppo.toml"
-QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.toml"
+CONFIGS = Path(__file__).parents[2] / "configs"
+QUICKSTART = CONFIGS / "quickstart.toml"
 TINY = ["num_envs=32", "num_steps=16", "hidden=[16]", "minibatch_size=64", "final_pairs=2", "quick_pairs=1"]
 
 
@@ -30,8 +32,9 @@ def arguments(runs: Path, *overrides: str) -> list[str]:
     return ["--config", str(QUICKSTART), f"runs={runs}", "name=tiny", *TINY, *overrides]
 
 
-def test_a_whole_run(tmp_path: Path) -> None:
-    overrides = ["decisions=3000", "strength_minutes=1e-6", "save_minutes=1e-6"]
+def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "_measuring_interval", lambda run, took: 0.0)
+    overrides = ["decisions=3000", "save_minutes=1e-6"]
     result = CliRunner().invoke(app, arguments(tmp_path, *overrides))
     assert result.exit_code == 0, result.output
     folder = tmp_path / "tiny"
@@ -123,25 +126,18 @@ def test_a_short_run_beats_random(tmp_path: Path) -> None:
     assert strength.margin_per_deal.low > 5
 
 
-def test_a_best_response_is_measured_against_its_victim(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, arguments(tmp_path, "decisions=1000"))
-    assert result.exit_code == 0, result.output
-    victim = tmp_path / "tiny" / "opponent"
-    common = ["--config", str(PPO), *TINY, "--decisions", "2k", "--json", str(tmp_path / "figures.json")]
-    for against in (str(victim), "greedy"):
-        result = CliRunner().invoke(
-            best_response.app, ["--against", against, "--out", str(tmp_path / "response"), *common]
-        )
-        assert result.exit_code == 0, result.output
-        figures = json.loads((tmp_path / "figures.json").read_text())
-        assert figures["against"] == against and figures["decisions_learned"] >= 2000
-        assert "can be exploited by at least" in result.output.replace("\n", " ")
-        assert load_card(tmp_path / "response").strength[0]["against"] == against
-    quickstart = ["--config", str(QUICKSTART)]
-    for wrong, more, said in (
-        ("trivial", [], "expected greedy or a trained opponent"),
-        ("nobody", [], "unknown opponent"),
-        ("greedy", quickstart, "only ppo learns from play against an opponent"),
-    ):
-        result = CliRunner().invoke(best_response.app, ["--against", wrong, *common, *more])
-        assert result.exit_code == 2 and said in result.output.replace("\n", " ")
+@pytest.mark.parametrize(
+    ("against", "player"),
+    [
+        ([], POOL),
+        (["warm_start=''", "bc_coef=1", 'pool_opponents=["small"]'], POOL),
+        (["warm_start=''", "bc_coef=1", "pool_opponents=[]", "pool_share=0", "greedy_share=1"], GREEDY),
+    ],
+)
+def test_a_best_response_plays_its_victim_alone(against: list[str], player: int) -> None:
+    sizes = ["num_envs=32", "num_steps=16", "minibatch_size=64"]
+    run = Run(load_config(CONFIGS / "best_response.toml", [*sizes, *against]))
+    for _ in range(3):
+        run.iterate()
+    assert isinstance(run.algorithm, PPO) and not run.algorithm.pool.snapshots
+    assert (run.algorithm.rollout.players == player).any(dim=1).all()

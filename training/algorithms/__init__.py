@@ -13,7 +13,6 @@ from ..config import Config
 from ..ranks import Ranks
 
 MODULES = {"ppo": ".ppo:PPO", "advantages": ".advantages:Advantages", "td": ".td:TemporalDifferences"}
-ON_GPU = "..experimental.gpu:GpuPPO"
 
 
 class Diverged(ArithmeticError):
@@ -76,7 +75,6 @@ class Algorithm(Protocol):
 
 def create(config: Config, ranks: Ranks) -> Algorithm:
     """Create the algorithm of the settings, at the beginning of its run. Raises ValueError where they do not fit."""
-    name = MODULES[config.algorithm] if config.device == "cpu" else ON_GPU
-    module, _, kind = name.partition(":")
+    module, _, kind = MODULES[config.algorithm].partition(":")
     algorithm: Algorithm = getattr(import_module(module, __package__), kind)(config, ranks)
     return algorithm

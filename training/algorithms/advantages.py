@@ -7,7 +7,6 @@ spread (bidding and play) count alike: each in its own standard deviation.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,17 @@ from torch.special import entr
 
 from card_envs.compare.pairs import play_pairs
 from card_envs.game import Int8s, Int64s
+from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.policies import ILLEGAL, TrainedPolicy
 from card_envs.opponents.policy import Policy
 
 from ..config import Config
-from ..data import Rollout, flat
-from ..networks import Inputs
+from ..networks import initial_networks
 from ..ranks import Ranks
 from . import Diverged
 from .labels import BASELINE, advantages_over_baseline, phases_of, spreads
-from .self_play import SelfPlay, Tally, arrays_at
+from .self_play import SelfPlay, Stopwatch, Tally, arrays_at
 
 SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for an advantage of one standard deviation
 MOST_SPREADS = 8.0  # advantages of more standard deviations are clipped
@@ -44,34 +43,27 @@ class Advantages(SelfPlay):
 
     def __init__(self, config: Config, ranks: Ranks) -> None:
         """Create the actor. Raises ValueError where a warm start or an opponent of the pool does not fit."""
-        super().__init__(config, ranks)
+        game = get_game(config.game)
+
+        def label(
+            states: NDArray[Any], baseline: Int64s, moves: Int8s, rng: np.random.Generator
+        ) -> NDArray[np.float32]:
+            worlds = config.advantage_worlds
+            seed = int(rng.integers(1 << 62)) if worlds > 1 else 0
+            return advantages_over_baseline(game, states, baseline, moves, worlds, seed)
+
+        super().__init__(config, ranks, initial_networks(game, config, critic=False), label=label)
         self.margin = 0.0
-        self.phases = phases_of(self.game)
-        self.begin()
-
-    def new_rollout(self, options: dict[str, Any], seed: list[int]) -> Rollout:
-        """See `SelfPlay`."""
-        return Rollout(self.game, self.config, options, seed, self.label)
-
-    def label(self, states: NDArray[Any], baseline: Int64s, moves: Int8s) -> NDArray[np.float32]:
-        """Return [B, A] the advantages of these moves, in points."""
-        worlds = self.config.advantage_worlds
-        seed = int(self.rollout.rng.integers(1 << 62)) if worlds > 1 else 0
-        return advantages_over_baseline(self.game, states, baseline, moves, worlds, seed)
+        self.phases = phases_of(game)
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Play T steps, label them, and improve the actor: see `Algorithm`."""
-        start = time.perf_counter()
+        watch = Stopwatch()
         self.play(progress)
-        played = time.perf_counter()
+        watch.lap("playing")
         figures = self.update(progress)
-        return {
-            "learned": int(self.rollout.learned.sum()),
-            **figures,
-            **self.figures(),
-            "seconds_playing": played - start,
-            "seconds_updating": time.perf_counter() - played,
-        }
+        watch.lap("updating")
+        return {"learned": int(self.rollout.learned.sum()), **figures, **self.figures(), **watch.seconds}
 
     def update(self, progress: float) -> dict[str, float]:
         """Improve the actor on the last rollout; all ranks take the same steps.
@@ -81,13 +73,14 @@ class Advantages(SelfPlay):
             of actions, and `advantage_loss`; and the learning rate.
         """
         rollout, inputs = self.rollout, self.rollout.inputs()
-        rows, mask, baselines = np.flatnonzero(rollout.learned), flat(rollout.mask), flat(rollout.baseline)
-        advantages = self._in_spreads(flat(rollout.labels), rows)
+        rows = rollout.learned.flatten().nonzero()[:, 0]
+        mask, baselines = rollout.mask.flatten(0, 1), rollout.baseline.flatten()
+        advantages = self._in_spreads(rollout.labels.flatten(0, 1), mask, baselines, rows)
         learning_rate = self.set_learning_rate(progress)
         tally = Tally(self)
-        for chosen in self.minibatches(rows, int(self.ranks.sum(len(rows))[0])):
-            legal, baseline = torch.from_numpy(mask[chosen]).bool(), torch.from_numpy(baselines[chosen])[:, None]
-            target = torch.from_numpy(advantages[chosen])
+        for chosen in self.minibatches(rows):
+            legal, baseline = mask.index_select(0, chosen).bool(), baselines[chosen][:, None]
+            target = advantages.index_select(0, chosen)
             logits = self.actor.logits(inputs, chosen).masked_fill(~legal, float(ILLEGAL))
             alternatives = (logits.detach() > float(ILLEGAL)).scatter(1, baseline, False)  # without merged moves
             predicted = ((logits - logits.gather(1, baseline)) / SHARPNESS).where(alternatives, target)
@@ -95,22 +88,25 @@ class Advantages(SelfPlay):
             errors = (predicted - target) ** 2 / (1 + predicted.detach() ** 2)
             loss = errors.sum() / alternatives.sum().clamp_min(1)
             if not torch.isfinite(loss):
-                raise Diverged(_bad_batch(inputs, mask, baselines, advantages, chosen))
+                raise Diverged(
+                    arrays_at(chosen, seen=inputs.seen.obs, mask=mask, baseline=baselines, advantages=advantages)
+                )
             self.gradient_step(loss)
             entropy = entr(logits.detach().softmax(dim=1)).sum(dim=1)
             tally.add(advantage_loss=loss)
-            tally.add_entropy(
-                torch.from_numpy(flat(rollout.actions)[chosen]),
-                entropy / alternatives.sum(dim=1).add(1).log().clamp_min(1e-3),
-            )
+            share = entropy / alternatives.sum(dim=1).add(1).log().clamp_min(1e-3)
+            tally.add_entropy(rollout.actions.flatten()[chosen], share)
         return {**tally.means(), "learning_rate": learning_rate}
 
-    def _in_spreads(self, points: NDArray[np.float32], rows: Int64s) -> NDArray[np.float32]:
+    def _in_spreads(
+        self, points: torch.Tensor, mask: torch.Tensor, baselines: torch.Tensor, rows: torch.Tensor
+    ) -> torch.Tensor:
         """Return [N, A] advantages in standard deviations of the best alternative's, for each phase, within a limit."""
-        rollout = self.rollout
-        baseline = flat(rollout.baseline)
-        spread = spreads(points[rows], baseline[rows], flat(rollout.mask)[rows], self.phases)
-        return np.clip(points / spread[self.phases[baseline]][:, None], -MOST_SPREADS, MOST_SPREADS)
+        phase = torch.from_numpy(self.phases)[baselines]
+        chosen = points.index_select(0, rows), baselines[rows], mask.index_select(0, rows)
+        advantages, baseline, legal = (tensor.numpy() for tensor in chosen)
+        spread = torch.from_numpy(spreads(advantages, baseline, legal, self.phases))
+        return (points / spread[phase][:, None]).clamp(-MOST_SPREADS, MOST_SPREADS)
 
     def policy(self) -> Policy:
         """See `Algorithm`."""
@@ -134,9 +130,3 @@ class Advantages(SelfPlay):
             margins[margin] = result.margin_per_episode.mean
         self.margin = max(margins, key=lambda margin: margins[margin], default=0.0)
         return {"margin": self.margin, "margins": margins} if margins else {}
-
-
-def _bad_batch(
-    inputs: Inputs, mask: Int8s, baselines: Int64s, advantages: NDArray[np.float32], rows: Int64s
-) -> dict[str, NDArray[Any]]:
-    return arrays_at(rows, seen=inputs.seen.obs, mask=mask, baseline=baselines, advantages=advantages)

@@ -6,7 +6,7 @@ nothing of hidden cards, the mean over several drawn worlds has less noise.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,37 @@ from card_envs.opponents.search._parts import finish_deal
 BASELINE = "greedy"
 
 
+class MoveTrials(NamedTuple):
+    """Moves to try at B tables.
+
+    Attributes:
+        keys: [B] of the streams of drawn worlds.
+        baseline: [B] the baseline actions.
+        live: [B, A] marks the moves to try, without the baseline action.
+        sums: [B, A] of their advantages, which grow.
+        stream: [1] scratch.
+    """
+
+    keys: UInt64s
+    baseline: Int64s
+    live: Int8s
+    sums: NDArray[np.float64]
+    stream: UInt64s
+
+
 def try_tables(
-    first: int, last: int, states: NDArray[Any], keys: UInt64s, worlds: int, baseline: Int64s, live: Int8s,
-    scratch: NDArray[Any], stream: UInt64s, sums: NDArray[np.float64],
-) -> None:  # fmt: skip
+    first: int, last: int, states: NDArray[Any], worlds: int, trials: MoveTrials, scratch: NDArray[Any]
+) -> None:
     """Try moves at each table, first in the deal itself, and sum their advantages up.
 
     Args:
         first, last: which tables.
         states: [B]; they are not changed.
-        keys: [B] of the streams of drawn worlds.
         worlds: in which moves are tried.
-        baseline: [B] the baseline actions.
-        live: [B, A] marks the moves to try, without the baseline action.
+        trials: at the tables.
         scratch: [SCRATCH_STATES] states.
-        stream: [1] scratch.
-        sums: [B, A] grow.
     """
+    keys, baseline, live, sums, stream = trials
     for i in range(first, last):
         alternatives = 0
         for action in range(live.shape[1]):
@@ -80,10 +94,9 @@ def advantages_over_baseline(
     live = moves.copy()
     live[np.arange(len(baseline)), baseline] = 0
     sums, scratch = np.zeros(moves.shape), np.zeros(SCRATCH_STATES, game.rules.STATE)
-    specialize(try_tables, game, BASELINE)(
-        0, len(baseline), states, table_keys(seed, np.arange(len(baseline))), worlds, baseline, live, scratch,
-        np.zeros(1, np.uint64), sums,
-    )  # fmt: skip
+    keys = table_keys(seed, np.arange(len(baseline)))
+    trials = MoveTrials(keys, baseline, live, sums, np.zeros(1, np.uint64))
+    specialize(try_tables, game, BASELINE)(0, len(baseline), states, worlds, trials, scratch)
     return (sums / worlds).astype(np.float32)
 
 

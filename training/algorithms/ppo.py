@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn.functional import huber_loss, log_softmax
 
+from card_envs.games import get_game
 from card_envs.opponents.networks.policies import ILLEGAL
 
 from ..config import Config
-from ..data import flat
-from ..gae import gae_advantages
-from ..networks import CPU, HEAD_GAIN, DeviceRows, Inputs, Network, Rows, evaluate_in_parts
+from ..networks import ActorNetwork, Inputs, Observations, evaluate_in_parts, initial_networks
 from ..ranks import Ranks
+from ..rollout import Backend, backend_of
 from . import Diverged
-from .self_play import SelfPlay, Tally, arrays_at
+from .self_play import SelfPlay, Stopwatch, Tally, arrays_at
 
 HUBER_DELTA = 2.0  # error of a value beyond which its loss is linear
-Numbers: TypeAlias = NDArray[Any] | torch.Tensor
 
 
 @dataclass
-class Batch:
-    """Decisions to learn from: buffers that are not copied; arrays, or tensors on the networks' device.
+class TrainingBatch:
+    """N decisions and what to learn from them; nothing is copied from the rollout.
 
     Attributes:
-        inputs: of the actor, for N decisions.
-        full: [N, F] of the critic.
+        inputs: of the actor.
+        full: of the critic.
         mask: [N, A] int8.
         actions, log_probs, advantages, returns: [N]; returns are scaled like the critic's values.
         expert: [N] the moves to clone, greedy's.
@@ -39,79 +35,72 @@ class Batch:
     """
 
     inputs: Inputs
-    full: Rows | DeviceRows
-    mask: Numbers
-    actions: Numbers
-    log_probs: Numbers
-    advantages: Numbers
-    returns: Numbers
-    expert: Numbers
-    rows: Numbers
+    full: Observations
+    mask: torch.Tensor
+    actions: torch.Tensor
+    log_probs: torch.Tensor
+    advantages: torch.Tensor
+    returns: torch.Tensor
+    expert: torch.Tensor
+    rows: torch.Tensor
 
 
 class PPO(SelfPlay):
     """Actor and critic."""
 
-    def __init__(self, config: Config, ranks: Ranks, device: torch.device = CPU) -> None:
-        """Create the networks. Raises ValueError where a warm start or an opponent of the pool does not fit."""
-        super().__init__(config, ranks, device)
-        self.critic = Network(self.game.rules.FULL_FIELDS, config.hidden, 1, HEAD_GAIN["value"])
-        self.begin()
+    def __init__(
+        self,
+        config: Config,
+        ranks: Ranks,
+        networks: dict[str, ActorNetwork] | None = None,
+        backend: Backend | None = None,
+    ) -> None:
+        """Begin with these networks at tables of this backend; by default with those of the settings.
 
-    def begin(self) -> None:
-        """See `SelfPlay`."""
-        self.networks["critic"] = self.critic
-        super().begin()
+        Raises:
+            ValueError: a warm start or an opponent of the pool does not fit, or there is no such device.
+        """
+        backend = backend or backend_of(config.device)
+        networks = networks or initial_networks(get_game(config.game), config, critic=True)
+        super().__init__(config, ranks, networks, backend)
+        self.critic = networks["critic"]
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Play T steps, value them, and improve the networks: see `Algorithm`."""
-        start = time.perf_counter()
+        watch = Stopwatch()
         self.play(progress)
-        played = time.perf_counter()
+        watch.lap("playing")
         batch = self.batch()
-        valued = time.perf_counter()
+        watch.lap("valuing")
         figures = self.update(batch, progress)
-        return {
-            "learned": len(batch.rows),
-            **figures,
-            **self._calibration(batch),
-            **self.figures(),
-            "seconds_playing": played - start,
-            "seconds_valuing": valued - played,
-            "seconds_updating": time.perf_counter() - valued,
-        }
+        watch.lap("updating")
+        return {"learned": len(batch.rows), **figures, **self._calibration(batch), **self.figures(), **watch.seconds}
 
-    def batch(self) -> Batch:
+    def batch(self) -> TrainingBatch:
         """Return the decisions of the last rollout to learn from, with advantages and returns."""
-        config, rollout = self.config, self.rollout
-        full = Rows(flat(rollout.full), self.critic.scale)
-        rows = np.flatnonzero(rollout.learned)
-        values = np.zeros(rollout.seat.shape, np.float32)
-        values.reshape(-1)[rows] = evaluate_in_parts(self.critic, full, rows)[:, 0]
-        last_full = Rows(rollout.last_full(), self.critic.scale)
-        last_values = evaluate_in_parts(self.critic, last_full, np.arange(len(last_full.obs)))
+        rollout, config = self.rollout, self.config
+        full, last = rollout.full_states(), rollout.last_full_states()
+        rows = rollout.learned.flatten().nonzero()[:, 0]
+        values = torch.zeros_like(rollout.log_probs)
+        values.view(-1)[rows] = evaluate_in_parts(self.critic, full, rows)[:, 0]
+        last_values = evaluate_in_parts(self.critic, last, torch.arange(len(last.obs), device=self.device))
         advantages = gae_advantages(
-            rollout.seat,
-            rollout.learned,
-            rollout.rewards * np.float32(config.reward_scale),
-            rollout.done,
-            values,
-            last_values.reshape(config.num_envs, -1),
-            config.gae_lambda,
-        )
-        return Batch(
+            rollout.seat, rollout.learned, rollout.rewards * config.reward_scale, rollout.done, values,
+            last_values.view(config.num_envs, -1), config.gae_lambda,
+        )  # fmt: skip
+        return TrainingBatch(
             inputs=rollout.inputs(),
             full=full,
-            mask=flat(rollout.seen)[:, self.game.rules.OBS_SIZE :],
-            actions=flat(rollout.actions),
-            log_probs=flat(rollout.log_probs),
-            advantages=flat(advantages),
-            returns=flat(values + advantages),
-            expert=flat(rollout.baseline),
+            mask=rollout.mask.flatten(0, 1),
+            actions=rollout.actions.flatten(),
+            log_probs=rollout.log_probs.flatten(),
+            advantages=advantages.flatten(),
+            returns=(values + advantages).flatten(),
+            expert=rollout.baseline.flatten(),
             rows=rows,
         )
 
-    def update(self, batch: Batch, progress: float) -> dict[str, float]:
+    def update(self, batch: TrainingBatch, progress: float) -> dict[str, float]:
         """Improve actor and critic on a batch; all ranks take the same steps.
 
         Returns:
@@ -119,57 +108,63 @@ class PPO(SelfPlay):
             of actions, `value_loss`, `approx_kl` (from the policy that played), `clip_fraction`; where used, `bc_loss`;
             and the learning rate.
         """
-        config = self.config
         learning_rate = self.set_learning_rate(progress)
-        ent_coef = config.ent_coef + (config.ent_coef_end - config.ent_coef) * progress
-        bc_coef = config.bc_coef * max(0.0, 1 - progress / config.bc_until)
-        mean, std, number = self._moments(batch)
         tally, losses = Tally(self), []
-        for rows in self.minibatches(batch.rows, number):
-            legal, actions = torch.as_tensor(batch.mask[rows]).bool(), torch.as_tensor(batch.actions[rows])
-            logits = self.actor.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
-            log_all, probs = log_softmax(logits, dim=1), logits.softmax(dim=1)  # log_all.exp() is slow far below 0
-
-            log_ratio = log_all.gather(1, actions[:, None])[:, 0] - torch.as_tensor(batch.log_probs[rows])
-            ratio = log_ratio.exp()
-            clipped = ratio.clamp(1 - config.clip_coef, 1 + config.clip_coef)
-            advantages = ((torch.as_tensor(batch.advantages[rows]).double() - mean) / std).float()
-            policy_loss = -torch.minimum(ratio * advantages, clipped * advantages).mean()
-
-            entropy = -(probs * log_all).sum(dim=1)
-            entropy_share = entropy / legal.sum(dim=1, dtype=torch.float32).log().clamp_min(1e-3)
-            policy_loss = policy_loss - ent_coef * entropy_share.mean()
-
-            if bc_coef:
-                bc_loss = -log_all.gather(1, torch.as_tensor(batch.expert[rows])[:, None]).mean()
-                policy_loss = policy_loss + bc_coef * bc_loss
-                tally.add(bc_loss=bc_loss)
-
-            values, returns = self.critic(batch.full, rows)[:, 0], torch.as_tensor(batch.returns[rows])
-            value_loss = huber_loss(values, returns, delta=HUBER_DELTA)
-            loss = value_loss if progress < config.critic_first else policy_loss + value_loss
+        mean, std = self._moments(batch)
+        for rows in self.minibatches(batch.rows):
+            advantages = ((batch.advantages[rows].double() - mean) / std).float()
+            policy_loss = self._policy_loss(batch, rows, advantages, progress, tally)
+            values = self.critic(batch.full, rows)[:, 0]
+            value_loss = huber_loss(values, batch.returns[rows], delta=HUBER_DELTA)
+            loss = value_loss if progress < self.config.critic_first else policy_loss + value_loss
             losses.append((loss.detach(), rows))
-            if not loss.is_cuda:  # on a GPU it would have to wait
-                self._check(losses, batch)
-                losses.clear()
+            if self.device.type == "cpu":  # a GPU would have to wait
+                self._check([losses.pop()], batch)
             self.gradient_step(loss)
-            tally.add_entropy(actions, entropy_share)
-            tally.add(
-                value_loss=value_loss,
-                approx_kl=(ratio.detach() - 1 - log_ratio.detach()).mean(),  # http://joschu.net/blog/kl-approx.html
-                clip_fraction=((ratio.detach() - 1).abs() > config.clip_coef).float().mean(),
-            )
+            tally.add(value_loss=value_loss)
         self._check(losses, batch)
         return {**tally.means(), "learning_rate": learning_rate}
 
-    def _moments(self, batch: Batch) -> tuple[float, float, int]:
-        """Return mean and standard deviation of the advantages in all ranks, and their number."""
-        chosen = torch.as_tensor(batch.advantages[batch.rows]).double()
-        total, squares, number = self.ranks.sum(float(chosen.sum()), float((chosen**2).sum()), len(chosen))
-        mean = total / max(number, 1)
-        return mean, max(squares / max(number, 1) - mean**2, 0) ** 0.5 + 1e-8, int(number)
+    def _policy_loss(
+        self, batch: TrainingBatch, rows: torch.Tensor, advantages: torch.Tensor, progress: float, tally: Tally
+    ) -> torch.Tensor:
+        """Return the loss of the actor: clipped surrogate objective, entropy and behaviour cloning."""
+        config = self.config
+        legal, actions = batch.mask.index_select(0, rows).bool(), batch.actions[rows]
+        logits = self.actor.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
+        log_all, probs = log_softmax(logits, dim=1), logits.softmax(dim=1)  # log_all.exp() is slow far below 0
 
-    def _check(self, losses: list[tuple[torch.Tensor, Any]], batch: Batch) -> None:
+        log_ratio = log_all.gather(1, actions[:, None])[:, 0] - batch.log_probs[rows]
+        ratio = log_ratio.exp()
+        clipped = ratio.clamp(1 - config.clip_coef, 1 + config.clip_coef)
+        loss = -torch.minimum(ratio * advantages, clipped * advantages).mean()
+
+        entropy = -(probs * log_all).sum(dim=1)
+        entropy_share = entropy / legal.sum(dim=1, dtype=torch.float32).log().clamp_min(1e-3)
+        loss = loss - (config.ent_coef + (config.ent_coef_end - config.ent_coef) * progress) * entropy_share.mean()
+
+        bc_coef = config.bc_coef * max(0.0, 1 - progress / config.bc_until)
+        if bc_coef:
+            bc_loss = -log_all.gather(1, batch.expert[rows][:, None]).mean()
+            loss = loss + bc_coef * bc_loss
+            tally.add(bc_loss=bc_loss)
+        tally.add_entropy(actions, entropy_share)
+        tally.add(
+            approx_kl=(ratio.detach() - 1 - log_ratio.detach()).mean(),  # http://joschu.net/blog/kl-approx.html
+            clip_fraction=((ratio.detach() - 1).abs() > config.clip_coef).float().mean(),
+        )
+        return loss
+
+    def _moments(self, batch: TrainingBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return mean and standard deviation of the advantages in all ranks."""
+        chosen = batch.advantages[batch.rows].double()
+        sums = torch.stack([chosen.sum(), (chosen**2).sum(), torch.ones_like(chosen).sum()])
+        total, squares, number = self.ranks.total(sums)
+        number = number.clamp_min(1)
+        mean = total / number
+        return mean, (squares / number - mean**2).clamp_min(0).sqrt() + 1e-8
+
+    def _check(self, losses: list[tuple[torch.Tensor, torch.Tensor]], batch: TrainingBatch) -> None:
         """Raise Diverged for a loss that is not finite; on the CPU before the step is taken."""
         for loss, rows in losses:
             if not torch.isfinite(loss):
@@ -177,13 +172,49 @@ class PPO(SelfPlay):
                 arrays: dict[str, Any] = {name: getattr(batch, name) for name in names}
                 raise Diverged(arrays_at(rows, seen=batch.inputs.seen.obs, full=batch.full.obs, **arrays))
 
-    def _calibration(self, batch: Batch) -> dict[str, float]:
+    def _calibration(self, batch: TrainingBatch) -> dict[str, float]:
         """Return how the critic's values agree with what followed (returns by GAE's lambda), in points."""
         scale = self.config.reward_scale
-        errors, returns = (torch.as_tensor(of[batch.rows]) for of in (batch.advantages, batch.returns))
+        errors, returns = batch.advantages[batch.rows], batch.returns[batch.rows]
         (spread, shared), (_, varied) = torch.stack([returns, returns - errors]).double().cov().tolist()
         return {
             "value_error": float(errors.double().square().mean().sqrt()) / scale,
             "value_slope": shared / varied if varied > 0 else float("nan"),
             "return_spread": spread**0.5 / scale,
         }
+
+
+def gae_advantages(
+    seat: torch.Tensor, learned: torch.Tensor, rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor,
+    last_values: torch.Tensor, decay: float,
+) -> torch.Tensor:  # fmt: skip
+    """Return [T, B] generalised advantages along each seat's own decisions (Schulman et al. 2016, eq. 16; gamma is 1).
+
+    They are zero where nothing is learned; the returns are `values` plus these. What a seat is paid between two of its
+    decisions belongs to the earlier one. Decisions that are not learned (forced, or of an opponent) are passed over:
+    what follows them belongs to the seat's decision before.
+
+    Args:
+        seat: [T, B] the mover.
+        learned: [T, B] true where a decision is learned from.
+        rewards: [T, B, S] paid to each seat after it and before the next.
+        done: [T, B] true where the episode ended.
+        values: [T, B] the critic's values of these decisions; read where `learned`.
+        last_values: [B, S] its values for each seat of the state after the last step.
+        decay: lambda.
+    """
+    found = torch.zeros_like(values)
+    # Of each seat at each table: value and advantage of its next decision, and what it is paid before that.
+    later = torch.stack([last_values, torch.zeros_like(last_values), torch.zeros_like(last_values)])
+    movers = seat.long()[:, None, :, None].expand(-1, 3, -1, 1)  # [T, 3, B, 1]
+    over = done[:, None, :, None]
+    for t in range(len(rewards) - 1, -1, -1):
+        later.masked_fill_(over[t], 0)  # nothing later belongs to this episode
+        later[2] += rewards[t]
+        before = later.gather(2, movers[t])
+        next_value, next_advantage, paid = before[..., 0]
+        advantage = (paid + next_value - values[t]) + decay * next_advantage
+        now = torch.stack([values[t], advantage, torch.zeros_like(advantage)])[..., None]
+        later.scatter_(2, movers[t], torch.where(learned[t][:, None], now, before))
+        found[t] = advantage
+    return found.masked_fill_(~learned, 0)

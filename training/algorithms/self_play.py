@@ -1,8 +1,10 @@
-"""Networks that learn from tables that they play at: what `ppo` and `advantages` have in common."""
+"""Networks that learn from tables that they play at, and the pool of their opponents: for `ppo` and `advantages`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents._names import Folder, parse
@@ -19,63 +22,74 @@ from card_envs.opponents.policy import Policy
 from .. import checkpoint
 from ..checkpoint import Memory
 from ..config import Config
-from ..data import GREEDY, POOL, Rollout
-from ..league import Pool, pool_opponents
-from ..networks import CPU, Actor, AfterstateActor, has_bf16, new_actor
+from ..networks import ActorNetwork, AfterstateActor, has_bf16, stored_actor
 from ..ranks import Ranks
+from ..rollout import GREEDY, HOST, POOL, Backend, Labels, Rollout
 from ..run_folder import CHECKPOINT
 
 LAST_LEARNING_RATE = 0.1  # share that is left at the end
+OPPONENTS_SHARE = 0.5  # how often one of the pool's opponents is drawn where there are snapshots as well
 
 
 class SelfPlay:
-    """An actor, the tables that it plays at, and Adam; subclasses add networks and a loss.
+    """Networks, the tables that their actor plays at, and Adam; subclasses add a loss.
 
     Attributes:
-        actor: the learner; networks: all that the run resumes from, by name.
+        networks: all that the run resumes from, by name; actor: the learner.
         rollout: the tables, and the last steps at them.
         stage: of the settings that the tables are in.
         updates: number of iterations so far.
     """
 
     rollout: Rollout
+    stage: int
 
-    def __init__(self, config: Config, ranks: Ranks, device: torch.device = CPU) -> None:
-        """Create the actor; `begin` must follow."""
-        torch.set_num_threads(1)  # more seldom pay
-        torch.manual_seed(config.seed)  # the same first weights on all ranks
+    def __init__(
+        self,
+        config: Config,
+        ranks: Ranks,
+        networks: dict[str, ActorNetwork],
+        backend: Backend = HOST,
+        label: Labels | None = None,
+    ) -> None:
+        """Deal the tables, and create the optimizer and the pool.
+
+        Args:
+            config: the settings.
+            ranks: the processes.
+            networks: to train; `actor` plays.
+            backend: what differs between devices.
+            label: see `Rollout`.
+
+        Raises:
+            ValueError: a warm start or an opponent of the pool does not fit.
+        """
         self.config = config
         self.ranks = ranks
-        self.device = device
+        self.networks = networks
+        self.backend = backend
+        self.label = label
+        self.device = backend.device
         self.game = get_game(config.game)
-        self.actor: Actor = new_actor(self.game, config).to(device)
-        self.networks: dict[str, nn.Module] = {"actor": self.actor}
+        self.actor = networks["actor"]
         self.action_fields = self.game.rules.ACTION_FIELDS
         self.rng = np.random.default_rng([config.seed, 3, ranks.rank])
         self.updates = 0
-
-    def begin(self) -> None:
-        """Create optimizer, pool and tables, once all networks are there. Raises ValueError where they don't fit."""
-        config = self.config
         opponents = pool_opponents(self.game, config, self.actor)
-        self.pool = Pool(self.actor, config, [config.seed, 2, self.ranks.rank], opponents)
+        self.pool = PolicyPool(self.actor, config, [config.seed, 2, ranks.rank], opponents)
         bf16 = has_bf16(self.device) if config.bf16 is None else config.bf16
-        for network in (*self.networks.values(), *self.pool.networks):
-            network.to(self.device).bf16 = bf16  # type: ignore[assignment]
-        self.parameters = [parameter for network in self.networks.values() for parameter in network.parameters()]
+        for network in (*networks.values(), *self.pool.networks):
+            network.to(self.device).bf16 = bf16
+        self.parameters = [parameter for network in networks.values() for parameter in network.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
         if config.warm_start:
             self._warm_start(config.warm_start)
         self.begin_stage(config.stage(0))
 
-    def new_rollout(self, options: dict[str, Any], seed: list[int]) -> Rollout:
-        """Return freshly dealt tables."""
-        return Rollout(self.game, self.config, options, seed)
-
     def begin_stage(self, number: int, *more: int) -> None:
         """Deal the tables of a stage; numbers in `more` give other deals than those that it began with."""
-        seed = [self.config.seed, 1, self.ranks.rank, number, *more]
-        self.rollout = self.new_rollout(self.config.options_of_stage(number), seed)
+        seed, options = [self.config.seed, 1, self.ranks.rank, number, *more], self.config.options_of_stage(number)
+        self.rollout = Rollout(self.game, self.config, options, seed, self.backend, self.label)
         self.stage = number
 
     # An iteration
@@ -88,21 +102,20 @@ class SelfPlay:
         self.rollout.collect(self.actor, self.pool.draw())
         self.updates += 1
 
-    def minibatches(self, rows: Any, number: int) -> Iterator[Any]:
-        """Yield the rows in minibatches of random order, `update_epochs` times.
+    def minibatches(self, rows: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Yield numbers of decisions, rows [n], in minibatches of random order, `update_epochs` times.
 
-        Args:
-            rows: [n] numbers of decisions, an array or a tensor.
-            number: of such rows in the processes together.
+        Each process has as many minibatches as the others, of their own decisions.
         """
-        parts = max(1, round(number / self.ranks.count / self.config.minibatch_size))
+        number = self.ranks.sum(len(rows))[0] / self.ranks.count
         for _ in range(self.config.update_epochs):
-            if isinstance(rows, np.ndarray):
-                yield from np.array_split(self.rng.permutation(rows), parts)
-            else:
-                generator = torch.Generator(rows.device).manual_seed(int(self.rng.integers(1 << 63)))
-                order = torch.randperm(len(rows), generator=generator, device=rows.device)
-                yield from rows[order].tensor_split(parts)
+            yield from self._shuffled(rows).tensor_split(max(1, round(number / self.config.minibatch_size)))
+
+    def _shuffled(self, rows: torch.Tensor) -> torch.Tensor:
+        if not self.backend.dense:
+            return torch.from_numpy(self.rng.permutation(rows.numpy()))
+        generator = torch.Generator(self.device).manual_seed(int(self.rng.integers(1 << 63)))  # nothing waits
+        return rows[torch.randperm(len(rows), generator=generator, device=self.device)]
 
     def set_learning_rate(self, progress: float) -> float:
         """Set and return the learning rate at that share of the run."""
@@ -218,6 +231,76 @@ class SelfPlay:
         return 4 * weights + self.config.num_envs * self.game.rules.STATE.itemsize * self.ranks.count
 
 
+class PolicyPool:
+    """Snapshots of the learner, evenly spaced over the run, and trained opponents that do not change."""
+
+    def __init__(self, actor: ActorNetwork, config: Config, seed: list[int], opponents: list[ActorNetwork]) -> None:
+        """Create a pool without snapshots.
+
+        Args:
+            actor: the learner; it is copied.
+            config: size and shares.
+            seed: of the draws.
+            opponents: in the pool from the beginning.
+        """
+        self.config = config
+        self.snapshots: list[Mapping[str, torch.Tensor]] = []
+        self.opponents = opponents
+        self.rng = np.random.default_rng(seed)
+        self._snapshot = copy.deepcopy(actor)
+
+    @property
+    def networks(self) -> list[ActorNetwork]:
+        """Return all networks that it can draw."""
+        return [self._snapshot, *self.opponents]
+
+    def offer(self, actor: ActorNetwork, progress: float) -> None:
+        """Keep a snapshot if one is due; `progress` is the share of the run that is done."""
+        size = self.config.pool_size
+        if len(self.snapshots) < min(size, int(progress * (size + 1))):
+            self.snapshots.append({name: tensor.clone() for name, tensor in actor.state_dict().items()})
+
+    def draw(self) -> ActorNetwork | None:
+        """Return an opponent or a snapshot, valid until the next draw; None while there is none."""
+        if self.opponents and (not self.snapshots or self.rng.random() < OPPONENTS_SHARE):
+            return self.opponents[self.rng.integers(len(self.opponents))]
+        if not self.snapshots:
+            return None
+        self._snapshot.load_state_dict(self.snapshots[self.rng.integers(len(self.snapshots))])
+        return self._snapshot
+
+
+def pool_opponents(game: Game, config: Config, actor: ActorNetwork) -> list[ActorNetwork]:
+    """Load `pool_opponents`. Raises ValueError, with the name, for one that can't play at the learner's tables."""
+    opponents: list[ActorNetwork] = []
+    for name in config.pool_opponents:
+        try:
+            policy = load_opponent(name, game).policy
+            if not isinstance(policy, TrainedPolicy):
+                raise ValueError("expected a trained opponent")
+            opponent = stored_actor(policy)
+            if opponent.reads_moves and config.device != "cpu":
+                raise ValueError("its network reads what moves change, which needs device = 'cpu'")
+            if opponent.reads_moves and actor.reads_moves and opponent.lookahead != actor.lookahead:
+                raise ValueError("it and the learner are networks of the kinds afterstates and lookahead")
+        except ValueError as error:
+            raise ValueError(f"pool_opponents: {name!r}: {error}") from None
+        opponents.append(opponent)
+    return opponents
+
+
+class Stopwatch:
+    """The seconds of an iteration's parts, as the log has them; a GPU may still work for the part before."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._start = time.perf_counter()
+
+    def lap(self, part: str) -> None:
+        """Count the time that no part has yet as that of this one."""
+        self.seconds[f"seconds_{part}"] = time.perf_counter() - self._start - sum(self.seconds.values())
+
+
 class Tally:
     """Sums of figures over the minibatches of an update, kept on the device: nothing waits for them."""
 
@@ -246,6 +329,6 @@ class Tally:
         return means | {f"entropy_{self._names[i]}": float(sums[i] / numbers[i]) for i in np.flatnonzero(numbers)}
 
 
-def arrays_at(rows: Any, **arrays: NDArray[Any] | torch.Tensor) -> dict[str, NDArray[Any]]:
-    """Return these rows of arrays or tensors, as arrays."""
-    return {name: torch.as_tensor(array[rows]).cpu().numpy() for name, array in arrays.items()}
+def arrays_at(rows: torch.Tensor, **tensors: torch.Tensor) -> dict[str, NDArray[Any]]:
+    """Return these rows of tensors, as arrays."""
+    return {name: tensor[rows].cpu().numpy() for name, tensor in tensors.items()}

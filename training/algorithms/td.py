@@ -41,6 +41,8 @@ BASELINE = "greedy"
 MOST_POSITIONS = 512  # of a deal and a seat that are learned from
 ALL = -1  # seats learn
 POSITIONS = 64  # examined between two looks at hidden cards
+TD_LAMBDA = 0.5  # 0: learn from the next position, 1: from the deal's end; no value from 0 to 0.8 differs measurably
+DEALS = 1000  # of an iteration: between two entries of the log
 ROOM = 512  # positions to examine where nothing more will show
 
 Floats = NDArray[np.float32]
@@ -76,7 +78,7 @@ class Trail(NamedTuple):
     lengths: Int64s
 
 
-class Scratch(NamedTuple):
+class TDWorkspace(NamedTuple):
     """Memory of one thread.
 
     Attributes:
@@ -84,17 +86,19 @@ class Scratch(NamedTuple):
         values: [M] of positions.
         line: [MAX_LENGTH] moves.
         stream: [1] decides which seats learn.
+        trail: of the deal.
     """
 
     planning: Any
     values: NDArray[np.float64]
     line: NDArray[np.int16]
     stream: UInt64s
+    trail: Trail
 
 
 def learn_deals(
-    first: int, last: int, states: NDArray[Any], learner: Learner, td_lambda: float, greedy_share: float, most: int,
-    scratch: Scratch, trail: Trail, results: NDArray[np.float64],
+    first: int, last: int, states: NDArray[Any], learner: Learner, greedy_share: float, workspace: TDWorkspace,
+    results: NDArray[np.float64],
 ) -> int:  # fmt: skip
     """Play and learn from deals; return the number of positions learned from.
 
@@ -102,26 +106,24 @@ def learn_deals(
         first, last: numbers of the deals, all at the first table.
         states: [1] that table.
         learner: is changed.
-        td_lambda: how much a position learns from the end of the deal; the rest from the one after it.
         greedy_share: of the deals, in which one seat learns and `greedy` has the others; in the rest all learn.
-        most: positions examined before something shows.
-        scratch: to plan with, for at least that number.
-        trail: scratch.
+        workspace: scratch.
         results: [B] gets the points of the only seat that learned, else nan.
     """
+    trail, stream = workspace.trail, workspace.stream
     num_seats = trail.lengths.shape[0]
     learned = 0
     for i in range(first, last):
         deal_next(states[0])
-        alone = below(advance(scratch.stream), num_seats)
-        if num_seats > 1 and uniform(scratch.stream) >= greedy_share:
+        alone = below(advance(stream), num_seats)
+        if num_seats > 1 and uniform(stream) >= greedy_share:
             alone = ALL
-        play_deal(states[0], alone, learner.weights, most, scratch, trail)
+        play_deal(states[0], alone, learner.weights, workspace)
         results[i] = np.nan
         for seat in range(num_seats):
             if alone in (ALL, seat):
                 result = float(score_margin(states[0], seat))
-                learn_trail(seat, result, learner, td_lambda, trail)
+                learn_trail(seat, result, learner, trail)
                 learned += trail.lengths[seat]
                 if alone == seat:
                     results[i] = result
@@ -129,9 +131,9 @@ def learn_deals(
     return learned
 
 
-def play_deal(state: State, alone: int, weights: Floats, most: int, scratch: Scratch, trail: Trail) -> None:
+def play_deal(state: State, alone: int, weights: Floats, workspace: TDWorkspace) -> None:
     """Play a deal by the network, or one seat of it, and note the positions; to the end or until nothing changes."""
-    planning, values, line = scratch.planning, scratch.values, scratch.line
+    planning, values, line, _, trail = workspace
     for seat in range(trail.lengths.shape[0]):
         trail.lengths[seat] = 0
     while not state.needs_deal:
@@ -139,7 +141,7 @@ def play_deal(state: State, alone: int, weights: Floats, most: int, scratch: Scr
         if alone != ALL and seat != alone:
             play(state, bot_move(state))
             continue
-        best = best_or_last(values, value_reachable(state, weights, most, planning, values), weights, planning)
+        best = best_or_last(values, value_reachable(state, weights, POSITIONS, planning, values), weights, planning)
         number = path_to(planning, best, line)
         if number == 0:  # no continuation was found that brings more
             return
@@ -159,7 +161,7 @@ def note_position(seat: int, value: float, number: int, features: Int64s, trail:
         trail.lengths[seat] = t + 1
 
 
-def learn_trail(seat: int, result: float, learner: Learner, td_lambda: float, trail: Trail) -> None:
+def learn_trail(seat: int, result: float, learner: Learner, trail: Trail) -> None:
     """Learn from a seat's result, from the end of the deal backwards."""
     goal = result
     for t in range(trail.lengths[seat] - 1, -1, -1):
@@ -174,7 +176,7 @@ def learn_trail(seat: int, result: float, learner: Learner, td_lambda: float, tr
             learner.weights[w] += error * rate / np.float32(number)
             learner.sums[w] += error
             learner.sizes[w] += abs(error)
-        goal = (1 - td_lambda) * trail.values[seat, t] + td_lambda * goal
+        goal = (1 - TD_LAMBDA) * trail.values[seat, t] + TD_LAMBDA * goal
 
 
 class TemporalDifferences:
@@ -182,7 +184,7 @@ class TemporalDifferences:
 
     Attributes:
         learner: what it has learned.
-        deals: that it has played.
+        deals: that it has played; deals_each: in an iteration.
     """
 
     def __init__(self, config: Config, ranks: Ranks) -> None:
@@ -195,23 +197,23 @@ class TemporalDifferences:
         self.env = BatchEnv(self.game, 1, config.seed, options=config.options)
         self.learner = Learner(*np.zeros((3, planner.NUM_WEIGHTS), np.float32))
         self.learner.weights[0] = 1
-        self.deals = 0
+        self.deals, self.deals_each = 0, DEALS
         planning = planner.new_scratch(ROOM)
-        self.scratch = Scratch(planning, np.zeros(ROOM), np.zeros(MAX_LENGTH, np.int16), np.zeros(1, np.uint64))
         shape = self.game.rules.NUM_SEATS, MOST_POSITIONS
         features, lengths = np.zeros((*shape, len(planning.features)), np.int32), np.zeros(shape[0], np.int64)
-        self.trail = Trail(features, np.zeros(shape, np.int64), np.zeros(shape), lengths)
+        trail = Trail(features, np.zeros(shape, np.int64), np.zeros(shape), lengths)
+        line, stream = np.zeros(MAX_LENGTH, np.int16), np.zeros(1, np.uint64)
+        self.workspace = TDWorkspace(planning, np.zeros(ROOM), line, stream, trail)
 
     def iterate(self, progress: float) -> dict[str, float]:
-        """Play and learn from `td_deals` deals: see `Algorithm`. They depend on the seed and on `deals` alone."""
-        config, results = self.config, np.zeros(self.config.td_deals)
+        """Play and learn from deals that depend on the seed and on `deals` alone: see `Algorithm`."""
+        config, results = self.config, np.zeros(self.deals_each)
         keys = table_keys(config.seed, np.array([2 * self.deals, 2 * self.deals + 1]))
         specialize(kernels.reset_tables, self.game)(0, 1, self.env.states, keys[:1])
-        self.scratch.stream[0] = keys[1]
+        self.workspace.stream[0] = keys[1]
         learned = specialize(learn_deals, self.game, BASELINE)(
-            0, len(results), self.env.states, self.learner, config.td_lambda, config.greedy_share, POSITIONS,
-            self.scratch, self.trail, results,
-        )  # fmt: skip
+            0, len(results), self.env.states, self.learner, config.greedy_share, self.workspace, results
+        )
         self.deals += len(results)
         measured = results[~np.isnan(results)]
         margin = float(measured.mean()) if len(measured) else float("nan")

@@ -1,0 +1,355 @@
+"""How experience comes about: T steps at B tables, written into tensors of any device that are allocated once.
+
+Three things differ between devices, and a `Backend` names them: the tables, how the networks' first layers read
+observations, and how moves are drawn. On a GPU nothing waits between two steps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from card_envs.compiling import specialize
+from card_envs.engine.rng import table_keys
+from card_envs.game import Game, Int8s, Int64s
+from card_envs.opponents.networks._afterstates import Afterstates, afterstates, joined
+
+from .checkpoint import Memory, into_stream
+from .config import Config
+from .networks import CPU, ActorNetwork, Inputs, Observations
+from .tables import EpisodeLog, HostTables, TensorTables
+
+LEARNER, POOL, GREEDY = range(3)  # players of a seat
+Players: TypeAlias = list[tuple[ActorNetwork, int]]  # networks and the seats that they have: LEARNER, then POOL
+# Labels [B, A] of the legal moves of states [B], from baseline actions [B], the moves to label [B, A] and a stream.
+Labels: TypeAlias = Callable[[NDArray[Any], Int64s, Int8s, np.random.Generator], NDArray[np.float32]]
+
+
+class Moment(NamedTuple):
+    """A decision at each of B tables.
+
+    Attributes:
+        mask: [B, A] int8.
+        mover: [B] int8, the player whose turn it is.
+        actions, log_probs: [B], written where a network decides; elsewhere the actions are there already.
+    """
+
+    mask: torch.Tensor
+    mover: torch.Tensor
+    actions: torch.Tensor
+    log_probs: torch.Tensor
+
+
+class Sampler(Protocol):
+    """Draws legal moves from the softmax of networks' scores."""
+
+    def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
+        """Write the networks' moves; the next ones depend on nothing but the stream."""
+        ...
+
+
+class CompiledSampler:
+    """Scores the tables of each network alone, and draws by the inverse of the distribution function."""
+
+    def __init__(self, rng: np.random.Generator, pool: slice, device: torch.device) -> None:
+        self.rng = rng
+
+    def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
+        """See `Sampler`."""
+        mask, mover, actions, log_probs = (tensor.numpy() for tensor in moment)
+        for network, player in players:
+            tables = np.flatnonzero(mover == player)
+            if len(tables):
+                logits = network.logits(inputs, torch.from_numpy(tables)).numpy()
+                draws = self.rng.random(len(tables), np.float32)
+                specialize(_draw_actions)(logits, mask, tables, draws, actions, log_probs)
+
+
+class GumbelSampler:
+    """Scores all tables, and draws by the highest of scores with Gumbel noise: nothing waits for a device."""
+
+    def __init__(self, rng: np.random.Generator, pool: slice, device: torch.device) -> None:
+        """Take seeds from `rng`; at the tables `pool`, the pool may have seats."""
+        self.rng = rng
+        self.pool = pool
+        self.generator = torch.Generator(device)
+
+    def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
+        """See `Sampler`."""
+        mask, mover, actions, log_probs = moment
+        self.generator.manual_seed(int(self.rng.integers(1 << 63)))
+        (actor, _), *others = players
+        logits = actor.logits(inputs, slice(None))
+        for network, player in others:
+            theirs = (mover[self.pool] == player)[:, None]
+            logits[self.pool] = torch.where(theirs, network.logits(inputs, self.pool), logits[self.pool])
+        drawn, probabilities = draw_by_noise(logits, mask, self.generator)
+        log_probs.copy_(probabilities)
+        actions.copy_(torch.where(mover == GREEDY, actions, drawn))
+
+
+def _draw_actions(logits: Any, mask: Any, tables: Any, draws: Any, actions: Any, log_probs: Any) -> None:
+    """Draw a legal action for each of these tables from its softmax, by the inverse of its distribution function."""
+    for i in range(len(tables)):
+        table = tables[i]
+        highest = np.float32(-np.inf)
+        for a in range(mask.shape[1]):
+            if mask[table, a] and logits[i, a] > highest:
+                highest = logits[i, a]
+        total = np.float32(0)
+        for a in range(mask.shape[1]):
+            if mask[table, a]:
+                total += np.exp(logits[i, a] - highest)
+        left = draws[i] * total
+        chosen = 0
+        for a in range(mask.shape[1]):
+            if mask[table, a]:
+                chosen = a  # the last legal one where rounding leaves a rest
+                left -= np.exp(logits[i, a] - highest)
+                if left < 0:
+                    break
+        actions[table] = chosen
+        log_probs[table] = logits[i, chosen] - highest - np.log(total)
+
+
+def draw_by_noise(
+    logits: torch.Tensor, mask: torch.Tensor, generator: torch.Generator | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return [n] a legal action each from the softmax of logits [n, A], and [n] the logarithms of their probabilities.
+
+    The highest of logits with Gumbel noise has the softmax's distribution (Gumbel 1954).
+    """
+    illegal = mask == 0
+    log_all = logits.masked_fill(illegal, -torch.inf).log_softmax(dim=1)
+    noise = torch.empty_like(log_all).exponential_(generator=generator).log()
+    actions = (log_all - noise).masked_fill(illegal, -torch.inf).argmax(dim=1)
+    return actions, log_all.gather(1, actions[:, None])[:, 0]
+
+
+class Backend(NamedTuple):
+    """What differs between devices.
+
+    Attributes:
+        device: of all tensors.
+        tables: deals them; called like `BatchEnv`.
+        dense: first layers read dense rows, not sparse ones: see `Observations`.
+        sampler: called with a stream, the tables where the pool may have seats, and the device.
+    """
+
+    device: torch.device
+    tables: Callable[..., TensorTables]
+    dense: bool
+    sampler: Callable[[np.random.Generator, slice, torch.device], Sampler]
+
+
+HOST = Backend(CPU, HostTables, False, CompiledSampler)
+
+
+def backend_of(name: str) -> Backend:
+    """Return the backend of a `device` setting; each of torchrun's processes has its own GPU. Raises ValueError."""
+    if name == "cpu":
+        return HOST
+    from card_envs.engine.gpu import SIMULATED, GpuBatchEnv, usable
+
+    if SIMULATED:
+        return Backend(CPU, GpuBatchEnv, True, GumbelSampler)
+    device = usable(f"cuda:{os.environ['LOCAL_RANK']}" if name == "cuda" and "LOCAL_RANK" in os.environ else name)
+    torch.cuda.set_device(device)
+    return Backend(device, partial(GpuBatchEnv, device=device), True, GumbelSampler)
+
+
+class Rollout:
+    """Tables at play, and the last T steps of all of them.
+
+    At the first tables a policy of the pool has all seats of one side, at the next ones `greedy` has; the sides take
+    turns. `learned` marks the learner's own decisions with a choice; of these, with labels, one in `advantage_stride`.
+
+    Attributes:
+        obs, mask: [T, B, …] int8, before the decision; `seen` [T, B, D + A] has them side by side, as the actor reads.
+        full: [T, B, FULL_SIZE] int8, what a critic reads; FULL_SIZE is 0 where there is none.
+        seat, actions, log_probs, learned: [T, B].
+        baseline: [T, B] the baseline action: what `greedy` would play.
+        rewards: [T, B, S] float32, in points; done: [T, B].
+        players: [B, S] LEARNER, POOL or GREEDY.
+        labels: [T, B, A] float32, of moves of decisions in `learned`; A is 0 where nothing gives labels.
+        after: what the moves of all T * B decisions change, where the actor reads that.
+    """
+
+    def __init__(
+        self, game: Game, config: Config, options: dict[str, Any], seed: list[int], backend: Backend = HOST,
+        label: Labels | None = None,
+    ) -> None:  # fmt: skip
+        """Deal all tables.
+
+        Args:
+            game: what is played.
+            config: number of tables and steps, and the players.
+            options: of the game.
+            seed: of deals and draws.
+            backend: what differs between devices.
+            label: gives the labels to learn from, where it is not the rewards that teach a critic; on the CPU alone.
+        """
+        rules = game.rules
+        self.game, self.config, self.backend, self.label = game, config, backend, label
+        deals = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        self.tables = backend.tables(game, config.num_envs, deals, options=options, skip_forced=True)
+        self.episodes = EpisodeLog(self.tables, table_keys(deals, np.arange(config.num_envs)))
+        self.rng = np.random.default_rng(seed)
+        players = players_of(game, config)
+        self.players = torch.from_numpy(players).to(backend.device)
+        of_pool = slice(int((players == POOL).any(axis=1).sum()))  # they are the first
+        self.sampler = backend.sampler(self.rng, of_pool, backend.device)
+
+        def zeros(*size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+            return torch.zeros((config.num_steps, config.num_envs, *size), dtype=dtype, device=backend.device)
+
+        self.seen = zeros(rules.OBS_SIZE + rules.NUM_ACTIONS, dtype=torch.int8)
+        self.obs, self.mask = self.seen[..., : rules.OBS_SIZE], self.seen[..., rules.OBS_SIZE :]
+        self.full = zeros(rules.FULL_SIZE if label is None else 0, dtype=torch.int8)
+        self._full_now = self.tables.columns(rules.FULL_SIZE)
+        self.seat = zeros(dtype=torch.int8)
+        self.actions, self.baseline = zeros(dtype=torch.int64), zeros(dtype=torch.int64)
+        self.log_probs, self.rewards = zeros(), zeros(rules.NUM_SEATS)
+        self.learned, self.done = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
+        self.labels = zeros(0 if label is None else rules.NUM_ACTIONS)
+        self.steps: list[Observations] = []
+        self.after: Afterstates | None = None
+
+    @torch.no_grad()
+    def collect(self, actor: ActorNetwork, opponent: ActorNetwork | None) -> None:
+        """Play on from the current positions.
+
+        Args:
+            actor: the learner.
+            opponent: plays the POOL's seats; None: the learner does.
+
+        Raises:
+            ValueError: the two can't play at the same tables.
+        """
+        tables = self.tables
+        networks: Players = [(actor, LEARNER)] if opponent is None else [(actor, LEARNER), (opponent, POOL)]
+        reader = MoveReader(self.game, [network for network, _ in networks])
+        after: list[Afterstates] = []
+        self.steps = [Observations(seen, self.backend.dense) for seen in self.seen]
+        self.episodes.make_room(len(self.seen))
+        for t in range(len(self.seen)):
+            self.obs[t], self.mask[t], self.seat[t] = tables.obs, tables.mask, tables.seat
+            tables.bot_actions("greedy", self.baseline[t])
+            self.actions[t] = self.baseline[t]
+            mover = self.players.gather(1, tables.seat.long()[:, None])[:, 0]
+            if opponent is None:
+                mover.masked_fill_(mover == POOL, LEARNER)
+            self.learned[t] = (mover == LEARNER) & (tables.mask.sum(dim=1, dtype=torch.int32) > 1)
+            if reader.moves:
+                decided = np.flatnonzero(mover.numpy() != GREEDY)
+                after.append(reader.of_tables(_states(tables), decided, self.baseline[t].numpy()))
+            if self.label is None:
+                tables.observe_all(self._full_now)
+                self.full[t] = self._full_now
+            else:
+                self._label(t, after[t] if reader.lookahead else None)
+            inputs = Inputs(self.steps[t], after[t] if after else None)
+            self.sampler.decide(networks, inputs, Moment(tables.mask, mover, self.actions[t], self.log_probs[t]))
+            tables.step(self.actions[t])
+            self.episodes.record(self.actions[t])
+            self.rewards[t], self.done[t] = tables.rewards, tables.done
+        tables.check()
+        self.after = joined(after) if after else None
+
+    def _label(self, t: int, after: Afterstates | None) -> None:
+        """Label moves of the decisions to learn from; where moves with the same afterstate are merged, one of them."""
+        assert self.label is not None
+        learned = self.learned[t].numpy()
+        if self.config.advantage_stride > 1:
+            learned &= self.rng.random(len(learned)) < 1 / self.config.advantage_stride
+        moves = np.where(learned[:, None], self.mask[t].numpy(), np.int8(0))
+        if after is not None:
+            moves &= after.shown(moves.shape[1])
+        self.labels[t] = torch.from_numpy(self.label(_states(self.tables), self.baseline[t].numpy(), moves, self.rng))
+
+    def inputs(self) -> Inputs:
+        """Return what actors read of all T * B decisions."""
+        return Inputs(Observations(self.seen.flatten(0, 1), self.backend.dense, self.steps), self.after)
+
+    def full_states(self) -> Observations:
+        """Return what critics read of all T * B decisions."""
+        return Observations(self.full.flatten(0, 1), self.backend.dense)
+
+    def last_full_states(self) -> Observations:
+        """Return [B * S] the full state of each table now, seen from each of its seats."""
+        full = self._full_now[:, None].repeat(1, self.game.rules.NUM_SEATS, 1)
+        for seat in range(full.shape[1]):
+            self.tables.observe_all(self._full_now, seat)
+            full[:, seat] = self._full_now
+        return Observations(full.flatten(0, 1), self.backend.dense)
+
+    def margin_over(self, player: int) -> float:
+        """Return points an episode that the learner took from POOL or GREEDY, or nan where none ended."""
+        tables = (self.players == player).any(dim=1)
+        episodes = int(self.done[:, tables].sum())
+        if not episodes:
+            return float("nan")
+        first_own = (self.players[tables] == LEARNER).int().argmax(dim=1)
+        paid = self.rewards[:, tables].sum(dim=0, dtype=torch.float64)
+        return float(paid.gather(1, first_own[:, None]).sum() / episodes)
+
+    def memory(self) -> Memory:
+        """Return what the next `collect` depends on."""
+        return self.episodes.memory(), {"rng": self.rng.bit_generator.state}
+
+    def restore(self, memory: Memory) -> None:
+        """Go on from a memory, of any device. Raises ValueError where it is not of such tables."""
+        arrays, facts = memory
+        self.episodes.restore(arrays)
+        into_stream(self.rng, facts, "rng")
+
+
+def _states(tables: TensorTables) -> NDArray[Any]:
+    """Return the states [B] themselves, which only tables on the CPU can give."""
+    assert isinstance(tables, HostTables)
+    return tables.env.states
+
+
+class MoveReader:
+    """Finds what the networks of a rollout read about moves.
+
+    Attributes:
+        moves: they read what moves change; lookahead: after `greedy` has played on.
+    """
+
+    def __init__(self, game: Game, networks: list[ActorNetwork]) -> None:
+        """Raise ValueError for networks that can't play at the same tables."""
+        self.game = game
+        self.moves = any(network.reads_moves for network in networks)
+        self.lookahead = any(network.lookahead for network in networks)
+        if any(network.reads_moves and network.lookahead != self.lookahead for network in networks):
+            raise ValueError("networks of the kinds afterstates and lookahead can't play at the same tables")
+        self._shows_baseline = self.lookahead or any(network.shows_baseline for network in networks)
+
+    def of_tables(self, states: NDArray[Any], tables: Int64s, baseline: Int64s) -> Afterstates:
+        """Return what moves change, of all B decisions, but with moves at these tables alone."""
+        shown = baseline if self._shows_baseline else np.full_like(baseline, -1)
+        found = afterstates(self.game, states, tables, shown, self.lookahead)
+        counts = np.zeros(len(states) + 1, np.int64)
+        counts[tables + 1] = np.diff(found.first)
+        return found._replace(first=np.cumsum(counts))
+
+
+def players_of(game: Game, config: Config) -> Int8s:
+    """Return [B, S] the player of each seat: LEARNER, POOL or GREEDY."""
+    sides = np.array(game.sides)
+    numbers = np.arange(config.num_envs)
+    players = np.full((config.num_envs, len(sides)), LEARNER, np.int8)
+    if game.num_sides > 1:
+        num_pool = round(config.pool_share * config.num_envs)
+        num_greedy = round(config.greedy_share * config.num_envs)
+        other_side = sides == (numbers % game.num_sides)[:, None]  # [B, S]
+        players[other_side & (numbers < num_pool)[:, None]] = POOL
+        players[other_side & ((numbers >= num_pool) & (numbers < num_pool + num_greedy))[:, None]] = GREEDY
+    return players
