@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from card_envs._bench import Rate, aec_rate, batch_out_of_step, rate, search_rate, step_rate
+from card_envs._bench import aec_rate, batch_out_of_step, rate, search_rate, step_rate
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
@@ -24,14 +24,14 @@ KINDS = {"Numba": {"CARD_ENVS_NATIVE": "0"}, "library": {}}
 REPEATS = 5
 
 
-def network_rate(game: Game, seconds: float) -> Rate:
+def network_rate(game: Game, seconds: float) -> Throughput:
     """Return decisions per second of `small`, one at a time."""
     decisions = decisions_at(game, batch_out_of_step(game, 1).states)
     opponent, rng = load_opponent("small", game), np.random.default_rng(1)
     return rate(lambda: len(opponent.act(decisions, rng)), seconds)
 
 
-TASKS: dict[str, Callable[[Game, float], Rate]] = {
+TASKS: dict[str, Callable[[Game, float], Throughput]] = {
     "BatchEnv.step, 1,024 tables": lambda game, seconds: step_rate(game, 1024, 1, seconds),
     "BatchEnv.step, 4 tables": lambda game, seconds: step_rate(game, 4, 1, seconds),
     "AEC last + step": aec_rate,

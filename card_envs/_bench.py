@@ -38,21 +38,21 @@ PIECE = 4 << 20
 REPEATS = 3  # the best one counts: other load on the machine can only slow it down
 
 
-class Rate(NamedTuple):
+class Throughput(NamedTuple):
     """A figure by wall-clock time and by CPU time of this process, which is less affected by other load."""
 
     clock: float
     cpu: float
 
-    def each(self, number: float) -> Rate:
-        return Rate(self.clock / number, self.cpu / number)
+    def each(self, number: float) -> Throughput:
+        return Throughput(self.clock / number, self.cpu / number)
 
-    def of(self, other: Rate) -> Rate:
+    def of(self, other: Throughput) -> Throughput:
         """Return this rate relative to another."""
-        return Rate(self.clock / other.clock, self.cpu / other.cpu)
+        return Throughput(self.clock / other.clock, self.cpu / other.cpu)
 
 
-def rate(work: Callable[[], int], seconds: float) -> Rate:
+def rate(work: Callable[[], int], seconds: float) -> Throughput:
     """Return units of work per second: the best of a few runs after one warm-up call, `seconds` in total."""
     work()
     found = []
@@ -62,11 +62,11 @@ def rate(work: Callable[[], int], seconds: float) -> Rate:
         while done == 0 or time.perf_counter() - start < seconds / REPEATS:
             done += work()
         cpu = per_second(done, time.process_time() - cpu_start)
-        found.append(Rate(per_second(done, time.perf_counter() - start), cpu))
-    return Rate(max(each.clock for each in found), max(each.cpu for each in found))
+        found.append(Throughput(per_second(done, time.perf_counter() - start), cpu))
+    return Throughput(max(each.clock for each in found), max(each.cpu for each in found))
 
 
-def copy_rate(seconds: float) -> Rate:
+def copy_rate(seconds: float) -> Throughput:
     """Return the bytes per second that one core copies from one large array to another."""
     source = np.ones((COPIED // PIECE, PIECE), np.uint8)
     target = np.empty_like(source)
@@ -91,7 +91,7 @@ def batch_out_of_step(game: Game, num_tables: int, num_threads: int = 1) -> Batc
     return env
 
 
-def random_rate(game: Game, seconds: float) -> Rate:
+def random_rate(game: Game, seconds: float) -> Throughput:
     """Return decisions per second of fused random playouts."""
     env = batch_out_of_step(game, TABLES)
     streams = np.arange(TABLES, dtype=np.uint64)
@@ -103,7 +103,7 @@ def random_rate(game: Game, seconds: float) -> Rate:
     return rate(playout, seconds)
 
 
-def bot_rate(game: Game, bot: str, seconds: float) -> Rate:
+def bot_rate(game: Game, bot: str, seconds: float) -> Throughput:
     """Return decisions per second of fused playouts of a scripted player."""
     env = batch_out_of_step(game, TABLES)
 
@@ -114,14 +114,14 @@ def bot_rate(game: Game, bot: str, seconds: float) -> Rate:
     return rate(playout, seconds)
 
 
-def compare_rate(game: Game, seconds: float) -> Rate:
+def compare_rate(game: Game, seconds: float) -> Throughput:
     """Return decisions per second of `compare` with two greedy players, statistics included."""
     contest = Contest(game, ("greedy", "greedy"))
     numbers = np.arange(FEW)
     return rate(lambda: int(contest.play(numbers).decisions.sum()), seconds)
 
 
-def search_rate(game: Game, seconds: float) -> Rate:
+def search_rate(game: Game, seconds: float) -> Throughput:
     """Return the simulated moves per second of `search:64` at 64 tables, on one core."""
     env = batch_out_of_step(game, FEW)
     search = SearchPolicy(game, 64, threads=1)
@@ -134,7 +134,7 @@ def search_rate(game: Game, seconds: float) -> Rate:
     return rate(think, seconds)
 
 
-def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> Rate:
+def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> Throughput:
     """Return decisions per second of `BatchEnv.step` with random legal actions, observations and masks included."""
     env = batch_out_of_step(game, num_tables, num_threads)
     streams = np.arange(num_tables, dtype=np.uint64)
@@ -148,7 +148,7 @@ def step_rate(game: Game, num_tables: int, num_threads: int, seconds: float) -> 
     return rate(step, seconds)
 
 
-def aec_rate(game: Game, seconds: float) -> Rate:
+def aec_rate(game: Game, seconds: float) -> Throughput:
     """Return steps per second of the PettingZoo loop: `last`, a random legal action, `step`."""
     env = CardEnv(game)
     draw = random.Random(0).random
@@ -167,19 +167,19 @@ def aec_rate(game: Game, seconds: float) -> Rate:
     return rate(turns, seconds)
 
 
-def two_process_rate(game: Game, seconds: float) -> Rate:
+def two_process_rate(game: Game, seconds: float) -> Throughput:
     """Return decisions per second of two processes together, each stepping half of the tables."""
     with ProcessPoolExecutor(2, get_context("spawn"), begin_worker) as pool:
         list(pool.map(step_rate, [game] * 2, [FEW] * 2, [1] * 2, [0.01] * 2))  # warm up
         one, other = pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2)
-    return Rate(one.clock + other.clock, (one.cpu + other.cpu) / 2)
+    return Throughput(one.clock + other.clock, (one.cpu + other.cpu) / 2)
 
 
 STARTED = "import time; start, cpu = time.perf_counter(), time.process_time(); "
 NEEDED = "print(time.perf_counter() - start, time.process_time() - cpu)"
 
 
-def first_reset_seconds(game: Game, cold: bool) -> Rate:
+def first_reset_seconds(game: Game, cold: bool) -> Throughput:
     """Measure the time from creating an environment to its first deal, in a fresh process."""
     return _seconds(
         f"import card_envs; {STARTED} from card_envs.envs.aec import CardEnv; from card_envs.games import GAMES; "
@@ -188,12 +188,12 @@ def first_reset_seconds(game: Game, cold: bool) -> Rate:
     )
 
 
-def import_seconds() -> Rate:
+def import_seconds() -> Throughput:
     """Measure the time of `import card_envs` in a fresh process."""
     return _seconds(f"{STARTED} import card_envs; {NEEDED}")
 
 
-def _seconds(code: str, cold: bool = False) -> Rate:
+def _seconds(code: str, cold: bool = False) -> Throughput:
     """Run code in a fresh process; return what it prints: best of three with a warm cache, else one run."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, **({"NUMBA_CACHE_DIR": folder} if cold else {})}
@@ -202,7 +202,7 @@ def _seconds(code: str, cold: bool = False) -> Rate:
             for _ in range(1 if cold else REPEATS)
         ]
     clocks, cpus = zip(*(map(float, run.split()) for run in runs))
-    return Rate(min(clocks), min(cpus))
+    return Throughput(min(clocks), min(cpus))
 
 
 GPU_TABLES = (1 << 10, 1 << 16, 1 << 20)
@@ -250,7 +250,7 @@ def gpu_rates(game: Game, device: str, seconds: float) -> Iterator[tuple[str, fl
 FIGURES = 13  # per game
 
 
-def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
+def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Throughput]]:
     """Yield every figure of a game as it is measured."""
     yield "random playouts, M/s", random_rate(game, seconds).each(1e6)
     yield "BatchEnv.step, 1,024 tables, M/s", step_rate(game, TABLES, 1, seconds).each(1e6)
@@ -268,7 +268,7 @@ def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Rate]]:
     yield "first reset, warm cache, s", first_reset_seconds(game, cold=False)
     yield "first reset, cold cache, s", first_reset_seconds(game, cold=True)
     size = float(game.rules.STATE.itemsize)
-    yield "bytes a table", Rate(size, size)
+    yield "bytes a table", Throughput(size, size)
 
 
 def measure_all(games: list[Game], seconds: float) -> Iterator[dict[str, Any]]:

@@ -96,7 +96,7 @@ def test_time_left_follows_from_the_share_that_is_done() -> None:
 def test_the_number_of_figures_of_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in dir(bench):
         if name.endswith(("_rate", "_seconds")):
-            monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Rate(1.0, 1.0))
+            monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Throughput(1.0, 1.0))
     assert len(list(bench.measure_game(GAME, 0.01))) == bench.FIGURES
 
 

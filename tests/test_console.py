@@ -163,7 +163,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("view.json").write_text(json.dumps(env.view(env.agent_selection)), encoding="utf-8")
     for name in dir(bench):
         if name.endswith(("_rate", "_seconds")):
-            monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Rate(1.0, 1.0))
+            monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Throughput(1.0, 1.0))
     figures = ptx.Figures(*range(len(ptx.Figures._fields)))
     monkeypatch.setattr(ptx, "tabulate", lambda *arguments: iter([("step", figures)]))
     monkeypatch.setattr(

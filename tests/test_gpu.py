@@ -167,7 +167,7 @@ def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(gpu, "GpuBatchEnv", lambda *arguments, device: ptx.Recorder(*arguments))
     monkeypatch.setattr(bench, "GPU_TABLES", (2, 3))
-    monkeypatch.setattr(bench, "rate", lambda work, seconds: bench.Rate(1e6 * work(), 0))
+    monkeypatch.setattr(bench, "rate", lambda work, seconds: bench.Throughput(1e6 * work(), 0))
     found = dict(bench.gpu_rates(game, "cuda", 1.0))
     assert found == {
         "step, 2 tables, M/s": 2 * bench.STEPS_BETWEEN_WAITS,

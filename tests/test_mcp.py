@@ -19,7 +19,7 @@ from card_envs.games import GAMES
 from card_envs.opponents.policy import Opponent
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.serve._command import registered
-from card_envs.serve._mcp import MOST_TABLES, Tables
+from card_envs.serve._mcp import MOST_TABLES, ModelTables
 from card_envs.serve._messages import Problem
 
 ROOT = Path(__file__).parents[1]
@@ -59,15 +59,15 @@ REFUSED = [
 
 
 @pytest.fixture
-def tables() -> Tables:
-    return Tables(registered([GAME], []), 1.0)
+def tables() -> ModelTables:
+    return ModelTables(registered([GAME], []), 1.0)
 
 
 def moves_in(text: str) -> list[str]:
     return re.findall(r"Your legal moves: (.*)", text)[-1].split(", ")
 
 
-def test_a_game_by_tools(tables: Tables) -> None:
+def test_a_game_by_tools(tables: ModelTables) -> None:
     assert f"{GAME} ({HIGH_CARD.title}), 2 seats" in tables.call("games", {})
     assert HIGH_CARD.short_rules in tables.call("rules", {"game": GAME})
     text = tables.call("new_table", {"game": GAME, "options": {"reward": "win"}})
@@ -83,7 +83,7 @@ def test_a_game_by_tools(tables: Tables) -> None:
     assert tables.call("legal_moves", {"table": 1}) == ""
 
 
-def test_old_tables_are_closed(tables: Tables) -> None:
+def test_old_tables_are_closed(tables: ModelTables) -> None:
     for _ in range(MOST_TABLES + 1):
         tables.call("new_table", {"game": GAME})
         tables.call("position", {"table": 1})  # used, so that another is the oldest
@@ -94,7 +94,7 @@ def test_old_tables_are_closed(tables: Tables) -> None:
 
 @pytest.mark.parametrize(("tool", "arguments", "said"), REFUSED, ids=[f"{row[0]}-{n}" for n, row in enumerate(REFUSED)])
 def test_what_a_client_may_not_name_is_refused_with_the_reason(
-    tables: Tables, tool: str, arguments: dict[str, Any], said: str, capfd: pytest.CaptureFixture[str]
+    tables: ModelTables, tool: str, arguments: dict[str, Any], said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     tables.call("new_table", {"game": GAME})
     with pytest.raises(Problem) as caught:
@@ -116,7 +116,7 @@ def test_searches_are_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return within(self, seconds, threads)
 
     monkeypatch.setattr(Opponent, "within", noted)
-    tables = Tables(registered([GAME], []), 0.25)
+    tables = ModelTables(registered([GAME], []), 0.25)
     tables.call("new_table", {"game": GAME, "opponents": "search:64"})
     tables.call("hint", {"table": 1, "opponent": "search:1024"})
     assert asked == [0.25, 0.25]

@@ -144,8 +144,8 @@ def test_ctrl_c_in_a_survey_shows_what_is_known(tmp_path: Path, monkeypatch: pyt
 
 def test_ctrl_c_in_bench_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("copy_rate", "random_rate", "step_rate", "bot_rate", "compare_rate", "search_rate"):
-        monkeypatch.setattr(bench, name, lambda *arguments: bench.Rate(2e6, 4e6))
-    monkeypatch.setattr(bench, "import_seconds", lambda: bench.Rate(0.5, 0.25))
+        monkeypatch.setattr(bench, name, lambda *arguments: bench.Throughput(2e6, 4e6))
+    monkeypatch.setattr(bench, "import_seconds", lambda: bench.Throughput(0.5, 0.25))
 
     def interrupted(*arguments: Any) -> float:
         raise KeyboardInterrupt

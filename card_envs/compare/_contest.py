@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare._spread import spread
-from card_envs.compare._tables import Played, Watch
+from card_envs.compare._tables import PlayedOut, Watch
 from card_envs.compare.pairs import Match, Part, chunks, lineups
 from card_envs.game import Game
 from card_envs.opponents._names import UsersOwn, frames, load_opponent, parse
@@ -67,7 +67,7 @@ class Contest:
         match = Match(self.game, [ScriptedPolicy("greedy")] * len(self.names), None, self.seed, dict(self.options))
         return len(rows) * int(match.play_lineup(rows[0], numbers).moves.sum())
 
-    def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> Played:
+    def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> PlayedOut:
         """Play one pairing or policy on these deals, exactly as `play` does."""
         return self.match().play_lineup(lineup, numbers, log_size)
 

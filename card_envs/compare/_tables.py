@@ -25,7 +25,7 @@ SCRIPTED = {"trivial": BY_TRIVIAL, "greedy": BY_GREEDY}
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedOut:
     """Ended episodes.
 
     Attributes:
@@ -168,7 +168,7 @@ def play_out(
     tables_per_deal: int = 1,
     log_size: int = 0,
     watch: Watch | None = None,
-) -> Played:
+) -> PlayedOut:
     """Play each table to the end of its episode.
 
     Args:
@@ -207,7 +207,7 @@ def play_out(
             if watch is not None:
                 watch(int(ledger.moves.sum()))
     seconds, decisions = _times(askers, seated.kinds, ledger.moves, compiled_seconds)
-    return Played(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
+    return PlayedOut(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
 
 
 def _seated(policies: Sequence[Policy], seats: Int8s, rngs: Sequence[np.random.Generator]) -> Players:

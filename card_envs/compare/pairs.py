@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._tables import Played, Watch, new_tables, play_out
+from card_envs.compare._tables import PlayedOut, Watch, new_tables, play_out
 from card_envs.compare._tallies import sums_of
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
 from card_envs.engine._buffers import check_game, check_int, seed_number
@@ -199,7 +199,7 @@ class Match:
 
     def play_lineup(
         self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int = 0, watch: Watch | None = None
-    ) -> Played:
+    ) -> PlayedOut:
         """Play one or two of the policies on the deals with these numbers.
 
         Two play each deal twice: tables 2k and 2k + 1 are a pair, with the first policy on side 0 at table 2k.
@@ -222,14 +222,14 @@ def _add(watch: Watch, before: int, moves: int) -> None:
     watch(before + moves)
 
 
-def _pair_figures(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _pair_figures(game: Game, played: PlayedOut) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the first policy's margins and win shares, one per pair, from the rewards."""
     margins = np.array([played.rewards[side::2, game.sides.index(side)] for side in range(2)])
     wins = (np.sign(margins) + 1) / 2
     return margins.mean(axis=0), wins.mean(axis=0)
 
 
-def _figures_alone(game: Game, played: Played) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _figures_alone(game: Game, played: PlayedOut) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the scores and wins of a policy in a solitaire, from the outcomes."""
     reasons, scores = game.outcomes(played.states)
     return scores[:, 0].astype(np.float64), (reasons == WON).astype(np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._tables import Played, new_tables, play_out
+from card_envs.compare._tables import PlayedOut, new_tables, play_out
 from card_envs.compare._tallies import Tallied, sums_of, tallied
 from card_envs.compare.estimates import Estimate, as_json, estimate, share, share_of
 from card_envs.engine._buffers import check_game, check_int, seed_number
@@ -61,7 +61,7 @@ class Counted:
     decisions: int = 0
     tallies: Any = 0
 
-    def plus(self, game: Game, played: Played, first_seats: Int8s) -> Counted:
+    def plus(self, game: Game, played: PlayedOut, first_seats: Int8s) -> Counted:
         """Return the sums with further ended episodes, given the seats of their first decisions."""
         reasons, points = game.outcomes(played.states)
         scores = points.astype(np.float64)

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 
 from card_envs.game import Game
 from card_envs.games import back_alley, big_ben, russian_bank
-from card_envs.games._installed import Games
+from card_envs.games._installed import InstalledGames
 
-GAMES = Games(
+GAMES = InstalledGames(
     back_alley.GAME,
     big_ben.GAME,
     russian_bank.GAME,

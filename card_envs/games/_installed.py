@@ -1,4 +1,4 @@
-"""Games of other packages: an entry point in the group `card_envs.games` refers to a `Game`.
+"""InstalledGames of other packages: an entry point in the group `card_envs.games` refers to a `Game`.
 
     [project.entry-points."card_envs.games"]
     my_game = "my_package.my_game:GAME"
@@ -28,8 +28,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 MAX_BYTES = 1 << 20
 
 
-class Games(MutableMapping[str, Game]):
-    """Games by name: those given, and those of other packages.
+class InstalledGames(MutableMapping[str, Game]):
+    """InstalledGames by name: those given, and those of other packages.
 
     The latter are loaded on first access; a package that is being imported at that moment is tried again later.
     """

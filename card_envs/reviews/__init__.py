@@ -7,7 +7,7 @@
 The judge searches from what the seat to move could know, so a move that turned out badly by bad luck costs nothing.
 """
 
-from card_envs.reviews._judge import Judge
+from card_envs.reviews._judge import MoveJudge
 from card_envs.reviews._review import CostSummary, Review, ReviewedMove, review, review_policy
 
-__all__ = ["CostSummary", "Judge", "Review", "ReviewedMove", "review", "review_policy"]
+__all__ = ["CostSummary", "MoveJudge", "Review", "ReviewedMove", "review", "review_policy"]

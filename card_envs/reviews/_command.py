@@ -22,7 +22,7 @@ PRESETS = ("small", "strong", "champion")  # from weak to strong
 
 
 def run(work: Mapping[str, Reviewing], console: Console) -> bool:
-    """Judge, with a progress bar for each name. Ctrl-C stops; return whether it did."""
+    """MoveJudge, with a progress bar for each name. Ctrl-C stops; return whether it did."""
     try:
         with waiting(console) as progress:
             for name, reviewing in work.items():
@@ -35,7 +35,7 @@ def run(work: Mapping[str, Reviewing], console: Console) -> bool:
 
 
 def review_policies(contest: Contest, number: int, by: str, console: Console) -> tuple[dict[str, Any], bool]:
-    """Judge decisions of each player of a contest; show and return the reviews, and whether Ctrl-C stopped it.
+    """MoveJudge decisions of each player of a contest; show and return the reviews, and whether Ctrl-C stopped it.
 
     Args:
         contest: of the players.

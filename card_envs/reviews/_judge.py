@@ -16,7 +16,7 @@ from card_envs.opponents.search import SearchPolicy
 Float64s = NDArray[np.float64]
 
 
-class Judge:
+class MoveJudge:
     """Says what moves cost.
 
     Where its search has tried both moves, their results there are compared. Otherwise (its prior left the move out, or

@@ -17,7 +17,7 @@ from card_envs.game import Game, Int64s
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.policy import Opponent, decisions_at
 from card_envs.record import GameRecord
-from card_envs.reviews._judge import Judge
+from card_envs.reviews._judge import MoveJudge
 
 JUDGE = "strong"  # unless another is named
 AT_ONCE = 16  # decisions that are judged together
@@ -139,7 +139,7 @@ class Reviewing:
         Raises:
             ValueError: there is no such opponent, or it does not search.
         """
-        self._judge = Judge(load_opponent(by, game, sampled=False))
+        self._judge = MoveJudge(load_opponent(by, game, sampled=False))
         self._seed = check_int(seed, 0, None, "seed")
         kept = [one for one in positions if has_choice(game, one[1])]
         self._numbers = [number for number, _, _ in kept]
@@ -148,7 +148,7 @@ class Reviewing:
         self.review = Review(game, self._judge.opponent.name, (), len(kept))
 
     def __iter__(self) -> Iterator[Review]:
-        """Judge some decisions at a time, and yield the review so far."""
+        """MoveJudge some decisions at a time, and yield the review so far."""
         game, total = self.review.game, len(self._numbers)
         for first in range(0, total, AT_ONCE):
             rows = slice(first, min(first + AT_ONCE, total))

@@ -203,4 +203,4 @@ def serve_model(
     """Serve the parent process as tools of a language model; raises like `serve_parent`."""
     from card_envs.serve import _mcp as mcp
 
-    mcp.serve_mcp(mcp.Tables(registered(games, opponents), seconds), source, target)
+    mcp.serve_mcp(mcp.ModelTables(registered(games, opponents), seconds), source, target)

@@ -52,7 +52,7 @@ class HintRequest(NumberRequest):
     opponent: OpponentName = "strong"
 
 
-class Tables:
+class ModelTables:
     """The tools, and the tables that they play at; one call at a time.
 
     Args:
@@ -156,7 +156,7 @@ class Tables:
         return "\n".join([f"{game.name} ({game.title}), {game.rules.NUM_SEATS} seats", *options, opponents])
 
 
-def serve_mcp(tables: Tables, source: BinaryIO, target: BinaryIO) -> None:
+def serve_mcp(tables: ModelTables, source: BinaryIO, target: BinaryIO) -> None:
     """Serve until the input ends, or the output is closed. Raises ValueError if the package mcp is missing."""
     try:
         import anyio

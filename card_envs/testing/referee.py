@@ -135,7 +135,7 @@ def referee_of(game: Game) -> RefereeModule[Any]:
     return module
 
 
-class Episode:
+class RefereedEpisode:
     """One episode at a table and with the referee, as long as they agree."""
 
     def __init__(self, game: Game, player: str, number: int, rigged: bool = True) -> None:
@@ -242,9 +242,9 @@ class Episode:
         return move, legal[move]
 
 
-def play_episode(game: Game, player: str, number: int, rigged: bool = True) -> Episode:
+def play_episode(game: Game, player: str, number: int, rigged: bool = True) -> RefereedEpisode:
     """Play an episode to its end; add its number, options and last moves to any exception."""
-    episode = Episode(game, player, number, rigged)
+    episode = RefereedEpisode(game, player, number, rigged)
     try:
         episode.run()
     except Exception as error:

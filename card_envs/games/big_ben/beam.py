@@ -62,7 +62,7 @@ class Judge(NamedTuple):
     weights: Int64s
 
 
-class Scratch(NamedTuple):
+class BeamWorkspace(NamedTuple):
     """The workspace of `expand`.
 
     Attributes:
@@ -135,7 +135,7 @@ def note_stock(node: Node, info: Info, depths: Int8s) -> None:
 
 
 @rule
-def marks_of(node: Node, info: Info, distances: Int8s, scratch: Scratch) -> int:
+def marks_of(node: Node, info: Info, distances: Int8s, scratch: BeamWorkspace) -> int:
     """Write the indices of a position's active features, except the totals, into `scratch.marks`; return their number.
 
     `scratch` must hold the needs of the position; its depths become those of the easiest copy of each card.
@@ -231,7 +231,7 @@ def mark_foundations(node: Node, depths: Int8s, marks: Int16s, num: int) -> int:
 
 
 @rule
-def score_of(node: Node, info: Info, judge: Judge, scratch: Scratch) -> int:
+def score_of(node: Node, info: Info, judge: Judge, scratch: BeamWorkspace) -> int:
     """Return the score of a position, 0 to 2 MAX_SCORE - 1; higher is better."""
     note_needs(node, scratch.needs)
     weights = judge.weights
@@ -253,7 +253,7 @@ def enter_again(seen: UInt64s, key: Key) -> bool:
 
 
 def expand(
-    first: int, last: int, parents: Records, infos: Records, judge: Judge, scratch: Scratch, seen: UInt64s,
+    first: int, last: int, parents: Records, infos: Records, judge: Judge, scratch: BeamWorkspace, seen: UInt64s,
     candidates: Records, progress: Int64s,
 ) -> int:  # fmt: skip
     """Score the new positions among the children of the parents first <= i < last.

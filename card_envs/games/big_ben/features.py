@@ -99,7 +99,7 @@ COPIES = _copies()
 DOWN = np.array([card - 1 if card % 13 else card + 12 for card in range(NUM_CARDS)], np.int64)
 
 
-class Marking(NamedTuple):
+class FeatureMarking(NamedTuple):
     """The workspace for features.
 
     Attributes:
@@ -125,14 +125,14 @@ class Marking(NamedTuple):
     waves: Int64s
 
 
-def new_marking() -> Marking:
+def new_marking() -> FeatureMarking:
     """Return a workspace for one thread."""
     shapes = (2, NUM_CARDS), NUM_CARDS, NUM_HOURS, NUM_HOURS, NUM_HOURS, STOCK_SIZE, 3, WAVES
-    return Marking(np.zeros(NUM_CARDS, np.int8), *(np.zeros(shape, np.int64) for shape in shapes))
+    return FeatureMarking(np.zeros(NUM_CARDS, np.int8), *(np.zeros(shape, np.int64) for shape in shapes))
 
 
 @rule
-def active_features(node: Node, info: Info, marking: Marking, features: Int64s) -> int:
+def active_features(node: Node, info: Info, marking: FeatureMarking, features: Int64s) -> int:
     """Write the indices of a position's active features into `features` [MAX_MARKS]; return their number."""
     stock = int(info.in_deck) - int(node.dealt)
     note_needs(node, marking.needs)
@@ -213,14 +213,14 @@ def low_needs(node: Node, pile: int, height: int, needs: Int8s) -> int:
 
 
 @rule
-def note_no_places(marking: Marking) -> None:
+def note_no_places(marking: FeatureMarking) -> None:
     for card in range(NUM_CARDS):
         marking.places[0, card] = marking.places[1, card] = NO_PLACE
         marking.stock[card] = 0
 
 
 @rule
-def note_place(card: int, place: int, marking: Marking) -> None:
+def note_place(card: int, place: int, marking: FeatureMarking) -> None:
     """Record the place of a copy of a card that was counted in `stock` although it is not in the stock."""
     first, second = marking.places[0], marking.places[1]
     marking.stock[card] += 1
@@ -240,7 +240,7 @@ def in_the_way(card: int, above: int, needs: Int8s) -> int:
 
 
 @rule
-def mark_piles(node: Node, stock: int, marking: Marking, features: Int64s) -> tuple[int, int]:
+def mark_piles(node: Node, stock: int, marking: FeatureMarking, features: Int64s) -> tuple[int, int]:
     """Add the features of the piles; return their number, and the gaps.
 
     The following functions add theirs from `num` on.
@@ -268,7 +268,7 @@ def mark_piles(node: Node, stock: int, marking: Marking, features: Int64s) -> tu
 
 
 @rule
-def mark_waste(node: Node, info: Info, stock: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_waste(node: Node, info: Info, stock: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     needs = marking.needs
     latest = depth = 0
     above = higher = -1
@@ -299,7 +299,7 @@ def mark_waste(node: Node, info: Info, stock: int, marking: Marking, features: I
 
 
 @rule
-def mark_cards(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_cards(node: Node, stock: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     """Add the features of suits and cards; from here on, `stock` of the workspace holds only cards in the stock."""
     first, second = marking.places[0], marking.places[1]
     for suit in range(4):
@@ -327,7 +327,7 @@ def mark_cards(node: Node, stock: int, marking: Marking, features: Int64s, num: 
 
 
 @rule
-def mark_foundations(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_foundations(node: Node, stock: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     for hour in range(NUM_HOURS):
         left = int(node.to_come[hour])
         if left == 0:
@@ -343,7 +343,7 @@ def mark_foundations(node: Node, stock: int, marking: Marking, features: Int64s,
 
 
 @rule
-def mark_takers(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_takers(node: Node, stock: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     """Add the features of piles that may be built on."""
     for pile in range(NUM_HOURS):
         height = int(node.heights[pile])
@@ -361,7 +361,7 @@ def mark_takers(node: Node, stock: int, marking: Marking, features: Int64s, num:
 
 
 @rule
-def lay_out(node: Node, marking: Marking) -> None:
+def lay_out(node: Node, marking: FeatureMarking) -> None:
     """Copy piles and foundations before everything possible is placed; `mark_waste` has copied the waste."""
     for hour in range(NUM_HOURS):
         marking.left[hour] = node.to_come[hour]
@@ -371,7 +371,7 @@ def lay_out(node: Node, marking: Marking) -> None:
 
 
 @rule
-def put(card: int, wanted: Cards, marking: Marking) -> Cards:
+def put(card: int, wanted: Cards, marking: FeatureMarking) -> Cards:
     """Place a wanted card as in BB-6; return the cards wanted then."""
     left = marking.left
     hour = int(FIRST_HOUR[card // 13])
@@ -393,7 +393,7 @@ def put(card: int, wanted: Cards, marking: Marking) -> Cards:
 
 
 @rule
-def take(node: Node, pile: int, marking: Marking) -> None:
+def take(node: Node, pile: int, marking: FeatureMarking) -> None:
     """Take the top card off a pile."""
     height = int(marking.heights[pile]) - 1
     marking.heights[pile] = height
@@ -404,7 +404,7 @@ def take(node: Node, pile: int, marking: Marking) -> None:
 
 
 @rule
-def place_table(node: Node, wanted: Cards, marking: Marking) -> Cards:
+def place_table(node: Node, wanted: Cards, marking: FeatureMarking) -> Cards:
     """Place everything possible from piles and waste without the stock; return the cards wanted then."""
     before = -1
     while marking.sizes[0] != before:
@@ -424,7 +424,7 @@ def place_table(node: Node, wanted: Cards, marking: Marking) -> Cards:
 
 
 @rule
-def build_one(node: Node, marking: Marking) -> bool:
+def build_one(node: Node, marking: FeatureMarking) -> bool:
     """Build one of the lowest three cards of a pile, or the top of the waste, if possible."""
     heights, tops = marking.heights, marking.tops
     for source in range(NUM_HOURS + 1):
@@ -449,7 +449,7 @@ def build_one(node: Node, marking: Marking) -> bool:
 
 
 @rule
-def place_all(node: Node, builds: bool, marking: Marking) -> None:
+def place_all(node: Node, builds: bool, marking: FeatureMarking) -> None:
     """Place everything possible with every card of the stock available; and build, where that helps."""
     wanted = EMPTY
     for hour in range(NUM_HOURS):
@@ -484,7 +484,7 @@ def place_all(node: Node, builds: bool, marking: Marking) -> None:
 
 
 @rule
-def low_cards_left(marking: Marking) -> int:
+def low_cards_left(marking: FeatureMarking) -> int:
     """Return how many of the lowest three cards of piles are left."""
     left = 0
     for pile in range(NUM_HOURS):
@@ -493,7 +493,7 @@ def low_cards_left(marking: Marking) -> int:
 
 
 @rule
-def mark_where(at: int, stock: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_where(at: int, stock: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     """Add the number of cards left in waste and piles."""
     in_waste = int(marking.sizes[2] - marking.sizes[1])
     features[num] = at + (part_of(stock) * STOCKS + in_waste) * MOST_LOW + low_cards_left(marking)
@@ -501,7 +501,7 @@ def mark_where(at: int, stock: int, marking: Marking, features: Int64s, num: int
 
 
 @rule
-def mark_suits_left(at: int, stock: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_suits_left(at: int, stock: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     """Add the cards left to come, by suit."""
     left = marking.left
     for suit in range(4):
@@ -512,7 +512,7 @@ def mark_suits_left(at: int, stock: int, marking: Marking, features: Int64s, num
 
 
 @rule
-def mark_stuck(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_stuck(node: Node, stock: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     """Add how much is stuck, and where."""
     for wave in range(WAVES):
         features[num + wave] = AT.waves + (wave * LEFTS + int(marking.waves[wave])) * STOCKS + stock
@@ -539,7 +539,7 @@ def mark_stuck(node: Node, stock: int, marking: Marking, features: Int64s, num: 
 
 
 @rule
-def note_depth(card: int, depth: int, marking: Marking) -> None:
+def note_depth(card: int, depth: int, marking: FeatureMarking) -> None:
     """Record the depth, from 1, of the easiest copy of a stuck card."""
     depths = marking.places[0]
     if depths[card] == NO_PLACE or depths[card] > depth:
@@ -547,7 +547,7 @@ def note_depth(card: int, depth: int, marking: Marking) -> None:
 
 
 @rule
-def mark_blockers(node: Node, stock: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_blockers(node: Node, stock: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     """Add what is stuck and why. From here on, the workspace holds needs and depths of what is stuck."""
     left, heights, tops, needs = marking.left, marking.heights, marking.tops, marking.needs
     for suit in range(4):
@@ -587,7 +587,7 @@ def mark_blockers(node: Node, stock: int, marking: Marking, features: Int64s, nu
 
 
 @rule
-def mark_built(stock: int, stuck: int, marking: Marking, features: Int64s, num: int) -> int:
+def mark_built(stock: int, stuck: int, marking: FeatureMarking, features: Int64s, num: int) -> int:
     """Add what is stuck with building."""
     built = int(marking.sizes[0])
     features[num] = AT.built + built * STOCKS + stock

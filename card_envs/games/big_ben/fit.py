@@ -21,7 +21,7 @@ from card_envs.games.big_ben import GAME, beam, rules
 from card_envs.games.big_ben.beam import marks_of, note_needs
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.position import Records, move_on
-from card_envs.games.big_ben.solver import Beam, Limits
+from card_envs.games.big_ben.solver import Beam, SolverLimits
 
 RIVALS = 8  # other positions sampled from each layer
 KEPT = 0.5  # share of the layers
@@ -53,7 +53,7 @@ def rough_weights() -> Int64s:
 
 
 def mark_line(
-    nodes: Records, infos: Records, distances: Int8s, actions: Int64s, scratch: beam.Scratch, row: Int8s
+    nodes: Records, infos: Records, distances: Int8s, actions: Int64s, scratch: beam.BeamWorkspace, row: Int8s
 ) -> None:
     """Play some actions on `nodes` [1] and count the active features of the score in `row` [NUM_WEIGHTS]."""
     node, info = nodes[0], infos[0]
@@ -114,7 +114,7 @@ def fit(rounds: int, deals: int, width: int, seed: int) -> Int64s:
             table.deal()
             search = Beam(table.state, width, weights)
             root: Records = search.layers[0, :1].copy()
-            line = search.run(Limits(float("inf"), None))
+            line = search.run(SolverLimits(float("inf"), None))
             won += bool(line)
             found += layers_of(search, root, line, rng)
         print(f"round {number + 1}: won {won} of {deals}", flush=True)

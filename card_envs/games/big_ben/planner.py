@@ -14,7 +14,7 @@ from card_envs.compiling import noinline, rule
 from card_envs.engine._seen import Seen, forget, is_new, new_seen, trace
 from card_envs.game import Int64s, State
 from card_envs.games.big_ben import features
-from card_envs.games.big_ben.features import Marking
+from card_envs.games.big_ben.features import FeatureMarking
 from card_envs.games.big_ben.position import (
     INFO,
     MAX_MOVES,
@@ -33,7 +33,7 @@ from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
 NUM_WEIGHTS = features.NUM_WEIGHTS
 
 
-class Scratch(NamedTuple):
+class PlannerWorkspace(NamedTuple):
     """The workspace of one thread.
 
     Attributes:
@@ -56,13 +56,13 @@ class Scratch(NamedTuple):
     moves: Int16s
     seen: Seen
     features: Int64s
-    marking: Marking
+    marking: FeatureMarking
 
 
-def new_scratch(most: int) -> Scratch:
+def new_scratch(most: int) -> PlannerWorkspace:
     """Return a workspace for `most` positions."""
     parents, depths = np.zeros((2, most), np.int64)
-    return Scratch(
+    return PlannerWorkspace(
         np.zeros(most, NODE),
         np.zeros(1, INFO),
         parents,
@@ -79,12 +79,12 @@ read = rule(read_state)
 
 
 @rule
-def load(state: State, seat: int, scratch: Scratch) -> None:
+def load(state: State, seat: int, scratch: PlannerWorkspace) -> None:
     read(state, scratch.nodes, scratch.infos)
 
 
 @noinline
-def expand(scratch: Scratch, most: int, longest: int) -> int:
+def expand(scratch: PlannerWorkspace, most: int, longest: int) -> int:
     nodes, info, moves = scratch.nodes, scratch.infos[0], scratch.moves
     room = len(nodes) if info.order_known else most
     forget(scratch.seen)
@@ -109,12 +109,12 @@ def expand(scratch: Scratch, most: int, longest: int) -> int:
 
 
 @rule
-def is_terminal(scratch: Scratch, k: int) -> bool:
+def is_terminal(scratch: PlannerWorkspace, k: int) -> bool:
     return scratch.nodes[k].left == 0 or scratch.infos[0].order_known
 
 
 @rule
-def is_chance_next(scratch: Scratch, k: int) -> bool:
+def is_chance_next(scratch: PlannerWorkspace, k: int) -> bool:
     node, info = scratch.nodes[k], scratch.infos[0]
     if is_terminal(scratch, k):
         return False
@@ -125,18 +125,18 @@ def is_chance_next(scratch: Scratch, k: int) -> bool:
 
 
 @rule
-def final_margin(scratch: Scratch, k: int) -> float:
+def final_margin(scratch: PlannerWorkspace, k: int) -> float:
     left = int(scratch.nodes[k].left)
     return float(PACK_SIZE - left if left > 0 else 2 * PACK_SIZE)
 
 
 @noinline
-def active_features(scratch: Scratch, k: int) -> int:
+def active_features(scratch: PlannerWorkspace, k: int) -> int:
     return features.active_features(scratch.nodes[k], scratch.infos[0], scratch.marking, scratch.features)
 
 
 @rule
-def path_to(scratch: Scratch, k: int, line: Int16s) -> int:
+def path_to(scratch: PlannerWorkspace, k: int, line: Int16s) -> int:
     number = int(scratch.depths[k])
     trace(k, number, scratch.parents, scratch.actions, line)
     if is_chance_next(scratch, k):

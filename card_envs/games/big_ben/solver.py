@@ -58,14 +58,14 @@ def solve(state: State, seconds: float = 10.0, memory_mb: int = 512, max_positio
     if max_positions is not None and max_positions < 1:
         raise ValueError(f"max_positions: expected at least 1, got {max_positions!r}")
     _compile()
-    limits = Limits(seconds, max_positions)
+    limits = SolverLimits(seconds, max_positions)
     verdict, moves = _search(state, limits, memory_mb << 20)
     if verdict == "won" and not _wins(state, moves):
         raise AssertionError("the solver's line does not win by the rules")
     return Solution(verdict, moves, limits.positions, limits.elapsed())
 
 
-class Limits:
+class SolverLimits:
     """The remaining budget."""
 
     def __init__(self, seconds: float, max_positions: int | None) -> None:
@@ -89,7 +89,7 @@ class Limits:
         )
 
 
-def _search(state: State, limits: Limits, memory: int) -> tuple[Verdict, list[int]]:
+def _search(state: State, limits: SolverLimits, memory: int) -> tuple[Verdict, list[int]]:
     """Run beams of increasing width; after each, continue the proof for its share of the time."""
     proof_search = Proof(state, memory // 4)
     widest = max((memory - memory // 4) // Beam.BYTES, 1)
@@ -124,7 +124,7 @@ class Beam:
         self.candidates = np.zeros(CHILDREN * width, beam.CANDIDATE)
         self.trail = np.zeros(LAYERS * width, beam.STEP)
         self.starts = [0]  # start of each layer in the trail
-        self.scratch = beam.Scratch(
+        self.scratch = beam.BeamWorkspace(
             np.zeros(1, NODE),
             np.zeros(MAX_MOVES, np.int16),
             np.zeros(NUM_CARDS, np.int8),
@@ -133,7 +133,7 @@ class Beam:
         )
         self.tally = np.zeros(2 * beam.MAX_SCORE, np.int64)
 
-    def run(self, limits: Limits) -> list[int]:
+    def run(self, limits: SolverLimits) -> list[int]:
         """Return the moves of a win; empty if a layer is empty, the trail is full or a limit is reached."""
         expand, keep_best = specialize(beam.expand), specialize(beam.keep_best)
         size = 1
@@ -188,7 +188,7 @@ class Proof:
         self.progress = np.zeros(2, np.int64)
         self.status = proof.GOING
 
-    def go_on(self, limits: Limits, positions: int) -> Verdict:
+    def go_on(self, limits: SolverLimits, positions: int) -> Verdict:
         """Examine some more positions."""
         search_all = specialize(proof.search_all)
         while positions > 0 and self.status == proof.GOING and not limits.reached():
@@ -233,6 +233,6 @@ def _compile() -> None:
     table = Table(GAME, rules.new_state(Options()))
     table.seed(0)
     table.deal()
-    Beam(table.state, 2, shipped_weights()).run(Limits(3600, None))
-    Proof(table.state, 1024).go_on(Limits(3600, None), 1)
+    Beam(table.state, 2, shipped_weights()).run(SolverLimits(3600, None))
+    Proof(table.state, 1024).go_on(SolverLimits(3600, None), 1)
     table.play(int(table.legal().argmax()))

@@ -26,7 +26,7 @@ MOST_SETTLING = 512  # most actions of `greedy`
 GOES_ON, OVER = -1, 4  # other kinds of positions: `greedy` plays on, or the deal is over
 
 
-class Scratch(NamedTuple):
+class PlannerWorkspace(NamedTuple):
     """The workspace of one thread.
 
     Attributes:
@@ -60,10 +60,10 @@ class Scratch(NamedTuple):
     marking: Marking
 
 
-def new_scratch(most: int) -> Scratch:
+def new_scratch(most: int) -> PlannerWorkspace:
     """Return a workspace for `most` positions."""
     nexts, kinds, parents, actions, depths = np.zeros((5, most), np.int64)
-    return Scratch(
+    return PlannerWorkspace(
         np.zeros(most + 1, STATE),
         np.zeros(most, STATE),
         nexts,
@@ -104,7 +104,7 @@ def key_of(state: State, what: int) -> np.uint64:
 
 
 @noinline
-def load(state: State, seat: int, scratch: Scratch) -> None:
+def load(state: State, seat: int, scratch: PlannerWorkspace) -> None:
     scratch.positions[0] = state
     scratch.seat[0] = seat
     scratch.nexts[0] = GOES_ON
@@ -114,7 +114,7 @@ def load(state: State, seat: int, scratch: Scratch) -> None:
 
 
 @noinline
-def settle(scratch: Scratch, k: int) -> None:
+def settle(scratch: PlannerWorkspace, k: int) -> None:
     """Let `greedy` play on from a position and record the result."""
     scratch.settled[k] = scratch.positions[k]
     kind = int(scratch.nexts[k])
@@ -142,7 +142,7 @@ def play_on(state: State, seat: int) -> int:
 
 
 @noinline
-def go_on(scratch: Scratch, k: int, action: int, known: int) -> int:
+def go_on(scratch: PlannerWorkspace, k: int, action: int, known: int) -> int:
     """Record the position after an action at position k; return the number of positions then."""
     positions, nexts = scratch.positions, scratch.nexts
     shows = rules.reveals(positions[k], action)
@@ -167,7 +167,7 @@ def go_on(scratch: Scratch, k: int, action: int, known: int) -> int:
 
 
 @noinline
-def expand(scratch: Scratch, most: int, longest: int) -> int:
+def expand(scratch: PlannerWorkspace, most: int, longest: int) -> int:
     positions, nexts, depths = scratch.positions, scratch.nexts, scratch.depths
     forget(scratch.seen)
     is_new(key_of(positions[0], GOES_ON), scratch.seen)
@@ -195,29 +195,29 @@ def expand(scratch: Scratch, most: int, longest: int) -> int:
 
 
 @rule
-def is_chance_next(scratch: Scratch, k: int) -> bool:
+def is_chance_next(scratch: PlannerWorkspace, k: int) -> bool:
     return scratch.kinds[k] < OVER and not scratch.alike[k]
 
 
 @rule
-def is_terminal(scratch: Scratch, k: int) -> bool:
+def is_terminal(scratch: PlannerWorkspace, k: int) -> bool:
     return scratch.kinds[k] == OVER and not scratch.alike[k]
 
 
 @rule
-def final_margin(scratch: Scratch, k: int) -> float:
+def final_margin(scratch: PlannerWorkspace, k: int) -> float:
     return float(rules.score_margin(scratch.settled[k], scratch.seat[0]))
 
 
 @noinline
-def active_features(scratch: Scratch, k: int) -> int:
+def active_features(scratch: PlannerWorkspace, k: int) -> int:
     return features.active_features(
         scratch.settled[k], scratch.seat[0], scratch.kinds[k], scratch.marking, scratch.features
     )
 
 
 @noinline
-def path_to(scratch: Scratch, k: int, line: NDArray[np.int16]) -> int:
+def path_to(scratch: PlannerWorkspace, k: int, line: NDArray[np.int16]) -> int:
     number = int(scratch.depths[k])
     trace(k, number, scratch.parents, scratch.actions, line)
     if scratch.nexts[k] == TO_TURN:

@@ -170,7 +170,7 @@ def finish_deal(state: State) -> int:
     return moves
 
 
-class Rollout(NamedTuple):
+class RolloutArrays(NamedTuple):
     """A policy that plays on for the side of a seat.
 
     Attributes:
@@ -188,7 +188,7 @@ class Rollout(NamedTuple):
     player: Arrays
 
 
-def play_on(state: State, seat: int, part: Rollout) -> int:
+def play_on(state: State, seat: int, part: RolloutArrays) -> int:
     """Play on until the deal ends or the rollout stops; `next_moves` plays for the side of the seat."""
     moves = shown = 0
     sides, macro = part.sides, part.macro
@@ -316,7 +316,7 @@ def rollout_part(search: SearchPolicy) -> tuple[Functions, Arrays]:
     if moves is scripted_moves and search.leaf is None:
         return ((roll_out, play_to_end),), NoArrays()
     macro = np.zeros(MAX_LENGTH, np.int16)
-    rollout = Rollout(np.array(game.sides), *stop_of(search), macro, player)
+    rollout = RolloutArrays(np.array(game.sides), *stop_of(search), macro, player)
     return ((roll_out, play_on), (next_moves, moves)), rollout
 
 
