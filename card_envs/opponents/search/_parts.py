@@ -14,7 +14,7 @@ compiled, so that what a search lacks costs nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -43,14 +43,33 @@ from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.search._budget import Arms, Budget
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
 
-if TYPE_CHECKING:
-    from card_envs.opponents.search._policy import SearchPolicy
-
 RESOLUTION = 64.0  # results are rounded to whole multiples of 1/64 point, so that sums of them are exact
 MAX_ACTIONS = 512  # of a playout before a leaf is valued at the latest
 NEVER = 1 << 40  # more chance events, or actions, than a deal has
 
 Arrays: TypeAlias = tuple[Any, ...]  # the named tuple of a part
+Moves: TypeAlias = Literal["single", "turn"]
+
+
+class SearchSettings(Protocol):
+    """What the parts need to know of a `SearchPolicy`; see there."""
+
+    @property
+    def game(self) -> Game: ...
+    @property
+    def moves(self) -> Moves: ...
+    @property
+    def prior(self) -> Policy | None: ...
+    @property
+    def rollout(self) -> Policy | None: ...
+    @property
+    def leaf(self) -> Policy | None: ...
+    @property
+    def leaf_after(self) -> int: ...
+    @property
+    def leaf_playout(self) -> float: ...
+    @property
+    def rollout_positions(self) -> int: ...
 
 
 class NoArrays(NamedTuple):
@@ -263,7 +282,7 @@ def ntuple_value(state: State, seat: int, part: NTupleLeaf) -> tuple[int, float]
 # The parts of a policy
 
 
-def arms_part(search: SearchPolicy, budget: Budget) -> tuple[Any, Arrays]:
+def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
     """Return the function for `find_arms`, and its arrays."""
     prior, most = unwrapped(search.prior), budget.candidates
     if search.moves == "single":
@@ -277,7 +296,7 @@ def arms_part(search: SearchPolicy, budget: Budget) -> tuple[Any, Arrays]:
     return rank_by_network, NetworkRanking(expansion, scorer, reached, scores, order)
 
 
-def ranks_macros(search: SearchPolicy) -> bool:
+def ranks_macros(search: SearchSettings) -> bool:
     """Return whether the prior of a search ranks macro-actions."""
     prior = unwrapped(search.prior)
     ranks = isinstance(prior, NTuplePolicy) or (isinstance(prior, LookaheadPolicy) and prior.network is not None)
@@ -304,12 +323,12 @@ def moves_part(game: Game, policy: Policy | None, positions: int | None = None) 
     return function, new_scorer(game, network.network)
 
 
-def asks_python(search: SearchPolicy) -> bool:
+def asks_python(search: SearchSettings) -> bool:
     """Return whether a policy that is not compiled plays on."""
     return search.rollout is not None and moves_of(search.rollout) is scripted_moves
 
 
-def rollout_part(search: SearchPolicy) -> tuple[Functions, Arrays]:
+def rollout_part(search: SearchSettings) -> tuple[Functions, Arrays]:
     """Return the functions for `roll_out` and `next_moves`, and the arrays."""
     game = search.game
     moves, player = moves_part(game, search.rollout, search.rollout_positions)
@@ -320,12 +339,12 @@ def rollout_part(search: SearchPolicy) -> tuple[Functions, Arrays]:
     return ((roll_out, play_on), (next_moves, moves)), rollout
 
 
-def stop_of(search: SearchPolicy) -> tuple[int, int]:
+def stop_of(search: SearchSettings) -> tuple[int, int]:
     """Return before how many chance events, and after how many actions, the rollouts of a search stop."""
     return (NEVER, NEVER) if search.leaf is None else (search.leaf_after, MAX_ACTIONS)
 
 
-def leaf_part(search: SearchPolicy) -> tuple[Any, Arrays]:
+def leaf_part(search: SearchSettings) -> tuple[Any, Arrays]:
     """Return the function for `leaf_value`, and its arrays."""
     leaf = unwrapped(search.leaf)
     if leaf is None:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +66,8 @@ from card_envs.opponents.search._decide import (
     new_workspace,
     write_result,
 )
-from card_envs.opponents.search._parts import asks_python, ranks_macros, unwrapped
+from card_envs.opponents.search._parts import Moves, asks_python, ranks_macros, unwrapped
 from card_envs.opponents.search._rollout import PolicyRollouts
-
-Moves = Literal["single", "turn"]
 
 LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 # Macro-actions that are found: this many for each world, at most this many. With a time, finding and trying them for
