@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from card_envs._bench import aec_rate, batch_out_of_step, rate, search_rate, step_rate
+from card_envs._bench import Throughput, aec_rate, batch_out_of_step, rate, search_rate, step_rate
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
