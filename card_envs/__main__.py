@@ -173,9 +173,8 @@ def compare(
     """
     from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, figures_of
     from card_envs.compare._contest import Contest, taken_apart
+    from card_envs.reviews._command import review_policies
 
-    if len(players) < 2:
-        raise ValueError(f"compare: expected two or more players, got {', '.join(players)}")
     options = tuple(parse_options(option).items())
     contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
@@ -187,8 +186,6 @@ def compare(
     )
     stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
     if reviewed and not stopped:
-        from card_envs.reviews._command import review_policies
-
         reviews, stopped = review_policies(contest, reviewed, by, console)
         write_json(figures_of(found, apart, with_player) | {"reviews": reviews}, json_file)
     if found and json_file is not None:

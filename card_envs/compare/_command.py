@@ -92,6 +92,8 @@ class Keepsakes:
 def check_contests(contests: dict[str, Contest], solve_seconds: float | None) -> None:
     """Raise ValueError for players that can't meet, or deals that can't be solved in this time."""
     for contest in contests.values():
+        if len(contest.names) < 2:
+            raise ValueError(f"compare: expected two or more players, got {', '.join(contest.names)}")
         contest.check()
         if solve_seconds is not None:
             solver_of(contest.game)

@@ -153,27 +153,31 @@ def serve_http(
         **uvicorn_options(_with_files(seats.limits), proxies),
     )
     server = Server(config, seats.end)
-    failures: list[Exception] = []
     host, port, *_ = listeners[0].getsockname()
+    failures: list[Exception] = []
 
     def load() -> None:
         try:
-            seats.advisers.warm_up(tell)
+            load_all(seats, tell)
+            tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
         except Exception as error:
             failures.append(error)
             server.should_exit = True
-            return
-        gc.collect()
-        gc.freeze()  # excludes loaded objects from garbage collection, which would otherwise pause all requests
-        tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
 
-    tell("loading; the first start on a machine compiles the games, which takes minutes")
-    tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
     seats.advisers.opponents.loading += seats.advisers.opponents.games
     Thread(target=load, daemon=True).start()
     server.run(listeners)
     if failures:
         raise failures[0]
+
+
+def load_all(seats: Seats, tell: Callable[[str], None]) -> None:
+    """Compile or load all games, while requests for those that are missing get 503 and the reason."""
+    tell("loading; the first start on a machine compiles the games, which takes minutes")
+    tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
+    seats.advisers.warm_up(tell)
+    gc.collect()
+    gc.freeze()  # excludes loaded objects from garbage collection, which would otherwise pause all requests
 
 
 def serve_parent(
