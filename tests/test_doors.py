@@ -37,7 +37,7 @@ from card_envs.opponents.networks._afterstates import move_fields
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import ARCHITECTURES
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Decisions, PolicyError, decisions_at, offspring, sealed
+from card_envs.opponents.policy import Decisions, PolicyError, decisions_at, hide_seed, spawn
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.options import described
@@ -521,17 +521,17 @@ def test_sealed_generators_go_on_with_the_same_numbers() -> None:
     one, other = np.random.default_rng([7, 8]), np.random.default_rng([7, 8])
     one.random(5)
     other.random(5)
-    twin = sealed(one)
+    twin = hide_seed(one)
     assert np.array_equal(twin.random(100), other.random(100))
-    assert [child.random() for child in sealed(one).spawn(2)] == [child.random() for child in sealed(one).spawn(2)]
-    assert (
-        sealed(np.random.default_rng(1)).spawn(1)[0].random() != sealed(np.random.default_rng(2)).spawn(1)[0].random()
-    )
-    assert offspring(one).random() == offspring(one).random() != one.random()
+    children = [[child.random() for child in hide_seed(one).spawn(2)] for _ in range(2)]
+    assert children[0] == children[1]
+    firsts = [hide_seed(np.random.default_rng(seed)).spawn(1)[0].random() for seed in (1, 2)]
+    assert firsts[0] != firsts[1]
+    assert spawn(one).random() == spawn(one).random() != one.random()
 
 
 def test_seeded_numbers_are_those_they_were(game: Game) -> None:
-    """The deals of seeds, and what comparisons drew before generators were sealed."""
+    """The deals of seeds, and what comparisons drew before generators hid their seeds."""
     states = new_tables(TINY, {}, 5, np.arange(4))
     players = np.zeros((4, 2), np.int8)
     policy = Nosy()

@@ -16,7 +16,7 @@ from card_envs.engine._cost import work_time
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, trivial, update_stats
-from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of, sealed
+from card_envs.opponents.policy import Opponent, Policy, decisions_at, hide_seed, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
 # Kinds of players: ask the policy, or play in compiled code.
@@ -190,7 +190,7 @@ def play_out(
     actions = np.full(num_tables, -1)
     mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
     ledger = _blank_ledger(game, num_tables, len(policies), num_tables // tables_per_deal, log_size)
-    askers = [Asker(game, policy, sealed(rng)) for policy, rng in zip(policies, rngs)]
+    askers = [Asker(game, policy, hide_seed(rng)) for policy, rng in zip(policies, rngs)]
     loop = specialize(play_on, game, inline=False)
     arguments = states, actions, seated, ledger, mask
     loop(0, 0, *arguments)  # compile

@@ -19,9 +19,9 @@ from card_envs.opponents.policy import (
     decisions_at,
     moves_of,
     name_of,
-    offspring,
     probabilities_of,
     reset,
+    spawn,
 )
 from card_envs.opponents.pool import OpponentPool
 
@@ -89,7 +89,7 @@ class Others:
         """Begin an episode: draw the seat, if it is to be drawn, and members of pools."""
         if isinstance(self._wanted, str):
             self.seat = int(rng.integers(len(self.players) + 1))
-        self.rng = offspring(rng)  # the seed of the deals could be recovered from `rng` itself
+        self.rng = spawn(rng)  # the seed of the deals could be recovered from `rng` itself
         for player in self.distinct:
             reset(player)
 

@@ -35,7 +35,7 @@ from card_envs.engine._buffers import check_int
 from card_envs.engine.table import Table
 from card_envs.game import Game, Pack
 from card_envs.games import GAMES
-from card_envs.opponents.policy import Decisions, Opponent, offspring
+from card_envs.opponents.policy import Decisions, Opponent, spawn
 
 LONGEST = 1 << 16  # moves of an episode; far more than any has
 PREFIX = "card_envs_"
@@ -52,7 +52,7 @@ class Draws:
         self._rng = np.random.default_rng(seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Draws, (offspring(self._rng),)
+        return Draws, (spawn(self._rng),)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Draws:
         return self

@@ -27,7 +27,7 @@ from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, observat
 from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
-from card_envs.opponents.policy import Policy, decisions_at, moves_of, reset, sealed
+from card_envs.opponents.policy import Policy, decisions_at, hide_seed, moves_of, reset
 
 Indices = Int64s
 VectorRenderMode = Literal["ansi", "rgb_array"]
@@ -194,7 +194,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         keys, others = self._keys_of(seed)
         if others is not None and chosen.all():
             self.np_random = np.random.default_rng(others)
-            self._rng = sealed(self.np_random)
+            self._rng = hide_seed(self.np_random)
         if chosen.all():
             for number, policy in enumerate(self._players):
                 if number not in self._pool_seats:

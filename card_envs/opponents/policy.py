@@ -396,7 +396,7 @@ def act_and_evaluate(
     if both is not None:
         found: tuple[Int64s, ActionValues | None] = both(decisions, rng)
         return found
-    twin = sealed(rng)
+    twin = hide_seed(rng)
     return policy.act(decisions, rng), evaluation_of(policy, decisions, twin)
 
 
@@ -453,7 +453,7 @@ def probabilities_of(policy: Policy, decisions: Decisions) -> NDArray[np.floatin
     return shares
 
 
-def sealed(rng: np.random.Generator) -> np.random.Generator:
+def hide_seed(rng: np.random.Generator) -> np.random.Generator:
     """Return a generator that continues the numbers of `rng` but does not reveal its seed."""
     source: Any = rng.bit_generator
     twin = type(source)(_digest(rng))
@@ -461,7 +461,7 @@ def sealed(rng: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(twin)
 
 
-def offspring(rng: np.random.Generator) -> np.random.Generator:
+def spawn(rng: np.random.Generator) -> np.random.Generator:
     """Return a generator seeded from `rng`; the past and future numbers of `rng` cannot be recovered from it."""
     return np.random.default_rng(_digest(rng))
 

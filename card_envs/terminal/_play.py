@@ -19,7 +19,7 @@ from card_envs.envs._replay import replay
 from card_envs.envs.aec import CardEnv, env_with
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, name_of, offspring, sealed
+from card_envs.opponents.policy import Opponent, hide_seed, name_of, spawn
 from card_envs.record import GameRecord
 from card_envs.terminal._narration import (
     WIDTH,
@@ -86,8 +86,8 @@ def play_game(
         env.reset(seed)
     else:
         env, events = _resumed(game, resume, options, names, rng)
-        rng = offspring(rng)  # the opponents must not be able to recover the key of the later deals
-    others.rng = sealed(rng)
+        rng = spawn(rng)  # the opponents must not be able to recover the key of the later deals
+    others.rng = hide_seed(rng)
     table = PersonsTable(env, others, console, events)
     try:
         with hangup_as_ctrl_c():

@@ -16,7 +16,7 @@ from card_envs._files import check_output
 from card_envs.envs._replay import replay, verify
 from card_envs.envs.aec import CardEnv, env_with
 from card_envs.game import Game
-from card_envs.opponents.policy import sealed
+from card_envs.opponents.policy import hide_seed
 from card_envs.record import GameRecord
 from card_envs.terminal._narration import WIDTH, Event, lines_of, result_text, step, told
 from card_envs.terminal._play import ask, check_seat, load_opponents
@@ -75,7 +75,7 @@ def watch_game(
     check_seat(game, seat)
     check_output(record)
     screen.check()
-    rng = sealed(np.random.default_rng(seed))
+    rng = hide_seed(np.random.default_rng(seed))
     env = env_with(game, options)
     env.reset(seed)
     names = [f"seat {number} ({player.name})" for number, player in enumerate(players)]
