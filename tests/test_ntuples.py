@@ -26,8 +26,9 @@ from card_envs.game import (
     score_margin,
 )
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
+from card_envs.opponents.networks._ntuples import ntuple_moves, planner_of
 from card_envs.opponents.networks.folder import load_network, save_network
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy, ntuple_moves, planner_of
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.onnx import to_onnx
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search import SearchPolicy

@@ -30,7 +30,8 @@ from card_envs.game import (
 )
 from card_envs.games import get_game
 from card_envs.opponents._macros import MAX_LENGTH
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy, best_or_last, planner_of, value_reachable
+from card_envs.opponents.networks._ntuples import best_or_last, planner_of, value_reachable
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 
 from .. import checkpoint
 from ..checkpoint import Memory

@@ -30,14 +30,14 @@ from card_envs.opponents.networks._afterstate_network import (
     new_scorer,
     score_macros,
 )
-from card_envs.opponents.networks.ntuple_policy import (
+from card_envs.opponents.networks._ntuples import (
     NTupleNetwork,
-    NTuplePolicy,
     ntuple_moves,
     planner_of,
     worth_at,
     write_best_macros,
 )
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
 from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.search._budget import Arms, Budget
@@ -95,7 +95,7 @@ def find_arms(state: State, baseline: int, tried: Int8s, budget: Budget, part: A
 
 
 def single_actions(state: State, baseline: int, tried: Int8s, budget: Budget, part: Arrays, arms: Arms) -> int:
-    """Each action to try is an arm."""
+    """Take each action to try as an arm."""
     for action in range(tried.shape[0]):
         arms.macros[action, 0] = action
         arms.live[action] = tried[action]
@@ -103,7 +103,7 @@ def single_actions(state: State, baseline: int, tried: Int8s, budget: Budget, pa
 
 
 def macro_actions(state: State, baseline: int, tried: Int8s, budget: Budget, part: MacroExpansion, arms: Arms) -> int:
-    """All macro-actions that begin with an action to try are arms; the first one continues the baseline action."""
+    """Take macro-actions that begin with an action to try as arms; the first continues the baseline action."""
     mark_live(find_macros(state, baseline, tried, budget.candidates, part, arms.macros), arms.live)
     return 0
 
@@ -127,7 +127,7 @@ class NetworkRanking(NamedTuple):
 
 
 def rank_by_network(state: State, baseline: int, tried: Int8s, budget: Budget, part: NetworkRanking, arms: Arms) -> int:
-    """The macro-actions with the highest scores are arms; the best one is the baseline."""
+    """Take the macro-actions with the highest scores as arms; the best one is the baseline."""
     number = find_macros(state, baseline, tried, budget.candidates, part.expansion, arms.macros)
     mark_live(number, arms.live)
     score_macros(state, arms.macros, number, part.scorer, part.reached, arms.live, part.scores)
@@ -142,7 +142,7 @@ class NTupleRanking(NamedTuple):
 
 
 def rank_by_ntuples(state: State, baseline: int, tried: Int8s, budget: Budget, part: NTupleRanking, arms: Arms) -> int:
-    """The macro-actions to the positions with the highest values are arms; the best one is the baseline."""
+    """Take the macro-actions to the positions with the highest values as arms; the best one is the baseline."""
     mark_live(write_best_macros(state, budget.candidates, part.network, part.order, arms.macros), arms.live)
     return 0
 
@@ -233,7 +233,7 @@ def next_moves(state: State, part: Arrays, macro: Macro) -> int:
 
 
 def scripted_moves(state: State, part: Arrays, macro: Macro) -> int:
-    """The scripted player plays on."""
+    """Write the move of the scripted player."""
     macro[0] = bot_move(state)
     return 1
 
@@ -248,7 +248,7 @@ def leaf_value(state: State, seat: int, part: Arrays) -> tuple[int, float]:
 
 
 def margin_at_end(state: State, seat: int, part: Arrays) -> tuple[int, float]:
-    """The result is what the deal brought."""
+    """Return what the deal brought."""
     return 0, float(score_margin(state, seat))
 
 
@@ -267,7 +267,7 @@ class NTupleLeaf(NamedTuple):
 
 
 def ntuple_value(state: State, seat: int, part: NTupleLeaf) -> tuple[int, float]:
-    """The result is the network's value of the position, unless the deal has ended."""
+    """Return the network's value of the position, unless the deal has ended."""
     moves = 0
     result = float(score_margin(state, seat))
     if not state.needs_deal:
@@ -314,7 +314,7 @@ def moves_of(policy: Policy | None) -> Any:
 
 
 def moves_part(game: Game, policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
-    """Return `moves_of` a policy, and the arrays; an n-tuple network values so many positions (default: its own)."""
+    """Return `moves_of` a policy, and the arrays; an n-tuple network values `positions` (default: its own number)."""
     function, network = moves_of(policy), unwrapped(policy)
     if function is scripted_moves:
         return function, NoArrays()

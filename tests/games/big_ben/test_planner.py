@@ -13,7 +13,8 @@ from card_envs.game import Int64s, active_features, load
 from card_envs.games.big_ben import GAME, rules, view
 from card_envs.games.big_ben.features import AT, MARKS, MAX_MARKS, NUM_WEIGHTS, STOCKS
 from card_envs.games.big_ben.options import Options
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy, planner_of
+from card_envs.opponents.networks._ntuples import planner_of
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 

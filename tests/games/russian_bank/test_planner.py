@@ -23,7 +23,7 @@ from card_envs.games.russian_bank.features import (
     NUM_WEIGHTS,
     RANKS,
 )
-from card_envs.opponents.networks.ntuple_policy import planner_of
+from card_envs.opponents.networks._ntuples import planner_of
 from tests.conftest import positions, some
 
 NAMES = [count.name for count in MARKS]
