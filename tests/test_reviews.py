@@ -30,7 +30,7 @@ def played(game: Game, moves: int = 30) -> GameRecord:
 
 
 def test_what_a_seat_cannot_know_changes_nothing(game: Game) -> None:
-    """The same costs when everything hidden is dealt anew."""
+    """The same costs when everything hidden is drawn again."""
     states = some(positions(game), 20)
     worlds = redealt(game, states, states["seat"], 3)
     judge = MoveJudge(load_opponent(BY, game))
