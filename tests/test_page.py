@@ -266,6 +266,33 @@ def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.mechanics
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_the_list_of_moves(page: Any, game: Game, address: str, request: pytest.FixtureRequest) -> None:
+    """All moves, also after a reload, the newest in sight; each shows the position after it."""
+    sit_down(page, game, short_options(game))
+    play_on(page, game, address, request.node.callspec.params["page"], 2)
+    page.reload()
+    page.wait_for_selector(READY)
+    turn = int(page.get_attribute("#at", "max"))
+    entries = page.locator("#log button")
+    assert entries.count() == turn
+    log, newest = page.locator("#log").bounding_box(), entries.last.bounding_box()
+    assert log["y"] <= newest["y"] and newest["y"] + newest["height"] <= log["y"] + log["height"] + 1
+    now = page.inner_html("#picture")
+    entries.first.click()
+    page.wait_for_selector("#log button[aria-current] >> nth=0")
+    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('After 1 of ')")
+    first = page.inner_html("#picture")
+    assert first != now and page.is_visible("#stepper")
+    for _ in range(turn - 1):
+        page.keyboard.press("ArrowDown")
+    page.wait_for_selector("#table[data-state=yours] #moves button:enabled, #table[data-state=over]")
+    page.wait_for_function("(now) => document.querySelector('#picture').innerHTML === now", arg=now)
+    page.keyboard.press("Home")
+    page.wait_for_function("(first) => document.querySelector('#picture').innerHTML === first", arg=first)
+
+
+@pytest.mark.mechanics
 def test_screen_readers_are_told(page: Any, game: Game) -> None:
     """Everything that can be pressed has a name; what happens is said; places say what lies there."""
     sit_down(page, game, short_options(game))

@@ -2,10 +2,12 @@
 // in the protocol's positions. No game is named here.
 
 import { ask } from "./ask.js";
+import { $, count, element } from "./dom.js";
+import { list, listed, markMove, onMove } from "./log.js";
 import { rulesAsNodes } from "./rules.js";
+import { chosen, offer, offered, wanted } from "./start.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const LEVELS = ["greedy", "small", "strong", "champion"]; // from easy to hard: players that people choose from first
 const ADVISER = "strong";
 const SUIT_NAMES = { C: "clubs", D: "diamonds", H: "hearts", S: "spades" };
 const RANK_NAMES = { A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
@@ -13,8 +15,6 @@ const JOKERS = { BB: "Big Blooper", LB: "Little Blooper" };
 const DRAG = 8; // pixels, from which on a touch is a drag
 const NEAR = 24; // pixels around a place where a card may be dropped
 const WAIT = 20; // seconds for the others, before asking again
-
-const $ = (id) => document.getElementById(id);
 
 let games = []; // of the server
 let game = null; // the one at the table
@@ -61,84 +61,16 @@ async function attempt(work) {
 async function begin() {
   await attempt(async () => {
     games = (await ask("v1/games")).games;
-    games.forEach((one, number) => {
-      const label = element("label", {}, element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 }), one.title);
-      $("games").append(label);
-    });
-    choose();
+    offer(games);
     if (location.hash.length > 1) await sit(location.hash.slice(1));
   });
 }
 
-/** The form for the chosen game. */
-function choose() {
-  const one = chosen();
-  $("players").hidden = one.seats === 1;
-  $("levels").replaceChildren(...LEVELS.filter((name) => one.opponents.includes(name)).map((name) => {
-    return element("label", {}, element("input", { type: "radio", name: "level", value: name }), name);
-  }));
-  $("seats").replaceChildren(...one.seat_names.slice(1).map((name) => {
-    const select = element("select", { name: "player" }, ...offered(one, LEVELS[0]));
-    return element("label", {}, element("span", {}, name), select);
-  }));
-  level();
-  const fields = one.choices.length ? one.choices.map(choiceField) : Object.entries(one.options.properties ?? {}).map(optionField);
-  $("options").replaceChildren(...fields.filter(Boolean));
-  $("more").hidden = !$("options").children.length;
-}
-
-const chosen = () => games.find((one) => one.name === $("form").elements.game.value);
-const seats = () => [...$("seats").querySelectorAll("select")];
-
-/** Players to choose from, the usual ones first. */
-function offered(one, selected) {
-  const option = (name) => element("option", { value: name, selected: name === selected }, name);
-  const [usual, more] = [true, false].map((is) => one.opponents.filter((name) => LEVELS.includes(name) === is));
-  return [...usual.map(option), element("optgroup", { label: "more" }, ...more.map(option))];
-}
-
-/** Show which player sits in all other seats, if it is one of the usual ones. */
-function level() {
-  const names = new Set(seats().map((select) => select.value));
-  for (const input of $("levels").querySelectorAll("input")) input.checked = names.size === 1 && names.has(input.value);
-}
-
-function setLevel(event) {
-  for (const select of seats()) select.value = event.target.value;
-}
-
-/** An option in the game's words; its first value is the default. */
-function choiceField({ option, title, values }) {
-  const select = element("select", { name: `option ${option}` });
-  values.forEach(([value, words]) => select.append(element("option", { value: JSON.stringify(value) }, words)));
-  return element("label", {}, title, select);
-}
-
-/** A choice among the values that an option's schema spells out; null where it spells out none. */
-function optionField([name, schema]) {
-  const kinds = schema.anyOf ?? [schema];
-  const values = kinds.flatMap((kind) => kind.enum ?? ("const" in kind ? [kind.const] : kind.type === "boolean" ? [false, true] : []));
-  if (!values.length) return null;
-  const first = schema.default ?? null;
-  const ordered = [first, ...values.filter((value) => value !== first)];
-  const field = choiceField({ option: name, title: name, values: ordered.map((value) => [value, value === null ? "default" : String(value)]) });
-  field.append(element("small", {}, schema.description ?? ""));
-  return field;
-}
-
 async function play(event) {
   event.preventDefault();
-  const one = chosen();
-  const form = $("form");
-  const options = {};
-  form.querySelectorAll("select[name^='option ']").forEach((select) => {
-    const value = JSON.parse(select.value);
-    if (value !== null) options[select.name.slice(7)] = value;
-  });
   clear();
-  const players = [null, ...seats().map((select) => select.value)];
   await attempt(async () => {
-    const made = await ask("v1/tables", { game: one.name, options, players, undo: true });
+    const made = await ask("v1/tables", { ...wanted(), undo: true });
     await sit(made.seats[0].token);
   });
 }
@@ -148,7 +80,7 @@ async function sit(found) {
   const now = epoch;
   token = found;
   history.replaceState(null, "", `${location.pathname}#${token}`); // not relative: a page may have a base
-  const position = await ask(seatPath({ wait: 0 }));
+  const position = await ask(seatPath({ wait: 0, since: 0 }));
   if (now !== epoch) return;
   openTable(position);
   await follow(position);
@@ -161,8 +93,7 @@ function openTable(position) {
   $("start").hidden = true;
   $("table").hidden = $("leave").hidden = false;
   $("log").replaceChildren();
-  $("extra").hidden = !token;
-  $("extra").open = shape() === "wide";
+  $("extra").hidden = $("told").hidden = !token;
   $("chair").hidden = Boolean(token);
   $("adviser").replaceChildren(...offered(game, ADVISER));
   stepping(!token);
@@ -214,6 +145,7 @@ async function open() {
 async function follow(position, steps = []) {
   const now = epoch;
   live = position;
+  list(position.turn - position.moves.length, position.moves, written);
   for (const at of steps) {
     const pace = Number($("pace").value);
     if (!pace) break;
@@ -228,7 +160,6 @@ async function follow(position, steps = []) {
   const since = position.turn;
   const later = await ask(seatPath({ wait: WAIT, since }));
   if (now !== epoch) return;
-  tell(later.moves);
   await follow(later, between(since, later.turn));
 }
 
@@ -240,17 +171,15 @@ async function move(text) {
   busy(true);
   const done = await attempt(async () => {
     const reply = await ask(drawn(`v1/seats/${token}/moves`), { move: text, turn, wait: 10 });
-    tell(reply.moves);
     await follow(reply, between(turn, reply.turn));
     return true;
   });
-  if (!done && token) await attempt(async () => follow(await ask(seatPath())));
+  if (!done && token) await attempt(async () => follow(await ask(seatPath({ since: listed() }))));
 }
 
 async function undo() {
   await attempt(async () => {
     const reply = await ask(drawn(`v1/seats/${token}/undo`), {});
-    while ($("log").children.length > reply.turn) $("log").lastChild.remove();
     await follow(reply);
     $("status").textContent = `Taken back. ${$("status").textContent}`;
   });
@@ -321,7 +250,6 @@ function tick() {
   $("stop").hidden = !(thinking && seconds);
 }
 
-const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 const signed = (number, digits) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(digits);
 const percent = (one) => `${Math.round(100 * one.probability)} %`;
 
@@ -410,6 +338,7 @@ function show(position, passing = false) {
   $("table").dataset.state = active ? "yours" : live.outcome.over ? "over" : "waiting";
   $("at").max = live.turn;
   $("at").value = position.turn;
+  markMove(position.turn);
   tools();
   if (wasMove) $("moves").firstChild?.focus({ preventScroll: true });
   if (place) (placesOf(place).find((one) => one.tabIndex === 0) ?? $("moves").firstChild)?.focus({ preventScroll: true });
@@ -493,12 +422,9 @@ function result(position) {
   return `Game over: ${verdict} (${why}). Scores: ${told.join(", ")}.`;
 }
 
-const nameOf = (seat) => game.seat_names[(seat - shown.seat + game.seats) % game.seats];
+const nameOf = (seat) => game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
 
-function tell(moves) {
-  for (const one of moves) $("log").append(element("li", {}, `${game.seat_names[(one.seat - live.seat + game.seats) % game.seats]}: `, ...dressed(one.move)));
-  $("log").scrollTop = $("log").scrollHeight;
-}
+const written = (one) => [`${nameOf(one.seat)}: `, ...dressed(one.move)];
 
 const isCard = (text) => /^[A2-9TJQK][CDHS]$/.test(text);
 
@@ -622,20 +548,11 @@ async function goTo(at) {
   });
 }
 
-// Small things
-
-function element(name, properties, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
+// What is listened to
 
 $("form").addEventListener("submit", play);
-$("games").addEventListener("change", choose);
 $("file").addEventListener("change", open);
 $("leave").addEventListener("click", leave);
-$("levels").addEventListener("change", setLevel);
-$("seats").addEventListener("change", level);
 $("help").addEventListener("click", help);
 pressed("hint", hint);
 $("stop").addEventListener("click", () => thinking?.abort(new Error("Stopped.")));
@@ -645,6 +562,10 @@ pressed("save", save);
 $("step").addEventListener("click", () => {
   stepping($("stepper").hidden);
   show(live);
+});
+onMove((at) => {
+  stepping(at < live.turn);
+  goTo(at);
 });
 $("at").addEventListener("input", () => goTo(Number($("at").value)));
 $("seat").addEventListener("change", () => goTo(Number($("at").value)));
