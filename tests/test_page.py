@@ -100,6 +100,14 @@ def sit_down(page: Any, game: Game, options: dict[str, Any], opponent: str = "gr
     page.select_option("#pace", pace)
 
 
+def leave(page: Any) -> None:
+    """Go back to the start; a running game is left for good."""
+    page.click("#leave")
+    if page.is_visible("#sure"):
+        page.click("#sure button[value=leave]")
+    page.wait_for_selector("#form:visible")
+
+
 def more(page: Any) -> None:
     """Open what is not needed to play."""
     if page.get_attribute("#extra", "open") is None:
@@ -197,7 +205,7 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     shot(page, "start", size)
     sit_down(page, game, short_options(game))
     play_on(page, game, address, size)
-    assert "Game over" in page.inner_text("#status")
+    assert page.inner_text("#question").startswith(("You won", "You lost", "Drawn"))
     shot(page, game.name, size, "end")
     with page.expect_download() as waiting:
         page.click("#save")
@@ -206,13 +214,13 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     record = GameRecord.load(file)
     assert record.outcome["over"] and len(record.moves) == int(page.get_attribute("#at", "max"))
 
-    page.click("#leave")
+    leave(page)
     page.set_input_files("#file", file)
     page.wait_for_selector("#stepper:visible")
     first = page.inner_html("#picture")
     page.click("#last")
     page.wait_for_function(f"() => document.querySelector('#at').value === '{len(record.moves)}'")
-    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('Game over')")
+    page.wait_for_function("() => document.querySelector('#question').textContent.startsWith('You ')")
     assert page.inner_html("#picture") != first
     page.click("#first")
     page.wait_for_function("(first) => document.querySelector('#picture').innerHTML === first", arg=first)
@@ -297,7 +305,8 @@ def test_screen_readers_are_told(page: Any, game: Game) -> None:
     """Everything that can be pressed has a name; what happens is said; places say what lies there."""
     sit_down(page, game, short_options(game))
     assert page.get_attribute("#status", "aria-live") == "polite"
-    page.wait_for_function("() => document.querySelector('#status').textContent.includes('Your turn')")
+    assert page.get_attribute("#question", "aria-live") == "polite"
+    page.wait_for_function("() => document.querySelector('#question').textContent")
     for control in page.locator("button:visible, select:visible, input:visible, [role=button]").all():
         assert control.evaluate("(one) => one.ariaLabel || one.innerText || one.labels?.[0]?.innerText"), control
     for place in page.locator("#picture [data-place]").all():
@@ -331,6 +340,9 @@ def test_the_rules_and_the_codes_of_moves_are_there_to_read(page: Any, game: Gam
     page.wait_for_selector("#rules:has-text('The rules')")
     text = page.inner_text("#rules")
     assert game.title in text and all(code in text and meaning in text for code, meaning in game.legend)
+    parts = (game.goal, game.short_rules.partition(" ")[0], "Hints", "The rules in full", "How moves are written")
+    places = [text.index(part) for part in parts]
+    assert game.goal and game.short_rules and places == sorted(places)
     assert "layout:" not in text and "**" not in text and "## " not in text  # it is for players, and no Markdown
     page.click("#rules button")
     assert not page.is_visible("#rules")
@@ -355,6 +367,61 @@ def test_options_are_put_in_the_words_of_the_game(page: Any, game: Game) -> None
     for choice in game.choices:
         assert choice.title in text and all(words in text for _, words in choice.values)
     assert page.locator("#options select").count() == (len(game.choices) or len(vars(game.options())))
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_the_start_says_what_games_and_opponents_are(page: Any, game: Game, request: pytest.FixtureRequest) -> None:
+    label = page.locator(f"#games label:has([value={game.name}])")
+    seats = game.rules.NUM_SEATS
+    words = (game.title, f"{seats} player", f"about {game.minutes} minute", game.goal)
+    assert game.minutes and game.goal and all(part in label.inner_text() for part in words)
+    assert label.locator("img").evaluate("(one) => one.complete && one.naturalWidth > 100")
+    page.check(f"input[value={game.name}]")
+    shot(page, "start", game.name, request.node.callspec.params["page"])
+    if seats > 1:
+        assert "plays by simple rules" in page.inner_text("#levels label:has([value=greedy])")
+    for name in set(game.presets) & {"strong"}:
+        assert re.search(r"searches \d+ possible worlds, \d+ ms", page.inner_text(f"#levels label:has([value={name}])"))
+
+
+@pytest.mark.mechanics
+def test_questions_stand_beside_the_answers(page: Any, game: Game) -> None:
+    """In the game's words."""
+    sit_down(page, game, short_options(game))
+    legal = list(gestures(page))
+    fitting = [text for text, moves in game.questions if not moves or set(moves) & set(legal)]
+    assert page.inner_text("#question") == fitting[0]
+    question, moves = page.locator("#question").bounding_box(), page.locator("#moves").bounding_box()
+    assert 0 <= moves["y"] - question["y"] - question["height"] < 20
+
+
+@pytest.mark.mechanics
+def test_a_running_game_is_not_lost(page: Any, game: Game, address: str) -> None:
+    """Leaving asks first, by the button and by the browser's history; the start offers to go on."""
+    sit_down(page, game, short_options(game))
+    played = page.url
+    for way in (lambda: page.click("#leave"), page.go_back):
+        way()
+        page.wait_for_selector("#sure:visible")
+        page.click("#sure button[value=stay]")
+        assert page.url == played and page.is_visible("#table")
+    leave(page)
+    page.goto(address)
+    page.wait_for_selector("#on:visible")
+    assert page.inner_text("#on") == f"Go on with {game.title}"
+    page.click("#on")
+    page.wait_for_selector(READY)
+    assert page.url == played
+    play_on(page, game, address, "desk")
+    assert page.inner_text("#question").startswith("You ") and "(played)" not in page.inner_text("#question")
+    page.click("#again")
+    page.wait_for_function("(played) => location.href !== played", arg=played)
+    page.wait_for_selector("#table[data-state=yours] #moves button:enabled")
+    page.go_back()  # to the finished one
+    page.wait_for_selector("#sure:visible")
+    page.click("#sure button[value=leave]")
+    page.wait_for_selector("#on:visible")
 
 
 @pytest.mark.mechanics

@@ -3,8 +3,9 @@
 
 import { ask } from "./ask.js";
 import { $, count, element } from "./dom.js";
+import { forget, keep, keptToken } from "./kept.js";
 import { list, listed, markMove, onMove } from "./log.js";
-import { rulesAsNodes } from "./rules.js";
+import { rulesInTwo } from "./rules.js";
 import { chosen, offer, offered, wanted } from "./start.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -14,6 +15,7 @@ const RANK_NAMES = { A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
 const JOKERS = { BB: "Big Blooper", LB: "Little Blooper" };
 const DRAG = 8; // pixels, from which on a touch is a drag
 const NEAR = 24; // pixels around a place where a card may be dropped
+const EXPECTED = ["played", "win", "match"]; // reasons of an end that say no more than the scores
 const WAIT = 20; // seconds for the others, before asking again
 
 let games = []; // of the server
@@ -60,38 +62,69 @@ async function attempt(work) {
 
 async function begin() {
   await attempt(async () => {
-    games = (await ask("v1/games")).games;
+    games = (await ask(drawn("v1/games", { picture: "wide" }))).games;
     offer(games);
     if (location.hash.length > 1) await sit(location.hash.slice(1));
+    else await offerUnfinished();
   });
+}
+
+/** Show the button that goes on with the unfinished game, if there is one. */
+async function offerUnfinished() {
+  $("unfinished").hidden = true;
+  const kept = keptToken();
+  if (!kept) return;
+  try {
+    const { game: name, outcome } = await ask(`v1/seats/${kept}?wait=0`);
+    if (outcome.over) return void forget(kept);
+    $("on").textContent = `Go on with ${games.find((one) => one.name === name).title}`;
+    $("unfinished").hidden = false;
+  } catch {
+    forget(kept);
+  }
 }
 
 async function play(event) {
   event.preventDefault();
+  await make(wanted());
+}
+
+/** Sit down at a new table. */
+async function make(table) {
   clear();
   await attempt(async () => {
-    const made = await ask("v1/tables", { ...wanted(), undo: true });
+    const made = await ask("v1/tables", { ...table, undo: true });
     await sit(made.seats[0].token);
   });
 }
+
+/** Play the same game against the same players. */
+const again = () => make({ game: game.name, options: live.view.options, players: live.players });
 
 /** Take the seat of a token; the address keeps it, so that a reload comes back to the table. */
 async function sit(found) {
   const now = epoch;
   token = found;
-  history.replaceState(null, "", `${location.pathname}#${token}`); // not relative: a page may have a base
+  putAddress();
   const position = await ask(seatPath({ wait: 0, since: 0 }));
   if (now !== epoch) return;
   openTable(position);
   await follow(position);
 }
 
+/** Put the table at hand into the address and the history; not as a relative address, for a page may have a base. */
+function putAddress() {
+  if (location.hash !== `#${token}`) history.pushState(null, "", `${location.pathname}#${token}`);
+}
+
 function openTable(position) {
   game = games.find((one) => one.name === position.game);
+  if (token) keep(token);
   $("title").textContent = game.title;
   document.title = game.title;
   $("start").hidden = true;
   $("table").hidden = $("leave").hidden = false;
+  window.scrollTo(0, 0);
   $("log").replaceChildren();
   $("extra").hidden = $("told").hidden = !token;
   $("chair").hidden = Boolean(token);
@@ -106,13 +139,40 @@ function clear() {
   live = shown = record = null;
 }
 
-function leave() {
+/** Whether a game would be left before its end. */
+const isRunning = () => Boolean(token && live && !live.outcome.over);
+
+/** Ask whether to leave a running game. */
+function isSure() {
+  $("sure").returnValue = "";
+  $("sure").showModal();
+  return new Promise((done) => $("sure").addEventListener("close", () => done($("sure").returnValue === "leave"), { once: true }));
+}
+
+/** Follow the browser's history: to a table, or back to the start. */
+async function travel() {
+  const found = location.hash.slice(1);
+  if (found === token) return;
+  if (isRunning()) {
+    putAddress();
+    if (!$("sure").open) await leave();
+  } else if (found) {
+    clear();
+    await attempt(() => sit(found));
+  } else {
+    await leave();
+  }
+}
+
+async function leave() {
+  if (isRunning() && !(await isSure())) return;
   clear();
   history.replaceState(null, "", location.pathname);
   $("title").textContent = document.title = "card_envs";
   $("table").hidden = $("leave").hidden = $("problem").hidden = true;
   $("start").hidden = false;
-  $("form").querySelector("button").focus();
+  $("form").querySelector("button[type=submit]").focus();
+  await offerUnfinished();
 }
 
 // A saved game
@@ -294,25 +354,26 @@ function pressed(id, work) {
 
 // The rules
 
-/** Show how moves are written, those at hand, and the rules. */
+/** Show the goal, the rules, in short and in full, what hints mean, and how moves are written. */
 async function help() {
   const one = $("table").hidden ? chosen() : game;
   if (!one) return;
   $("rules-title").textContent = one.title;
-  const parts = [];
-  const listed = (title, entries) => {
-    if (!entries.length) return;
+  const table = (title, entries) => {
+    if (!entries.length) return [];
     const terms = entries.flatMap(([code, meaning]) => [element("dt", {}, ...code), element("dd", {}, meaning)]);
-    parts.push(element("h3", {}, title), element("dl", {}, ...terms));
+    return [element("h3", {}, title), element("dl", {}, ...terms)];
   };
-  listed("How moves are written", one.legend.map(([code, meaning]) => [[code], meaning]));
+  const hints = table("Hints", hintLegend(one.margin_unit).map(([code, meaning]) => [[code], meaning]));
+  const codes = table("How moves are written", one.legend.map(([code, meaning]) => [[code], meaning]));
   const moves = $("table").hidden || !isActive() ? [] : Object.keys(gestures());
-  listed("Your moves now", moves.map((text) => [dressed(text), inWords(text).replace(`${text}, `, "")]).filter(([code, words]) => words !== code[0]));
-  listed("Hints", hintLegend(one.margin_unit).map(([code, meaning]) => [[code], meaning]));
-  $("text").replaceChildren(...parts);
+  codes.push(...table("Your moves now", moves.map((text) => [dressed(text), inWords(text).replace(`${text}, `, "")]).filter(([code, words]) => words !== code[0])));
+  const goal = one.goal ? [element("p", {}, element("strong", {}, one.goal))] : [];
+  $("text").replaceChildren(...goal, ...hints, ...codes);
   $("rules").showModal();
   const { rules } = await attempt(() => ask(`v1/games/${one.name}/rules`)) ?? {};
-  if (rules) $("text").replaceChildren(...parts, element("h3", {}, "The rules"), ...rulesAsNodes(rules));
+  const { short, long } = rulesInTwo(rules ?? "");
+  if (rules) $("text").replaceChildren(...goal, ...short, ...hints, element("h3", {}, "The rules in full"), ...long, ...codes);
   $("rules").scrollTop = 0;
 }
 
@@ -335,6 +396,9 @@ function show(position, passing = false) {
   $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
   mark();
   $("status").textContent = passing ? said(position) : status(position);
+  $("question").textContent = question(position, active);
+  $("again").hidden = !token || !isEnd(position) || position.players.filter((one) => one === null).length > 1;
+  if (live.outcome.over) forget(token);
   $("table").dataset.state = active ? "yours" : live.outcome.over ? "over" : "waiting";
   $("at").max = live.turn;
   $("at").value = position.turn;
@@ -399,11 +463,18 @@ const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
 function status(position) {
   if (position.problem) return position.problem;
-  if (position.outcome.over && position.turn === live.turn) return result(position);
-  if (position !== live || !token) return `After ${position.turn} of ${count(live.turn, "move")}.`;
-  const answers = said(position);
-  const turn = position.your_turn ? `Your turn: ${count(Object.keys(gestures()).length, "legal move")}.` : "Waiting for the others.";
-  return answers ? `${turn} ${answers}` : turn;
+  if (!isEnd(position) && (position !== live || !token)) return `After ${position.turn} of ${count(live.turn, "move")}.`;
+  return said(position);
+}
+
+const isEnd = (position) => position.outcome.over && position.turn === live.turn;
+
+/** What is asked of the person, or told instead. */
+function question(position, active) {
+  if (isEnd(position)) return result(position);
+  if (!active) return position === live && token ? "Waiting for the others." : "";
+  const legal = Object.keys(gestures());
+  return game.questions.find(([, moves]) => !moves.length || moves.some((move) => legal.includes(move)))?.[0] ?? "Your turn.";
 }
 
 function said(position) {
@@ -413,14 +484,18 @@ function said(position) {
 
 function result(position) {
   const { reason, scores } = position.outcome;
-  const why = reason.replace("_", " ");
-  if (game.seats === 1) return `Game over: ${why}. Score: ${scores[0]}.`;
-  const sides = [...new Set(game.sides)].map((side) => scores.flatMap((_, seat) => (game.sides[seat] === side ? [seat] : [])));
-  const [own, most] = [scores[position.seat], Math.max(...scores)];
-  const verdict = own < most ? "you lost" : scores.every((score) => score === most) ? "drawn" : "you won";
-  const told = sides.map((members) => `${members.map(nameOf).join(" and ")} ${scores[members[0]]}`);
-  return `Game over: ${verdict} (${why}). Scores: ${told.join(", ")}.`;
+  const [own, ...others] = sidesFrom(position.seat).map((seat) => scores[seat]);
+  if (!others.length) return reason === "won" ? "You won." : `You lost: ${own} ${game.margin_unit.replace(/ \(.*/, "")}.`;
+  const most = Math.max(...others);
+  const verdict = own < most ? "You lost" : own > most ? "You won" : "Drawn";
+  const why = EXPECTED.includes(reason) ? "" : ` (${reason.replace("_", " ")})`;
+  return `${verdict} ${[own, ...others].join(" to ").replaceAll("-", "−")}${why}.`;
 }
+
+/** A seat of each side, a given one first. */
+const sidesFrom = (seat) => [seat, ...game.sides.keys()].filter((one, number, all) => {
+  return all.findIndex((other) => game.sides[other] === game.sides[one]) === number;
+});
 
 const nameOf = (seat) => game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
 
@@ -465,7 +540,9 @@ function tap(name) {
   picked = own.length && name !== picked ? name : "";
   if (picked && own.length === 1) return void move(own[0][0]);
   mark();
-  if (picked) $("status").textContent = `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`;
+  $("question").textContent = picked
+    ? `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`
+    : question(shown, true);
 }
 
 let drag = null;
@@ -520,6 +597,7 @@ function key(event) {
   if (event.key === "Escape") {
     picked = "";
     mark();
+    if (isActive()) $("question").textContent = question(shown, true);
   } else if (event.key === "Enter" || event.key === " ") {
     const group = event.target.closest("[data-place]");
     if (!group || !isActive()) return;
@@ -553,6 +631,9 @@ async function goTo(at) {
 $("form").addEventListener("submit", play);
 $("file").addEventListener("change", open);
 $("leave").addEventListener("click", leave);
+$("again").addEventListener("click", again);
+$("on").addEventListener("click", () => attempt(() => sit(keptToken())));
+window.addEventListener("popstate", travel);
 $("help").addEventListener("click", help);
 pressed("hint", hint);
 $("stop").addEventListener("click", () => thinking?.abort(new Error("Stopped.")));

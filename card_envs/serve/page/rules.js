@@ -15,8 +15,14 @@ function inline(text) {
 
 const node = (name, ...children) => element(name, {}, ...children);
 
-/** Return the rules as nodes: headings, paragraphs and lists; without the title. */
-export function rulesAsNodes(markdown) {
+/** Return the rules in short, and all else, as nodes. */
+export function rulesInTwo(markdown) {
+  const [, before, short, after] = /^(.*?)\n## In short\n(.*?)(\n## .*)?$/s.exec(markdown) ?? ["", markdown, "", ""];
+  return { short: asNodes(short), long: asNodes(before + (after ?? "")) };
+}
+
+/** Return Markdown as nodes: headings, paragraphs and lists; without the title. */
+function asNodes(markdown) {
   const found = [];
   for (const block of markdown.split(FOR_PROGRAMS)[0].split(/\n(?=#|- |\n)/)) {
     const text = block.trim().replace(/\s*\n\s*/g, " ");

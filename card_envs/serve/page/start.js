@@ -1,6 +1,6 @@
 // The form for a new game: which one, against whom, with which options.
 
-import { $, element } from "./dom.js";
+import { $, count, element } from "./dom.js";
 
 const LEVELS = ["greedy", "small", "strong", "champion"]; // from easy to hard: players that people choose from first
 
@@ -11,9 +11,18 @@ export function offer(found) {
   games = found;
   $("games").append(...games.map((one, number) => {
     const input = element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 });
-    return element("label", {}, input, one.title);
+    const picture = element("img", { src: `data:image/svg+xml,${encodeURIComponent(one.picture)}`, alt: "" });
+    const words = element("span", {}, element("strong", {}, one.title), element("small", {}, facts(one)), element("small", {}, one.goal));
+    return element("label", {}, input, picture, words);
   }));
   choose();
+}
+
+/** How many play, and for how long. */
+function facts({ seats, sides, minutes }) {
+  const teams = new Set(sides).size;
+  const players = count(seats, "player") + (teams > 1 && teams < seats ? ` in ${teams} teams` : "");
+  return minutes ? `${players}, about ${count(minutes, "minute")}` : players;
 }
 
 /** Return the table that the form describes, as the server makes one. */
@@ -31,7 +40,8 @@ function choose() {
   const one = chosen();
   $("players").hidden = one.seats === 1;
   $("levels").replaceChildren(...LEVELS.filter((name) => one.opponents.includes(name)).map((name) => {
-    return element("label", {}, element("input", { type: "radio", name: "level", value: name }), name);
+    const words = element("span", {}, element("strong", {}, name), element("small", {}, one.about_opponents[name]));
+    return element("label", {}, element("input", { type: "radio", name: "level", value: name }), words);
   }));
   $("seats").replaceChildren(...one.seat_names.slice(1).map((name) => {
     const select = element("select", { name: "player" }, ...offered(one, LEVELS[0]));
@@ -50,7 +60,7 @@ const seats = () => [...$("seats").querySelectorAll("select")];
 
 /** Return players to choose from, the usual ones first. */
 export function offered(one, selected) {
-  const option = (name) => element("option", { value: name, selected: name === selected }, name);
+  const option = (name) => element("option", { value: name, selected: name === selected, title: one.about_opponents[name] }, name);
   const [usual, more] = [true, false].map((is) => one.opponents.filter((name) => LEVELS.includes(name) === is));
   return [...usual.map(option), element("optgroup", { label: "more" }, ...more.map(option))];
 }
