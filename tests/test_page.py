@@ -18,10 +18,11 @@ import pytest
 
 import card_envs
 from card_envs.draw._pips import PIPS
+from card_envs.draw.picture import DARK, GOLD, TURN
 from card_envs.game import Game
 from card_envs.opponents import opponent_names
 from card_envs.record import GameRecord
-from tests.conftest import games_under_test, program, short_options
+from tests.conftest import games_under_test, npm_install, program, short_options
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra `serve`")
@@ -258,7 +259,7 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
 def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
     """The moves stand in the order of the advice, with what is comparable on each."""
     buttons = page.locator("#moves button").all()
-    shown = [(one.get_attribute("data-move"), one.locator("small").inner_text()) for one in buttons]
+    shown = [(one.get_attribute("data-move"), one.locator("small").get_attribute("data-worth")) for one in buttons]
     assert [move for move, _ in shown] == [one["move"] for one in moves]
     if len(moves) == 1:
         return
@@ -311,6 +312,68 @@ def test_screen_readers_are_told(page: Any, game: Game) -> None:
         assert control.evaluate("(one) => one.ariaLabel || one.innerText || one.labels?.[0]?.innerText"), control
     for place in page.locator("#picture [data-place]").all():
         assert place.get_attribute("aria-label")
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, which finds faults of accessibility."""
+    folder = tmp_path_factory.mktemp("axe")
+    (folder / "package.json").write_text("{}")
+    npm_install(folder, "axe-core@4.14.1")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def assert_accessible(page: Any, axe: str) -> None:
+    """No fault by WCAG 2.2, levels A and AA, such as text of too little contrast."""
+    page.evaluate(axe)
+    found = page.evaluate("() => axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] })")
+    assert found["passes"]
+    faults = [(fault["id"], [node["html"][:200] for node in fault["nodes"]]) for fault in found["violations"]]
+    assert not faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_nothing_keeps_people_out(page: Any, game: Game, address: str, axe: str) -> None:
+    """The start, a table with advice, what opens over it, and the end."""
+    assert_accessible(page, axe)
+    sit_down(page, game, short_options(game))
+    page.click("#hint")
+    page.wait_for_selector("#moves button.best")
+    assert_accessible(page, axe)
+    for button, dialog in (("#help", "#rules"), ("#leave", "#sure")):
+        page.click(button)
+        page.wait_for_selector(f"{dialog}:visible")
+        assert_accessible(page, axe)
+        page.click(f"{dialog} button >> nth=0")
+    page.click("#step")
+    page.click("#first")
+    assert_accessible(page, axe)
+    if game.rules.NUM_ACTIONS < 20:  # short
+        page.click("#step")
+        play_on(page, game, address, "desk")
+        assert_accessible(page, axe)
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of a colour, as WCAG 2.2 defines it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.mechanics
+def test_each_colour_means_one_thing(page: Any, game: Game) -> None:
+    """Winning, legal, advised, focus, turn: five colours, which stand out from the felt and the dark plates."""
+    sit_down(page, game, short_options(game))
+    style = "getComputedStyle(document.documentElement)"
+    own = [page.evaluate(f"() => {style}.getPropertyValue('{name}')") for name in ("--act", "--advice")]
+    colours = [GOLD, TURN, "#ffffff", *own]
+    assert len(set(colours)) == 5
+    for ground in ("#1a694a", DARK):
+        assert all((luminance(colour) + 0.05) / (luminance(ground) + 0.05) >= 3 for colour in colours)
+    for mark in page.locator("#picture .mark").all():
+        assert mark.evaluate("(one) => getComputedStyle(one).stroke") == "rgb(127, 214, 255)"
 
 
 @pytest.mark.mechanics

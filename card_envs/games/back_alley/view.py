@@ -306,12 +306,12 @@ def _leaders(seen: View) -> list[int]:
     for trick in seen.tricks:
         leader = next_leader if trick.leader is None else trick.leader
         leaders.append(leader)
-        best = max(trick.cards, key=lambda card: _strength(card, trick.cards[0][1], seen.turned[1]))
+        best = max(trick.cards, key=lambda card: strength(card, trick.cards[0][1], seen.turned[1]))
         next_leader = (leader + trick.cards.index(best)) % 4
     return leaders
 
 
-def _strength(card: str, led: str, trump: str) -> tuple[bool, bool, int]:
+def strength(card: str, led: str, trump: str) -> tuple[bool, bool, int]:
     """Return the sort key of a card in a trick, from suits as letters; the jokers (`B`) are trumps."""
     suit = trump if card[1] == "B" else card[1]
     return suit == trump, suit == led, CODES[card] if card[1] == "B" else CODES[card] % 13

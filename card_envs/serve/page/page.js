@@ -267,7 +267,9 @@ function showAdvice(adviser, moves) {
     const button = buttons.get(one.move);
     const [short, long] = worth(one, best);
     button.querySelector("small")?.remove();
-    button.append(element("small", {}, short));
+    const figure = element("small", { ariaHidden: "true" }); // for the eye: the button's label says it at length
+    figure.dataset.worth = short;
+    button.append(figure);
     button.classList.toggle("best", one === best);
     button.classList.toggle("dropped", Boolean(one.dropped));
     button.setAttribute("aria-label", `${inWords(one.move)}: ${long}`);
