@@ -377,6 +377,66 @@ def test_each_colour_means_one_thing(page: Any, game: Game) -> None:
 
 
 @pytest.mark.mechanics
+def test_the_keyboard_stays_at_the_table(page: Any, game: Game) -> None:
+    """After Play, and after each move, also while the others are shown to play."""
+    page.check(f"input[value={game.name}]")
+    page.focus("form button[type=submit]")
+    page.keyboard.press("Enter")
+    inside = "() => document.querySelector('#table').contains(document.activeElement)"
+    for _ in range(3):
+        page.wait_for_selector("#table[data-state=yours] #moves button:enabled")
+        page.wait_for_function("() => document.activeElement.matches('#moves button, [data-place]')")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(100)
+        assert page.evaluate(inside)
+        if "where to" in page.inner_text("#question"):
+            page.keyboard.press("Escape")
+            page.focus("#moves button >> nth=0")
+            page.keyboard.press("Enter")
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", ["phone"], indirect=True)
+def test_the_table_does_not_jump(page: Any, game: Game, address: str) -> None:
+    """However many moves there are, the picture stays where it is."""
+    sit_down(page, game, short_options(game))
+    places = []
+    for _ in range(6):
+        places.append(page.locator("#picture").bounding_box())
+        if page.get_attribute("#table", "data-state") == "over":
+            break
+        play_on(page, game, address, "phone", 1)
+    assert len(places) > 2 and all(place == places[0] for place in places)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_a_double_click_sends_a_card_home(page: Any, game: Game, address: str) -> None:
+    """Also where the card could go elsewhere."""
+    sit_down(page, game, short_options(game))
+    home = page.get_attribute("#picture svg", "data-home")
+    if home is None:
+        pytest.skip("there is no such place")
+    for _ in range(200):
+        moves = gestures(page)
+        homeward = [source for source, target in moves.values() if target == home]
+        sources = [source for source, _ in moves.values()]
+        several = [source for source in homeward if sources.count(source) > 1]
+        before = int(page.get_attribute("#at", "max"))
+        if several or (homeward and game.rules.NUM_SEATS > 1):  # there, such a move is compulsory
+            meant = (several or homeward)[0]
+            (move,) = [text for text, places in moves.items() if places == [meant, home]]
+            page.mouse.dblclick(*point(page, meant))
+            page.wait_for_selector(f"#table:not(:has(#at[max='{before}']))")
+            assert page.inner_text(f"#log li:nth-child({before + 1})").endswith(move)
+            return
+        make(page, best_move(page, address), "button")
+        page.wait_for_selector(f"#table:not(:has(#at[max='{before}']))")
+        page.wait_for_selector(READY)
+    raise AssertionError("no card could go home")
+
+
+@pytest.mark.mechanics
 @pytest.mark.parametrize("page", list(SIZES), indirect=True)
 def test_all_that_is_needed_to_play_is_on_the_screen(page: Any, game: Game) -> None:
     """Without scrolling, and large enough to touch."""

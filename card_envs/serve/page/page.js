@@ -14,6 +14,7 @@ const SUIT_NAMES = { C: "clubs", D: "diamonds", H: "hearts", S: "spades" };
 const RANK_NAMES = { A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
 const JOKERS = { BB: "Big Blooper", LB: "Little Blooper" };
 const DRAG = 8; // pixels, from which on a touch is a drag
+const DOUBLE = 500; // milliseconds between the two of a double click
 const NEAR = 24; // pixels around a place where a card may be dropped
 const EXPECTED = ["played", "win", "match"]; // reasons of an end that say no more than the scores
 const WAIT = 20; // seconds for the others, before asking again
@@ -25,6 +26,8 @@ let record = null; // of a file, or of the finished game
 let live = null; // the newest position
 let shown = null; // the position in the picture
 let picked = ""; // the place that a card is to be taken from
+let pickedAt = 0; // when that was touched
+let held = ""; // the place that last had the focus; empty: one of the moves
 let waitingSince = 0; // when a wait for others, or for a hint, began; 0: there is none
 let thinking = null; // stops the hint that is asked for
 let epoch = 0; // changes with each table, so that answers for an old one are dropped
@@ -109,6 +112,7 @@ async function sit(found) {
   const position = await ask(seatPath({ wait: 0, since: 0 }));
   if (now !== epoch) return;
   openTable(position);
+  $("table").focus({ preventScroll: true });
   await follow(position);
 }
 
@@ -171,7 +175,8 @@ async function leave() {
   $("title").textContent = document.title = "card_envs";
   $("table").hidden = $("leave").hidden = $("problem").hidden = true;
   $("start").hidden = false;
-  $("form").querySelector("button[type=submit]").focus();
+  $("form").querySelector("button[type=submit]").focus({ preventScroll: true });
+  window.scrollTo(0, 0);
   await offerUnfinished();
 }
 
@@ -325,6 +330,10 @@ async function save() {
 }
 
 function busy(is) {
+  if (is && $("moves").contains(document.activeElement)) { // which can't keep the focus
+    held = "";
+    $("table").focus({ preventScroll: true });
+  }
   for (const button of $("moves").children) button.disabled = is;
   if (is) for (const id of ["hint", "undo"]) grey(id, "One moment.");
   else tools();
@@ -383,8 +392,8 @@ async function help() {
 
 function show(position, passing = false) {
   const focus = document.activeElement;
-  const place = focus?.closest?.("[data-place]")?.dataset.place;
-  const wasMove = $("moves").contains(focus);
+  const isInside = focus === $("table") || $("picture").contains(focus) || $("moves").contains(focus) || focus === $("again");
+  if (isInside && focus !== $("table")) held = focus.closest("[data-place]")?.dataset.place ?? "";
   shown = position;
   picked = "";
   const drawing = new DOMParser().parseFromString(position.picture ?? "", "image/svg+xml").documentElement;
@@ -406,8 +415,16 @@ function show(position, passing = false) {
   $("at").value = position.turn;
   markMove(position.turn);
   tools();
-  if (wasMove) $("moves").firstChild?.focus({ preventScroll: true });
-  if (place) (placesOf(place).find((one) => one.tabIndex === 0) ?? $("moves").firstChild)?.focus({ preventScroll: true });
+  if (isInside) refocus();
+}
+
+/** Put the focus back where it was; while nothing there can be chosen, on the table. */
+function refocus() {
+  const { firstChild: first } = $("moves");
+  const places = [...$("picture").querySelectorAll("[data-place][tabindex]")];
+  const place = places.find((one) => one.dataset.place === held) ?? places[0];
+  const wanted = held && first ? place ?? first : first ?? ($("again").hidden ? $("table") : $("again"));
+  wanted.focus({ preventScroll: true });
 }
 
 /** The legal moves: from place to place. */
@@ -534,12 +551,15 @@ function dressed(text) {
 // Touching and dragging
 
 function tap(name) {
+  const home = homeward(name);
+  if (home && name === picked && Date.now() - pickedAt < DOUBLE) return void move(home);
   const moves = Object.entries(gestures()).filter(([, [source]]) => source);
   const meant = moves.find(([, [source, target]]) => picked && source === picked && target === name);
   const own = moves.filter(([, [source]]) => source === name);
   if (meant && name !== picked) return void move(meant[0]);
   if (own.length === 1 && !picked) return void move(own[0][0]);
   picked = own.length && name !== picked ? name : "";
+  pickedAt = Date.now();
   if (picked && own.length === 1) return void move(own[0][0]);
   mark();
   $("question").textContent = picked
@@ -547,11 +567,17 @@ function tap(name) {
     : question(shown, true);
 }
 
+/** The move from a place to where a double click sends its card. */
+function homeward(name) {
+  const home = $("picture").firstChild.dataset.home;
+  return Object.entries(gestures()).find(([, [source, target]]) => source === name && target === home)?.[0];
+}
+
 let drag = null;
 
 function press(event) {
   const group = event.target.closest?.("[data-place]");
-  if (!group || !isActive() || event.button !== 0) return;
+  if (!group || !isActive() || $("moves").firstChild.disabled || event.button !== 0) return;
   drag = { group, name: group.dataset.place, x: event.clientX, y: event.clientY, ghost: null, id: event.pointerId };
 }
 
