@@ -504,7 +504,7 @@ class Game:
 
     @cached_property
     def drawing(self) -> Drawing | None:
-        """The game's drawing, if it has one; without it, pictures show the view as text."""
+        """The game's drawing, if it has one; without it, pictures show the cards and numbers of the view."""
         name = f"{self.package}.drawing"
         return cast(Drawing, importlib.import_module(name)) if find_spec(name) else None
 

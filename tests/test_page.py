@@ -425,7 +425,7 @@ def test_a_double_click_sends_a_card_home(page: Any, game: Game, address: str) -
         before = int(page.get_attribute("#at", "max"))
         if several or (homeward and game.rules.NUM_SEATS > 1):  # there, such a move is compulsory
             meant = (several or homeward)[0]
-            (move,) = [text for text, places in moves.items() if places == [meant, home]]
+            (move,) = [text for text, places in moves.items() if tuple(places) == (meant, home)]
             page.mouse.dblclick(*point(page, meant))
             page.wait_for_selector(f"#table:not(:has(#at[max='{before}']))")
             assert page.inner_text(f"#log li:nth-child({before + 1})").endswith(move)
@@ -473,13 +473,21 @@ def test_the_rules_and_the_codes_of_moves_are_there_to_read(page: Any, game: Gam
 
 @pytest.mark.mechanics
 @pytest.mark.parametrize("page", ["phone"], indirect=True)
-def test_a_game_without_a_drawing_is_readable(page: Any, game: Game) -> None:
+def test_a_game_without_a_drawing_is_readable(page: Any, game: Game, address: str) -> None:
+    """Its hand lies there as cards, which can be touched, and what was played, the newest on top."""
+    if game.drawing is not None:
+        pytest.skip("it has a drawing")
     sit_down(page, game, {})
-    drawn, plain = page.locator("#picture svg"), page.locator("#picture pre")
-    assert drawn.is_visible() == (game.drawing is not None) != (plain.count() == 1)
-    if game.drawing is None:
-        assert plain.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)") >= 14
-        assert len(plain.inner_text().splitlines()) > 1
+    for move in (moves := gestures(page)):
+        card = page.locator(f"#picture [data-place='{move}']")
+        assert tuple(moves[move]) == (move, move) and card.get_attribute("aria-label") == move
+        box = card.locator("use").bounding_box()
+        assert box["width"] >= 40 and box["height"] >= 56
+    make(page, next(iter(moves)), "tap")
+    page.wait_for_selector("#table:not(:has(#at[max='0']))")
+    page.wait_for_selector(READY)
+    played = page.locator("#picture [data-place=played]")
+    assert played.locator("use").count() == len((played.get_attribute("aria-label") or "").split(","))
 
 
 @pytest.mark.mechanics

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 
-from card_envs.draw._faces import HEIGHT, WIDTH, back, face, letters
+from card_envs.draw._faces import HEIGHT, WIDTH, back, face, letters, plain_face
 from card_envs.draw._lettering import stroke
 from card_envs.draw._pips import COLOURS, PIPS, card_name
 
@@ -52,6 +52,10 @@ class Picture:
     def card(self, card: str, x: float, y: float, size: float = 1, turn: float = 0) -> None:
         """Draw a card's face with its top left corner at (x, y); `turn` degrees around its centre."""
         self._use(f"card-{card}", face(card), x, y, size, turn, card_name(card))
+
+    def plain_card(self, text: str, x: float, y: float, size: float = 1) -> None:
+        """Draw a card that is no standard one."""
+        self._use(f"plain-{escape(text)}", plain_face(text), x, y, size, 0, "")
 
     def back(self, x: float, y: float, pack: int = 0, size: float = 1, turn: float = 0) -> None:
         """Draw a card's back."""

@@ -399,9 +399,6 @@ function show(position, passing = false) {
   const drawing = new DOMParser().parseFromString(position.picture ?? "", "image/svg+xml").documentElement;
   ["style", "width", "height"].forEach((name) => drawing.removeAttribute(name));
   $("picture").replaceChildren(document.importNode(drawing, true));
-  const text = drawing.querySelector("[data-place=text]")?.getAttribute("aria-label");
-  $("picture").classList.toggle("plain", Boolean(text));
-  if (text) $("picture").append(element("pre", {}, text));
   const active = token && position === live && position.your_turn && !passing;
   const moves = active ? gestures() : {};
   $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
