@@ -281,7 +281,12 @@ function showAdvice(adviser, moves) {
     $("moves").append(button);
   }
   $("moves").scrollTop = 0;
-  for (const name of gestures()[best.move] ?? []) placesOf(name).forEach((group) => group.classList.add("advised"));
+  for (const name of gestures()[best.move] ?? []) {
+    const groups = placesOf(name);
+    if (groups.length !== 1) continue; // such as foundations: which of them takes the card is not told
+    groups[0].classList.add("advised");
+    if (!groups[0].querySelector(".mark")) frame(groups[0]);
+  }
   const scale = best.margin === null
     ? "Others: how likely."
     : `Others: ${game.margin_unit.replace(/ \(.*/, "")} more or less.`;
