@@ -254,6 +254,7 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     page.wait_for_selector("#undo[aria-disabled=true]")
     page.wait_for_selector(READY)
     assert page.inner_html("#picture") == before
+    assert page.locator("#log li").count() == int(page.get_attribute("#at", "max"))
 
 
 def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:

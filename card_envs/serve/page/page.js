@@ -82,8 +82,8 @@ async function offerUnfinished() {
     if (outcome.over) return void forget(kept);
     $("on").textContent = `Go on with ${games.find((one) => one.name === name).title}`;
     $("unfinished").hidden = false;
-  } catch {
-    forget(kept);
+  } catch (error) {
+    if (error.code === "unknown") forget(kept);
   }
 }
 
