@@ -105,6 +105,13 @@ class Choice(NamedTuple):
     values: tuple[tuple[Any, str], ...]  # those offered, the default first, each with its words: ("single", "one deal")
 
 
+class Question(NamedTuple):
+    """What a position asks of the seat to move, in the words of a card player: "Your turn: play a card."."""
+
+    text: str
+    moves: tuple[str, ...] = ()  # asked if one of these is legal; empty: always
+
+
 class Offsets(Protocol):
     """The first entry of each field, by the field's name."""
 
@@ -350,6 +357,9 @@ class OptionalView(Protocol):
     MARGIN_UNIT: str  # what `score_margin` counts, a remark in brackets: "cards (of both)"; default: "points"
     LEGEND: tuple[tuple[str, str], ...]  # parts of moves, each with its meaning: ("T1-T12", "piles"); default: none
     CHOICES: tuple[Choice, ...]  # the options that people are offered; default: all, with their names and values
+    GOAL: str  # what a player tries to do, in a sentence; default: ""
+    MINUTES: int  # that an episode takes a person, with the default options; default: 0, unknown
+    QUESTIONS: tuple[Question, ...]  # the first that fits is asked; default: none
 
     def event_text(self, state: State, action: int, names: Sequence[str]) -> str:
         """Return what else a legal action brings about that all see, such as who takes the trick; default: "".
@@ -494,7 +504,7 @@ class Game:
 
     @cached_property
     def drawing(self) -> Drawing | None:
-        """The game's drawing, if it has one; without it, pictures show the view as text."""
+        """The game's drawing, if it has one; without it, pictures show the cards and numbers of the view."""
         name = f"{self.package}.drawing"
         return cast(Drawing, importlib.import_module(name)) if find_spec(name) else None
 
@@ -626,6 +636,24 @@ class Game:
         """The options that people are offered, in words; empty if the game has no words for them."""
         choices: tuple[Choice, ...] = getattr(self.view, "CHOICES", ())
         return choices
+
+    @property
+    def goal(self) -> str:
+        """What a player tries to do, in a sentence."""
+        goal: str = getattr(self.view, "GOAL", "")
+        return goal
+
+    @property
+    def minutes(self) -> int:
+        """How long an episode with the default options takes a person; 0 if that is unknown."""
+        minutes: int = getattr(self.view, "MINUTES", 0)
+        return minutes
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What positions ask of the seat to move: the first question that fits."""
+        questions: tuple[Question, ...] = getattr(self.view, "QUESTIONS", ())
+        return questions
 
     @cached_property
     def rate_entries(self) -> Int64s:

@@ -30,6 +30,9 @@ Version = Annotated[Literal[1], Field(description="version of the format of view
 def in_words(game: Game) -> dict[str, Any]:
     """Return what a page for people says about a game besides its views, ready for JSON."""
     return {
+        "goal": game.goal,
+        "minutes": game.minutes,
+        "questions": [[text, list(moves)] for text, moves in game.questions],
         "margin_unit": game.margin_unit,
         "legend": [list(entry) for entry in game.legend],
         "choices": [

@@ -66,6 +66,12 @@ export interface Description {
   observation: { size: number; fields: Field[] };
   /** JSON schema of the options. */
   options: Json;
+  /** What a player tries to do, in a sentence. */
+  goal: string;
+  /** How long an episode takes a person; 0 if that is unknown. */
+  minutes: number;
+  /** What a position asks of the seat to move: the first with a legal move, or without moves. */
+  questions: [string, string[]][];
   /** What margins count: "points". */
   margin_unit: string;
   /** Parts of moves, each with its meaning. */
@@ -74,6 +80,8 @@ export interface Description {
   choices: { option: string; title: string; values: [unknown, string][] }[];
   /** Names for `advise` and `choose`. */
   opponents: string[];
+  /** What each of them is, in a few words. */
+  about_opponents: Record<string, string>;
 }
 
 export interface Table {

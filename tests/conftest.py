@@ -13,6 +13,7 @@ import itertools
 import os
 import re
 import shutil
+import subprocess
 import threading
 import time
 import zlib
@@ -467,6 +468,15 @@ def program(*names: str) -> str:
         assert names[0] not in os.environ.get("CARD_ENVS_DEMANDED", "").split(), missing
         pytest.skip(missing)
     return found
+
+
+def npm_install(folder: Path, *packages: str) -> None:
+    """Install packages for JavaScript; the test is skipped where npm's registry can't be reached."""
+    words = [program("npm"), "install", "--no-audit", "--no-fund", *packages]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if re.search("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH", done.stderr):
+        pytest.skip("npm's registry can't be reached")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture

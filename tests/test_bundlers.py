@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from card_envs.build import build_api
-from tests.conftest import program
+from tests.conftest import npm_install, program
 from tests.test_js import JS, PORTED
 from tests.test_page import browser
 from tests.test_static_page import Quiet
@@ -57,13 +57,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     npm = program("npm")
     subprocess.run([npm, "pack", "--silent", "--pack-destination", project], cwd=package, check=True)
     (packed,) = project.glob("card-envs-*.tgz")
-    wanted = [f"./{packed.name}", "vite@8", "esbuild@0.28"]
-    done = subprocess.run(
-        [npm, "install", "--no-audit", "--no-fund", *wanted], cwd=project, capture_output=True, text=True, check=False
-    )
-    if re.search("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH", done.stderr):
-        pytest.skip("npm's registry can't be reached")
-    assert done.returncode == 0, done.stderr
+    npm_install(project, f"./{packed.name}", "vite@8", "esbuild@0.28")
     return project
 
 

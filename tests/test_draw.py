@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,6 +24,7 @@ from card_envs.draw import draw
 from card_envs.draw._faces import back, face
 from card_envs.draw._lettering import STROKES, stroke
 from card_envs.draw._pips import card_name
+from card_envs.draw._plain import draw_view
 from card_envs.draw.raster import _Layers, pixels, save_gif
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
@@ -86,10 +88,18 @@ def test_every_card_has_a_face_of_its_own() -> None:
     assert back(0) != back(1)
 
 
-def test_text_pictures_have_letters_for_all_they_say(game: Game) -> None:
+def test_views_without_a_drawing_are_drawn_whole(game: Game) -> None:
+    """All their cards, as often as they occur, in letters that there are."""
     for state in some(positions(game), 60):
-        text = game.view.picture(game.view.view(state, int(state["seat"])))
-        assert set(text) <= {*STROKES, " ", "\n"}
+        view = game.view.view(state, int(state["seat"]))
+        for tall in (False, True):
+            drawn = draw_view(game.title, view, tall)
+            shown = re.findall(r' data-card="(..)"', drawn)
+            assert Counter(shown) <= Counter(cards_in(view)) and set(shown) == set(cards_in(view))
+            root = ElementTree.fromstring(drawn)
+            assert list(json.loads(root.get("data-moves", ""))) == view["legal"]
+            told = {group.get("aria-label", "") for group in root.iterfind(".//svg:g[@data-place]", NAMES)}
+            assert set("".join(told)) <= {*STROKES, " "}
 
 
 def test_letters_do_not_touch() -> None:

@@ -18,10 +18,11 @@ import pytest
 
 import card_envs
 from card_envs.draw._pips import PIPS
+from card_envs.draw.picture import DARK, GOLD, TURN
 from card_envs.game import Game
 from card_envs.opponents import opponent_names
 from card_envs.record import GameRecord
-from tests.conftest import games_under_test, program, short_options
+from tests.conftest import games_under_test, npm_install, program, short_options
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra `serve`")
@@ -98,6 +99,14 @@ def sit_down(page: Any, game: Game, options: dict[str, Any], opponent: str = "gr
     page.wait_for_selector(READY)
     more(page)
     page.select_option("#pace", pace)
+
+
+def leave(page: Any) -> None:
+    """Go back to the start; a running game is left for good."""
+    page.click("#leave")
+    if page.is_visible("#sure"):
+        page.click("#sure button[value=leave]")
+    page.wait_for_selector("#form:visible")
 
 
 def more(page: Any) -> None:
@@ -197,7 +206,7 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     shot(page, "start", size)
     sit_down(page, game, short_options(game))
     play_on(page, game, address, size)
-    assert "Game over" in page.inner_text("#status")
+    assert page.inner_text("#question").startswith(("You won", "You lost", "Drawn"))
     shot(page, game.name, size, "end")
     with page.expect_download() as waiting:
         page.click("#save")
@@ -206,13 +215,13 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     record = GameRecord.load(file)
     assert record.outcome["over"] and len(record.moves) == int(page.get_attribute("#at", "max"))
 
-    page.click("#leave")
+    leave(page)
     page.set_input_files("#file", file)
     page.wait_for_selector("#stepper:visible")
     first = page.inner_html("#picture")
     page.click("#last")
     page.wait_for_function(f"() => document.querySelector('#at').value === '{len(record.moves)}'")
-    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('Game over')")
+    page.wait_for_function("() => document.querySelector('#question').textContent.startsWith('You ')")
     assert page.inner_html("#picture") != first
     page.click("#first")
     page.wait_for_function("(first) => document.querySelector('#picture').innerHTML === first", arg=first)
@@ -245,12 +254,13 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     page.wait_for_selector("#undo[aria-disabled=true]")
     page.wait_for_selector(READY)
     assert page.inner_html("#picture") == before
+    assert page.locator("#log li").count() == int(page.get_attribute("#at", "max"))
 
 
 def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
     """The moves stand in the order of the advice, with what is comparable on each."""
     buttons = page.locator("#moves button").all()
-    shown = [(one.get_attribute("data-move"), one.locator("small").inner_text()) for one in buttons]
+    shown = [(one.get_attribute("data-move"), one.locator("small").get_attribute("data-worth")) for one in buttons]
     assert [move for move, _ in shown] == [one["move"] for one in moves]
     if len(moves) == 1:
         return
@@ -266,15 +276,165 @@ def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.mechanics
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_the_list_of_moves(page: Any, game: Game, address: str, request: pytest.FixtureRequest) -> None:
+    """All moves, also after a reload, the newest in sight; each shows the position after it."""
+    sit_down(page, game, short_options(game))
+    play_on(page, game, address, request.node.callspec.params["page"], 2)
+    page.reload()
+    page.wait_for_selector(READY)
+    turn = int(page.get_attribute("#at", "max"))
+    entries = page.locator("#log button")
+    assert entries.count() == turn
+    log, newest = page.locator("#log").bounding_box(), entries.last.bounding_box()
+    assert log["y"] <= newest["y"] and newest["y"] + newest["height"] <= log["y"] + log["height"] + 1
+    now = page.inner_html("#picture")
+    entries.first.click()
+    page.wait_for_selector("#log button[aria-current] >> nth=0")
+    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('After 1 of ')")
+    first = page.inner_html("#picture")
+    assert first != now and page.is_visible("#stepper")
+    for _ in range(turn - 1):
+        page.keyboard.press("ArrowDown")
+    page.wait_for_selector("#table[data-state=yours] #moves button:enabled, #table[data-state=over]")
+    page.wait_for_function("(now) => document.querySelector('#picture').innerHTML === now", arg=now)
+    page.keyboard.press("Home")
+    page.wait_for_function("(first) => document.querySelector('#picture').innerHTML === first", arg=first)
+
+
+@pytest.mark.mechanics
 def test_screen_readers_are_told(page: Any, game: Game) -> None:
     """Everything that can be pressed has a name; what happens is said; places say what lies there."""
     sit_down(page, game, short_options(game))
     assert page.get_attribute("#status", "aria-live") == "polite"
-    page.wait_for_function("() => document.querySelector('#status').textContent.includes('Your turn')")
+    assert page.get_attribute("#question", "aria-live") == "polite"
+    page.wait_for_function("() => document.querySelector('#question').textContent")
     for control in page.locator("button:visible, select:visible, input:visible, [role=button]").all():
         assert control.evaluate("(one) => one.ariaLabel || one.innerText || one.labels?.[0]?.innerText"), control
     for place in page.locator("#picture [data-place]").all():
         assert place.get_attribute("aria-label")
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, which finds faults of accessibility."""
+    folder = tmp_path_factory.mktemp("axe")
+    (folder / "package.json").write_text("{}")
+    npm_install(folder, "axe-core@4.14.1")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def assert_accessible(page: Any, axe: str) -> None:
+    """No fault by WCAG 2.2, levels A and AA, such as text of too little contrast."""
+    page.evaluate(axe)
+    found = page.evaluate("() => axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] })")
+    assert found["passes"]
+    faults = [(fault["id"], [node["html"][:200] for node in fault["nodes"]]) for fault in found["violations"]]
+    assert not faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_nothing_keeps_people_out(page: Any, game: Game, address: str, axe: str) -> None:
+    """The start, a table with advice, what opens over it, and the end."""
+    assert_accessible(page, axe)
+    sit_down(page, game, short_options(game))
+    page.click("#hint")
+    page.wait_for_selector("#moves button.best")
+    assert_accessible(page, axe)
+    for button, dialog in (("#help", "#rules"), ("#leave", "#sure")):
+        page.click(button)
+        page.wait_for_selector(f"{dialog}:visible")
+        assert_accessible(page, axe)
+        page.click(f"{dialog} button >> nth=0")
+    page.click("#step")
+    page.click("#first")
+    assert_accessible(page, axe)
+    if game.rules.NUM_ACTIONS < 20:  # short
+        page.click("#step")
+        play_on(page, game, address, "desk")
+        assert_accessible(page, axe)
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of a colour, as WCAG 2.2 defines it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.mechanics
+def test_each_colour_means_one_thing(page: Any, game: Game) -> None:
+    """Winning, legal, advised, focus, turn: five colours, which stand out from the felt and the dark plates."""
+    sit_down(page, game, short_options(game))
+    style = "getComputedStyle(document.documentElement)"
+    own = [page.evaluate(f"() => {style}.getPropertyValue('{name}')") for name in ("--act", "--advice")]
+    colours = [GOLD, TURN, "#ffffff", *own]
+    assert len(set(colours)) == 5
+    for ground in ("#1a694a", DARK):
+        assert all((luminance(colour) + 0.05) / (luminance(ground) + 0.05) >= 3 for colour in colours)
+    for mark in page.locator("#picture .mark").all():
+        assert mark.evaluate("(one) => getComputedStyle(one).stroke") == "rgb(127, 214, 255)"
+
+
+@pytest.mark.mechanics
+def test_the_keyboard_stays_at_the_table(page: Any, game: Game) -> None:
+    """After Play, and after each move, also while the others are shown to play."""
+    page.check(f"input[value={game.name}]")
+    page.focus("form button[type=submit]")
+    page.keyboard.press("Enter")
+    inside = "() => document.querySelector('#table').contains(document.activeElement)"
+    for _ in range(3):
+        page.wait_for_selector("#table[data-state=yours] #moves button:enabled")
+        page.wait_for_function("() => document.activeElement.matches('#moves button, [data-place]')")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(100)
+        assert page.evaluate(inside)
+        if "where to" in page.inner_text("#question"):
+            page.keyboard.press("Escape")
+            page.focus("#moves button >> nth=0")
+            page.keyboard.press("Enter")
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", ["phone"], indirect=True)
+def test_the_table_does_not_jump(page: Any, game: Game, address: str) -> None:
+    """However many moves there are, the picture stays where it is."""
+    sit_down(page, game, short_options(game))
+    places = []
+    for _ in range(6):
+        places.append(page.locator("#picture").bounding_box())
+        if page.get_attribute("#table", "data-state") == "over":
+            break
+        play_on(page, game, address, "phone", 1)
+    assert len(places) > 2 and all(place == places[0] for place in places)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_a_double_click_sends_a_card_home(page: Any, game: Game, address: str) -> None:
+    """Also where the card could go elsewhere."""
+    sit_down(page, game, short_options(game))
+    home = page.get_attribute("#picture svg", "data-home")
+    if home is None:
+        pytest.skip("there is no such place")
+    for _ in range(200):
+        moves = gestures(page)
+        homeward = [source for source, target in moves.values() if target == home]
+        sources = [source for source, _ in moves.values()]
+        several = [source for source in homeward if sources.count(source) > 1]
+        before = int(page.get_attribute("#at", "max"))
+        if several or (homeward and game.rules.NUM_SEATS > 1):  # there, such a move is compulsory
+            meant = (several or homeward)[0]
+            (move,) = [text for text, places in moves.items() if tuple(places) == (meant, home)]
+            page.mouse.dblclick(*point(page, meant))
+            page.wait_for_selector(f"#table:not(:has(#at[max='{before}']))")
+            assert page.inner_text(f"#log li:nth-child({before + 1})").endswith(move)
+            return
+        make(page, best_move(page, address), "button")
+        page.wait_for_selector(f"#table:not(:has(#at[max='{before}']))")
+        page.wait_for_selector(READY)
+    raise AssertionError("no card could go home")
 
 
 @pytest.mark.mechanics
@@ -304,6 +464,9 @@ def test_the_rules_and_the_codes_of_moves_are_there_to_read(page: Any, game: Gam
     page.wait_for_selector("#rules:has-text('The rules')")
     text = page.inner_text("#rules")
     assert game.title in text and all(code in text and meaning in text for code, meaning in game.legend)
+    parts = (game.goal, game.short_rules.partition(" ")[0], "Hints", "The rules in full", "How moves are written")
+    places = [text.index(part) for part in parts]
+    assert game.goal and game.short_rules and places == sorted(places)
     assert "layout:" not in text and "**" not in text and "## " not in text  # it is for players, and no Markdown
     page.click("#rules button")
     assert not page.is_visible("#rules")
@@ -311,13 +474,21 @@ def test_the_rules_and_the_codes_of_moves_are_there_to_read(page: Any, game: Gam
 
 @pytest.mark.mechanics
 @pytest.mark.parametrize("page", ["phone"], indirect=True)
-def test_a_game_without_a_drawing_is_readable(page: Any, game: Game) -> None:
+def test_a_game_without_a_drawing_is_readable(page: Any, game: Game, address: str) -> None:
+    """Its hand lies there as cards, which can be touched, and what was played, the newest on top."""
+    if game.drawing is not None:
+        pytest.skip("it has a drawing")
     sit_down(page, game, {})
-    drawn, plain = page.locator("#picture svg"), page.locator("#picture pre")
-    assert drawn.is_visible() == (game.drawing is not None) != (plain.count() == 1)
-    if game.drawing is None:
-        assert plain.evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)") >= 14
-        assert len(plain.inner_text().splitlines()) > 1
+    for move in (moves := gestures(page)):
+        card = page.locator(f"#picture [data-place='{move}']")
+        assert tuple(moves[move]) == (move, move) and card.get_attribute("aria-label") == move
+        box = card.locator("use").bounding_box()
+        assert box["width"] >= 40 and box["height"] >= 56
+    make(page, next(iter(moves)), "tap")
+    page.wait_for_selector("#table:not(:has(#at[max='0']))")
+    page.wait_for_selector(READY)
+    played = page.locator("#picture [data-place=played]")
+    assert played.locator("use").count() == len((played.get_attribute("aria-label") or "").split(","))
 
 
 @pytest.mark.mechanics
@@ -328,6 +499,61 @@ def test_options_are_put_in_the_words_of_the_game(page: Any, game: Game) -> None
     for choice in game.choices:
         assert choice.title in text and all(words in text for _, words in choice.values)
     assert page.locator("#options select").count() == (len(game.choices) or len(vars(game.options())))
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_the_start_says_what_games_and_opponents_are(page: Any, game: Game, request: pytest.FixtureRequest) -> None:
+    label = page.locator(f"#games label:has([value={game.name}])")
+    seats = game.rules.NUM_SEATS
+    words = (game.title, f"{seats} player", f"about {game.minutes} minute", game.goal)
+    assert game.minutes and game.goal and all(part in label.inner_text() for part in words)
+    assert label.locator("img").evaluate("(one) => one.complete && one.naturalWidth > 100")
+    page.check(f"input[value={game.name}]")
+    shot(page, "start", game.name, request.node.callspec.params["page"])
+    if seats > 1:
+        assert "plays by simple rules" in page.inner_text("#levels label:has([value=greedy])")
+    for name in set(game.presets) & {"strong"}:
+        assert re.search(r"searches \d+ possible worlds, \d+ ms", page.inner_text(f"#levels label:has([value={name}])"))
+
+
+@pytest.mark.mechanics
+def test_questions_stand_beside_the_answers(page: Any, game: Game) -> None:
+    """In the game's words."""
+    sit_down(page, game, short_options(game))
+    legal = list(gestures(page))
+    fitting = [text for text, moves in game.questions if not moves or set(moves) & set(legal)]
+    assert page.inner_text("#question") == fitting[0]
+    question, moves = page.locator("#question").bounding_box(), page.locator("#moves").bounding_box()
+    assert 0 <= moves["y"] - question["y"] - question["height"] < 20
+
+
+@pytest.mark.mechanics
+def test_a_running_game_is_not_lost(page: Any, game: Game, address: str) -> None:
+    """Leaving asks first, by the button and by the browser's history; the start offers to go on."""
+    sit_down(page, game, short_options(game))
+    played = page.url
+    for way in (lambda: page.click("#leave"), page.go_back):
+        way()
+        page.wait_for_selector("#sure:visible")
+        page.click("#sure button[value=stay]")
+        assert page.url == played and page.is_visible("#table")
+    leave(page)
+    page.goto(address)
+    page.wait_for_selector("#on:visible")
+    assert page.inner_text("#on") == f"Go on with {game.title}"
+    page.click("#on")
+    page.wait_for_selector(READY)
+    assert page.url == played
+    play_on(page, game, address, "desk")
+    assert page.inner_text("#question").startswith("You ") and "(played)" not in page.inner_text("#question")
+    page.click("#again")
+    page.wait_for_function("(played) => location.href !== played", arg=played)
+    page.wait_for_selector("#table[data-state=yours] #moves button:enabled")
+    page.go_back()  # to the finished one
+    page.wait_for_selector("#sure:visible")
+    page.click("#sure button[value=leave]")
+    page.wait_for_selector("#on:visible")
 
 
 @pytest.mark.mechanics

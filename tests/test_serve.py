@@ -162,8 +162,16 @@ def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
 
 def test_a_game_is_told_in_words(game: Game, client: TestClient) -> None:
     """Its rules; and the options that people are offered, each with the default first, are options."""
-    (told,) = [one for one in client.get("/v1/games").json()["games"] if one["name"] == game.name]
+    listed = client.get("/v1/games?picture=tall").json()["games"]
+    (told,) = [one for one in listed if one["name"] == game.name]
+    assert told["picture"].startswith("<svg") and "picture" not in client.get("/v1/games").json()["games"][0]
     assert told["margin_unit"] == game.margin_unit
+    assert told["goal"] == game.goal and told["minutes"] == game.minutes
+    for text, moves in told["questions"]:
+        assert text and set(moves) <= set(game.move_texts)
+    assert not told["questions"] or told["questions"][-1][1] == []  # one fits every position
+    assert list(told["about_opponents"]) == told["opponents"]
+    assert told["about_opponents"]["search:64"].startswith("searches 64 possible worlds")
     assert told["legend"] == [list(entry) for entry in game.legend]
     for choice in told["choices"]:
         found = [getattr(game.validated({choice["option"]: value}), choice["option"]) for value, _ in choice["values"]]

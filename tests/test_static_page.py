@@ -22,7 +22,7 @@ from card_envs.game import Game
 from card_envs.record import GameRecord
 from tests.conftest import built_for_js, short_options
 from tests.test_js import PORTED
-from tests.test_page import READY, SIZES, browser, more, shot, sit_down
+from tests.test_page import READY, SIZES, browser, leave, more, shot, sit_down
 
 JS = Path(__file__).parents[1] / "js"
 __all__ = ["browser"]  # a fixture
@@ -116,8 +116,7 @@ def test_strong_players_think_in_a_worker(page: Any, game: Game) -> None:
     page.wait_for_selector(READY)
     if page.get_attribute("#table", "data-state") == "yours":
         page.click("#hint")
-    page.click("#leave")
-    page.wait_for_selector("#form")
+    leave(page)
 
 
 @pytest.mark.parametrize("page", SIZES, indirect=True)
@@ -189,4 +188,4 @@ def test_offline(page: Any) -> None:
     for game in PORTED:
         sit_down(page, game, {}, "small")
         play_as_advised(page, "small", 4)
-        page.click("#leave")
+        leave(page)

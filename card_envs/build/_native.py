@@ -25,7 +25,8 @@ from card_envs.compiling._library import MAX_BYTES, facts_of
 from card_envs.compiling._loops import game_of
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents import opponent_names
+from card_envs.opponents import load_opponent, opponent_names
+from card_envs.serve._asking import about
 
 if TYPE_CHECKING:
     from card_envs.build._api import Export, ExportedPlayer
@@ -245,6 +246,9 @@ def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) ->
     players = {one.player: one for one in functions if one.file}
     known = description(game) | {"initial": initial(game).hex(), "choices": patches(game)}
     known["opponents"] = list(players)
+    known["about_opponents"] = {
+        name: about(replace(load_opponent(one.made_of, game), name=name)) for name, one in players.items()
+    }
     known["players"] = {
         name: {
             "made_of": one.made_of,

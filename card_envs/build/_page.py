@@ -15,7 +15,7 @@ from card_envs.build._native import BUILT
 from card_envs.games import get_game
 
 PAGE = Path(__file__).parents[1] / "serve" / "page"
-OF_PAGE = ("page.js", "rules.js", "page.css", "icon.svg")
+OTHERS = ("index.html", "ask.js")  # of the server's page, that the other page has its own of
 MARK = "sw.js"  # a folder was written here if this file in it begins as follows
 BEGINS = 'const VERSION = "card_envs '
 ON_DEMAND = ("strong.player", "champion.player")  # large: kept once somebody has asked them
@@ -35,7 +35,7 @@ def page_files(package: Path) -> dict[str, bytes]:
     modules = [*package.glob("*.js"), *package.glob("games/*.js"), *package.glob("draw/*.js"), package / "page/ask.js"]
     files = {str(file.relative_to(package)): file.read_bytes() for file in [*sorted(modules), *built]}
     files[f"{BUILT}/shapes.js"] = (package / BUILT / "shapes.js").read_bytes()
-    files |= {f"page/{name}": (PAGE / name).read_bytes() for name in OF_PAGE}
+    files |= {f"page/{file.name}": file.read_bytes() for file in sorted(PAGE.iterdir()) if file.name not in OTHERS}
     files["index.html"] = (PAGE / "index.html").read_bytes().replace(b"<head>", b'<head>\n  <base href="page/">', 1)
     for game in games:
         files[f"games/{game}.md"] = get_game(game).rules_page.read_bytes()

@@ -13,7 +13,7 @@ def draw(game: Game, view: dict[str, Any], tall: bool = False) -> str:
     """Return a seat's view as an SVG document that consists of shapes only: no fonts, images or scripts.
 
     Args:
-        game: its drawing is used or, without one, its picture as text.
+        game: its drawing is used or, without one, the cards and numbers of the view, key by key.
         view: of a seat, from `env.view(agent)` or `game.view.view(state, seat)`.
         tall: portrait format.
 
@@ -25,8 +25,8 @@ def draw(game: Game, view: dict[str, Any], tall: bool = False) -> str:
     try:
         if game.drawing is not None:
             return game.drawing.draw(view, tall)
-        from card_envs.draw._plain import text_page
+        from card_envs.draw._plain import draw_view
 
-        return text_page(game.title, game.view.picture(view), view["legal"])
+        return draw_view(game.title, view, tall)
     except (LookupError, TypeError, ValueError) as error:  # a missing optional key, or a contradiction
         raise ValueError(f"view: not a whole position of {game.title}: {type(error).__name__}: {error}") from error

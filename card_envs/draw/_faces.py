@@ -71,6 +71,18 @@ def face(card: str) -> str:
 
 
 @cache
+def plain_face(text: str) -> str:
+    """Return the face of a card that is no standard one: a short text."""
+    width = stroke(text)[0]
+    middle, corner = (min(height, 84 / max(width, 1) * 100) for height in (52, 20))
+    return (
+        _sheet(PAPER)
+        + letters(text, MIDDLE - width * middle / 200, 70 - middle / 2, middle, INK, 7)
+        + letters(text, CORNER, 9, corner, INK, 3.6)
+    )
+
+
+@cache
 def back(pack: int = 0) -> str:
     """Return the back of the cards of a pack; two packs have different colours."""
     ground, line = BACK_COLOURS[pack % 2]

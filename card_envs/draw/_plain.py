@@ -1,25 +1,109 @@
-"""The text picture of a game that has no drawing, as SVG."""
+"""The picture of a game that has no drawing of its own: a row for each key of a view, with its cards or its text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from card_envs.draw._lettering import stroke
-from card_envs.draw.picture import MARGIN, Picture
+from card_envs.cards import ACE_HIGH, deck
+from card_envs.draw._faces import JOKER_COLOURS
+from card_envs.draw._pips import PIPS, SUIT_NAMES, card_name
+from card_envs.draw.picture import MARGIN, Picture, fan_step
 
-COLUMNS, LINES = 80, 40  # the maximum of a text picture, so that all positions of a game have the same size
-CELL, LINE, CAPITAL = 16, 32, 17  # size of a letter, the same for all: monospaced
+FACES = {*deck(ACE_HIGH), *JOKER_COLOURS}
+TOLD_ELSEWHERE = ("version", "game", "options", "seat", "to_move", "legal")  # keys that every view has
+LARGEST = 1.6  # scale of cards and captions, where there is room
+LONGEST = 3  # letters of a text in a list that is drawn as a card
+SIZES = {False: (1080, 850), True: (800, 1240)}  # width and height, wide and tall
+CAPTION, LINE, CARDS = 24, 52, 206  # height of capitals, and of rows without and with cards
 
 
-def text_page(title: str, text: str, moves: Sequence[str] = ()) -> str:
-    """Return lines of text as an SVG document."""
-    width, height = COLUMNS * CELL + 2 * MARGIN, LINES * LINE + 2 * MARGIN
-    picture = Picture(title, width, height, dict.fromkeys(moves, ("", "")))
-    with picture.place("text", text):
-        for row, line in enumerate(text.splitlines()):
-            for column, letter in enumerate(line):
-                if letter != " ":
-                    size = min(CAPITAL, 100 * (CELL - 4) / max(stroke(letter)[0], 1))
-                    x, y = MARGIN + (column + 0.5) * CELL, MARGIN + (row + 0.5) * LINE
-                    picture.text(letter, x, y + (CAPITAL - size) / 2, size)
+class Row(NamedTuple):
+    """What one key of a view holds: cards, None if face down, or a text."""
+
+    label: str
+    cards: list[str | None] | None
+    text: str = ""
+
+
+def draw_view(title: str, given: dict[str, Any], tall: bool) -> str:
+    """Return a view as an SVG document; the hand lies at the bottom, where its legal cards can be touched."""
+    width, height = SIZES[tall]
+    rows = [row for key, value in given.items() if key not in TOLD_ELSEWHERE for row in _rows(key, value)]
+    rows.sort(key=lambda row: row.label == "hand")
+    held = {card for row in rows if row.label == "hand" for card in row.cards or ()}
+    picture = Picture(
+        title, width, height, {move: (move, move) if move in held else ("", "") for move in given["legal"]}
+    )
+    needed = sum(LINE if row.cards is None else CARDS for row in rows)
+    size = min(LARGEST, (height - 2 * MARGIN) / max(needed, 1))
+    y = float(MARGIN)
+    for row in rows:
+        _draw_row(picture, row, y, size)
+        y += size * (LINE if row.cards is None else CARDS)
     return picture.svg()
+
+
+def _rows(label: str, value: Any) -> Iterator[Row]:
+    """Yield what a value of a view holds; those within it follow with longer labels."""
+    label = label.replace("_", " ")
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _rows(f"{label} {key}", part)
+    elif isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
+        for number, part in enumerate(value):
+            yield from _rows(f"{label} {number + 1}", part)
+    elif isinstance(value, list) and all(part is None or _is_short(part) for part in value):
+        yield Row(label, value)
+    elif isinstance(value, str) and value in FACES:
+        yield Row(label, [value])
+    elif value is not None:
+        yield Row(label, None, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST
+
+
+def _draw_row(picture: Picture, row: Row, y: float, size: float) -> None:
+    if row.cards is None:
+        with picture.place(row.label, f"{row.label}: {SUIT_NAMES.get(row.text, row.text)}"):
+            _caption(picture, f"{row.label}:", MARGIN, y, size)
+            x = MARGIN + picture.text_width(f"{row.label}: ", CAPTION * size)
+            if row.text in PIPS:
+                picture.suit(row.text, x + CAPTION, y + LINE * size / 2, 30 * size)
+            else:
+                _caption(picture, row.text, x, y, size)
+        return
+    _caption(picture, row.label, MARGIN, y, size)
+    y += LINE * size
+    step = fan_step(len(row.cards), 106 * size, picture.width - 2 * MARGIN, 100 * size)
+    if row.label == "hand":
+        for number, card in enumerate(row.cards):
+            with picture.place(card or "", _name(card)):
+                _card(picture, card, MARGIN + number * step, y, size)
+        return
+    with picture.place(row.label, f"{row.label}: {', '.join(map(_name, row.cards)) or 'empty'}"):
+        if not row.cards and size >= 1:
+            picture.slot(MARGIN, y)
+        for number, card in enumerate(row.cards):
+            _card(picture, card, MARGIN + number * step, y, size)
+
+
+def _caption(picture: Picture, text: str, x: float, y: float, size: float) -> None:
+    """Draw a text into the room on the right of x."""
+    room = (picture.width - MARGIN - x) / max(picture.text_width(text, 1), 1)
+    picture.text(text, x, y + LINE * size / 2, min(CAPTION * size, room), "start")
+
+
+def _card(picture: Picture, card: str | None, x: float, y: float, size: float) -> None:
+    if card is None:
+        picture.back(x, y, size=size)
+    elif card in FACES:
+        picture.card(card, x, y, size)
+    else:
+        picture.plain_card(card, x, y, size)
+
+
+def _name(card: str | None) -> str:
+    return "face down" if card is None else card_name(card) if card in FACES else card

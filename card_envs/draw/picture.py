@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 
-from card_envs.draw._faces import HEIGHT, WIDTH, back, face, letters
+from card_envs.draw._faces import HEIGHT, WIDTH, back, face, letters, plain_face
 from card_envs.draw._lettering import stroke
 from card_envs.draw._pips import COLOURS, PIPS, card_name
 
 CREAM = "#f3ead2"
-GOLD = "#f2c14e"
+GOLD = "#f2c14e"  # around cards that win, and nothing else
+TURN = "#a8f0c6"  # around the seat to move
 DARK = "#0a2f22"
 QUIET = "#a9cbbb"
 MARGIN = 20
@@ -24,7 +25,9 @@ PENS = {"light": 10, "bold": 14}  # relative to a capital 100 high
 class Picture:
     """A felt table of size `width` x `height`; a card is 100 x 140."""
 
-    def __init__(self, title: str, width: int, height: int, moves: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(
+        self, title: str, width: int, height: int, moves: Mapping[str, tuple[str, str]], home: str = ""
+    ) -> None:
         """Begin a picture.
 
         Args:
@@ -32,8 +35,9 @@ class Picture:
             width, height: in units in which a card is 100 x 140.
             moves: the legal moves: source and target place of each; equal if a place is only touched, empty if there is
                 nothing to touch. They become `data-moves` of the SVG.
+            home: the place to which a double click sends a card, if it may go there: `data-home` of the SVG.
         """
-        self.title, self.width, self.height, self.moves = title, width, height, moves
+        self.title, self.width, self.height, self.moves, self.home = title, width, height, moves, home
         self._parts: list[str] = []
         self._defined: dict[str, str] = {}  # by id
 
@@ -49,9 +53,17 @@ class Picture:
         """Draw a card's face with its top left corner at (x, y); `turn` degrees around its centre."""
         self._use(f"card-{card}", face(card), x, y, size, turn, card_name(card))
 
+    def plain_card(self, text: str, x: float, y: float, size: float = 1) -> None:
+        """Draw a card that is no standard one."""
+        self._use(f"plain-{escape(text)}", plain_face(text), x, y, size, 0, "")
+
     def back(self, x: float, y: float, pack: int = 0, size: float = 1, turn: float = 0) -> None:
         """Draw a card's back."""
         self._use(f"back-{pack % 2}", back(pack), x, y, size, turn, "")
+
+    def frame(self, x: float, y: float) -> None:
+        """Draw the gold frame of a card that wins, which is drawn next, at (x, y)."""
+        self._parts.append(f'<rect x="{x - 6:g}" y="{y - 6:g}" width="112" height="152" rx="13" fill="{GOLD}"/>')
 
     def slot(self, x: float, y: float, suit: str = "") -> None:
         """Draw an empty place for a card, optionally for one suit."""
@@ -121,7 +133,7 @@ class Picture:
 
     def plate(self, x: float, y: float, width: float, height: float, bright: bool = False) -> None:
         """Draw a dark plate for captions; a bright edge marks the seat to move."""
-        edge, wide, clear = (GOLD, 4, 1) if bright else (CREAM, 1.5, 0.35)
+        edge, wide, clear = (TURN, 5, 1) if bright else (CREAM, 1.5, 0.35)
         self._parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="14" fill="{DARK}" fill-opacity=".62" '
             f'stroke="{edge}" stroke-opacity="{clear:g}" stroke-width="{wide:g}"/>'
@@ -139,10 +151,11 @@ class Picture:
         """Return the document."""
         groups = "".join(f'<g id="{name}">{shapes}</g>' for name, shapes in self._defined.items())
         moves = escape(json.dumps(self.moves, separators=(",", ":")))
+        home = f' data-home="{escape(self.home)}"' if self.home else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
             f'height="{self.height}" style="max-width:100%;height:auto" role="group" aria-label="{escape(self.title)}" '
-            f'data-moves="{moves}">'
+            f'data-moves="{moves}"{home}>'
             f'<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="#23805a"/>'
             f'<stop offset="1" stop-color="#0f4a35"/></radialGradient>{groups}</defs>'
             f'<rect width="{self.width}" height="{self.height}" rx="22" fill="url(#felt)"/>'

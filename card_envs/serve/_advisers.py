@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 
+from card_envs.draw import draw
 from card_envs.game import Game
 from card_envs.opponents.policy import PolicyError
 from card_envs.options import adapter
 from card_envs.record import GameRecord
-from card_envs.serve._asking import Opponents, advice, choose, is_quick, measured
+from card_envs.serve._asking import Opponents, about, advice, choose, is_quick, measured
 from card_envs.serve._episode import ServedEpisode, position
 from card_envs.serve._limits import Limits, Workers
 from card_envs.serve._messages import AdviseRequest, Problem, ReplayRequest, wrong
@@ -31,8 +33,13 @@ class Advisers:
         self.quick = Workers(2, 4 * limits.waiting, "quick")
         self.searches = Workers(limits.searches, limits.waiting, "search")
 
-    def games(self) -> dict[str, Any]:
-        return {"version": VERSION, "games": [self._described(game) for game in self.opponents.games.values()]}
+    def games(self, picture: str | None = None) -> dict[str, Any]:
+        found = [self._described(game) for game in self.opponents.games.values()]
+        if picture is not None:
+            for one in found:
+                if one["name"] not in self.opponents.loading:  # no cards are dealt before the rules are compiled
+                    one["picture"] = _first_picture(self.opponents.games[one["name"]], picture == "tall")
+        return {"version": VERSION, "games": found}
 
     def _described(self, game: Game) -> dict[str, Any]:
         return {
@@ -44,6 +51,9 @@ class Advisers:
             "options": adapter(game.options).json_schema(),
             **in_words(game),
             "opponents": self.opponents.names(game),
+            "about_opponents": {
+                name: about(self.opponents.opponent(game, name)) for name in self.opponents.names(game)
+            },
         }
 
     def schema(self, game: str) -> dict[str, Any]:
@@ -129,12 +139,21 @@ class Advisers:
                 choose(opponent.within(seconds), episode, 0)()
                 advice(opponent, view, 0, seconds)
             measured(game)
+            for tall in (False, True):
+                _first_picture(game, tall)
             del loading[0]
 
     def stop(self) -> None:
         """Drop jobs that no thread has begun."""
         self.quick.stop()
         self.searches.stop()
+
+
+@cache
+def _first_picture(game: Game, tall: bool) -> str:
+    """Return the picture of a game's beginning, by the cards of seed 0."""
+    episode = ServedEpisode(game, {}, 0)
+    return draw(game, episode.view(episode.seat or 0), tall)
 
 
 def _seat_of(game: Game, seat: int) -> int:

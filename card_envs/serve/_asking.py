@@ -14,9 +14,11 @@ from card_envs._files import finite, read_json
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
-from card_envs.opponents.policy import Opponent, moves_of
+from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy, TrainedPolicy
+from card_envs.opponents.phased import PhasedPolicy
+from card_envs.opponents.policy import Opponent, Policy, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy
 from card_envs.serve._episode import ServedEpisode
 from card_envs.serve._messages import Problem
 
@@ -121,6 +123,35 @@ def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) 
     """
     advices = opponent.within(seconds).evaluate(view, seed)
     return [finite(one._asdict()) for one in advices]
+
+
+def about(opponent: Opponent) -> str:
+    """Return what an opponent is, in a few words, with its measured time per move if that is no less than 1 ms."""
+    found = measured(opponent.game).get(opponent.name)
+    milliseconds = round(found[-1]["microseconds_per_move"] / 1000) if found else 0
+    return ", ".join(part for part in (_kind(opponent), f"{milliseconds} ms" if milliseconds else "") if part)
+
+
+def _kind(policy: Policy) -> str:
+    match policy:
+        case Opponent():
+            return _kind(policy.policy)
+        case RandomPolicy():
+            return "plays at random"
+        case ScriptedPolicy():
+            return "plays by simple rules"
+        case PhasedPolicy():
+            return _kind(policy.outside)
+        case SearchPolicy(seconds=float() as seconds):
+            return f"searches for {1000 * seconds:g} ms"
+        case SearchPolicy():
+            return f"searches {policy.worlds:,} possible worlds"
+        case NTuplePolicy():
+            return "looks up what it has learned"
+        case TrainedPolicy():
+            return "asks a neural network"
+        case _:
+            return ""
 
 
 @cache

@@ -182,10 +182,15 @@ class OneGame(Reply):
     sides: list[int]
     seat_names: list[str]
     options: dict[str, Any]
+    goal: str
+    minutes: int
+    questions: list[tuple[str, list[str]]]
     margin_unit: str
     legend: list[tuple[str, str]]
     choices: list[OneChoice]
     opponents: list[str]
+    about_opponents: dict[str, str]
+    picture: str | None = Field(None, description="SVG of the beginning, with `?picture=wide` or `tall`")
 
 
 class Games(Reply):

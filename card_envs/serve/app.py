@@ -97,8 +97,8 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
     advisers = seats.advisers
 
     @app.get("/v1/games", response_model=messages.Games)
-    async def games() -> Response:
-        return JSONResponse(advisers.games())
+    async def games(picture: Picture = None) -> Response:
+        return JSONResponse(advisers.games(picture))
 
     @app.get("/v1/games/{game}/schema", response_model=dict[str, Any])
     async def schema(game: str) -> Response:

@@ -2,7 +2,7 @@
 
 import { BIDS, SEAT_NAMES } from "../games/back_alley.js";
 import { ACE_HIGH, range } from "../games/_shared.js";
-import { CREAM, DARK, GOLD, Picture, cardName, fanStep, layoutOf, suitName, svg } from "./picture.js";
+import { CREAM, DARK, Picture, cardName, fanStep, layoutOf, suitName, svg } from "./picture.js";
 
 const SMALL = 0.6; // scale of the backs of the others' hands
 
@@ -39,8 +39,8 @@ function drawSeat(picture, at, view, k, tall) {
       picture.raw(svg`<circle cx="${x + width - 8}" cy="${y - 1}" r="17" fill="${CREAM}"/>`);
       picture.text("D", x + width - 8, y - 1, 17, { colour: DARK, weight: "bold" });
     }
-    if (narrow) picture.text(said, x + 20, y + 72, 26, { anchor: "start", colour: GOLD });
-    else picture.text(said, x + width - 20, line, 26, { anchor: "end", colour: GOLD });
+    if (narrow) picture.text(said, x + 20, y + 72, 26, { anchor: "start" });
+    else picture.text(said, x + width - 20, line, 26, { anchor: "end" });
     if (!k) return;
     const [left, top] = at.backs[k - 1];
     const step = fanStep(number, 17, width, 100 * SMALL);
@@ -61,7 +61,7 @@ function drawTeams(picture, at, view) {
     picture.place(`team ${team}`, `${name}: ${points} points, ${taken}`, () => {
       picture.plate(x, y, width, height);
       picture.text(name, x + 20, y + height * 0.32, 28, { anchor: "start", weight: "bold" });
-      picture.text(points, x + width - 20, y + height * 0.32, 34, { anchor: "end", colour: GOLD, weight: "bold" });
+      picture.text(points, x + width - 20, y + height * 0.32, 34, { anchor: "end", weight: "bold" });
       picture.text(taken, x + 20, y + height * 0.72, 25, { anchor: "start" });
     });
   });
@@ -72,7 +72,7 @@ function drawTurned(picture, at, { turned, redrawn, trump, laid_aside: aside, se
   const [x, y] = at.turned;
   const trumps = trump ? `${suitName(trump)} are trumps` : "no trumps";
   picture.place("turned", `${cardName(turned)} was turned: ${trumps}`, () => {
-    picture.text(trump ? "trump" : "no trump", x, y - 26, 26, { anchor: "start", colour: GOLD, weight: "bold" });
+    picture.text(trump ? "trump" : "no trump", x, y - 26, 26, { anchor: "start", weight: "bold" });
     picture.card(turned, x, y);
   });
   redrawn.forEach((joker, number) => {
@@ -91,13 +91,25 @@ function drawTurned(picture, at, { turned, redrawn, trump, laid_aside: aside, se
   picture.text(`${size} card${size > 1 ? "s" : ""}`, middle, line + 48, 26);
 }
 
+/** Return how high a card ranks in a trick; the jokers (`B`) are trumps. */
+function strength(card, led, trump) {
+  const isJoker = card[1] === "B";
+  const suit = isJoker ? trump : card[1];
+  const rank = isJoker ? 13 + Number(card === "BB") : ACE_HIGH.indexOf(card[0]);
+  return 100 * Number(suit === trump) + 50 * Number(suit === led) + rank;
+}
+
 /** Draw the trick on the table; the last one, paler, until the next begins. */
 function drawTrick(picture, at, view) {
   const [[, bottom], [left, middle], [x, top], [right]] = at.trick;
   const { leader, cards } = view.tricks.at(-1) ?? { leader: 0, cards: [] };
   const complete = cards.length === 4 && view.to_move !== null;
   const seats = cards.map((_, k) => (leader + k - view.seat + 4) % 4);
-  const words = cards.map((card, i) => `${SEAT_NAMES[seats[i]]} ${cardName(card)}`).join(", ");
+  const strengths = cards.map((card) => strength(card, cards[0][1], view.turned[1]));
+  const best = cards[strengths.indexOf(Math.max(...strengths))];
+  const words = cards
+    .map((card, i) => `${SEAT_NAMES[seats[i]]} ${cardName(card)}${card === best ? ", the best" : ""}`)
+    .join(", ");
   picture.place("trick", `${complete ? "last trick" : "trick"}: ${words || "not begun"}`, () => {
     // Drop target for playing a card.
     const [width, height] = [right + 100 - left, bottom + 140 - top];
@@ -105,9 +117,7 @@ function drawTrick(picture, at, view) {
     picture.raw(svg`<g opacity="${complete ? 0.55 : 1}">`);
     cards.forEach((card, i) => {
       const [across, down] = at.trick[seats[i]];
-      if (i === 0) {
-        picture.raw(svg`<rect x="${across - 5}" y="${down - 5}" width="110" height="150" rx="12" fill="${GOLD}"/>`);
-      }
+      if (card === best) picture.frame(across, down);
       picture.card(card, across, down);
     });
     picture.raw("</g>");

@@ -2,7 +2,7 @@
 
 import { HOURS, PILES, RUNS } from "../games/big_ben.js";
 import { range } from "../games/_shared.js";
-import { ACROSS, CREAM, DOWN, GOLD, INK, Picture, cardName, fanStep, layoutOf, svg, textWidth } from "./picture.js";
+import { ACROSS, CREAM, DOWN, INK, Picture, cardName, fanStep, layoutOf, svg, textWidth } from "./picture.js";
 
 const PACK_SIZE = 92;
 const FULL_PILE = 3;
@@ -14,7 +14,7 @@ const FACE = 196; // radius of the clock's face
 export function draw(view, tall) {
   const at = layoutOf("big_ben", view, tall);
   const moves = view.legal.map((move) => [move, move === "deal" ? ["stock", "stock"] : move.split("-")]);
-  const picture = new Picture(`Big Ben, ${view.placed} of ${PACK_SIZE} cards placed`, at, moves);
+  const picture = new Picture(`Big Ben, ${view.placed} of ${PACK_SIZE} cards placed`, at, moves, "F");
   drawFace(picture, at, view.placed / PACK_SIZE);
   HOURS.forEach((hour, i) => drawFoundation(picture, at, i, view.foundations[hour]));
   PILES.forEach((pile, i) => drawPile(picture, at, i, view.piles[pile], tall));
@@ -23,7 +23,7 @@ export function draw(view, tall) {
   const gaps = view.stock_size ? lacking.reduce((sum, number) => sum + number, 0) : 0;
   const [x, y] = at.placed;
   const placed = String(view.placed);
-  picture.text(placed, x, y, 44, { anchor: "start", colour: GOLD, weight: "bold" });
+  picture.text(placed, x, y, 44, { anchor: "start", weight: "bold" });
   picture.text(`of ${PACK_SIZE}`, x + textWidth(placed, 44) + 18, y + 8, 28, { anchor: "start" });
   const counted = (number, what) => (number ? `${number} ${what}${number > 1 ? "s" : ""}` : "");
   const [right, line] = at.gaps;
@@ -56,7 +56,7 @@ function drawFace(picture, at, done) {
     `<g fill="#b58a2a" fill-opacity=".22">${petals.join("")}</g>` +
       `<path d="M-7 20 -4.5-84 0-108 4.5-84 7 20Z" fill="${INK}" transform="rotate(${hour})"/>` +
       `<path d="M-4.5 30-2.5-138 0-160 2.5-138 4.5 30Z" fill="${INK}" transform="rotate(${minute})"/>` +
-      `<circle r="12" fill="${INK}"/><circle r="5" fill="${GOLD}"/></g>`,
+      `<circle r="12" fill="${INK}"/><circle r="5" fill="#b58a2a"/></g>`,
   );
 }
 
@@ -66,7 +66,7 @@ function drawFoundation(picture, at, i, top) {
   const y = at.middle[1] + down - 70;
   const left = RUNS[i].length - 1 - RUNS[i].indexOf(top);
   picture.place("F", `hour ${HOURS[i]}: ${cardName(top)}, ${left ? `${left} to come` : "complete"}`, () => {
-    if (!left) picture.raw(svg`<rect x="${x - 6}" y="${y - 6}" width="112" height="152" rx="13" fill="${GOLD}"/>`);
+    if (!left) picture.frame(x, y);
     picture.card(top, x, y);
   });
 }

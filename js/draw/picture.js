@@ -5,7 +5,8 @@ import { shown } from "../checks.js";
 import shapes from "../built/wasm32/shapes.js";
 
 export const CREAM = "#f3ead2";
-export const GOLD = "#f2c14e";
+const GOLD = "#f2c14e"; // around cards that win, and nothing else
+const TURN = "#a8f0c6"; // around the seat to move
 export const DARK = "#0a2f22";
 export const INK = "#1d2230";
 // Offsets between the cards of a fan, if there is space.
@@ -91,9 +92,12 @@ export class Picture {
   #parts = [];
   #defined = new Map();
 
-  /** Begin a picture; `moves` has pairs of a legal move and its [source, target], places or "". */
-  constructor(title, { width, height }, moves) {
-    Object.assign(this, { title, width, height, moves });
+  /**
+   * Begin a picture; `moves` has pairs of a legal move and its [source, target], places or "". A double click sends a
+   * card to the place `home`, if it may go there.
+   */
+  constructor(title, { width, height }, moves, home = "") {
+    Object.assign(this, { title, width, height, moves, home });
   }
 
   /** Group what `drawn` draws as a place of the game, with a label for screen readers. */
@@ -111,6 +115,11 @@ export class Picture {
   /** Draw a card's back. */
   back(x, y, pack = 0, size = 1) {
     this.#use(`back-${pack}`, shapes.backs[pack], x, y, size, "");
+  }
+
+  /** Draw the gold frame of a card that wins, which is drawn next, at (x, y). */
+  frame(x, y) {
+    this.raw(svg`<rect x="${x - 6}" y="${y - 6}" width="112" height="152" rx="13" fill="${GOLD}"/>`);
   }
 
   /** Draw an empty place for a card, optionally for one suit. */
@@ -169,7 +178,7 @@ export class Picture {
 
   /** Draw a dark plate for captions; a bright edge marks the seat to move. */
   plate(x, y, width, height, bright = false) {
-    const [edge, wide, clear] = bright ? [GOLD, 4, 1] : [CREAM, 1.5, 0.35];
+    const [edge, wide, clear] = bright ? [TURN, 5, 1] : [CREAM, 1.5, 0.35];
     this.raw(
       svg`<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="14" fill="${DARK}" fill-opacity=".62" ` +
         svg`stroke="${edge}" stroke-opacity="${clear}" stroke-width="${wide}"/>`,
@@ -183,14 +192,14 @@ export class Picture {
 
   /** Return the document. */
   svg() {
-    const { title, width, height } = this;
+    const { title, width, height, home } = this;
     const groups = [...this.#defined].map(([name, group]) => `<g id="${name}">${group}</g>`).join("");
     // Not JSON.stringify of an object: moves such as "7" would come first.
     const moves = this.moves.map(([move, places]) => `${JSON.stringify(move)}:${JSON.stringify(places)}`);
     return (
       `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" ` +
       `height="${height}" style="max-width:100%;height:auto" role="group" aria-label="${escape(title)}" ` +
-      `data-moves="${escape(`{${moves}}`)}">` +
+      `data-moves="${escape(`{${moves}}`)}"${home && ` data-home="${escape(home)}"`}>` +
       '<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="#23805a"/>' +
       `<stop offset="1" stop-color="#0f4a35"/></radialGradient>${groups}</defs>` +
       `<rect width="${width}" height="${height}" rx="22" fill="url(#felt)"/>${this.#parts.join("")}</svg>\n`

@@ -2,7 +2,7 @@
 
 import { SEAT_NAMES } from "../games/russian_bank.js";
 import { ACE_LOW, SUITS } from "../games/_shared.js";
-import { ACROSS, DOWN, GOLD, Picture, cardName, fanStep, layoutOf, suitName } from "./picture.js";
+import { ACROSS, DOWN, Picture, cardName, fanStep, layoutOf, suitName } from "./picture.js";
 
 const WASTE_SHOWN = 5;
 const RESERVE_ROOM = 250;
@@ -11,7 +11,8 @@ const TOUCHED = { turn: ["hand", "hand"], discard: ["D", "waste"], end: ["", ""]
 /** Return a view as an SVG document. */
 export function draw(view, tall) {
   const at = layoutOf("russian_bank", view, tall);
-  const picture = new Picture("Russian Bank", at, view.legal.map((move) => [move, TOUCHED[move] ?? move.split("-")]));
+  const moves = view.legal.map((move) => [move, TOUCHED[move] ?? move.split("-")]);
+  const picture = new Picture("Russian Bank", at, moves, "F");
   at.foundations.forEach(([x, y], number) => {
     const suit = SUITS[Math.floor(number / 2)];
     drawFoundation(picture, x, y, suit, view.foundations[suit][number % 2]);
@@ -88,10 +89,10 @@ function drawName(picture, at, view, player, name, row, moving) {
     picture.plate(x, y, width, height, moving);
     if (height > 80) {
       picture.text(name, x + 18, y + height * 0.32, 28, { anchor: "start", weight: "bold" });
-      picture.text(said, x + 18, y + height * 0.7, 26, { anchor: "start", colour: GOLD });
+      picture.text(said, x + 18, y + height * 0.7, 26, { anchor: "start" });
     } else {
       picture.text(name, x + 20, y + height / 2, 28, { anchor: "start", weight: "bold" });
-      picture.text(said, x + width - 20, y + height / 2, 28, { anchor: "end", colour: GOLD });
+      picture.text(said, x + width - 20, y + height / 2, 28, { anchor: "end" });
     }
   });
 }

@@ -173,13 +173,21 @@ function newSeed() {
   return (high >>> 11) * 2 ** 32 + low;
 }
 
+/** Return the picture of a view for a shape of screen. */
+async function pictureOf(name, view, shape) {
+  const { draw } = await import(`../draw/${name}.js`);
+  return draw(view, shape === "tall");
+}
+
 const number = (text) => (text === undefined ? undefined : Number(text));
 
 // By the last part of the path, or the one before a token: (body, query, token, signal) => reply.
 const REPLIES = {
-  async games() {
+  async games(body, { picture }) {
     const games = await Promise.all(GAMES.map(gameOf));
-    return { version: 1, games: games.map((game) => game.description) };
+    const first = (game) => pictureOf(game.description.name, game.deal({ seed: 0 }).view(), picture);
+    const described = async (game) => ({ ...game.description, ...(picture && { picture: await first(game) }) });
+    return { version: 1, games: await Promise.all(games.map(described)) };
   },
 
   async rules(body, query, name) {
@@ -250,10 +258,8 @@ if (globalThis.navigator?.serviceWorker) navigator.serviceWorker.register(new UR
  */
 export async function ask(path, body, signal) {
   const [place, text] = path.split("?");
-  const { picture, ...query } = Object.fromEntries(new URLSearchParams(text));
+  const query = Object.fromEntries(new URLSearchParams(text));
   const [, kind, token, what] = place.split("/");
   const found = await REPLIES[what ?? kind](body, query, token, signal);
-  if (!picture) return found;
-  const { draw } = await import(`../draw/${found.game}.js`);
-  return { ...found, picture: draw(found.view, picture === "tall") };
+  return query.picture && found.view ? { ...found, picture: await pictureOf(found.game, found.view, query.picture) } : found;
 }

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from card_envs.cards import ACE_HIGH
 from card_envs.draw._pips import SUIT_NAMES, card_name
-from card_envs.draw.picture import CREAM, GOLD, Picture, fan_step
-from card_envs.games.back_alley.view import BIDS, SEAT_NAMES
+from card_envs.draw.picture import CREAM, Picture, fan_step
+from card_envs.games.back_alley.view import BIDS, SEAT_NAMES, strength
 
 SMALL = 0.6  # scale of the backs of the others' hands
 Point = tuple[float, float]
@@ -103,9 +103,9 @@ def _seat(picture: Picture, at: Layout, given: dict[str, Any], seat: int, bids: 
             picture.raw(f'<circle cx="{x + width - 8:g}" cy="{y - 1:g}" r="17" fill="{CREAM}"/>')
             picture.text("D", x + width - 8, y - 1, 17, colour="#0a2f22", weight="bold")
         if narrow:
-            picture.text(said, x + 20, y + 72, 26, "start", GOLD)
+            picture.text(said, x + 20, y + 72, 26, "start")
         else:
-            picture.text(said, x + width - 20, line, 26, "end", GOLD)
+            picture.text(said, x + width - 20, line, 26, "end")
         if k:
             left, top = at.backs[k - 1]
             step = fan_step(number, 17, width, 100 * SMALL)
@@ -124,7 +124,7 @@ def _teams(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
         with picture.place(f"team {team}", f"{name}: {points} points, {taken}"):
             picture.plate(x, y, width, height)
             picture.text(name, x + 20, y + height * 0.32, 28, "start", weight="bold")
-            picture.text(points, x + width - 20, y + height * 0.32, 34, "end", GOLD, "bold")
+            picture.text(points, x + width - 20, y + height * 0.32, 34, "end", weight="bold")
             picture.text(taken, x + 20, y + height * 0.72, 25, "start")
 
 
@@ -133,7 +133,7 @@ def _turned(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
     (x, y), card, aside = at.turned, given["turned"], given["laid_aside"]
     trump = SUIT_NAMES[given["trump"]] + " are trumps" if given["trump"] else "no trumps"
     with picture.place("turned", f"{card_name(card)} was turned: {trump}"):
-        picture.text("trump" if given["trump"] else "no trump", x, y - 26, 26, "start", GOLD, "bold")
+        picture.text("trump" if given["trump"] else "no trump", x, y - 26, 26, "start", weight="bold")
         picture.card(card, x, y)
     for number, joker in enumerate(given["redrawn"]):
         with picture.place(f"redrawn {number}", f"{card_name(joker)} was turned before and replaced"):
@@ -153,7 +153,11 @@ def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
     trick: dict[str, Any] = given["tricks"][-1] if given["tricks"] else {"leader": 0, "cards": []}
     complete = len(trick["cards"]) == 4 and given["to_move"] is not None
     seats = [(trick["leader"] + k - given["seat"]) % 4 for k in range(4)]
-    words = ", ".join(f"{SEAT_NAMES[k]} {card_name(card)}" for k, card in zip(seats, trick["cards"]))
+    best = max(trick["cards"], default="", key=lambda card: strength(card, trick["cards"][0][1], given["turned"][1]))
+    words = ", ".join(
+        f"{SEAT_NAMES[k]} {card_name(card)}{', the best' if card == best else ''}"
+        for k, card in zip(seats, trick["cards"])
+    )
     with picture.place("trick", f"{'last trick' if complete else 'trick'}: {words or 'not begun'}"):
         # Drop target for playing a card.
         picture.raw(
@@ -162,10 +166,8 @@ def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
         )
         for k, card in zip(seats, trick["cards"]):
             across, down = at.trick[k]
-            if k == seats[0]:  # led
-                picture.raw(
-                    f'<rect x="{across - 5:g}" y="{down - 5:g}" width="110" height="150" rx="12" fill="{GOLD}"/>'
-                )
+            if card == best:
+                picture.frame(across, down)
             picture.card(card, across, down)
         picture.raw("</g>")
         if complete:

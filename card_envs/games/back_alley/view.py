@@ -12,7 +12,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_HIGH, SUITS, codes_of, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Cards, Choice, Int64s, Pack, Rate, State, States
+from card_envs.game import Cards, Choice, Int64s, Pack, Question, Rate, State, States
 from card_envs.games.back_alley import GAME, rules
 from card_envs.games.back_alley.options import Options
 from card_envs.games.back_alley.rules import ACTION, LITTLE_BLOOPER, NUM_CARDS
@@ -57,6 +57,9 @@ CHOICES = (
         (("no_trump", "there are no trumps"), ("redraw", "the next card is turned up instead")),
     ),
 )
+GOAL = "Bid how many tricks your team will take, and take them: the team with more points wins."
+MINUTES = 45
+QUESTIONS = (Question("How many tricks will your team take?", BIDS), Question("Your turn: play a card."))
 PHASES = {"bidding": range(ACTION.bid, rules.NUM_ACTIONS), "play": range(ACTION.bid)}
 RATES = (
     *(
@@ -303,12 +306,12 @@ def _leaders(seen: View) -> list[int]:
     for trick in seen.tricks:
         leader = next_leader if trick.leader is None else trick.leader
         leaders.append(leader)
-        best = max(trick.cards, key=lambda card: _strength(card, trick.cards[0][1], seen.turned[1]))
+        best = max(trick.cards, key=lambda card: strength(card, trick.cards[0][1], seen.turned[1]))
         next_leader = (leader + trick.cards.index(best)) % 4
     return leaders
 
 
-def _strength(card: str, led: str, trump: str) -> tuple[bool, bool, int]:
+def strength(card: str, led: str, trump: str) -> tuple[bool, bool, int]:
     """Return the sort key of a card in a trick, from suits as letters; the jokers (`B`) are trumps."""
     suit = trump if card[1] == "B" else card[1]
     return suit == trump, suit == led, CODES[card] if card[1] == "B" else CODES[card] % 13

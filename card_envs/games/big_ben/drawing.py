@@ -6,7 +6,7 @@ from math import cos, pi, sin
 from typing import Any, NamedTuple
 
 from card_envs.draw._pips import INK, card_name
-from card_envs.draw.picture import ACROSS, CREAM, DOWN, GOLD, Picture, fan_step
+from card_envs.draw.picture import ACROSS, CREAM, DOWN, Picture, fan_step
 from card_envs.games.big_ben.rules import FULL_PILE, PACK_SIZE
 from card_envs.games.big_ben.view import HOURS, PILES, RUNS
 
@@ -70,7 +70,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
     """Return a view as an SVG document."""
     at = TALL if tall else WIDE
     moves = {move: ("stock", "stock") if move == "deal" else tuple(move.split("-")) for move in given["legal"]}
-    picture = Picture(f"Big Ben, {given['placed']} of {PACK_SIZE} cards placed", at.width, at.height, moves)
+    picture = Picture(f"Big Ben, {given['placed']} of {PACK_SIZE} cards placed", at.width, at.height, moves, "F")
     _face(picture, at, given["placed"] / PACK_SIZE)
     for i, hour in enumerate(HOURS):
         _foundation(picture, at, i, hour, given["foundations"][hour])
@@ -79,7 +79,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
     _stock_and_waste(picture, at, given)
     gaps = sum(max(0, FULL_PILE - len(pile)) for pile in given["piles"].values()) if given["stock_size"] else 0
     x, y = at.placed
-    picture.text(str(given["placed"]), x, y, 44, "start", GOLD, "bold")
+    picture.text(str(given["placed"]), x, y, 44, "start", weight="bold")
     picture.text(f"of {PACK_SIZE}", x + picture.text_width(str(given["placed"]), 44) + 18, y + 8, 28, "start")
     x, y = at.gaps
     hops = f"{given['hops']} hop{'s' * (given['hops'] > 1)}" if given["hops"] else ""
@@ -111,7 +111,7 @@ def _face(picture: Picture, at: Layout, done: float) -> None:
         f'<g fill="#b58a2a" fill-opacity=".22">{petals}</g>'
         f'<path d="M-7 20 -4.5-84 0-108 4.5-84 7 20Z" fill="{INK}" transform="rotate({hour:.1f})"/>'
         f'<path d="M-4.5 30-2.5-138 0-160 2.5-138 4.5 30Z" fill="{INK}" transform="rotate({minute:.1f})"/>'
-        f'<circle r="12" fill="{INK}"/><circle r="5" fill="{GOLD}"/></g>'
+        f'<circle r="12" fill="{INK}"/><circle r="5" fill="#b58a2a"/></g>'
     )
 
 
@@ -121,7 +121,7 @@ def _foundation(picture: Picture, at: Layout, i: int, hour: str, top: str) -> No
     left = len(RUNS[i]) - 1 - RUNS[i].index(top)
     with picture.place("F", f"hour {hour}: {card_name(top)}, {f'{left} to come' if left else 'complete'}"):
         if not left:
-            picture.raw(f'<rect x="{x - 6:g}" y="{y - 6:g}" width="112" height="152" rx="13" fill="{GOLD}"/>')
+            picture.frame(x, y)
         picture.card(top, x, y)
 
 

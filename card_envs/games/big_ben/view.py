@@ -11,7 +11,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_LOW, SUITS, deck, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Choice, Int64s, Pack, Rate, State, States
+from card_envs.game import Choice, Int64s, Pack, Question, Rate, State, States
 from card_envs.games.big_ben import GAME, rules
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.rules import (
@@ -45,6 +45,9 @@ from card_envs.views import (
 CARDS = deck(ACE_LOW)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
+GOAL = "Build up all twelve foundations of the clock until each shows its hour."
+MINUTES = 15
+QUESTIONS = (Question("Your turn: move a card, or deal.", ("deal",)), Question("Your turn: move a card."))
 MARGIN_UNIT = "cards (those of a won game count twice)"
 LEGEND = (
     ("T1 … T12", "the pile beside that hour of the clock"),

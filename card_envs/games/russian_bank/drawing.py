@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from card_envs.cards import ACE_LOW, SUITS
 from card_envs.draw._pips import SUIT_NAMES, card_name
-from card_envs.draw.picture import ACROSS, DOWN, GOLD, Picture, fan_step
+from card_envs.draw.picture import ACROSS, DOWN, Picture, fan_step
 from card_envs.games.russian_bank.view import SEAT_NAMES
 
 WASTE_SHOWN, RESERVE_ROOM = 5, 250
@@ -64,7 +64,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
     at = TALL if tall else WIDE
     touched = {"turn": ("hand", "hand"), "discard": ("D", "waste"), "end": ("", "")}
     moves = {move: touched.get(move) or tuple(move.split("-")) for move in given["legal"]}
-    picture = Picture("Russian Bank", at.width, at.height, moves)
+    picture = Picture("Russian Bank", at.width, at.height, moves, "F")
     for number, (x, y) in enumerate(at.foundations):
         _foundation(picture, x, y, SUITS[number // 2], given["foundations"][SUITS[number // 2]][number % 2])
     for number, cards in enumerate(given["houses"]):
@@ -140,7 +140,7 @@ def _name(picture: Picture, at: Layout, given: dict[str, Any], player: int, name
         picture.plate(x, y, width, height, bright=moving)
         if height > 80:
             picture.text(name, x + 18, y + height * 0.32, 28, "start", weight="bold")
-            picture.text(said or cost, x + 18, y + height * 0.7, 26, "start", GOLD)
+            picture.text(said or cost, x + 18, y + height * 0.7, 26, "start")
         else:
             picture.text(name, x + 20, y + height / 2, 28, "start", weight="bold")
-            picture.text(said or cost, x + width - 20, y + height / 2, 28, "end", GOLD)
+            picture.text(said or cost, x + width - 20, y + height / 2, 28, "end")

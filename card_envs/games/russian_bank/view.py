@@ -12,7 +12,7 @@ from pydantic import Field
 
 from card_envs.cards import ACE_LOW, SUITS, codes_of, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Cards, Choice, Int8s, Int64s, Pack, Rate, State, States
+from card_envs.game import Cards, Choice, Int8s, Int64s, Pack, Question, Rate, State, States
 from card_envs.games.russian_bank import GAME, rules
 from card_envs.games.russian_bank.options import Options
 from card_envs.games.russian_bank.rules import ACTION, MATCH_GAMES, NO_CARD, NUM_BOTH, NUM_CARDS, OWN_HOUSES
@@ -35,6 +35,15 @@ from card_envs.views import (
 CARDS = tuple(rank + suit for rank in ACE_LOW for suit in SUITS)
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
+GOAL = "Get rid of all the cards of your reserve, hand and waste before your opponent does."
+MINUTES = 15
+QUESTIONS = (
+    Question("Your turn: play a card, or discard the one that you turned.", ("discard",)),
+    Question("Your turn: play a card, or turn one of your hand.", ("turn",)),
+    Question("Your turn: play a card, or end your turn.", ("end",)),
+    Question("A card fits a foundation: it must go there.", ("R-F", "D-F", *(f"H{house}-F" for house in range(1, 9)))),
+    Question("Your turn: play a card."),
+)
 LEGEND = (
     ("R", "the top card of your reserve"),
     ("D", "the card that you turned from your hand"),

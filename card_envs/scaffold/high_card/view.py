@@ -9,7 +9,7 @@ from pydantic import Field
 
 from card_envs.cards import codes_of, parse_pack
 from card_envs.engine.table import Table
-from card_envs.game import Cards, Pack, Rate, State
+from card_envs.game import Cards, Pack, Question, Rate, State
 from card_envs.options import as_json
 from card_envs.scaffold.high_card import GAME, rules
 from card_envs.scaffold.high_card.options import Options
@@ -30,6 +30,9 @@ from card_envs.views import (
 CARDS = tuple(str(code + 1) for code in range(rules.PACK_SIZE))  # HC-1
 CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
+GOAL = "Take more tricks than your opponent."
+MINUTES = 1
+QUESTIONS = (Question("Your turn: play a card."),)
 LEGEND = (("1 … 12", "a card of your hand"),)
 RATES = (
     Rate("won", "a deal", "wins", per="deals", percent=True),

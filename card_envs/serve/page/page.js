@@ -2,19 +2,22 @@
 // in the protocol's positions. No game is named here.
 
 import { ask } from "./ask.js";
-import { rulesAsNodes } from "./rules.js";
+import { $, count, element } from "./dom.js";
+import { forget, keep, keptToken } from "./kept.js";
+import { list, listed, markMove, onMove } from "./log.js";
+import { rulesInTwo } from "./rules.js";
+import { chosen, offer, offered, wanted } from "./start.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const LEVELS = ["greedy", "small", "strong", "champion"]; // from easy to hard: players that people choose from first
 const ADVISER = "strong";
 const SUIT_NAMES = { C: "clubs", D: "diamonds", H: "hearts", S: "spades" };
 const RANK_NAMES = { A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
 const JOKERS = { BB: "Big Blooper", LB: "Little Blooper" };
 const DRAG = 8; // pixels, from which on a touch is a drag
+const DOUBLE = 500; // milliseconds between the two of a double click
 const NEAR = 24; // pixels around a place where a card may be dropped
+const EXPECTED = ["played", "win", "match"]; // reasons of an end that say no more than the scores
 const WAIT = 20; // seconds for the others, before asking again
-
-const $ = (id) => document.getElementById(id);
 
 let games = []; // of the server
 let game = null; // the one at the table
@@ -23,6 +26,8 @@ let record = null; // of a file, or of the finished game
 let live = null; // the newest position
 let shown = null; // the position in the picture
 let picked = ""; // the place that a card is to be taken from
+let pickedAt = 0; // when that was touched
+let held = ""; // the place that last had the focus; empty: one of the moves
 let waitingSince = 0; // when a wait for others, or for a hint, began; 0: there is none
 let thinking = null; // stops the hint that is asked for
 let epoch = 0; // changes with each table, so that answers for an old one are dropped
@@ -60,109 +65,72 @@ async function attempt(work) {
 
 async function begin() {
   await attempt(async () => {
-    games = (await ask("v1/games")).games;
-    games.forEach((one, number) => {
-      const label = element("label", {}, element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 }), one.title);
-      $("games").append(label);
-    });
-    choose();
+    games = (await ask(drawn("v1/games", { picture: "wide" }))).games;
+    offer(games);
     if (location.hash.length > 1) await sit(location.hash.slice(1));
+    else await offerUnfinished();
   });
 }
 
-/** The form for the chosen game. */
-function choose() {
-  const one = chosen();
-  $("players").hidden = one.seats === 1;
-  $("levels").replaceChildren(...LEVELS.filter((name) => one.opponents.includes(name)).map((name) => {
-    return element("label", {}, element("input", { type: "radio", name: "level", value: name }), name);
-  }));
-  $("seats").replaceChildren(...one.seat_names.slice(1).map((name) => {
-    const select = element("select", { name: "player" }, ...offered(one, LEVELS[0]));
-    return element("label", {}, element("span", {}, name), select);
-  }));
-  level();
-  const fields = one.choices.length ? one.choices.map(choiceField) : Object.entries(one.options.properties ?? {}).map(optionField);
-  $("options").replaceChildren(...fields.filter(Boolean));
-  $("more").hidden = !$("options").children.length;
-}
-
-const chosen = () => games.find((one) => one.name === $("form").elements.game.value);
-const seats = () => [...$("seats").querySelectorAll("select")];
-
-/** Players to choose from, the usual ones first. */
-function offered(one, selected) {
-  const option = (name) => element("option", { value: name, selected: name === selected }, name);
-  const [usual, more] = [true, false].map((is) => one.opponents.filter((name) => LEVELS.includes(name) === is));
-  return [...usual.map(option), element("optgroup", { label: "more" }, ...more.map(option))];
-}
-
-/** Show which player sits in all other seats, if it is one of the usual ones. */
-function level() {
-  const names = new Set(seats().map((select) => select.value));
-  for (const input of $("levels").querySelectorAll("input")) input.checked = names.size === 1 && names.has(input.value);
-}
-
-function setLevel(event) {
-  for (const select of seats()) select.value = event.target.value;
-}
-
-/** An option in the game's words; its first value is the default. */
-function choiceField({ option, title, values }) {
-  const select = element("select", { name: `option ${option}` });
-  values.forEach(([value, words]) => select.append(element("option", { value: JSON.stringify(value) }, words)));
-  return element("label", {}, title, select);
-}
-
-/** A choice among the values that an option's schema spells out; null where it spells out none. */
-function optionField([name, schema]) {
-  const kinds = schema.anyOf ?? [schema];
-  const values = kinds.flatMap((kind) => kind.enum ?? ("const" in kind ? [kind.const] : kind.type === "boolean" ? [false, true] : []));
-  if (!values.length) return null;
-  const first = schema.default ?? null;
-  const ordered = [first, ...values.filter((value) => value !== first)];
-  const field = choiceField({ option: name, title: name, values: ordered.map((value) => [value, value === null ? "default" : String(value)]) });
-  field.append(element("small", {}, schema.description ?? ""));
-  return field;
+/** Show the button that goes on with the unfinished game, if there is one. */
+async function offerUnfinished() {
+  $("unfinished").hidden = true;
+  const kept = keptToken();
+  if (!kept) return;
+  try {
+    const { game: name, outcome } = await ask(`v1/seats/${kept}?wait=0`);
+    if (outcome.over) return void forget(kept);
+    $("on").textContent = `Go on with ${games.find((one) => one.name === name).title}`;
+    $("unfinished").hidden = false;
+  } catch (error) {
+    if (error.code === "unknown") forget(kept);
+  }
 }
 
 async function play(event) {
   event.preventDefault();
-  const one = chosen();
-  const form = $("form");
-  const options = {};
-  form.querySelectorAll("select[name^='option ']").forEach((select) => {
-    const value = JSON.parse(select.value);
-    if (value !== null) options[select.name.slice(7)] = value;
-  });
+  await make(wanted());
+}
+
+/** Sit down at a new table. */
+async function make(table) {
   clear();
-  const players = [null, ...seats().map((select) => select.value)];
   await attempt(async () => {
-    const made = await ask("v1/tables", { game: one.name, options, players, undo: true });
+    const made = await ask("v1/tables", { ...table, undo: true });
     await sit(made.seats[0].token);
   });
 }
+
+/** Play the same game against the same players. */
+const again = () => make({ game: game.name, options: live.view.options, players: live.players });
 
 /** Take the seat of a token; the address keeps it, so that a reload comes back to the table. */
 async function sit(found) {
   const now = epoch;
   token = found;
-  history.replaceState(null, "", `${location.pathname}#${token}`); // not relative: a page may have a base
-  const position = await ask(seatPath({ wait: 0 }));
+  putAddress();
+  const position = await ask(seatPath({ wait: 0, since: 0 }));
   if (now !== epoch) return;
   openTable(position);
+  $("table").focus({ preventScroll: true });
   await follow(position);
+}
+
+/** Put the table at hand into the address and the history; not as a relative address, for a page may have a base. */
+function putAddress() {
+  if (location.hash !== `#${token}`) history.pushState(null, "", `${location.pathname}#${token}`);
 }
 
 function openTable(position) {
   game = games.find((one) => one.name === position.game);
+  if (token) keep(token);
   $("title").textContent = game.title;
   document.title = game.title;
   $("start").hidden = true;
   $("table").hidden = $("leave").hidden = false;
+  window.scrollTo(0, 0);
   $("log").replaceChildren();
-  $("extra").hidden = !token;
-  $("extra").open = shape() === "wide";
+  $("extra").hidden = $("told").hidden = !token;
   $("chair").hidden = Boolean(token);
   $("adviser").replaceChildren(...offered(game, ADVISER));
   stepping(!token);
@@ -175,13 +143,41 @@ function clear() {
   live = shown = record = null;
 }
 
-function leave() {
+/** Whether a game would be left before its end. */
+const isRunning = () => Boolean(token && live && !live.outcome.over);
+
+/** Ask whether to leave a running game. */
+function isSure() {
+  $("sure").returnValue = "";
+  $("sure").showModal();
+  return new Promise((done) => $("sure").addEventListener("close", () => done($("sure").returnValue === "leave"), { once: true }));
+}
+
+/** Follow the browser's history: to a table, or back to the start. */
+async function travel() {
+  const found = location.hash.slice(1);
+  if (found === token) return;
+  if (isRunning()) {
+    putAddress();
+    if (!$("sure").open) await leave();
+  } else if (found) {
+    clear();
+    await attempt(() => sit(found));
+  } else {
+    await leave();
+  }
+}
+
+async function leave() {
+  if (isRunning() && !(await isSure())) return;
   clear();
   history.replaceState(null, "", location.pathname);
   $("title").textContent = document.title = "card_envs";
   $("table").hidden = $("leave").hidden = $("problem").hidden = true;
   $("start").hidden = false;
-  $("form").querySelector("button").focus();
+  $("form").querySelector("button[type=submit]").focus({ preventScroll: true });
+  window.scrollTo(0, 0);
+  await offerUnfinished();
 }
 
 // A saved game
@@ -214,6 +210,7 @@ async function open() {
 async function follow(position, steps = []) {
   const now = epoch;
   live = position;
+  list(position.turn - position.moves.length, position.moves, written);
   for (const at of steps) {
     const pace = Number($("pace").value);
     if (!pace) break;
@@ -228,7 +225,6 @@ async function follow(position, steps = []) {
   const since = position.turn;
   const later = await ask(seatPath({ wait: WAIT, since }));
   if (now !== epoch) return;
-  tell(later.moves);
   await follow(later, between(since, later.turn));
 }
 
@@ -240,17 +236,15 @@ async function move(text) {
   busy(true);
   const done = await attempt(async () => {
     const reply = await ask(drawn(`v1/seats/${token}/moves`), { move: text, turn, wait: 10 });
-    tell(reply.moves);
     await follow(reply, between(turn, reply.turn));
     return true;
   });
-  if (!done && token) await attempt(async () => follow(await ask(seatPath())));
+  if (!done && token) await attempt(async () => follow(await ask(seatPath({ since: listed() }))));
 }
 
 async function undo() {
   await attempt(async () => {
     const reply = await ask(drawn(`v1/seats/${token}/undo`), {});
-    while ($("log").children.length > reply.turn) $("log").lastChild.remove();
     await follow(reply);
     $("status").textContent = `Taken back. ${$("status").textContent}`;
   });
@@ -278,14 +272,21 @@ function showAdvice(adviser, moves) {
     const button = buttons.get(one.move);
     const [short, long] = worth(one, best);
     button.querySelector("small")?.remove();
-    button.append(element("small", {}, short));
+    const figure = element("small", { ariaHidden: "true" }); // for the eye: the button's label says it at length
+    figure.dataset.worth = short;
+    button.append(figure);
     button.classList.toggle("best", one === best);
     button.classList.toggle("dropped", Boolean(one.dropped));
     button.setAttribute("aria-label", `${inWords(one.move)}: ${long}`);
     $("moves").append(button);
   }
   $("moves").scrollTop = 0;
-  for (const name of gestures()[best.move] ?? []) placesOf(name).forEach((group) => group.classList.add("advised"));
+  for (const name of gestures()[best.move] ?? []) {
+    const groups = placesOf(name);
+    if (groups.length !== 1) continue; // such as foundations: which of them takes the card is not told
+    groups[0].classList.add("advised");
+    if (!groups[0].querySelector(".mark")) frame(groups[0]);
+  }
   const scale = best.margin === null
     ? "Others: how likely."
     : `Others: ${game.margin_unit.replace(/ \(.*/, "")} more or less.`;
@@ -321,7 +322,6 @@ function tick() {
   $("stop").hidden = !(thinking && seconds);
 }
 
-const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 const signed = (number, digits) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(digits);
 const percent = (one) => `${Math.round(100 * one.probability)} %`;
 
@@ -335,6 +335,10 @@ async function save() {
 }
 
 function busy(is) {
+  if (is && $("moves").contains(document.activeElement)) { // which can't keep the focus
+    held = "";
+    $("table").focus({ preventScroll: true });
+  }
   for (const button of $("moves").children) button.disabled = is;
   if (is) for (const id of ["hint", "undo"]) grey(id, "One moment.");
   else tools();
@@ -366,25 +370,26 @@ function pressed(id, work) {
 
 // The rules
 
-/** Show how moves are written, those at hand, and the rules. */
+/** Show the goal, the rules, in short and in full, what hints mean, and how moves are written. */
 async function help() {
   const one = $("table").hidden ? chosen() : game;
   if (!one) return;
   $("rules-title").textContent = one.title;
-  const parts = [];
-  const listed = (title, entries) => {
-    if (!entries.length) return;
+  const table = (title, entries) => {
+    if (!entries.length) return [];
     const terms = entries.flatMap(([code, meaning]) => [element("dt", {}, ...code), element("dd", {}, meaning)]);
-    parts.push(element("h3", {}, title), element("dl", {}, ...terms));
+    return [element("h3", {}, title), element("dl", {}, ...terms)];
   };
-  listed("How moves are written", one.legend.map(([code, meaning]) => [[code], meaning]));
+  const hints = table("Hints", hintLegend(one.margin_unit).map(([code, meaning]) => [[code], meaning]));
+  const codes = table("How moves are written", one.legend.map(([code, meaning]) => [[code], meaning]));
   const moves = $("table").hidden || !isActive() ? [] : Object.keys(gestures());
-  listed("Your moves now", moves.map((text) => [dressed(text), inWords(text).replace(`${text}, `, "")]).filter(([code, words]) => words !== code[0]));
-  listed("Hints", hintLegend(one.margin_unit).map(([code, meaning]) => [[code], meaning]));
-  $("text").replaceChildren(...parts);
+  codes.push(...table("Your moves now", moves.map((text) => [dressed(text), inWords(text).replace(`${text}, `, "")]).filter(([code, words]) => words !== code[0])));
+  const goal = one.goal ? [element("p", {}, element("strong", {}, one.goal))] : [];
+  $("text").replaceChildren(...goal, ...hints, ...codes);
   $("rules").showModal();
   const { rules } = await attempt(() => ask(`v1/games/${one.name}/rules`)) ?? {};
-  if (rules) $("text").replaceChildren(...parts, element("h3", {}, "The rules"), ...rulesAsNodes(rules));
+  const { short, long } = rulesInTwo(rules ?? "");
+  if (rules) $("text").replaceChildren(...goal, ...short, ...hints, element("h3", {}, "The rules in full"), ...long, ...codes);
   $("rules").scrollTop = 0;
 }
 
@@ -392,27 +397,36 @@ async function help() {
 
 function show(position, passing = false) {
   const focus = document.activeElement;
-  const place = focus?.closest?.("[data-place]")?.dataset.place;
-  const wasMove = $("moves").contains(focus);
+  const isInside = focus === $("table") || $("picture").contains(focus) || $("moves").contains(focus) || focus === $("again");
+  if (isInside && focus !== $("table")) held = focus.closest("[data-place]")?.dataset.place ?? "";
   shown = position;
   picked = "";
   const drawing = new DOMParser().parseFromString(position.picture ?? "", "image/svg+xml").documentElement;
   ["style", "width", "height"].forEach((name) => drawing.removeAttribute(name));
   $("picture").replaceChildren(document.importNode(drawing, true));
-  const text = drawing.querySelector("[data-place=text]")?.getAttribute("aria-label");
-  $("picture").classList.toggle("plain", Boolean(text));
-  if (text) $("picture").append(element("pre", {}, text));
   const active = token && position === live && position.your_turn && !passing;
   const moves = active ? gestures() : {};
   $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
   mark();
   $("status").textContent = passing ? said(position) : status(position);
+  $("question").textContent = question(position, active);
+  $("again").hidden = !token || !isEnd(position) || position.players.filter((one) => one === null).length > 1;
+  if (live.outcome.over) forget(token);
   $("table").dataset.state = active ? "yours" : live.outcome.over ? "over" : "waiting";
   $("at").max = live.turn;
   $("at").value = position.turn;
+  markMove(position.turn);
   tools();
-  if (wasMove) $("moves").firstChild?.focus({ preventScroll: true });
-  if (place) (placesOf(place).find((one) => one.tabIndex === 0) ?? $("moves").firstChild)?.focus({ preventScroll: true });
+  if (isInside) refocus();
+}
+
+/** Put the focus back where it was; while nothing there can be chosen, on the table. */
+function refocus() {
+  const { firstChild: first } = $("moves");
+  const places = [...$("picture").querySelectorAll("[data-place][tabindex]")];
+  const place = places.find((one) => one.dataset.place === held) ?? places[0];
+  const wanted = held && first ? place ?? first : first ?? ($("again").hidden ? $("table") : $("again"));
+  wanted.focus({ preventScroll: true });
 }
 
 /** The legal moves: from place to place. */
@@ -470,11 +484,18 @@ const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
 function status(position) {
   if (position.problem) return position.problem;
-  if (position.outcome.over && position.turn === live.turn) return result(position);
-  if (position !== live || !token) return `After ${position.turn} of ${count(live.turn, "move")}.`;
-  const answers = said(position);
-  const turn = position.your_turn ? `Your turn: ${count(Object.keys(gestures()).length, "legal move")}.` : "Waiting for the others.";
-  return answers ? `${turn} ${answers}` : turn;
+  if (!isEnd(position) && (position !== live || !token)) return `After ${position.turn} of ${count(live.turn, "move")}.`;
+  return said(position);
+}
+
+const isEnd = (position) => position.outcome.over && position.turn === live.turn;
+
+/** What is asked of the person, or told instead. */
+function question(position, active) {
+  if (isEnd(position)) return result(position);
+  if (!active) return position === live && token ? "Waiting for the others." : "";
+  const legal = Object.keys(gestures());
+  return game.questions.find(([, moves]) => !moves.length || moves.some((move) => legal.includes(move)))?.[0] ?? "Your turn.";
 }
 
 function said(position) {
@@ -484,21 +505,22 @@ function said(position) {
 
 function result(position) {
   const { reason, scores } = position.outcome;
-  const why = reason.replace("_", " ");
-  if (game.seats === 1) return `Game over: ${why}. Score: ${scores[0]}.`;
-  const sides = [...new Set(game.sides)].map((side) => scores.flatMap((_, seat) => (game.sides[seat] === side ? [seat] : [])));
-  const [own, most] = [scores[position.seat], Math.max(...scores)];
-  const verdict = own < most ? "you lost" : scores.every((score) => score === most) ? "drawn" : "you won";
-  const told = sides.map((members) => `${members.map(nameOf).join(" and ")} ${scores[members[0]]}`);
-  return `Game over: ${verdict} (${why}). Scores: ${told.join(", ")}.`;
+  const [own, ...others] = sidesFrom(position.seat).map((seat) => scores[seat]);
+  if (!others.length) return reason === "won" ? "You won." : `You lost: ${own} ${game.margin_unit.replace(/ \(.*/, "")}.`;
+  const most = Math.max(...others);
+  const verdict = own < most ? "You lost" : own > most ? "You won" : "Drawn";
+  const why = EXPECTED.includes(reason) ? "" : ` (${reason.replace("_", " ")})`;
+  return `${verdict} ${[own, ...others].join(" to ").replaceAll("-", "−")}${why}.`;
 }
 
-const nameOf = (seat) => game.seat_names[(seat - shown.seat + game.seats) % game.seats];
+/** A seat of each side, a given one first. */
+const sidesFrom = (seat) => [seat, ...game.sides.keys()].filter((one, number, all) => {
+  return all.findIndex((other) => game.sides[other] === game.sides[one]) === number;
+});
 
-function tell(moves) {
-  for (const one of moves) $("log").append(element("li", {}, `${game.seat_names[(one.seat - live.seat + game.seats) % game.seats]}: `, ...dressed(one.move)));
-  $("log").scrollTop = $("log").scrollHeight;
-}
+const nameOf = (seat) => game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
+
+const written = (one) => [`${nameOf(one.seat)}: `, ...dressed(one.move)];
 
 const isCard = (text) => /^[A2-9TJQK][CDHS]$/.test(text);
 
@@ -531,22 +553,33 @@ function dressed(text) {
 // Touching and dragging
 
 function tap(name) {
+  const home = homeward(name);
+  if (home && name === picked && Date.now() - pickedAt < DOUBLE) return void move(home);
   const moves = Object.entries(gestures()).filter(([, [source]]) => source);
   const meant = moves.find(([, [source, target]]) => picked && source === picked && target === name);
   const own = moves.filter(([, [source]]) => source === name);
   if (meant && name !== picked) return void move(meant[0]);
   if (own.length === 1 && !picked) return void move(own[0][0]);
   picked = own.length && name !== picked ? name : "";
+  pickedAt = Date.now();
   if (picked && own.length === 1) return void move(own[0][0]);
   mark();
-  if (picked) $("status").textContent = `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`;
+  $("question").textContent = picked
+    ? `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`
+    : question(shown, true);
+}
+
+/** The move from a place to where a double click sends its card. */
+function homeward(name) {
+  const home = $("picture").firstChild.dataset.home;
+  return Object.entries(gestures()).find(([, [source, target]]) => source === name && target === home)?.[0];
 }
 
 let drag = null;
 
 function press(event) {
   const group = event.target.closest?.("[data-place]");
-  if (!group || !isActive() || event.button !== 0) return;
+  if (!group || !isActive() || $("moves").firstChild.disabled || event.button !== 0) return;
   drag = { group, name: group.dataset.place, x: event.clientX, y: event.clientY, ghost: null, id: event.pointerId };
 }
 
@@ -594,6 +627,7 @@ function key(event) {
   if (event.key === "Escape") {
     picked = "";
     mark();
+    if (isActive()) $("question").textContent = question(shown, true);
   } else if (event.key === "Enter" || event.key === " ") {
     const group = event.target.closest("[data-place]");
     if (!group || !isActive()) return;
@@ -622,20 +656,14 @@ async function goTo(at) {
   });
 }
 
-// Small things
-
-function element(name, properties, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
+// What is listened to
 
 $("form").addEventListener("submit", play);
-$("games").addEventListener("change", choose);
 $("file").addEventListener("change", open);
 $("leave").addEventListener("click", leave);
-$("levels").addEventListener("change", setLevel);
-$("seats").addEventListener("change", level);
+$("again").addEventListener("click", again);
+$("on").addEventListener("click", () => attempt(() => sit(keptToken())));
+window.addEventListener("popstate", travel);
 $("help").addEventListener("click", help);
 pressed("hint", hint);
 $("stop").addEventListener("click", () => thinking?.abort(new Error("Stopped.")));
@@ -645,6 +673,10 @@ pressed("save", save);
 $("step").addEventListener("click", () => {
   stepping($("stepper").hidden);
   show(live);
+});
+onMove((at) => {
+  stepping(at < live.turn);
+  goTo(at);
 });
 $("at").addEventListener("input", () => goTo(Number($("at").value)));
 $("seat").addEventListener("change", () => goTo(Number($("at").value)));

@@ -1,5 +1,7 @@
 // The rules of a game, as a player reads them: the Markdown of its RULES.md as nodes.
 
+import { element } from "./dom.js";
+
 const FOR_PROGRAMS = /^(?:## (?:Text notation|The trivial player)|Custom deal|<!--)/m; // from there on
 
 /** Return the nodes of a text with `code`, **strong** and *emphasis*. */
@@ -11,14 +13,16 @@ function inline(text) {
   });
 }
 
-function node(name, ...children) {
-  const made = document.createElement(name);
-  made.append(...children);
-  return made;
+const node = (name, ...children) => element(name, {}, ...children);
+
+/** Return the rules in short, and all else, as nodes. */
+export function rulesInTwo(markdown) {
+  const [, before, short, after] = /^(.*?)\n## In short\n(.*?)(\n## .*)?$/s.exec(markdown) ?? ["", markdown, "", ""];
+  return { short: asNodes(short), long: asNodes(before + (after ?? "")) };
 }
 
-/** Return the rules as nodes: headings, paragraphs and lists; without the title. */
-export function rulesAsNodes(markdown) {
+/** Return Markdown as nodes: headings, paragraphs and lists; without the title. */
+function asNodes(markdown) {
   const found = [];
   for (const block of markdown.split(FOR_PROGRAMS)[0].split(/\n(?=#|- |\n)/)) {
     const text = block.trim().replace(/\s*\n\s*/g, " ");

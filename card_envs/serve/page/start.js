@@ -1,0 +1,99 @@
+// The form for a new game: which one, against whom, with which options.
+
+import { $, count, element } from "./dom.js";
+
+const LEVELS = ["greedy", "small", "strong", "champion"]; // from easy to hard: players that people choose from first
+
+let games = []; // of the server
+
+/** Fill the form with these games. */
+export function offer(found) {
+  games = found;
+  $("games").append(...games.map((one, number) => {
+    const input = element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 });
+    const picture = element("img", { src: `data:image/svg+xml,${encodeURIComponent(one.picture)}`, alt: "" });
+    const words = element("span", {}, element("strong", {}, one.title), element("small", {}, facts(one)), element("small", {}, one.goal));
+    return element("label", {}, input, picture, words);
+  }));
+  choose();
+}
+
+/** How many play, and for how long. */
+function facts({ seats, sides, minutes }) {
+  const teams = new Set(sides).size;
+  const players = count(seats, "player") + (teams > 1 && teams < seats ? ` in ${teams} teams` : "");
+  return minutes ? `${players}, about ${count(minutes, "minute")}` : players;
+}
+
+/** Return the table that the form describes, as the server makes one. */
+export function wanted() {
+  const options = {};
+  $("form").querySelectorAll("select[name^='option ']").forEach((select) => {
+    const value = JSON.parse(select.value);
+    if (value !== null) options[select.name.slice(7)] = value;
+  });
+  return { game: chosen().name, options, players: [null, ...seats().map((select) => select.value)] };
+}
+
+/** The form for the chosen game. */
+function choose() {
+  const one = chosen();
+  $("players").hidden = one.seats === 1;
+  $("levels").replaceChildren(...LEVELS.filter((name) => one.opponents.includes(name)).map((name) => {
+    const words = element("span", {}, element("strong", {}, name), element("small", {}, one.about_opponents[name]));
+    return element("label", {}, element("input", { type: "radio", name: "level", value: name }), words);
+  }));
+  $("seats").replaceChildren(...one.seat_names.slice(1).map((name) => {
+    const select = element("select", { name: "player" }, ...offered(one, LEVELS[0]));
+    return element("label", {}, element("span", {}, name), select);
+  }));
+  level();
+  const fields = one.choices.length ? one.choices.map(choiceField) : Object.entries(one.options.properties ?? {}).map(optionField);
+  $("options").replaceChildren(...fields.filter(Boolean));
+  $("more").hidden = !$("options").children.length;
+}
+
+/** Return the chosen game. */
+export const chosen = () => games.find((one) => one.name === $("form").elements.game.value);
+
+const seats = () => [...$("seats").querySelectorAll("select")];
+
+/** Return players to choose from, the usual ones first. */
+export function offered(one, selected) {
+  const option = (name) => element("option", { value: name, selected: name === selected, title: one.about_opponents[name] }, name);
+  const [usual, more] = [true, false].map((is) => one.opponents.filter((name) => LEVELS.includes(name) === is));
+  return [...usual.map(option), element("optgroup", { label: "more" }, ...more.map(option))];
+}
+
+/** Show which player sits in all other seats, if it is one of the usual ones. */
+function level() {
+  const names = new Set(seats().map((select) => select.value));
+  for (const input of $("levels").querySelectorAll("input")) input.checked = names.size === 1 && names.has(input.value);
+}
+
+function setLevel(event) {
+  for (const select of seats()) select.value = event.target.value;
+}
+
+/** An option in the game's words; its first value is the default. */
+function choiceField({ option, title, values }) {
+  const select = element("select", { name: `option ${option}` });
+  values.forEach(([value, words]) => select.append(element("option", { value: JSON.stringify(value) }, words)));
+  return element("label", {}, title, select);
+}
+
+/** A choice among the values that an option's schema spells out; null where it spells out none. */
+function optionField([name, schema]) {
+  const kinds = schema.anyOf ?? [schema];
+  const values = kinds.flatMap((kind) => kind.enum ?? ("const" in kind ? [kind.const] : kind.type === "boolean" ? [false, true] : []));
+  if (!values.length) return null;
+  const first = schema.default ?? null;
+  const ordered = [first, ...values.filter((value) => value !== first)];
+  const field = choiceField({ option: name, title: name, values: ordered.map((value) => [value, value === null ? "default" : String(value)]) });
+  field.append(element("small", {}, schema.description ?? ""));
+  return field;
+}
+
+$("games").addEventListener("change", choose);
+$("levels").addEventListener("change", setLevel);
+$("seats").addEventListener("change", level);
