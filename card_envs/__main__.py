@@ -120,16 +120,25 @@ def deliver(figures: dict[str, Any], path: Path | None, show: Callable[[], objec
 
 @app.command()
 def games(name: Annotated[str | None, typer.Argument(help="show this game's options and opponents")] = None) -> None:
-    """List the games, or one game's options and opponents."""
-    from card_envs.opponents import opponent_names
+    """List the games, or one game's options and opponents with their measured strength and time."""
+    from card_envs.compare._report import duration
+    from card_envs.opponents import load_opponent, opponent_names
+    from card_envs.opponents._about import figures_of
 
     for game in GAMES.values() if name is None else [get_game(name)]:
         rules = game.rules
         about = f" ({game.title}): {rules.NUM_SEATS} seats, {rules.NUM_ACTIONS} actions, "
         about += f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
         console.print(Text.assemble((game.name, "bold"), about))
-        known = (f"{name} ({game.presets[name]})" if name in game.presets else name for name in opponent_names(game))
-        console.print(f"  opponents: {', '.join(known)}")
+        sheet = Sheet(box=None, padding=(0, 2, 0, 0))
+        for column in ("  opponent", "stands for", "", "measured", "a move"):
+            sheet.add_column(column, overflow="fold")
+        for short in opponent_names(game):
+            kind, strength, time = figures_of(load_opponent(short, game))
+            sheet.add_row(
+                f"  {short}", game.presets.get(short, ""), kind, strength, "" if time is None else duration(time)
+            )
+        console.print(sheet)
         for option, field in described(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}")
 

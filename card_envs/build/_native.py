@@ -26,7 +26,7 @@ from card_envs.compiling._loops import game_of
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.serve._asking import about
+from card_envs.opponents._about import about
 
 if TYPE_CHECKING:
     from card_envs.build._api import Export, ExportedPlayer

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 
 from card_envs.draw import draw
 from card_envs.game import Game
+from card_envs.opponents._about import about, measured
 from card_envs.opponents.policy import PolicyError
 from card_envs.options import adapter
 from card_envs.record import GameRecord
-from card_envs.serve._asking import Opponents, about, advice, choose, is_quick, measured
+from card_envs.serve._asking import Opponents, advice, choose, is_quick
 from card_envs.serve._episode import ServedEpisode, position
 from card_envs.serve._limits import Limits, Workers
 from card_envs.serve._messages import AdviseRequest, Problem, ReplayRequest, wrong

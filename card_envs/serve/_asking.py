@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from card_envs._files import finite, read_json
+from card_envs._files import finite
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy, TrainedPolicy
-from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Opponent, Policy, moves_of
+from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
+from card_envs.opponents.policy import Opponent, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.opponents.search import SearchPolicy
 from card_envs.serve._episode import ServedEpisode
 from card_envs.serve._messages import Problem
 
@@ -123,49 +119,3 @@ def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) 
     """
     advices = opponent.within(seconds).evaluate(view, seed)
     return [finite(one._asdict()) for one in advices]
-
-
-def about(opponent: Opponent) -> str:
-    """Return what an opponent is, in a few words, with its measured time per move if that is no less than 1 ms."""
-    found = measured(opponent.game).get(opponent.name)
-    milliseconds = round(found[-1]["microseconds_per_move"] / 1000) if found else 0
-    return ", ".join(part for part in (_kind(opponent), f"{milliseconds} ms" if milliseconds else "") if part)
-
-
-def _kind(policy: Policy) -> str:
-    match policy:
-        case Opponent():
-            return _kind(policy.policy)
-        case RandomPolicy():
-            return "plays at random"
-        case ScriptedPolicy():
-            return "plays by simple rules"
-        case PhasedPolicy():
-            return _kind(policy.outside)
-        case SearchPolicy(seconds=float() as seconds):
-            return f"searches for {1000 * seconds:g} ms"
-        case SearchPolicy():
-            return f"searches {policy.worlds:,} possible worlds"
-        case NTuplePolicy():
-            return "looks up what it has learned"
-        case TrainedPolicy():
-            return "asks a neural network"
-        case _:
-            return ""
-
-
-@cache
-def measured(game: Game) -> dict[str, list[dict[str, Any]]]:
-    """Return the results of `compare` for each opponent of a game: rating or share of wins, margin, time per move."""
-    package = Path(__file__).parents[1]
-    folder = next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), None)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for file in sorted(folder.glob(f"{game.name}-*.json")) if folder else []:
-        figures = read_json(file)
-        if figures.get("game") != game.name or figures.get("version") != game.version:
-            continue
-        about = {key: figures[key] for key in ("options", "pairs") if key in figures}
-        for one in figures.get("policies", []):
-            shown = ("rating", "win_share", "microseconds_per_move")
-            found.setdefault(one["name"], []).append({**about, **{key: one[key] for key in shown if key in one}})
-    return found
