@@ -16,6 +16,7 @@ from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.options import described
 from card_envs.serve._described import key_table
+from card_envs.serve._messages import OneGame
 from tests.conftest import bots_moves, positions, some
 
 ROOT = Path(__file__).parents[1]
@@ -113,6 +114,13 @@ def test_the_document_has_the_keys_of_every_game(game: Game) -> None:
     if f"<!-- keys: {game.name} -->" not in page:
         pytest.skip("a new game: once its view is settled, it may have its table on this page")
     assert key_table(game) in page
+
+
+def test_the_document_and_the_types_have_the_keys_of_descriptions() -> None:
+    page = (ROOT / "docs" / "protocol.md").read_text().partition("### `GET /v1/games`")[2].partition("### `POST")[0]
+    assert all(f'"{key}"' in page for key in OneGame.model_fields)
+    types = (ROOT / "js" / "index.d.ts").read_text().partition("interface Description")[2].partition("\n}")[0]
+    assert all(f"  {key}: " in types for key in OneGame.model_fields if key != "picture")  # on request
 
 
 def test_the_hand_written_positions_are_understood(game: Game) -> None:
