@@ -257,6 +257,32 @@ def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     assert page.locator("#log li").count() == int(page.get_attribute("#at", "max"))
 
 
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", SIZES, indirect=True)
+def test_what_moves_cost(page: Any, game: Game, request: pytest.FixtureRequest) -> None:
+    """Looking back, each own move has its cost in the list, and its position says what would have been better."""
+    size = request.node.callspec.params["page"]
+    sit_down(page, game, short_options(game))
+    more(page)
+    page.select_option("#adviser", "search:64")
+    for _ in range(4):
+        page.wait_for_selector(READY)
+        if page.get_attribute("#table", "data-state") == "over":
+            break
+        page.locator("#moves button").last.click()
+    page.wait_for_selector(READY)
+    page.click("#step")
+    page.click("#judge")
+    page.wait_for_selector("#judged:has-text('Judged by search:64')", timeout=200_000)
+    judged = page.locator("#log li:has(.cost)")
+    assert judged.count() > 0
+    judged.first.locator("button").click()
+    page.wait_for_selector("#status:has-text('After')")
+    said = page.inner_text("#status")
+    assert " cost " in said or "judge's choice" in said or "not tried" in said
+    shot(page, "judged", game.name, size)
+
+
 def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
     """The moves stand in the order of the advice, with what is comparable on each."""
     buttons = page.locator("#moves button").all()

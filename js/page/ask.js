@@ -232,8 +232,10 @@ const REPLIES = {
     return (await tableOf(token)).episode.table.record();
   },
 
-  async advise({ game, opponent }, query, token, signal) {
-    const { moves } = await kept.episode.table.advise(opponent, { seed: 0, signal });
+  async advise({ game, opponent }, { at }, token, signal) {
+    if (!kept) throw new Error("a game from a file can't be judged here; the server's page can");
+    const { table } = at === undefined ? kept.episode : kept.after(kept.episode.moves.slice(0, Number(at)));
+    const { moves } = await table.advise(opponent, { seed: 0, signal });
     return { game, opponent, seat: kept.seat, moves };
   },
 

@@ -5,6 +5,7 @@ import { ask } from "./ask.js";
 import { $, count, element } from "./dom.js";
 import { forget, keep, keptToken } from "./kept.js";
 import { list, listed, markMove, onMove } from "./log.js";
+import { clearReview, judgement, review } from "./review.js";
 import { rulesInTwo } from "./rules.js";
 import { chosen, offer, offered, wanted } from "./start.js";
 
@@ -139,6 +140,7 @@ function openTable(position) {
 /** Forget the table at hand. */
 function clear() {
   epoch += 1;
+  clearReview();
   token = picked = "";
   live = shown = record = null;
 }
@@ -484,7 +486,9 @@ const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
 function status(position) {
   if (position.problem) return position.problem;
-  if (!isEnd(position) && (position !== live || !token)) return `After ${position.turn} of ${count(live.turn, "move")}.`;
+  if (!isEnd(position) && (position !== live || !token)) {
+    return `After ${position.turn} of ${count(live.turn, "move")}. ${judgement(position.turn, inWords)}`;
+  }
   return said(position);
 }
 
@@ -656,6 +660,19 @@ async function goTo(at) {
   });
 }
 
+/** Say what each move of the seat cost, in the opinion of the player that gives hints. */
+async function judge() {
+  const [now, name] = [epoch, $("adviser").value];
+  const moves = token ? (await ask(`v1/seats/${token}?since=0`)).moves.map((one) => one.move) : record.moves;
+  grey("judge", "One moment.");
+  await attempt(() => review({
+    moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch,
+    positionAt: (at) => (token ? ask(`v1/seats/${token}?at=${at}`) : ask("v1/replay", { record, seat: Number($("seat").value || 0), at })),
+    advise: async (view, at) => (await ask(`v1/advise?at=${at}`, { game: game.name, opponent: name, view, seconds: 2 })).moves,
+  }));
+  grey("judge", "");
+}
+
 // What is listened to
 
 $("form").addEventListener("submit", play);
@@ -666,6 +683,7 @@ $("on").addEventListener("click", () => attempt(() => sit(keptToken())));
 window.addEventListener("popstate", travel);
 $("help").addEventListener("click", help);
 pressed("hint", hint);
+pressed("judge", judge);
 $("stop").addEventListener("click", () => thinking?.abort(new Error("Stopped.")));
 setInterval(tick, 250);
 pressed("undo", undo);
