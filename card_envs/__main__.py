@@ -120,7 +120,10 @@ def deliver(figures: dict[str, Any], path: Path | None, show: Callable[[], objec
 
 @app.command()
 def games(name: Annotated[str | None, typer.Argument(help="show this game's options and opponents")] = None) -> None:
-    """List the games, or one game's options and opponents with their measured strength and time."""
+    """List the games, or one game's options and opponents.
+
+    Opponents come with their measured strength and time.
+    """
     from card_envs.compare._report import duration
     from card_envs.opponents import load_opponent, opponent_names
     from card_envs.opponents._about import figures_of
@@ -212,9 +215,9 @@ def review(
     json_file: JsonFile = None,
     picture: Annotated[Path | None, typer.Option(help="draw the costs over the game to this file")] = None,
 ) -> None:
-    """Show what each move of a saved game cost, in the opinion of a search that knows only what the seat knew.
+    """Show what each move of a saved game cost.
 
-    Ctrl-C shows the moves judged so far.
+    The judge is a search that knows only what the seat knew. Ctrl-C shows the moves judged so far.
     """
     from card_envs.compare._report import check_picture
     from card_envs.record import GameRecord

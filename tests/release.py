@@ -59,6 +59,7 @@ CORE: dict[str, tuple[list[str], str]] = {
     "kernels": ([GAME], "card_envs[gpu]"),
     "bench": ([GAME, "--seconds", "0.01"], "import card_envs"),
     "play": ([GAME, "--record", "game.json"], "saved"),
+    "review": (["game.json", "--by", "search:8"], "judged by"),
     "watch": (["--replay", "game.json"], ""),
     "new-game": (["clean_game", "--folder", "made"], "clean_game"),
     "build": (["--help"], "--target"),

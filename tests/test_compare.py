@@ -456,7 +456,7 @@ def test_the_keys_of_the_figures(game: Game) -> None:
 def shipped_figures(game: Game) -> list[Path]:
     """What was measured of its players; games that are only tested have nothing."""
     folder = Path(__file__).parents[1] / "strength"
-    files = [folder / f"{game.name}-{name}.json" for name in ("ladder", "champion")]
+    files = [folder / f"{game.name}-{name}.json" for name in ("ladder", "front")]
     return files if game.presets else []
 
 

@@ -31,7 +31,7 @@ from card_envs.opponents.networks import folder, onnx
 from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import command_parameters
+from tests.conftest import command_parameters, play_randomly
 
 ROOT = Path(__file__).parents[1]
 SOLVED = next(game.name for game in GAMES.values() if game.solver)
@@ -42,6 +42,8 @@ OUTPUTS = {
     ("compare", "json_file"): f"{COMPARE} --json OUT.json",
     ("compare", "picture"): f"{COMPARE} --picture OUT.png",
     ("compare", "records"): f"{COMPARE} --records OUT",
+    ("review", "json_file"): "review game.json --by search:8 --json OUT.json",
+    ("review", "picture"): "review game.json --by search:8 --picture OUT.png",
     ("survey", "json_file"): "survey high_card --episodes 16 --json OUT.json",
     ("generate", "out"): "generate high_card --players greedy --games 20 --processes 1 --format jsonl --out OUT",
     ("solve", "json_file"): f"solve {SOLVED} --packs 2 --positions 50 --json OUT.json",
@@ -57,6 +59,7 @@ OUTPUTS = {
 }
 # What makes each command read each of its files.
 INPUTS = {
+    ("review", "record"): "review IN",
     ("solve", "deal"): f"solve {SOLVED} --deal IN",
     ("advise", "position"): "advise high_card IN",
     ("import", "model"): "import high_card IN OUT",
@@ -161,6 +164,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = CardEnv(HIGH_CARD)
     env.reset(seed=1)
     Path("view.json").write_text(json.dumps(env.view(env.agent_selection)), encoding="utf-8")
+    play_randomly(env, 1, moves=3).record().save("game.json")
     for name in dir(bench):
         if name.endswith(("_rate", "_seconds")):
             monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Throughput(1.0, 1.0))

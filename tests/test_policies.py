@@ -19,7 +19,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents import _plan_cache as plan_cache
+from card_envs.opponents import _macros as macros
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, evaluation_of, reset, within
@@ -130,7 +130,7 @@ def test_an_opponent_moves_in_any_environment(game: Game) -> None:
 
 def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although plans are forgotten when there are many."""
-    monkeypatch.setattr(plan_cache, "MAX_ENTRIES", 300)
+    monkeypatch.setattr(macros, "MAX_ENTRIES", 300)
     options, size = ({}, 20) if game.is_solitaire else (short_options(game), 3)
 
     def played(policy: Policy, part: NDArray[np.int64]) -> Part:
@@ -146,7 +146,7 @@ def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.Mon
 def test_episodes_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     if game.is_solitaire:
         pytest.skip("nobody else plays")
-    monkeypatch.setattr(plan_cache, "MAX_ENTRIES", 10)
+    monkeypatch.setattr(macros, "MAX_ENTRIES", 10)
     env = VectorSeatEnv(game.name, 4, opponents="search:1,moves=turn", **short_options(game))
     seen = []
     for _ in range(2):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import torch
 
 from card_envs import BatchEnv, get_game
 from card_envs.opponents.networks._sparse import compress
-from card_envs.opponents.networks.policies import input_fields, input_scale
+from card_envs.opponents.networks.policies import LookaheadPolicy, input_fields, input_scale
+from tests.test_opponents import saved
 from tests.training.conftest import TENSORS
 from training.algorithms.self_play import PolicyPool, pool_opponents
 from training.config import Config
@@ -316,12 +318,16 @@ def test_the_pool_draws_opponents_alone_at_first_then_half_the_time() -> None:
     [
         ("ppos", "cpu", "pool_opponents: 'ppos': unknown opponent"),
         ("greedy", "cpu", "pool_opponents: 'greedy': expected a trained opponent"),
-        ("small", "cpu", "pool_opponents: 'small': it and the learner are networks of the kinds"),
+        ("./lookahead", "cpu", "pool_opponents: './lookahead': it and the learner are networks of the kinds"),
         ("small", "cuda", "pool_opponents: 'small': its network reads what moves change"),
     ],
 )
-def test_opponents_of_the_pool_must_be_able_to_play_at_its_tables(name: str, device: str, said: str) -> None:
-    game = get_game("russian_bank")
+def test_opponents_of_the_pool_must_be_able_to_play_at_its_tables(
+    name: str, device: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = GAME
+    monkeypatch.chdir(tmp_path)
+    saved(game, Path("lookahead"), kind=LookaheadPolicy)
     network = AfterstateActor(game, [16], 2.0, 3.0)
     config = Config(game=game.name, minutes=1, device=device, pool_opponents=[name])
     with pytest.raises(ValueError, match=said):

@@ -68,7 +68,7 @@ def run_tests(sources: Sources, root: Path, arguments: list[str]) -> tuple[list[
             while process.poll() is None and time.time() - events.stat().st_mtime < limit:
                 time.sleep(0.1)
             status = process.poll()
-        found = [json.loads(line) for line in events.read_text().splitlines()]
+        found = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
         return _results(found, status, output, sources, limit)
 
 
@@ -84,7 +84,7 @@ def _started(command: list[str], root: Path, output: Any) -> Iterator[subprocess
         yield process
     finally:
         if process.poll() is None:
-            if os.name == "posix":
+            if hasattr(os, "killpg") and hasattr(signal, "SIGKILL"):
                 os.killpg(process.pid, signal.SIGKILL)
             process.kill()
             process.wait()
