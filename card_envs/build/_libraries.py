@@ -24,6 +24,7 @@ from card_envs.compiling._loops import TracedLoop
 from card_envs.compiling._specialize import HEX_DIGITS
 from card_envs.game import Game
 
+COMPILING = Path(__file__).parents[1] / "compiling"
 CACHE = ".objects"  # machine code of loops, by what it was made from
 Progress = Callable[[str, int, int], object]
 
@@ -176,7 +177,7 @@ def made(traced: TracedLoop, targets: tuple[str, ...], objects: Path) -> Built:
 @cache
 def maker() -> str:
     """Return a digest of what makes machine code of a loop: this package's part of it, and its libraries."""
-    sources = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("_ir.py", "_targets.py"))
+    sources = b"".join((COMPILING / name).read_bytes() for name in ("_numba.py", "_ir.py", "_targets.py"))
     return _sum(sources) + version("numba") + version("llvmlite")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from card_envs._files import check_replaceable, read_file, replace_file
 from card_envs.build._description import choices_of, description
 from card_envs.build._drawings import drawings_module
-from card_envs.build._libraries import CACHE, Progress, _run, _sum, in_processes, own_files, put_in
+from card_envs.build._libraries import CACHE, COMPILING, Progress, _run, _sum, in_processes, own_files, put_in
 from card_envs.compiling._library import MAX_BYTES, facts_of
 from card_envs.compiling._loops import game_of
 from card_envs.game import Game
@@ -218,8 +218,8 @@ def _described(part: Any) -> str:
 @cache
 def maker() -> str:
     """Return a digest of what makes machine code of a function, and its libraries."""
-    names = ("_ir.py", "_exported.py", "_targets.py")
-    sources = b"".join(Path(__file__).with_name(name).read_bytes() for name in names)
+    names = ("_numba.py", "_ir.py", "_exported.py", "_targets.py")
+    sources = b"".join((COMPILING / name).read_bytes() for name in names)
     return _sum(sources) + version("numba") + version("llvmlite")
 
 
