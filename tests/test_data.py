@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from card_envs import BatchEnv
-from card_envs.data import FORMATS, Plan, Rows, generate
+from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
 from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
 from card_envs.data._plan import _load_once
@@ -324,10 +324,20 @@ def test_parquet_has_the_rows(tmp_path: Path) -> None:
         assert (table[name].to_numpy() == getattr(rows, name)).all()
     assert table["player"].to_pylist() == [plan.players[player] for player in rows.player]
     for name in ("obs", "mask"):
-        found = np.frombuffer(b"".join(table[name].to_pylist()), np.int8).reshape(len(rows.seat), -1)
-        assert (found == getattr(rows, name)).all()
+        assert (as_int8(table[name]) == getattr(rows, name)).all()
     assert rows.values is not None
     assert np.allclose(np.array(table["values"].to_pylist(), np.float32), rows.values, equal_nan=True)
+
+
+def test_columns_of_bytes_open_as_arrays() -> None:
+    """Without a copy if they are in one piece; also a part of them, several pieces, and none."""
+    arrow = pytest.importorskip("pyarrow")
+    bytes_ = np.arange(-6, 6, dtype=np.int8).reshape(4, 3)
+    chunk = arrow.FixedSizeBinaryArray.from_buffers(arrow.binary(3), 4, [None, arrow.py_buffer(bytes_)])
+    one, two = arrow.chunked_array([chunk.slice(1, 2)]), arrow.chunked_array([chunk.slice(3), chunk])
+    assert (as_int8(one) == bytes_[1:3]).all() and np.shares_memory(as_int8(one), bytes_)
+    assert (as_int8(two) == bytes_[[3, 0, 1, 2, 3]]).all()
+    assert as_int8(arrow.chunked_array([], arrow.binary(3))).shape == as_int8(two[:0]).shape == (0, 3)
 
 
 def test_lines_say_the_position_and_the_move(game: Game, tmp_path: Path) -> None:
