@@ -29,7 +29,7 @@ BATCH = 1024
 
 torch.manual_seed(0)
 game = card_envs.get_game(args.game)
-rows = pyarrow.parquet.read_table(args.games)
+rows = pyarrow.parquet.read_table(args.games / "data")
 obs, mask = (torch.tensor(as_int8(rows[name])) for name in ("obs", "mask"))
 action = torch.from_numpy(rows["action"].to_numpy().astype(np.int64))
 

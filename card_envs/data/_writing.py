@@ -21,13 +21,15 @@ from card_envs._files import (
     write_json,
 )
 from card_envs.compare._spread import spread
+from card_envs.data._card import CARD, card, described
 from card_envs.data._plan import Plan, Rows
 from card_envs.engine._buffers import check_int
 from card_envs.episode import Episode
 from card_envs.game import Int8s
 
 FORMATS = {"parquet": ".parquet", "jsonl": ".jsonl"}
-SETTINGS = ".generate.json"  # beside lines of JSON; a Parquet folder has no other files, as polars would read them
+PARTS = "data"  # the folder of the files; it has no others, as readers of Parquet folders would read them
+SETTINGS = ".generate.json"  # of lines of JSON
 METADATA = b"card_envs"  # a Parquet file's key of the settings
 SOLVER = "solver"
 MISSING = "this format needs pyarrow: pip install 'card_envs[data]'"
@@ -50,7 +52,7 @@ class _Writer:
 
     def path(self, part: range) -> Path:
         """Return the file of a part."""
-        return self.folder / f"games-{part.start:09d}{FORMATS[self.format]}"
+        return self.folder / PARTS / f"games-{part.start:09d}{FORMATS[self.format]}"
 
     def is_written(self, part: range) -> bool:
         """Return whether a part is there, whole. Raises ValueError if it is of other games."""
@@ -63,6 +65,13 @@ class _Writer:
         if found is not None:
             check_same(self.folder, found, self.settings)
         return found is not None
+
+    def num_rows(self, part: range) -> int:
+        """Return the number of rows in the file of a part."""
+        path = self.path(part)
+        if self.format == "jsonl":
+            return path.read_bytes().count(b"\n")
+        return int(_arrow()[1].read_metadata(path).num_rows)
 
     def write(self, part: range) -> tuple[range, int]:
         """Play a part, write it, and return it with its number of rows."""
@@ -88,7 +97,8 @@ def generate(
 
     Args:
         plan: what is played.
-        folder: gets a file for every few thousand decisions. `~` is expanded.
+        folder: gets a page that describes the data, README.md, unless it has one, and a folder `data` with a file for
+            every few thousand decisions. `~` is expanded.
         format: "parquet": the columns of `Rows`, without `finals`; "jsonl": one JSON object a line, with the position
             as text.
         processes: on this machine; the files do not depend on it.
@@ -109,8 +119,10 @@ def generate(
     plan.check()
     settings = json.loads(json.dumps({**plan.as_dict(), "format": format}))
     check_output_folder(folder)
+    check_output_folder(folder / PARTS)
     with locked(folder / ".lock"):
         clear_leftovers(folder)
+        clear_leftovers(folder / PARTS)
         writer = _Writer(plan, settings, folder, format)
         parts = plan.parts()
         _check_folder(writer, {writer.path(part) for part in parts})
@@ -122,6 +134,9 @@ def generate(
             games, rows = games + len(part), rows + count
             if progress is not None:
                 progress(games, rows)
+        if not (folder / CARD).exists():
+            num_rows = sum(map(writer.num_rows, parts))
+            replace_file(folder / CARD, card(plan, format, num_rows))
     return rows
 
 
@@ -130,7 +145,7 @@ def _check_folder(writer: _Writer, files: set[Path]) -> None:
     folder, settings = writer.folder, folder_settings(writer.folder)
     if settings is not None:
         check_same(folder, settings, writer.settings)
-    found = sorted(folder.glob("games-*"))
+    found = sorted((folder / PARTS).glob("games-*"))
     if settings is None and writer.format == "jsonl" and found:
         raise ValueError(f"{folder}: holds games without {SETTINGS}; take another folder")
     for file in found:
@@ -211,7 +226,8 @@ def parquet(plan: Plan, rows: Rows, settings: dict[str, Any] | None = None) -> b
         flat = arrow.array(rows.values.reshape(-1))
         columns["values"] = arrow.FixedSizeListArray.from_arrays(flat, rows.values.shape[1])
     table = arrow.table(columns)
-    table = table.replace_schema_metadata({METADATA: json.dumps(settings or plan.as_dict())})
+    about = {**(settings or plan.as_dict()), **described(plan)}
+    table = table.replace_schema_metadata({METADATA: json.dumps(about)})
     file = BytesIO()
     files.write_table(table, file, compression="zstd", use_dictionary=["player"])
     return file.getvalue()
