@@ -23,7 +23,7 @@ from card_envs import BatchEnv
 from card_envs.__main__ import app
 from card_envs._layout import table
 from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
-from card_envs.data._card import card
+from card_envs.data._card import COLUMNS, card
 from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
 from card_envs.data._plan import _load_once
@@ -300,6 +300,11 @@ def test_cards_count_rows_in_the_classes_of_hubs() -> None:
         assert f'"{size}"' in card(plan, "parquet", num_rows)
 
 
+def test_the_guide_has_the_columns() -> None:
+    guide = (ROOT / "docs" / "guides" / "data.md").read_text()
+    assert all(f"| `{name}` | {meaning} |" in guide for name, meaning in COLUMNS.items())
+
+
 def test_a_page_of_the_user_stays(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     generate(Plan(HIGH_CARD, ("greedy",), 20), tmp_path)
@@ -404,6 +409,20 @@ def test_lines_say_the_position_and_the_move(game: Game, tmp_path: Path) -> None
         if line["game"] == 0:
             assert episode.game.view.move_text(episode.table.state, int(action)) == line["move"]
             episode.play(int(action))
+
+
+def test_lines_have_the_keys_and_values_that_the_guide_says(game: Game, tmp_path: Path) -> None:
+    """Values are a list beside the legal moves: as keys, readers of tables would lose those of moves that come late."""
+    plan = Plan(game, (f"{__name__}:Telling",), 2, options=tuple(short_options(game).items()), values=True)
+    generate(plan, tmp_path, format="jsonl")
+    rows = plan.play(range(2))
+    assert rows.values is not None
+    lines = [json.loads(line) for file in sorted(tmp_path.glob("data/*.jsonl")) for line in file.open(encoding="utf-8")]
+    guide = (ROOT / "docs" / "guides" / "data.md").read_text().split("## Text")[1].split("##")[0]
+    for line, mask, values in zip(lines, rows.mask, rows.values, strict=True):
+        assert set(line) == set(re.findall(r"`(\w+)`", guide)) - {"obs", "mask", "action"}
+        expected = values[mask == 1].astype(np.float64)
+        assert np.allclose(np.array(line["values"], np.float64), expected, atol=1e-3, equal_nan=True)
 
 
 def test_a_minari_data_set_has_an_episode_a_seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

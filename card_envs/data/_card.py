@@ -22,15 +22,15 @@ COLUMNS = {
     "deal": "number of the deal in it, from 0",
     "seat": "who decides",
     "player": "which opponent that is; `solver` in solved deals",
-    "text": "the position, as the terminal shows it",
-    "legal": "all legal moves",
-    "move": "what was played, one of them",
+    "text": "the position: what the seat sees, as the terminal shows it",
+    "legal": "a list of all legal moves, in the game's notation",
+    "move": "what was played, one of these",
     "action": "what was played, a number below A",
     "reward": "what the seat is paid until its next decision",
     "last": "whether it is the seat's last decision in the episode",
     "obs": "observation: D bytes, one int8 each",
     "mask": "legal actions: A bytes, 1 where legal and 0 elsewhere",
-    "values": "the margin that a searching player expects of each action, nan where it said nothing",
+    "values": "margin that a searching player expects of each action (or legal move); nan or null: it said nothing",
 }
 ONLY_IN = {"parquet": ("action", "obs", "mask"), "jsonl": ("text", "legal", "move")}
 JOINED = 'b"".join(rows["obs"])'

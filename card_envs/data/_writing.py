@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -247,7 +248,7 @@ def as_int8(column: Any) -> Int8s:
 
 
 def json_lines(plan: Plan, rows: Rows) -> bytes:
-    """Return rows as lines of JSON: numbers as in Parquet, and position, legal moves and move as text."""
+    """Return rows as lines of JSON: position, legal moves and move are text, and values are in the order of `legal`."""
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in _lines(plan, rows)).encode()
 
 
@@ -274,10 +275,7 @@ def _lines(plan: Plan, rows: Rows) -> Iterator[dict[str, Any]]:
                 "last": bool(rows.last[i]),
             }
             if rows.values is not None:
-                line["values"] = {
-                    text: round(float(rows.values[i, action]), 3)
-                    for action, text in legal.items()
-                    if np.isfinite(rows.values[i, action])
-                }
+                said = rows.values[i, list(legal)].tolist()  # a list, as readers of tables lose keys that come late
+                line["values"] = [round(value, 3) if math.isfinite(value) else None for value in said]
             yield line
             episode.play(int(rows.action[i]))
