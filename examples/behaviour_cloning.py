@@ -14,6 +14,7 @@ from torch import nn
 
 import card_envs
 from card_envs.compare.pairs import play_pairs
+from card_envs.data import as_int8
 from card_envs.opponents import TorchPolicy, load_opponent
 from card_envs.opponents.networks.onnx import module_to_onnx
 
@@ -28,11 +29,8 @@ BATCH = 1024
 
 torch.manual_seed(0)
 game = card_envs.get_game(args.game)
-rows = pyarrow.parquet.read_table(args.games)
-obs, mask = (
-    torch.frombuffer(bytearray(b"".join(rows[name].to_pylist())), dtype=torch.int8).reshape(len(rows), -1)
-    for name in ("obs", "mask")
-)
+rows = pyarrow.parquet.read_table(args.games / "data")
+obs, mask = (torch.tensor(as_int8(rows[name])) for name in ("obs", "mask"))
 action = torch.from_numpy(rows["action"].to_numpy().astype(np.int64))
 
 

@@ -6,23 +6,29 @@ import dataclasses
 import importlib.util
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from card_envs import BatchEnv
-from card_envs.data import FORMATS, Plan, Rows, generate
+from card_envs.__main__ import app
+from card_envs._layout import table
+from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
+from card_envs.data._card import COLUMNS, card
 from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
 from card_envs.data._plan import _load_once
 from card_envs.episode import Episode
-from card_envs.game import Game
+from card_envs.game import Game, layout_digest, offsets
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.networks.folder import golden_decisions, save_network
@@ -170,7 +176,7 @@ class Slow:
 
 
 def table_of(folder: Path) -> Any:
-    return pytest.importorskip("pyarrow.parquet").read_table(folder)
+    return pytest.importorskip("pyarrow.parquet").read_table(folder / "data")
 
 
 @pytest.fixture
@@ -261,32 +267,74 @@ def skip_unless_known(game: Game, name: str) -> None:
         pytest.skip("the game has no such player")
 
 
-def test_readers_of_folders_find_nothing_but_the_parts(tmp_path: Path) -> None:
-    """Polars reads every file that is not empty, hidden ones as well; datasets those that are not hidden."""
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_card_describes_the_data(tmp_path: Path, form: str) -> None:
+    """To data hubs, and to people; its command makes the same data."""
+    yaml = pytest.importorskip("yaml")
+    plan = Plan(HIGH_CARD, ("greedy", "search:4,moves=turn"), 20, 3, (("reward", "points"),), False, True)
+    rows = generate(plan, tmp_path / "games", format=form)
+    parts = list((tmp_path / "games" / "data").iterdir())
+    text = (tmp_path / "games" / "README.md").read_text()
+    _, front, page = text.split("---\n", 2)
+    found = yaml.safe_load(front)
+    assert found["license"] == "mit" and found["size_categories"] == ["n<1K"] and f": {rows} decisions" in page
+    assert found["configs"] == [{"config_name": "default", "data_files": f"data/*.{form}"}]
+    assert {path.suffix for path in parts} == {f".{form}"}
+    columns = re.findall(r"^\| `(\w+)` \|", page.split("## Columns")[1].split("##")[0], re.M)
+    if form == "parquet":
+        assert sorted(columns) == sorted(table_of(tmp_path / "games").column_names)
+        assert table(HIGH_CARD.rules.OBS_FIELDS) in page
+    else:
+        assert columns == list(json.loads(parts[0].read_text().splitlines()[0]))
+    (command,) = re.findall(r"^python -m card_envs (generate .*)$", page, re.M)
+    words = [*shlex.split(command), "--out", str(tmp_path / "again"), "--processes", "1"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    for path in parts:
+        assert (tmp_path / "again" / "data" / path.name).read_bytes() == path.read_bytes()
+    assert (tmp_path / "again" / "README.md").read_text() == text
+
+
+def test_cards_count_rows_in_the_classes_of_hubs() -> None:
     plan = Plan(HIGH_CARD, ("greedy",), 20)
-    rows = generate(plan, tmp_path / "games")
-    others = [file for file in (tmp_path / "games").rglob("*") if file.suffix != ".parquet" and file.stat().st_size]
-    assert not others
-    generate(plan, tmp_path / "lines", format="jsonl")
-    assert [file.name for file in (tmp_path / "lines").iterdir() if file.name[0] != "."] == ["games-000000000.jsonl"]
-    folder = str(tmp_path / "games")
-    readers: dict[str, Callable[[Any], int]] = {
-        "polars": lambda polars: len(polars.read_parquet(folder)),
-        "pandas": lambda pandas: len(pandas.read_parquet(folder)),
-        "datasets": lambda datasets: len(
-            datasets.load_dataset("parquet", data_dir=folder, cache_dir=str(tmp_path / "cache"))["train"]
-        ),
-    }
-    for name, read in readers.items():
-        if importlib.util.find_spec(name):
-            assert read(importlib.import_module(name)) == rows
+    for num_rows, size in ((0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (10**6, "1M<n<10M"), (10**12, "n>1T")):
+        assert f'"{size}"' in card(plan, "parquet", num_rows)
+
+
+def test_the_guide_has_the_columns() -> None:
+    guide = (ROOT / "docs" / "guides" / "data.md").read_text()
+    assert all(f"| `{name}` | {meaning} |" in guide for name, meaning in COLUMNS.items())
+
+
+def test_a_page_of_the_user_stays(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    generate(Plan(HIGH_CARD, ("greedy",), 20), tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_readers_open_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """As the card and the guide say; polars, pandas and pyarrow read every file of a folder."""
+    plan = Plan(HIGH_CARD, (SEARCH,), 20, values=True)
+    rows = generate(plan, tmp_path / "games", format=form)
+    assert {path.name for path in (tmp_path / "games").iterdir()} <= {"README.md", "data", ".lock", ".generate.json"}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    for block in re.findall(r"^```python\n(.*?)^```", Path("games/README.md").read_text(), re.M | re.S):
+        (module,) = re.findall(r"^import (pyarrow|polars|datasets)", block, re.M)
+        if importlib.util.find_spec(module):
+            names: dict[str, Any] = {}
+            exec(block, names)
+            assert len(names["rows"]) == rows
+            assert form == "jsonl" or (names["obs"] == plan.play(range(20)).obs).all()
+    if form == "parquet" and importlib.util.find_spec("pandas"):
+        assert len(importlib.import_module("pandas").read_parquet("games/data")) == rows
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_part_that_is_not_whole_is_written_again(tmp_path: Path, form: str) -> None:
     plan = Plan(HIGH_CARD, ("greedy",), 20)
     rows = generate(plan, tmp_path, format=form)
-    (file,) = tmp_path.glob("games-*")
+    (file,) = tmp_path.glob("data/games-*")
     whole = file.read_bytes()
     for broken in (b"", whole[:-3]):
         file.write_bytes(broken)
@@ -300,41 +348,58 @@ def test_files_are_completed_after_a_stop(tmp_path: Path) -> None:
     Slow.calls = 0
     with pytest.raises(KeyboardInterrupt):
         generate(plan, tmp_path / "stopped")
-    there = {file: file.stat().st_mtime_ns for file in (tmp_path / "stopped").glob("games-*")}
-    assert 0 < len(there) < 7
+    there = {file: file.stat().st_mtime_ns for file in (tmp_path / "stopped").glob("data/games-*")}
+    assert 0 < len(there) < 7 and not (tmp_path / "stopped" / "README.md").exists()
     told: list[tuple[int, int]] = []
     rows = generate(plan, tmp_path / "stopped", progress=lambda *found: told.append(found))
     assert told[-1] == (100, rows) and len(told) == 7 - len(there)
     assert all(file.stat().st_mtime_ns == at for file, at in there.items())
     generate(plan, tmp_path / "whole")
-    names = sorted(file.name for file in (tmp_path / "whole").iterdir())
-    assert sorted(file.name for file in (tmp_path / "stopped").iterdir()) == names
-    for name in names:
-        if name.startswith("games"):
-            assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    contents = [
+        {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
+        for folder in (tmp_path / "stopped", tmp_path / "whole")
+    ]
+    assert contents[0] == contents[1] and "README.md" in contents[0]
     assert generate(plan, tmp_path / "whole") == 0  # complete
 
 
 def test_parquet_has_the_rows(tmp_path: Path) -> None:
     plan = Plan(HIGH_CARD, (SEARCH, "greedy"), 30, values=True)
     generate(plan, tmp_path)
-    table, rows = table_of(tmp_path), plan.play(range(30))
-    assert json.loads(table.schema.metadata[b"card_envs"])["players"] == [SEARCH, "greedy"]
+    found, rows = table_of(tmp_path), plan.play(range(30))
+    about = json.loads(found.schema.metadata[b"card_envs"])
+    assert about["players"] == [SEARCH, "greedy"] and about["digests"] == plan.digests() and about["seed"] == plan.seed
+    assert (about["game"], about["version"], about["options"]) == (HIGH_CARD.name, HIGH_CARD.version, {})
+    assert about["layout"] == layout_digest(HIGH_CARD.rules) and about["license"] == "mit"
+    assert about["card_envs"] == version("card_envs")
+    for field in about["observation"]:
+        assert getattr(offsets(HIGH_CARD.rules.OBS_FIELDS), field["name"]) == field["offset"]
+    assert [field["name"] for field in about["actions"]] == [field.name for field in HIGH_CARD.rules.ACTION_FIELDS]
     for name in ("game", "deal", "seat", "action", "reward", "last"):
-        assert (table[name].to_numpy() == getattr(rows, name)).all()
-    assert table["player"].to_pylist() == [plan.players[player] for player in rows.player]
+        assert (found[name].to_numpy() == getattr(rows, name)).all()
+    assert found["player"].to_pylist() == [plan.players[player] for player in rows.player]
     for name in ("obs", "mask"):
-        found = np.frombuffer(b"".join(table[name].to_pylist()), np.int8).reshape(len(rows.seat), -1)
-        assert (found == getattr(rows, name)).all()
+        assert (as_int8(found[name]) == getattr(rows, name)).all()
     assert rows.values is not None
-    assert np.allclose(np.array(table["values"].to_pylist(), np.float32), rows.values, equal_nan=True)
+    assert np.allclose(np.array(found["values"].to_pylist(), np.float32), rows.values, equal_nan=True)
+
+
+def test_columns_of_bytes_open_as_arrays() -> None:
+    """Without a copy if they are in one piece; also a part of them, several pieces, and none."""
+    arrow = pytest.importorskip("pyarrow")
+    bytes_ = np.arange(-6, 6, dtype=np.int8).reshape(4, 3)
+    chunk = arrow.FixedSizeBinaryArray.from_buffers(arrow.binary(3), 4, [None, arrow.py_buffer(bytes_)])
+    one, two = arrow.chunked_array([chunk.slice(1, 2)]), arrow.chunked_array([chunk.slice(3), chunk])
+    assert (as_int8(one) == bytes_[1:3]).all() and np.shares_memory(as_int8(one), bytes_)
+    assert (as_int8(two) == bytes_[[3, 0, 1, 2, 3]]).all()
+    assert as_int8(arrow.chunked_array([], arrow.binary(3))).shape == as_int8(two[:0]).shape == (0, 3)
 
 
 def test_lines_say_the_position_and_the_move(game: Game, tmp_path: Path) -> None:
     plan = Plan(game, ("random",), 2, seed=1)
     generate(plan, tmp_path, format="jsonl")
     rows = plan.play(range(2))
-    lines = [json.loads(line) for file in sorted(tmp_path.glob("*.jsonl")) for line in file.open(encoding="utf-8")]
+    lines = [json.loads(line) for file in sorted(tmp_path.glob("data/*.jsonl")) for line in file.open(encoding="utf-8")]
     assert len(lines) == len(rows.seat)
     episode = Episode(game, game.validated({}), seed=1, number=0)
     view = game.view.view(episode.table.state, episode.table.seat)
@@ -344,6 +409,20 @@ def test_lines_say_the_position_and_the_move(game: Game, tmp_path: Path) -> None
         if line["game"] == 0:
             assert episode.game.view.move_text(episode.table.state, int(action)) == line["move"]
             episode.play(int(action))
+
+
+def test_lines_have_the_keys_and_values_that_the_guide_says(game: Game, tmp_path: Path) -> None:
+    """Values are a list beside the legal moves: as keys, readers of tables would lose those of moves that come late."""
+    plan = Plan(game, (f"{__name__}:Telling",), 2, options=tuple(short_options(game).items()), values=True)
+    generate(plan, tmp_path, format="jsonl")
+    rows = plan.play(range(2))
+    assert rows.values is not None
+    lines = [json.loads(line) for file in sorted(tmp_path.glob("data/*.jsonl")) for line in file.open(encoding="utf-8")]
+    guide = (ROOT / "docs" / "guides" / "data.md").read_text().split("## Text")[1].split("##")[0]
+    for line, mask, values in zip(lines, rows.mask, rows.values, strict=True):
+        assert set(line) == set(re.findall(r"`(\w+)`", guide)) - {"obs", "mask", "action"}
+        expected = values[mask == 1].astype(np.float64)
+        assert np.allclose(np.array(line["values"], np.float64), expected, atol=1e-3, equal_nan=True)
 
 
 def test_a_minari_data_set_has_an_episode_a_seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,8 +519,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         ("games-1.jsonl", "parquet", "holds games-1.jsonl, which is not of these games"),
         ("games-1.jsonl", "jsonl", "holds games without .generate.json"),
     ):
-        (folder := tmp_path / f"{form} {name}").mkdir()
-        (folder / name).touch()
+        folder = tmp_path / f"{form} {name}"
+        (folder / "data").mkdir(parents=True)
+        (folder / "data" / name).touch()
         with pytest.raises(ValueError, match=f"{said}; take another folder"):
             generate(plan, folder, format=form)
 

@@ -28,12 +28,11 @@ LAYERS = (
     {"_answers", "views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
     {"envs", "opponents"},
-    {"compare", "data", "reviews", "terminal", "text", "serve"},
+    {"_layout", "compare", "data", "reviews", "terminal", "text", "serve"},
     {
         "__init__",
         "__main__",
         "_bench",
-        "_layout",
         "_training",
         "build",
         "scaffold",

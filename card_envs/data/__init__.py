@@ -6,6 +6,6 @@ written by replaying these.
 
 from card_envs.data._minari import to_minari
 from card_envs.data._plan import Plan, Rows
-from card_envs.data._writing import FORMATS, generate
+from card_envs.data._writing import FORMATS, as_int8, generate
 
-__all__ = ["FORMATS", "Plan", "Rows", "generate", "to_minari"]
+__all__ = ["FORMATS", "Plan", "Rows", "as_int8", "generate", "to_minari"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from card_envs.compiling import specialize
 from card_envs.data._digest import digest_of
 from card_envs.engine._buffers import check_bool, check_int, seed_number
 from card_envs.engine._dealing import deal_next
-from card_envs.game import Game, Int8s, Int64s, legal, observe, play
+from card_envs.game import Game, Int8s, Int64s, layout_digest, legal, observe, play
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.policy import Decisions, Opponent, Policy, act_and_evaluate, reset
 from card_envs.opponents.scripted import ScriptedPolicy
@@ -131,6 +132,8 @@ class Plan:
             "players": list(self.players),
             "games_at_once": self.games_at_once,
             "digests": self.digests(),
+            "layout": layout_digest(self.game.rules),
+            "card_envs": version("card_envs"),
         }
 
     def parts(self) -> list[range]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -21,13 +22,15 @@ from card_envs._files import (
     write_json,
 )
 from card_envs.compare._spread import spread
+from card_envs.data._card import CARD, card, described
 from card_envs.data._plan import Plan, Rows
 from card_envs.engine._buffers import check_int
 from card_envs.episode import Episode
 from card_envs.game import Int8s
 
 FORMATS = {"parquet": ".parquet", "jsonl": ".jsonl"}
-SETTINGS = ".generate.json"  # beside lines of JSON; a Parquet folder has no other files, as polars would read them
+PARTS = "data"  # the folder of the files; it has no others, as readers of Parquet folders would read them
+SETTINGS = ".generate.json"  # of lines of JSON
 METADATA = b"card_envs"  # a Parquet file's key of the settings
 SOLVER = "solver"
 MISSING = "this format needs pyarrow: pip install 'card_envs[data]'"
@@ -50,7 +53,7 @@ class _Writer:
 
     def path(self, part: range) -> Path:
         """Return the file of a part."""
-        return self.folder / f"games-{part.start:09d}{FORMATS[self.format]}"
+        return self.folder / PARTS / f"games-{part.start:09d}{FORMATS[self.format]}"
 
     def is_written(self, part: range) -> bool:
         """Return whether a part is there, whole. Raises ValueError if it is of other games."""
@@ -63,6 +66,13 @@ class _Writer:
         if found is not None:
             check_same(self.folder, found, self.settings)
         return found is not None
+
+    def num_rows(self, part: range) -> int:
+        """Return the number of rows in the file of a part."""
+        path = self.path(part)
+        if self.format == "jsonl":
+            return path.read_bytes().count(b"\n")
+        return int(_arrow()[1].read_metadata(path).num_rows)
 
     def write(self, part: range) -> tuple[range, int]:
         """Play a part, write it, and return it with its number of rows."""
@@ -88,7 +98,8 @@ def generate(
 
     Args:
         plan: what is played.
-        folder: gets a file for every few thousand decisions. `~` is expanded.
+        folder: gets a page that describes the data, README.md, unless it has one, and a folder `data` with a file for
+            every few thousand decisions. `~` is expanded.
         format: "parquet": the columns of `Rows`, without `finals`; "jsonl": one JSON object a line, with the position
             as text.
         processes: on this machine; the files do not depend on it.
@@ -109,8 +120,10 @@ def generate(
     plan.check()
     settings = json.loads(json.dumps({**plan.as_dict(), "format": format}))
     check_output_folder(folder)
+    check_output_folder(folder / PARTS)
     with locked(folder / ".lock"):
         clear_leftovers(folder)
+        clear_leftovers(folder / PARTS)
         writer = _Writer(plan, settings, folder, format)
         parts = plan.parts()
         _check_folder(writer, {writer.path(part) for part in parts})
@@ -122,6 +135,9 @@ def generate(
             games, rows = games + len(part), rows + count
             if progress is not None:
                 progress(games, rows)
+        if not (folder / CARD).exists():
+            num_rows = sum(map(writer.num_rows, parts))
+            replace_file(folder / CARD, card(plan, format, num_rows))
     return rows
 
 
@@ -130,7 +146,7 @@ def _check_folder(writer: _Writer, files: set[Path]) -> None:
     folder, settings = writer.folder, folder_settings(writer.folder)
     if settings is not None:
         check_same(folder, settings, writer.settings)
-    found = sorted(folder.glob("games-*"))
+    found = sorted((folder / PARTS).glob("games-*"))
     if settings is None and writer.format == "jsonl" and found:
         raise ValueError(f"{folder}: holds games without {SETTINGS}; take another folder")
     for file in found:
@@ -194,8 +210,8 @@ def parquet(plan: Plan, rows: Rows, settings: dict[str, Any] | None = None) -> b
 
     `settings` are by default those of the plan as it is now.
 
-    Observations and masks are binary values of D and A bytes, one int8 each: columns of lists would take ten times as
-    long to write and to read, and more space.
+    Observations and masks are binary values of D and A bytes, one int8 each, which `as_int8` opens. Lists of int8
+    (`fixed_size_list`) take five times as long to write: Parquet keeps them as 32-bit integers.
     """
     arrow, files = _arrow()
 
@@ -211,14 +227,28 @@ def parquet(plan: Plan, rows: Rows, settings: dict[str, Any] | None = None) -> b
         flat = arrow.array(rows.values.reshape(-1))
         columns["values"] = arrow.FixedSizeListArray.from_arrays(flat, rows.values.shape[1])
     table = arrow.table(columns)
-    table = table.replace_schema_metadata({METADATA: json.dumps(settings or plan.as_dict())})
+    about = {**(settings or plan.as_dict()), **described(plan)}
+    table = table.replace_schema_metadata({METADATA: json.dumps(about)})
     file = BytesIO()
     files.write_table(table, file, compression="zstd", use_dictionary=["player"])
     return file.getvalue()
 
 
+def as_int8(column: Any) -> Int8s:
+    """Return `obs` or `mask`, a column of a pyarrow table, as [N, D] or [N, A] int8.
+
+    A column of one chunk, such as that of one file, is not copied; the chunks of others are joined.
+    """
+    width = column.type.byte_width
+    parts = [
+        np.frombuffer(chunk.buffers()[1], np.int8, len(chunk) * width, chunk.offset * width).reshape(-1, width)
+        for chunk in column.chunks
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, width), np.int8), *parts])
+
+
 def json_lines(plan: Plan, rows: Rows) -> bytes:
-    """Return rows as lines of JSON: numbers as in Parquet, and position, legal moves and move as text."""
+    """Return rows as lines of JSON: position, legal moves and move are text, and values are in the order of `legal`."""
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in _lines(plan, rows)).encode()
 
 
@@ -245,10 +275,7 @@ def _lines(plan: Plan, rows: Rows) -> Iterator[dict[str, Any]]:
                 "last": bool(rows.last[i]),
             }
             if rows.values is not None:
-                line["values"] = {
-                    text: round(float(rows.values[i, action]), 3)
-                    for action, text in legal.items()
-                    if np.isfinite(rows.values[i, action])
-                }
+                said = rows.values[i, list(legal)].tolist()  # a list, as readers of tables lose keys that come late
+                line["values"] = [round(value, 3) if math.isfinite(value) else None for value in said]
             yield line
             episode.play(int(rows.action[i]))
