@@ -23,10 +23,10 @@ FRONT_PLAYERS = ("champion", "strong", "search:64", "small", "greedy")
 # A stronger player, a weaker one, and the comparisons in which they may have met, the largest first.
 HEAD_TO_HEAD = (
     ("champion", "strong", ("top",)),
-    ("strong", "search:64", ("steps", "ladder")),
-    ("strong", "small", ("steps", "ladder")),
-    ("search:64", "small", ("steps", "ladder")),
-    ("small", "greedy", ("ladder",)),
+    ("strong", "search:64", ("steps", "ladder", "front")),
+    ("strong", "small", ("steps", "ladder", "front")),
+    ("search:64", "small", ("steps", "ladder", "front")),
+    ("small", "greedy", ("ladder", "front")),
 )
 FRONT_PAGE = ("random playouts, M/s", "BatchEnv.step, 1,024 tables, M/s", "AEC last + step, k/s")  # rows of `bench`
 
@@ -110,9 +110,9 @@ def head_to_head() -> str:
             if name == "champion" and is_strong(game, name):
                 row.append("the same")
                 continue
-            where = next(place for place in places if figures_of(game, place).exists())
-            scale = 100 if game.is_solitaire else 1
-            row.append(spread(over(comparison(game, where), name, other), scale, "+.1f"))
+            made = [comparison(game, place) for place in places if figures_of(game, place).exists()]
+            found = next(one for one in made if {name, other} <= {policy["name"] for policy in one["policies"]})
+            row.append(spread(over(found, name, other), 100 if game.is_solitaire else 1, "+.1f"))
         body.append(row)
     return rows(head, body)
 
