@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 import pytest
+from numba import typeof
 
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -114,15 +115,15 @@ class RunAsC(ptx.Recorder):
     folder: ClassVar[Path]
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        super()._run(kernel, *arguments)
-        name = kernel.py_func.__name__
-        if name not in LIBRARIES:
-            text = ptx.compiled(next(reversed(self.launches.values())), (9, 0))
-            LIBRARIES[name] = built(text, self.folder / f"{name}.so")
-        launch(LIBRARIES[name], self.num_tables, self.num_tables, *arguments)
+        wanted = ptx.Launch(kernel, tuple(map(typeof, (self.num_tables, *arguments))))
+        key = kernel.py_func.__name__, wanted.arguments  # games share kernels, not always the types of their arguments
+        if key not in LIBRARIES:
+            text = ptx.compiled(wanted, (9, 0))
+            LIBRARIES[key] = built(text, self.folder / f"{key[0]}_{len(LIBRARIES)}.so")
+        launch(LIBRARIES[key], self.num_tables, self.num_tables, *arguments)
 
 
-LIBRARIES: dict[str, CDLL] = {}
+LIBRARIES: dict[tuple[str, tuple[Any, ...]], CDLL] = {}
 
 
 @pytest.mark.slow
