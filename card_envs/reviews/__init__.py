@@ -1,5 +1,7 @@
 """Reviews: what each decision of a game, or of a policy, cost in the eyes of a judge.
 
+Example::
+
     review = card_envs.review(card_envs.GameRecord.load("game.json"), by="strong", seat=0)
     for move in review.costliest(3):
         print(move.number, move.played, move.best, move.cost, move.error)
