@@ -45,7 +45,7 @@ NOT_BEGUN = -1
 # Where a search is: the number of the decision in its batch, or NOT_BEGUN; the baseline arm; how many rivals of it are
 # left (0: nothing more to find out); in how many worlds they were tried.
 PROGRESS_FIELDS = ("decision", "baseline", "rivals", "worlds")
-PROGRESS = np.dtype((np.record, np.dtype([(name, np.int64) for name in PROGRESS_FIELDS])))
+PROGRESS = np.dtype((np.record, np.dtype([(name, np.int64) for name in PROGRESS_FIELDS], align=True)))
 
 
 class Budget(NamedTuple):
