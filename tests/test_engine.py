@@ -678,6 +678,8 @@ def bounds_and_types(game_name: str) -> None:
             for compiled in linked.overloads.values() if linked is not None else ():
                 found.update(dict.fromkeys(wrong_types(compiled, name in facts_of(game).COUNTING)))
     play: Any = game.rules.play
+    if error is not None and not play.compiled.linked.overloads:
+        raise error
     assert play.compiled.linked.overloads, "the rules came from a cache, where no types are left"
     if error and not found:
         raise error

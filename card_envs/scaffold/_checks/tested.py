@@ -76,9 +76,11 @@ def run_tests(sources: Sources, root: Path, arguments: list[str]) -> tuple[list[
 def _started(command: list[str], root: Path, output: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Start a process that is ended afterwards, with those that it has started."""
     path = os.pathsep.join([*filter(None, sys.path), str(root)])
+    # Not what pytest tells its own processes: the tests would run in another order.
+    around = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     process = subprocess.Popen(
         command, cwd=root, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path}, start_new_session=os.name == "posix",
+        env=around | {"PYTHONPATH": path}, start_new_session=os.name == "posix",
     )  # fmt: skip
     try:
         yield process
