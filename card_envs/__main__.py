@@ -234,7 +234,7 @@ def review(
 
     def show() -> None:
         console.print(command.sheet_of(title, {record.name: found}, by_seat=True))
-        command.show_costliest(console, found, seat)
+        command.show_costliest(console, found)
 
     if picture is not None:
         command.draw_costs(title, found, picture)

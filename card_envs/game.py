@@ -106,7 +106,7 @@ class Choice(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a position asks of the seat to move, in the words of a card player: "Your turn: play a card."."""
+    """A question that a position asks the seat to move, in words for people: "Your turn: play a card."."""
 
     text: str
     moves: tuple[str, ...] = ()  # asked if one of these is legal; empty: always
@@ -639,19 +639,19 @@ class Game:
 
     @property
     def goal(self) -> str:
-        """What a player tries to do, in a sentence."""
+        """The goal of the game, in a sentence."""
         goal: str = getattr(self.view, "GOAL", "")
         return goal
 
     @property
     def minutes(self) -> int:
-        """How long an episode with the default options takes a person; 0 if that is unknown."""
+        """Minutes that an episode with the default options takes a person; 0 if unknown."""
         minutes: int = getattr(self.view, "MINUTES", 0)
         return minutes
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """What positions ask of the seat to move: the first question that fits."""
+        """Questions for the seat to move; the first that fits a position is asked."""
         questions: tuple[Question, ...] = getattr(self.view, "QUESTIONS", ())
         return questions
 

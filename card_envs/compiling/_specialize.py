@@ -160,7 +160,7 @@ def _binding(game: Game | None, bot: str, inline: bool, target: Target, function
 
 
 class _Binding:
-    """What takes the place of stubs in specialized loops that share it; Numba then types their helpers only once."""
+    """The replacements of stubs. Specialized loops share them, so that Numba types their helpers only once."""
 
     def __init__(self, game: Game | None, bot: str, inline: bool, functions: Functions) -> None:
         self.game = game

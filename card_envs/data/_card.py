@@ -1,4 +1,4 @@
-"""What says how files of games came about: the metadata of each, and a card for people and data hubs."""
+"""Provenance of data sets: metadata in each file, and a README that data hubs show as a card."""
 
 from __future__ import annotations
 

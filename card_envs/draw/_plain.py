@@ -19,7 +19,7 @@ CAPTION, LINE, CARDS = 24, 52, 206  # height of capitals, and of rows without an
 
 
 class Row(NamedTuple):
-    """What one key of a view holds: cards, None if face down, or a text."""
+    """The value of one key of a view: cards (None: face down) or a text."""
 
     label: str
     cards: list[str | None] | None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from card_envs._files import short_repr
 from card_envs.engine._buffers import check_int
 from card_envs.envs.aec import CardEnv, env_with
@@ -24,12 +26,23 @@ def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
         raise ValueError(f"record of {game.name} version {record.version}; these are the rules of {game.version}")
     env = env_with(game, record.options)
     env.reset(seed=0, options={"deal": record.deal})
-    for number, move in enumerate(record.moves[:num_moves]):
+    for _ in play_moves(env, record.moves[:num_moves]):
+        pass
+    return env
+
+
+def play_moves(env: CardEnv, moves: Iterable[str]) -> Iterator[int]:
+    """Play moves in an environment, and yield each as an action before it is played.
+
+    Raises:
+        ValueError: a move that is not legal.
+    """
+    for number, move in enumerate(moves):
         action = env.parse_move(move)
         if move not in env.legal_moves():
             raise ValueError(f"move {number}: {move} is illegal; legal: {', '.join(env.legal_moves())}")
+        yield action
         env.step(action)
-    return env
 
 
 def verify(record: GameRecord) -> None:

@@ -81,9 +81,9 @@ def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
     return sheet
 
 
-def show_costliest(console: Console, review: Review, seat: int | None, number: int = 3) -> None:
+def show_costliest(console: Console, review: Review) -> None:
     """Print the moves that cost most, each with the position as its seat saw it."""
-    shown = [move for move in review.costliest(len(review.moves)) if seat in (None, move.seat)][:number]
+    shown = review.costliest()
     if not shown:
         console.print("No move was clearly worse than the judge's.")
     for move in shown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from card_envs._files import finite
 from card_envs.engine._buffers import check_int
 from card_envs.engine.batch import BatchEnv
-from card_envs.envs._replay import replay
+from card_envs.envs._replay import play_moves, replay
 from card_envs.game import Game, Int64s
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.policy import Opponent, decisions_at
@@ -127,7 +127,7 @@ class Reviewing:
         review: of the decisions judged so far.
     """
 
-    def __init__(self, game: Game, by: str, positions: Iterable[tuple[int, Any, int]], seed: int = 0) -> None:
+    def __init__(self, game: Game, by: str, positions: Sequence[tuple[int, Any, int]], seed: int = 0) -> None:
         """Take the decisions to judge.
 
         Args:
@@ -141,14 +141,15 @@ class Reviewing:
         """
         self._judge = MoveJudge(load_opponent(by, game, sampled=False))
         self._seed = check_int(seed, 0, None, "seed")
-        kept = [one for one in positions if has_choice(game, one[1])]
-        self._numbers = [number for number, _, _ in kept]
-        self._states = np.array([state for _, state, _ in kept], game.rules.STATE)
-        self._actions = np.array([action for _, _, action in kept], np.int64)
-        self.review = Review(game, self._judge.opponent.name, (), len(kept))
+        numbers, states, actions = zip(*positions) if positions else ((), (), ())
+        all_states = np.array(list(states), game.rules.STATE)  # a tuple would be one record
+        choices = decisions_at(game, all_states).mask.sum(axis=1) > 1
+        self._numbers = np.array(numbers, np.int64)[choices].tolist()
+        self._states, self._actions = all_states[choices], np.array(actions, np.int64)[choices]
+        self.review = Review(game, self._judge.opponent.name, (), len(self._numbers))
 
     def __iter__(self) -> Iterator[Review]:
-        """MoveJudge some decisions at a time, and yield the review so far."""
+        """Judge some decisions at a time, and yield the review so far."""
         game, total = self.review.game, len(self._numbers)
         for first in range(0, total, AT_ONCE):
             rows = slice(first, min(first + AT_ONCE, total))
@@ -160,6 +161,12 @@ class Reviewing:
             self.review = Review(game, self.review.judge, (*self.review.moves, *moves), total)
             yield self.review
 
+    def finish(self) -> Review:
+        """Judge all that is left, and return the review."""
+        for _ in self:
+            pass
+        return self.review
+
     def _reviewed(self, i: int, best: np.int64, cost: np.float64, error: np.float64) -> ReviewedMove:
         game, state, action = self.review.game, self._states[i], int(self._actions[i])
         third = THIRDS[min(2, 3 * i // max(1, len(self._numbers)))]
@@ -168,11 +175,6 @@ class Reviewing:
         seat = int(state["seat"])
         view = game.view.view(state, seat)
         return ReviewedMove(self._numbers[i], seat, phase, played, better, float(cost), float(error), view)
-
-
-def has_choice(game: Game, state: Any) -> bool:
-    """Return whether more than one action is legal."""
-    return int(decisions_at(game, np.array([state], game.rules.STATE)).mask.sum()) > 1
 
 
 def positions_of(record: GameRecord, seat: int | None = None) -> tuple[Game, list[tuple[int, Any, int]]]:
@@ -186,13 +188,9 @@ def positions_of(record: GameRecord, seat: int | None = None) -> tuple[Game, lis
     if seat is not None:
         check_int(seat, 0, game.rules.NUM_SEATS - 1, "seat")
     found = []
-    for number, move in enumerate(record.moves):
-        action = env.parse_move(move)
-        if move not in env.legal_moves():
-            raise ValueError(f"move {number}: {move} is illegal; legal: {', '.join(env.legal_moves())}")
+    for number, action in enumerate(play_moves(env, record.moves)):
         if seat in (None, int(env.states[0]["seat"])):
             found.append((number, env.states[0].copy(), action))
-        env.step(action)
     return game, found
 
 
@@ -211,10 +209,7 @@ def review(record: GameRecord, by: str = JUDGE, seat: int | None = None, seed: i
         ValueError: the record, the judge or the seat does not fit.
     """
     game, positions = positions_of(record, seat)
-    found = Reviewing(game, by, positions, seed)
-    for _ in found:
-        pass
-    return found.review
+    return Reviewing(game, by, positions, seed).finish()
 
 
 def sampled_positions(
@@ -266,7 +261,4 @@ def review_policy(
     """
     number = check_int(number, 1, 1 << 20, "number")
     positions = sampled_positions(opponent, number, options or {}, seed)
-    found = Reviewing(opponent.game, by, positions, seed)
-    for _ in found:
-        pass
-    return found.review
+    return Reviewing(opponent.game, by, positions, seed).finish()

@@ -1,9 +1,8 @@
 """One decision, compiled: find the arms, draw worlds, play every arm out in each, drop what falls behind, choose.
 
 `decide_tables` makes whole decisions, one table after the other, in one thread. Threads that share the worlds of one
-table, and searches that keep to a time, run the same code stage by stage (`WorkerPool` in
-`_policy.py`). World number w of a table has
-a random stream of its own, so that the result is the same in any case.
+table, and searches that keep to a time, run the same code stage by stage (`WorkerPool` in `_policy.py`). World number
+w of a table has a random stream of its own, so that the result is the same in any case.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class SearchBatch(NamedTuple):
 
 
 class WorldShare(NamedTuple):
-    """What a call does of a decision: `stages` at most, and share number `number` of `of` of the worlds of each."""
+    """The work of one call: at most `stages` stages of a decision, and in each part `number` of `of` of the worlds."""
 
     stages: int
     number: int
