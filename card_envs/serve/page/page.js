@@ -414,7 +414,7 @@ function show(position, passing = false) {
   $("question").textContent = question(position, active);
   $("again").hidden = !token || !isEnd(position) || position.players.filter((one) => one === null).length > 1;
   if (live.outcome.over) forget(token);
-  $("table").dataset.state = active ? "yours" : live.outcome.over ? "over" : "waiting";
+  $("table").dataset.state = active ? "yours" : isEnd(position) ? "over" : passing || position === live ? "waiting" : "back";
   $("at").max = live.turn;
   $("at").value = position.turn;
   markMove(position.turn);
