@@ -249,12 +249,15 @@ def built(ptx: str, file: Path) -> ctypes.CDLL:
 
 
 def launch(kernel: ctypes.CDLL, number: int, *arguments: Any) -> None:
-    """Run it with this number of threads; arrays are passed as numba-cuda lays them out: a run of words for each."""
-    words: list[int] = []
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            words += [0, 0, argument.size, argument.itemsize, argument.ctypes.data, *argument.shape, *argument.strides]
-        else:
-            words.append(int(argument) % (1 << 64))
-    parameters = np.array(words, np.uint64)
+    """Run it with this number of threads; its arguments lie there as words, one after the other."""
+    parameters = np.array([word for argument in arguments for word in words_of(argument)], np.uint64)
     kernel.launch(ctypes.c_void_p(parameters.ctypes.data), ctypes.c_uint64(number))
+
+
+def words_of(argument: Any) -> list[int]:
+    """As numba-cuda lays an argument out: arrays as a run of words, tuples as their members."""
+    if isinstance(argument, np.ndarray):
+        return [0, 0, argument.size, argument.itemsize, argument.ctypes.data, *argument.shape, *argument.strides]
+    if isinstance(argument, tuple):
+        return [word for member in argument for word in words_of(member)]
+    return [int(argument) % (1 << 64)]

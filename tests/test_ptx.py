@@ -19,9 +19,11 @@ from numba import typeof
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
-from tests.conftest import games_under_test
+from tests.conftest import games_under_test, positions, some
 from tests.ptx_as_c import built, launch
 from tests.test_gpu import assert_plays_as_the_cpu
+from tests.training.test_moves import READINGS, assert_the_cpus, written
+from training.moves import MoveReading
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from card_envs.engine import _ptx as ptx
@@ -114,13 +116,13 @@ class RunAsC(ptx.Recorder):
 
     folder: ClassVar[Path]
 
-    def _run(self, kernel: Any, *arguments: Any) -> None:
-        wanted = ptx.Launch(kernel, tuple(map(typeof, (self.num_tables, *arguments))))
+    def launch(self, kernel: Any, number: int, *arguments: Any) -> None:
+        wanted = ptx.Launch(kernel, tuple(map(typeof, (number, *arguments))))
         key = kernel.py_func.__name__, wanted.arguments  # games share kernels, not always the types of their arguments
         if key not in LIBRARIES:
             text = ptx.compiled(wanted, (9, 0))
             LIBRARIES[key] = built(text, self.folder / f"{key[0]}_{len(LIBRARIES)}.so")
-        launch(LIBRARIES[key], self.num_tables, self.num_tables, *arguments)
+        launch(LIBRARIES[key], number, number, *arguments)
 
 
 LIBRARIES: dict[tuple[str, tuple[Any, ...]], CDLL] = {}
@@ -128,7 +130,15 @@ LIBRARIES: dict[tuple[str, tuple[Any, ...]], CDLL] = {}
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-@pytest.mark.parametrize("skip_forced", [False, True])
-def test_ptx_run_as_c_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: Path) -> None:
+def test_ptx_run_as_c_plays_as_the_cpu(game: Game, tmp_path: Path) -> None:
     RunAsC.folder = tmp_path
-    assert_plays_as_the_cpu(RunAsC, game, 200, 150, skip_forced)
+    assert_plays_as_the_cpu(RunAsC, game, 2_000, 150)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+@pytest.mark.parametrize("reading", READINGS[::2], ids=["afterstates", "lookahead"])
+def test_ptx_run_as_c_writes_the_rows_of_the_cpu(game: Game, reading: MoveReading, tmp_path: Path) -> None:
+    RunAsC.folder = tmp_path
+    states = some(positions(game), 200, seed=4)
+    assert_the_cpus(written(RunAsC, game, states, reading, 500), game, states, reading)

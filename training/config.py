@@ -194,8 +194,6 @@ class Config(BaseModel):
         for name, given in (("baseline_bonus", self.baseline_bonus), ("margins", self.margins)):
             if given and not self.reads_moves:
                 raise ValueError(f"{name} = {given}: only network = 'afterstates' and 'lookahead' read it")
-        if self.reads_moves and self.device != "cpu":
-            raise ValueError(f"network = {self.network!r}: learned on the CPU only (device = 'cpu')")
 
     def _check_pool(self) -> None:
         if self.pool_share + self.greedy_share > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch.nn import functional
 from card_envs.compiling import specialize
 from card_envs.engine._sums import add_rows
 from card_envs.game import Field, Game, Int64s
-from card_envs.opponents.networks._afterstates import Afterstates, move_fields
+from card_envs.opponents.networks._afterstates import move_fields
 from card_envs.opponents.networks._sparse import SparseRows, compress, sum_weights
 from card_envs.opponents.networks._torch_policy import TorchPolicy
 from card_envs.opponents.networks.onnx import OnnxPolicy, check_installed, module_to_onnx
@@ -34,14 +34,15 @@ from card_envs.opponents.networks.policies import (
 )
 
 from .config import Config
+from .moves import Moves, MoveSource, Selection, taken
 
 HEAD_GAIN = {"policy": 0.01, "value": 1.0}  # a small policy head begins near uniform play
 CPU = torch.device("cpu")
 PART = {"cpu": 2048, "cuda": 1 << 16}  # rows that a network evaluates at once
 DENSE = 64  # width from which a dense product in 16 bits is faster than a sparse one in 32
 FAINT = 0.1  # spread of the first weights of entries that are not the observation's
+DECISIONS = 1 << 14  # whose moves a network scores at once on a GPU
 AT_ONCE = 512  # rows whose gradients stay in the processor's cache
-Selection: TypeAlias = torch.Tensor | slice  # of N decisions: numbers [n], or a stretch
 
 
 class GradientWorkspace(NamedTuple):
@@ -131,7 +132,7 @@ class Observations:
 
     def taken(self, rows: Selection) -> torch.Tensor:
         """Return [n, D] int8, some of them."""
-        return self.obs[rows] if isinstance(rows, slice) else self.obs.index_select(0, rows)
+        return taken(self.obs, rows)
 
 
 class Inputs(NamedTuple):
@@ -143,7 +144,7 @@ class Inputs(NamedTuple):
     """
 
     seen: Observations
-    after: Afterstates | None
+    after: MoveSource | None
 
 
 class ActorNetwork(nn.Module):
@@ -302,17 +303,28 @@ class AfterstateActor(Network):
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
         """See `ActorNetwork.logits`; -1e9 where illegal."""
-        after = inputs.after
-        assert after is not None and not isinstance(rows, slice)
-        moves, decision = moves_of(after.first, rows.numpy())
-        at = torch.from_numpy(decision)
-        change: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, after.rows, torch.from_numpy(moves))  # type: ignore[no-untyped-call]
-        scores = self.through(self.first(inputs.seen, rows)[at] + change)[:, 0]
+        assert inputs.after is not None
+        if inputs.seen.dense and not torch.is_grad_enabled():
+            numbers = torch.arange(len(inputs.seen.obs), device=self.own.device)[rows]
+            return torch.cat([self._logits(inputs, part) for part in torch.split(numbers, DECISIONS)])
+        return self._logits(inputs, rows)
+
+    def _logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
+        assert inputs.after is not None
+        moves, first = inputs.after.of(rows), self.first(inputs.seen, rows)
+        scores = self.through(first[moves.decision] + self._changes(moves))[:, 0]
         if self.shows_baseline:
-            last = after.rows.entry[after.rows.starts[moves + 1] - 1]  # the baseline's entry comes last
-            scores = scores + self.own * torch.from_numpy(last == len(self.move_weight) - 1)
-        logits = torch.full((len(rows), self.num_actions), float(ILLEGAL))
-        return logits.index_put((at, torch.from_numpy(after.action[moves])), scores)
+            scores = scores + self.own * moves.is_baseline
+        logits = torch.full((len(first), self.num_actions), float(ILLEGAL), device=scores.device)
+        return logits.index_put((moves.decision, moves.action), scores)
+
+    def _changes(self, moves: Moves) -> torch.Tensor:
+        """Return [R, H] what moves add to the first layer's sums."""
+        if isinstance(moves.changes, torch.Tensor):
+            kind = torch.bfloat16 if self.bf16 else torch.float32
+            return moves.changes.to(kind) @ self.move_weight.to(kind)
+        sums: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, *moves.changes)  # type: ignore[no-untyped-call]
+        return sums
 
     def check_baseline(self) -> None:
         """Raise ValueError where the weights count on `greedy`'s move, and training would not show it."""
@@ -372,14 +384,6 @@ class OwnNetwork(ActorNetwork):
 
     def _tensors(self) -> dict[str, torch.Tensor]:
         return dict(self.module.state_dict())
-
-
-def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
-    """Return [R] the numbers of the moves of some decisions, and [R] the place of each one's decision in `rows`."""
-    counts = first[rows + 1] - first[rows]
-    ends = np.cumsum(counts)
-    moves = np.repeat(first[rows] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
-    return moves, np.repeat(np.arange(len(rows)), counts)
 
 
 def stored_actor(policy: TrainedPolicy) -> Network:

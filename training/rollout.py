@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from card_envs.compiling import specialize
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents.networks._afterstates import Afterstates, afterstates, joined
 
 from .checkpoint import Memory, into_stream
 from .config import Config
+from .moves import DeviceRecorder, HostMoves, HostRecorder, MoveReading, MoveSource
 from .networks import CPU, ActorNetwork, Inputs, Observations
 from .tables import EpisodeLog, HostTables, TensorTables
 
@@ -140,15 +140,17 @@ class Backend(NamedTuple):
         tables: deals them; called like `BatchEnv`.
         dense: first layers read dense rows, not sparse ones: see `Observations`.
         sampler: called with a stream, the tables where the pool may have seats, and the device.
+        recorder: finds what moves change.
     """
 
     device: torch.device
     tables: Callable[..., TensorTables]
     dense: bool
     sampler: Callable[[np.random.Generator, slice, torch.device], Sampler]
+    recorder: Callable[[Game, MoveReading, int, Any], HostRecorder | DeviceRecorder]
 
 
-HOST = Backend(CPU, HostTables, False, CompiledSampler)
+HOST = Backend(CPU, HostTables, False, CompiledSampler, HostRecorder)
 
 
 def backend_of(name: str) -> Backend:
@@ -158,10 +160,10 @@ def backend_of(name: str) -> Backend:
     from card_envs.engine.gpu import SIMULATED, GpuBatchEnv, usable
 
     if SIMULATED:
-        return Backend(CPU, GpuBatchEnv, True, GumbelSampler)
+        return Backend(CPU, GpuBatchEnv, True, GumbelSampler, DeviceRecorder)
     device = usable(f"cuda:{os.environ['LOCAL_RANK']}" if name == "cuda" and "LOCAL_RANK" in os.environ else name)
     torch.cuda.set_device(device)
-    return Backend(device, partial(GpuBatchEnv, device=device), True, GumbelSampler)
+    return Backend(device, partial(GpuBatchEnv, device=device), True, GumbelSampler, DeviceRecorder)
 
 
 class Rollout:
@@ -219,7 +221,7 @@ class Rollout:
         self.learned, self.done = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
         self.labels = zeros(0 if label is None else rules.NUM_ACTIONS)
         self.steps: list[Observations] = []
-        self.after: Afterstates | None = None
+        self.after: MoveSource | None = None
 
     @torch.no_grad()
     def collect(self, actor: ActorNetwork, opponent: ActorNetwork | None) -> None:
@@ -234,8 +236,9 @@ class Rollout:
         """
         tables = self.tables
         networks: Players = [(actor, LEARNER)] if opponent is None else [(actor, LEARNER), (opponent, POOL)]
-        reader = MoveReader(self.game, [network for network, _ in networks])
-        after: list[Afterstates] = []
+        reading, recorder = reading_of([network for network, _ in networks]), None
+        if reading is not None:
+            recorder = self.backend.recorder(self.game, reading, len(self.seen), tables)
         self.steps = [Observations(seen, self.backend.dense) for seen in self.seen]
         self.episodes.make_room(len(self.seen))
         for t in range(len(self.seen)):
@@ -246,31 +249,30 @@ class Rollout:
             if opponent is None:
                 mover.masked_fill_(mover == POOL, LEARNER)
             self.learned[t] = (mover == LEARNER) & (tables.mask.sum(dim=1, dtype=torch.int32) > 1)
-            if reader.moves:
-                decided = np.flatnonzero(mover.numpy() != GREEDY)
-                after.append(reader.of_tables(_states(tables), decided, self.baseline[t].numpy()))
+            after = None if recorder is None else recorder.step(tables, mover != GREEDY, self.baseline[t])
             if self.label is None:
                 tables.observe_all(self._full_now)
                 self.full[t] = self._full_now
             else:
-                self._label(t, after[t] if reader.lookahead else None)
-            inputs = Inputs(self.steps[t], after[t] if after else None)
+                self._label(t, after if reading is not None and reading.lookahead else None)
+            inputs = Inputs(self.steps[t], after)
             self.sampler.decide(networks, inputs, Moment(tables.mask, mover, self.actions[t], self.log_probs[t]))
             tables.step(self.actions[t])
             self.episodes.record(self.actions[t])
             self.rewards[t], self.done[t] = tables.rewards, tables.done
         tables.check()
-        self.after = joined(after) if after else None
+        self.after = None if recorder is None else recorder.all(self.mask.flatten(0, 1))
 
-    def _label(self, t: int, after: Afterstates | None) -> None:
+    def _label(self, t: int, merged: MoveSource | None) -> None:
         """Label moves of the decisions to learn from; where moves with the same afterstate are merged, one of them."""
         assert self.label is not None
         learned = self.learned[t].numpy()
         if self.config.advantage_stride > 1:
             learned &= self.rng.random(len(learned)) < 1 / self.config.advantage_stride
         moves = np.where(learned[:, None], self.mask[t].numpy(), np.int8(0))
-        if after is not None:
-            moves &= after.shown(moves.shape[1])
+        if merged is not None:
+            assert isinstance(merged, HostMoves)
+            moves &= merged.after.shown(moves.shape[1])
         self.labels[t] = torch.from_numpy(self.label(_states(self.tables), self.baseline[t].numpy(), moves, self.rng))
 
     def inputs(self) -> Inputs:
@@ -316,29 +318,15 @@ def _states(tables: TensorTables) -> NDArray[Any]:
     return tables.env.states
 
 
-class MoveReader:
-    """Finds what the networks of a rollout read about moves.
-
-    Attributes:
-        moves: they read what moves change; lookahead: after `greedy` has played on.
-    """
-
-    def __init__(self, game: Game, networks: list[ActorNetwork]) -> None:
-        """Raise ValueError for networks that can't play at the same tables."""
-        self.game = game
-        self.moves = any(network.reads_moves for network in networks)
-        self.lookahead = any(network.lookahead for network in networks)
-        if any(network.reads_moves and network.lookahead != self.lookahead for network in networks):
-            raise ValueError("networks of the kinds afterstates and lookahead can't play at the same tables")
-        self._shows_baseline = self.lookahead or any(network.shows_baseline for network in networks)
-
-    def of_tables(self, states: NDArray[Any], tables: Int64s, baseline: Int64s) -> Afterstates:
-        """Return what moves change, of all B decisions, but with moves at these tables alone."""
-        shown = baseline if self._shows_baseline else np.full_like(baseline, -1)
-        found = afterstates(self.game, states, tables, shown, self.lookahead)
-        counts = np.zeros(len(states) + 1, np.int64)
-        counts[tables + 1] = np.diff(found.first)
-        return found._replace(first=np.cumsum(counts))
+def reading_of(networks: list[ActorNetwork]) -> MoveReading | None:
+    """Return what networks read about moves, or None. Raises ValueError for some that can't play at the same tables."""
+    readers = [network for network in networks if network.reads_moves]
+    if not readers:
+        return None
+    if len({network.lookahead for network in readers}) > 1:
+        raise ValueError("networks of the kinds afterstates and lookahead can't play at the same tables")
+    lookahead = readers[0].lookahead
+    return MoveReading(lookahead, lookahead or any(network.shows_baseline for network in readers))
 
 
 def players_of(game: Game, config: Config) -> Int8s:

@@ -40,10 +40,10 @@ class Recorder(GpuBatchEnv):
         self.launches: dict[str, Launch] = {}
         return torch.device("cpu")
 
-    def _run(self, kernel: Any, *arguments: Any) -> None:
+    def launch(self, kernel: Any, number: int, *arguments: Any) -> None:
         stem = kernel.py_func.__name__.rpartition("_")[0].removesuffix("_cuda")
         name = stem.replace(f"_{self.game.name}_", " ").strip("_ ")
-        self.launches[name] = Launch(kernel, tuple(map(typeof, (self.num_tables, *arguments))))
+        self.launches[name] = Launch(kernel, tuple(map(typeof, (number, *arguments))))
 
 
 def launches(game: Game) -> dict[str, Launch]:

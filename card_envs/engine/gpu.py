@@ -115,14 +115,19 @@ class GpuBatchEnv(Fixed):
         self._asked = torch.zeros(number, dtype=torch.int64, device=self.device)
         self._has_looked = False
         # Arguments of kernels, wrapped once: each takes about 50 microseconds.
-        self._records = _array(self._states, rules.STATE)
-        self._bits = _array(self._legal, np.dtype(np.uint64))
-        self._looks = _array(self.obs), _array(self.mask), _array(self.seat)
-        self._ends = _array(self.rewards), _array(self.done), _array(self._refused), _array(self._asked)
+        self._records = kernel_array(self._states, rules.STATE)
+        self._bits = kernel_array(self._legal, np.dtype(np.uint64))
+        self._looks = kernel_array(self.obs), kernel_array(self.mask), kernel_array(self.seat)
+        self._ends = (
+            kernel_array(self.rewards),
+            kernel_array(self.done),
+            kernel_array(self._refused),
+            kernel_array(self._asked),
+        )
         self._step = specialize(_step_or_refuse, game, target="cuda")
         self._draw = specialize(draw_legal, target="cuda")
         own_keys = torch.from_numpy(keys).to(self.device)
-        self._run(specialize(kernels.reset_tables, game, target="cuda"), self._records, _array(own_keys))
+        self._run(specialize(kernels.reset_tables, game, target="cuda"), self._records, kernel_array(own_keys))
         self.observe()
 
     def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
@@ -134,6 +139,11 @@ class GpuBatchEnv(Fixed):
         """[B] int64, a view of the States: bit patterns of the keys of the current episodes."""
         offset: int = self.game.rules.STATE.fields["rng"][1]  # type: ignore[index]
         return self._states.view(torch.int64).view(self.num_tables, -1)[:, offset // 8]
+
+    @property
+    def state_bytes(self) -> torch.Tensor:
+        """[B, itemsize] uint8, a view of the States."""
+        return self._states.view(self.num_tables, -1)
 
     def observe(self) -> None:
         """Write `obs`, `mask` and `seat`; call it after a playout."""
@@ -181,7 +191,7 @@ class GpuBatchEnv(Fixed):
         allowed = torch.zeros_like(self.done)
         given = self._given("actions", actions, torch.int64)
         self._run(
-            specialize(find_legal, target="cuda"), self._bits, self.game.rules.NUM_ACTIONS, given, _array(allowed)
+            specialize(find_legal, target="cuda"), self._bits, self.game.rules.NUM_ACTIONS, given, kernel_array(allowed)
         )
         return allowed
 
@@ -245,7 +255,7 @@ class GpuBatchEnv(Fixed):
         decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
         self._has_looked = False
         ended = torch.zeros_like(self._asked)
-        self._run(kernel, self._records, *arguments, decisions, _array(ended))
+        self._run(kernel, self._records, *arguments, decisions, kernel_array(ended))
         return int(ended.sum())
 
     def _given(self, name: str, tensor: Any, dtype: torch.dtype, size: int | None = None) -> Any:
@@ -259,20 +269,26 @@ class GpuBatchEnv(Fixed):
                 else (type(tensor).__name__)
             )
             raise ValueError(f"{name}: expected a tensor of {dtype} {shape} on {self.device}, got {got}")
-        return _array(tensor)
+        return kernel_array(tensor)
 
     def _usable(self, device: str | torch.device) -> torch.device:
         return torch.device("cpu") if SIMULATED else usable(device)
 
-    def _run(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a specialized kernel with one thread per table, on torch's current stream."""
-        blocks = -(-self.num_tables // THREADS)
-        if SIMULATED:
-            kernel[blocks, THREADS](self.num_tables, *arguments)
+    def launch(self, kernel: Any, number: int, *arguments: Any) -> None:
+        """Launch a specialized kernel with that many threads, on torch's current stream; none for no threads."""
+        if not number:
             return
-        with torch.cuda.device(self.device):
-            stream = _stream(torch.cuda.current_stream().cuda_stream, self.device)
-            kernel[blocks, THREADS, stream](self.num_tables, *arguments)
+        blocks = -(-number // THREADS)
+        if SIMULATED:
+            kernel[blocks, THREADS](number, *arguments)
+        else:
+            with torch.cuda.device(self.device):
+                stream = _stream(torch.cuda.current_stream().cuda_stream, self.device)
+                kernel[blocks, THREADS, stream](number, *arguments)
+
+    def _run(self, kernel: Any, *arguments: Any) -> None:
+        """Launch a kernel with one thread per table."""
+        self.launch(kernel, self.num_tables, *arguments)
 
     def __reduce__(self) -> Any:
         raise TypeError("GpuBatchEnv can't be pickled: it is in the GPU's memory; `read_states` copies its tables")
@@ -301,7 +317,7 @@ def _stream(handle: int, device: torch.device) -> Any:
     return cuda.external_stream(handle)
 
 
-def _array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
+def kernel_array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
     """Return the same memory for kernels, reinterpreted as another dtype if one is given."""
     if tensor.device.type == "cpu":  # in the simulator
         return tensor.numpy() if dtype is None else tensor.numpy().view(dtype)

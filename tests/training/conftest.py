@@ -5,13 +5,14 @@ import torch
 from card_envs import load_opponent
 from card_envs.compare.pairs import play_pairs
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from training.moves import HostRecorder
 from training.networks import CPU
 from training.rollout import Backend, GumbelSampler
 from training.run import Run
 from training.tables import HostTables
 
 torch.set_num_threads(1)
-TENSORS = Backend(CPU, HostTables, True, GumbelSampler)  # as on a GPU, but for the tables
+TENSORS = Backend(CPU, HostTables, True, GumbelSampler, HostRecorder)  # as on a GPU, but for the tables
 
 
 def check_high_card(run: Run) -> None:

@@ -16,6 +16,7 @@ from training.algorithms import Diverged
 from training.algorithms.advantages import SHARPNESS, Advantages
 from training.algorithms.labels import advantages_over_baseline, phases_of, spreads
 from training.config import Config
+from training.moves import HostMoves
 from training.networks import ActorNetwork
 from training.ranks import Ranks
 from training.rollout import Rollout
@@ -123,9 +124,9 @@ def test_merged_moves_are_not_labelled_and_worlds_take_chance_out() -> None:
     found = []
     for worlds in (1, 16, 16):
         rollout = played(num_envs=64, network="lookahead", advantage_worlds=worlds)
-        assert rollout.after is not None
+        assert isinstance(rollout.after, HostMoves)
         shown = np.zeros((5 * 64, rollout.mask.numpy().shape[-1]), np.bool_)
-        shown[rollout.after.decision(), rollout.after.action] = True
+        shown[rollout.after.after.decision(), rollout.after.after.action] = True
         assert (rollout.labels.numpy().reshape(shown.shape)[~shown] == 0).all() and (rollout.labels.numpy() != 0).any()
         found.append(rollout.labels.numpy()[0])
     assert found[1][found[1] != 0].std() < found[0][found[0] != 0].std()

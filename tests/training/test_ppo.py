@@ -216,10 +216,18 @@ np.savez(Path(folder, "memory.npz"), **mine)
 """
 
 
-def test_the_simulator_learns_as_the_cpu_and_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two whole iterations of `device = "cuda"`: the same moves, weights and episodes as in tensors on the CPU."""
+@pytest.mark.parametrize("network", ["flat", "afterstates", "lookahead"])
+def test_the_simulator_learns_as_the_cpu_and_resumes_exactly(
+    network: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two whole iterations of `device = "cuda"`: the same moves, weights and episodes as in tensors on the CPU.
+
+    Networks of moves sum dense rows there and sparse ones here, in another order.
+    """
     small = {"num_envs": 6, "num_steps": 5, "hidden": [8], "minibatch_size": 16, "pool_size": 2, "decisions": 60}
-    settings = {**HIGH_CARD_SETTINGS, **small, "bf16": False}
+    settings: dict[str, Any] = {**HIGH_CARD_SETTINGS, **small, "bf16": False, "network": network}
+    if network != "flat":
+        settings["baseline_bonus"] = 2.0
     simulated(IN_THE_SIMULATOR, json.dumps([settings, str(tmp_path)]))
     monkeypatch.setattr(ppo, "backend_of", lambda device: TENSORS)
     run = Run(Config(**settings))
@@ -229,7 +237,10 @@ def test_the_simulator_learns_as_the_cpu_and_resumes_exactly(tmp_path: Path, mon
     with np.load(tmp_path / "memory.npz") as found:
         assert set(found) == set(expected) and "pool0/first_weight" in expected
         for name, array in expected.items():
-            np.testing.assert_array_equal(found[name], array, err_msg=name)
+            if network != "flat" and array.dtype == np.float32:
+                np.testing.assert_allclose(found[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
+            else:
+                np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 @pytest.mark.gpu

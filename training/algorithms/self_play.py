@@ -279,8 +279,6 @@ def pool_opponents(game: Game, config: Config, actor: ActorNetwork) -> list[Acto
             if not isinstance(policy, TrainedPolicy):
                 raise ValueError("expected a trained opponent")
             opponent = stored_actor(policy)
-            if opponent.reads_moves and config.device != "cpu":
-                raise ValueError("its network reads what moves change, which needs device = 'cpu'")
             if opponent.reads_moves and actor.reads_moves and opponent.lookahead != actor.lookahead:
                 raise ValueError("it and the learner are networks of the kinds afterstates and lookahead")
         except ValueError as error:

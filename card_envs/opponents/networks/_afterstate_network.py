@@ -20,6 +20,7 @@ from card_envs.opponents.networks._afterstates import (
     ENDS_DEAL,
     MOVES_AGAIN,
     NOT_MERGED,
+    ONE,
     PLAYER,
     AfterstateWorkspace,
     MoveRows,
@@ -185,7 +186,7 @@ def score_macros(
         ends_deal = mark == ENDS_DEAL
         found = write_outcome(state, macros[c], ends_deal, moves, rows, 0)
         if there == NOT_MERGED:
-            found = write_entry(size + last_of(macros[c]), rows, found)
+            found = write_entry(size + last_of(macros[c]), ONE, rows, found)
         found = write_flags(mark == MOVES_AGAIN, ends_deal, c == 0, moves, rows, found)
         scores[c] = score(0, found, c == 0, scorer)
 

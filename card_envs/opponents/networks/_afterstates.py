@@ -53,6 +53,7 @@ MAX_FOLLOWED, MAX_AHEAD = 64, 512  # most actions of `greedy` before the worlds 
 KEPT, MOVES_AGAIN, ENDS_DEAL = 1, 2, 4  # flags of an action with lookahead
 NOT_MERGED = np.uint64(0)  # the hash of an afterstate that is unlike all others
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `baseline`: the last entries
+ONE = np.float32(1)
 PART = 256  # decisions at a time, so that buffers stay in the CPU cache
 
 
@@ -111,8 +112,8 @@ class AfterstateWorkspace(NamedTuple):
         single: [1] an action as a macro-action.
         key: [1] the stream of the worlds.
         sums: [D] of observations.
-        reached: [A] hashes of the observations after each action.
-        kept: [A] KEPT, plus MOVES_AGAIN or ENDS_DEAL if true; 0: merged into another action.
+        followed: [A] hashes of the afterstates of the legal actions; reached: [A] those that differ.
+        kept: [A] KEPT, plus MOVES_AGAIN or ENDS_DEAL if true; 0: illegal, or merged into another action.
     """
 
     scale: Floats
@@ -127,6 +128,7 @@ class AfterstateWorkspace(NamedTuple):
     single: Macro
     key: UInt64s
     sums: NDArray[np.int16]
+    followed: UInt64s
     reached: UInt64s
     kept: Int8s
 
@@ -153,9 +155,10 @@ def new_afterstate_workspace(game: Game) -> AfterstateWorkspace:
     legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
     worlds, sums = np.zeros(2 + NUM_AHEAD, rules.STATE), np.zeros(len(before), np.int16)
     single, key = np.zeros(1, np.int16), np.zeros(1, np.uint64)
-    reached, kept = np.zeros(rules.NUM_ACTIONS, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
+    (followed, reached), kept = np.zeros((2, rules.NUM_ACTIONS), np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
     seen = before, after, agreed, legal_now, legal_after, legal_there
-    return AfterstateWorkspace(move_scale(rules), game.all_see_alike, worlds, *seen, single, key, sums, reached, kept)
+    rest = single, key, sums, followed, reached, kept
+    return AfterstateWorkspace(move_scale(rules), game.all_see_alike, worlds, *seen, *rest)
 
 
 def new_rows(moves: int, entries: int) -> MoveRows:
@@ -204,48 +207,67 @@ def write_moves(
 
 def write_afterstates(state: State, baseline: int, workspace: AfterstateWorkspace, rows: MoveRows, moves: int) -> int:
     """Write a decision without lookahead: see `write_decision`."""
-    scale, legal_after = workspace.scale, workspace.legal_after
-    num_actions, size = legal_after.shape[0], obs_size(workspace)
     load_decision(state, workspace)
-    found = rows.starts[moves]
-    for action in range(num_actions):
-        if workspace.legal_now[action] == 0:
-            continue
-        moves_again, ends_deal = play_move(state, action, NUM_WORLDS if reveals(state, action) else 1, workspace)
-        found = write_changes(workspace.before, workspace.agreed, scale, rows, found)
-        found = write_entry(size + action, rows, found)
-        if moves_again:
-            for a in range(num_actions):
-                if legal_after[a]:
-                    found = write_entry(size + num_actions + a, rows, found)
-        found = write_flags(moves_again, ends_deal, action == baseline, workspace, rows, found)
-        moves = end_row(action, rows, moves, found)
+    for action in range(workspace.legal_now.shape[0]):
+        if workspace.legal_now[action]:
+            num_worlds = NUM_WORLDS if reveals(state, action) else 1
+            found = write_afterstate(state, action, num_worlds, action == baseline, workspace, rows, rows.starts[moves])
+            moves = end_row(action, rows, moves, found)
     return moves
+
+
+def write_afterstate(
+    state: State, action: int, num_worlds: int, is_baseline: bool, workspace: AfterstateWorkspace, rows: MoveRows,
+    found: int,
+) -> int:  # fmt: skip
+    """Write what an action changes, from `found` entries on; return the number of entries then."""
+    legal_after, size = workspace.legal_after, obs_size(workspace)
+    moves_again, ends_deal = play_move(state, action, num_worlds, workspace)
+    found = write_changes(workspace.before, workspace.agreed, workspace.scale, rows, found)
+    found = write_entry(size + action, ONE, rows, found)
+    if moves_again:
+        for a in range(legal_after.shape[0]):
+            if legal_after[a]:
+                found = write_entry(size + legal_after.shape[0] + a, ONE, rows, found)
+    return write_flags(moves_again, ends_deal, is_baseline, workspace, rows, found)
 
 
 def write_lookahead(state: State, baseline: int, workspace: AfterstateWorkspace, rows: MoveRows, moves: int) -> int:
     """Write a decision with lookahead: see `write_decision`."""
-    kept, size = workspace.kept, obs_size(workspace)
+    kept = workspace.kept
     load_decision(state, workspace)
-    found = rows.starts[moves]
-    number = merge_moves(state, baseline, workspace)
+    for action in range(kept.shape[0]):
+        kept[action] = 0
+        if workspace.legal_now[action]:
+            workspace.followed[action], kept[action] = follow_action(state, action, workspace)
+    number = merge_moves(baseline, workspace.followed, workspace.reached, kept)
     if number > 1:  # a single afterstate needs no lookahead
         draw_worlds(state.seat, workspace)
     for action in range(kept.shape[0]):
-        if workspace.legal_now[action] == 0 or kept[action] == 0:
-            continue
-        moves_again, ends_deal = kept[action] & MOVES_AGAIN != 0, kept[action] & ENDS_DEAL != 0
-        begin = found
-        if ends_deal or number > 1:
-            workspace.single[0] = action
-            found = write_outcome(state, workspace.single, ends_deal, workspace, rows, found)
-        if reveals(state, action):
-            found = write_entry(size + action, rows, found)
-        found = write_flags(moves_again, ends_deal, action == baseline, workspace, rows, found)
-        if found == begin:  # no row is empty
-            found = write_entry(size + action, rows, found)
-        moves = end_row(action, rows, moves, found)
+        if kept[action]:
+            found = write_followed(
+                state, action, kept[action], number, action == baseline, workspace, rows, rows.starts[moves]
+            )
+            moves = end_row(action, rows, moves, found)
     return moves
+
+
+def write_followed(
+    state: State, action: int, mark: int, number: int, is_baseline: bool, workspace: AfterstateWorkspace,
+    rows: MoveRows, found: int,
+) -> int:  # fmt: skip
+    """Write where an action leads, one of `number` afterstates, from `found` entries on; return their number then."""
+    size, begin = obs_size(workspace), found
+    moves_again, ends_deal = mark & MOVES_AGAIN != 0, mark & ENDS_DEAL != 0
+    if ends_deal or number > 1:
+        workspace.single[0] = action
+        found = write_outcome(state, workspace.single, ends_deal, workspace, rows, found)
+    if reveals(state, action):
+        found = write_entry(size + action, ONE, rows, found)
+    found = write_flags(moves_again, ends_deal, is_baseline, workspace, rows, found)
+    if found == begin:  # no row is empty
+        found = write_entry(size + action, ONE, rows, found)
+    return found
 
 
 def end_row(action: int, rows: MoveRows, moves: int, found: int) -> int:
@@ -314,23 +336,24 @@ def play_move(state: State, action: int, num_worlds: int, workspace: AfterstateW
     return moves_again, ends_deal
 
 
-def merge_moves(state: State, baseline: int, workspace: AfterstateWorkspace) -> int:
-    """Mark one action for each afterstate in `workspace.kept`; return how many there are."""
-    kept, reached = workspace.kept, workspace.reached
+def follow_action(state: State, action: int, workspace: AfterstateWorkspace) -> tuple[np.uint64, int]:
+    """Return the hash of the afterstate that an action leads to, and what `AfterstateWorkspace.kept` says of it."""
+    workspace.single[0] = action
+    there, mark = follow_macro(state, workspace.single, workspace)
+    return there, KEPT | mark
+
+
+def merge_moves(baseline: int, followed: UInt64s, reached: UInt64s, kept: Int8s) -> int:
+    """Keep one action for each afterstate, of those in `kept`; return how many there are."""
     number = 0
     for turn in range(kept.shape[0] + 1):  # the baseline first, so that it represents its afterstate
         action = turn - 1 if turn else baseline
-        if turn and action == baseline:
+        if action < 0 or kept[action] == 0 or (turn and action == baseline):
             continue
-        if turn:
-            kept[action] = 0
-        if action < 0 or workspace.legal_now[action] == 0:
-            continue
-        workspace.single[0] = action
-        there, mark = follow_macro(state, workspace.single, workspace)
-        if is_first_reached(there, reached, number):
-            kept[action] = KEPT | mark
+        if is_first_reached(followed[action], reached, number):
             number += 1
+        else:
+            kept[action] = 0
     return number
 
 
@@ -429,27 +452,23 @@ def write_changes(before: Int8s, after: Int8s, scale: Floats, rows: MoveRows, fo
             byte = lowest(word) >> 3
             word &= ~(BYTE << np.uint64(8 * byte))
             j = 8 * w + byte
-            rows.entry[found] = j
-            rows.value[found] = np.float32(int(after[j]) - int(before[j])) * scale[j]
-            found += 1
+            found = write_entry(j, np.float32(int(after[j]) - int(before[j])) * scale[j], rows, found)
     return found
 
 
 def write_means(before: Int8s, sums: NDArray[np.int16], scale: Floats, rows: MoveRows, found: int) -> int:
     """Append the entries whose mean over the worlds differs; return the number of entries then."""
     for j in range(before.shape[0]):
-        change = sums[j] - NUM_AHEAD * before[j]
+        change = int(sums[j]) - NUM_AHEAD * int(before[j])
         if change:
-            rows.entry[found] = j
-            rows.value[found] = np.float32(change) / np.float32(NUM_AHEAD) * scale[j]
-            found += 1
+            found = write_entry(j, np.float32(change) / np.float32(NUM_AHEAD) * scale[j], rows, found)
     return found
 
 
-def write_entry(number: int, rows: MoveRows, found: int) -> int:
-    """Append an entry with value 1."""
-    rows.entry[found] = number
-    rows.value[found] = np.float32(1)
+def write_entry(entry: int, value: np.float32, rows: MoveRows, found: int) -> int:
+    """Append an entry; return the number of entries then. Loops that write dense rows put another in its place."""
+    rows.entry[found] = entry
+    rows.value[found] = value
     return found + 1
 
 
@@ -459,11 +478,11 @@ def write_flags(
     """Append the flags that are set."""
     flags = workspace.scale.shape[0] - NUM_FLAGS
     if moves_again:
-        found = write_entry(flags, rows, found)
+        found = write_entry(flags, ONE, rows, found)
     if ends_deal:
-        found = write_entry(flags + 1, rows, found)
+        found = write_entry(flags + 1, ONE, rows, found)
     if is_baseline:
-        found = write_entry(flags + 2, rows, found)
+        found = write_entry(flags + 2, ONE, rows, found)
     return found
 
 

@@ -1,0 +1,299 @@
+"""What moves change, as networks of moves read it.
+
+On the CPU the rows of a rollout are found once and stay sparse. On a GPU they are dense, a thread to each legal move,
+and written again whenever they are read: the States that they follow from take a tenth of their memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from card_envs.compiling import specialize
+from card_envs.engine._dealing import draw_world
+from card_envs.game import Game, Int64s, reveals, total
+from card_envs.opponents.networks._afterstates import (
+    NUM_WORLDS,
+    PLAYER,
+    Afterstates,
+    AfterstateWorkspace,
+    afterstates,
+    draw_worlds,
+    follow_action,
+    joined,
+    load_decision,
+    merge_moves,
+    move_fields,
+    new_afterstate_workspace,
+    write_afterstate,
+    write_entry,
+    write_followed,
+)
+from card_envs.opponents.networks._sparse import SparseRows
+
+if TYPE_CHECKING:  # it needs CUDA
+    from card_envs.engine.gpu import GpuBatchEnv
+
+AT_ONCE = 1 << 17  # moves whose rows are written by one launch: as many workspaces there are, of some 10 KB each
+Selection: TypeAlias = torch.Tensor | slice  # of N decisions: numbers [n], or a stretch
+
+
+class Moves(NamedTuple):
+    """The moves of n decisions that have a row, R in all.
+
+    Attributes:
+        decision: [R] which of the n each is of; ascending.
+        action: [R].
+        is_baseline: [R] bool, whether `greedy` would play it, where that is shown.
+        changes: rows of `move_fields`: [R, M] float32, or sparse ones and [R] their numbers.
+    """
+
+    decision: torch.Tensor
+    action: torch.Tensor
+    is_baseline: torch.Tensor
+    changes: torch.Tensor | tuple[SparseRows, torch.Tensor]
+
+
+class MoveSource(Protocol):
+    """What the moves of N decisions change."""
+
+    def of(self, rows: Selection) -> Moves:
+        """Return the moves of some of the decisions."""
+        ...
+
+
+class MoveReading(NamedTuple):
+    """What the networks at some tables read about moves.
+
+    Attributes:
+        lookahead: what `greedy` makes of them, else what they lead to at once.
+        shows_baseline: which of them `greedy` would play.
+    """
+
+    lookahead: bool
+    shows_baseline: bool
+
+
+class HostMoves:
+    """Rows that lie in memory.
+
+    Attributes:
+        after: of all N decisions.
+    """
+
+    def __init__(self, after: Afterstates, size: int) -> None:
+        """Take rows of `size` entries, the last of which marks the baseline action."""
+        self.after = after
+        self._size = size
+
+    def of(self, rows: Selection) -> Moves:
+        """See `MoveSource`."""
+        first, action, sparse = self.after
+        numbers = np.arange(len(first) - 1)[rows] if isinstance(rows, slice) else rows.numpy()
+        moves, decision = moves_of(first, numbers)
+        last = sparse.entry[sparse.starts[moves + 1] - 1]  # the baseline's entry comes last
+        found = decision, action[moves], last == self._size - 1, moves
+        decisions, actions, is_baseline, own = map(torch.from_numpy, found)
+        return Moves(decisions, actions, is_baseline, (sparse, own))
+
+
+class HostRecorder:
+    """The moves of a rollout's decisions at tables on the CPU."""
+
+    def __init__(self, game: Game, reading: MoveReading, num_steps: int, tables: Any) -> None:
+        """Begin a rollout."""
+        self.game = game
+        self.reading = reading
+        self.steps: list[Afterstates] = []
+        self._size = total(move_fields(game.rules))
+
+    def step(self, tables: Any, decides: torch.Tensor, baseline: torch.Tensor) -> HostMoves:
+        """Return what moves change now, of all B tables, but with moves where a network `decides` [B] alone."""
+        states, decided = tables.env.states, decides.numpy().nonzero()[0]
+        shown = baseline.numpy() if self.reading.shows_baseline else np.full_like(baseline.numpy(), -1)
+        found = afterstates(self.game, states, decided, shown, self.reading.lookahead)
+        counts = np.zeros(len(states) + 1, np.int64)
+        counts[decided + 1] = np.diff(found.first)
+        self.steps.append(found._replace(first=np.cumsum(counts)))
+        return HostMoves(self.steps[-1], self._size)
+
+    def all(self, mask: torch.Tensor) -> HostMoves:
+        """Return what moves change, of all decisions so far."""
+        return HostMoves(joined(self.steps), self._size)
+
+
+def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
+    """Return [R] the numbers of the moves of some decisions, and [R] the place of each one's decision in `rows`."""
+    counts = first[rows + 1] - first[rows]
+    ends = np.cumsum(counts)
+    moves = np.repeat(first[rows] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
+    return moves, np.repeat(np.arange(len(rows)), counts)
+
+
+# On a GPU: workspaces have one more dimension in front, a workspace for each thread
+
+
+def set_entry(entry: int, value: np.float32, row: Any, found: int) -> int:
+    """Set an entry of a dense row: takes the place of `write_entry`."""
+    row[entry] = value
+    return found + 1
+
+
+def own_workspace(all_of_them: AfterstateWorkspace, r: int) -> AfterstateWorkspace:
+    """Return the workspace of thread r."""
+    w = all_of_them
+    return AfterstateWorkspace(
+        w.scale, w.all_see_alike, w.worlds[r], w.before[r], w.after[r], w.agreed[r], w.legal_now[r], w.legal_after[r],
+        w.legal_there[r], w.single[r], w.key[r], w.sums[r], w.followed[r], w.reached[r], w.kept[r],
+    )  # fmt: skip
+
+
+def write_dense(
+    first: int, last: int, states: Any, pairs: Any, baseline: Any, workspaces: AfterstateWorkspace, rows: Any
+) -> None:  # fmt: skip
+    """Write what actions change into rows [R, M] of zeros: those of pairs [R, 2] of a decision and an action of it."""
+    for r in range(first, last):
+        workspace = own_workspace(workspaces, r)
+        i, action = pairs[r, 0], pairs[r, 1]
+        load_decision(states[i], workspace)
+        num_worlds = NUM_WORLDS if reveals(states[i], action) else 1
+        for earlier in range(action if num_worlds > 1 else 0):
+            if workspace.legal_now[earlier] and reveals(states[i], earlier):  # it has taken its worlds from the stream
+                for _ in range(NUM_WORLDS):
+                    draw_world(workspace.worlds[0], states[i].seat, workspace.key)
+        write_afterstate(states[i], action, num_worlds, action == baseline[i], workspace, rows[r], 0)
+
+
+def follow_pairs(
+    first: int, last: int, states: Any, pairs: Any, workspaces: AfterstateWorkspace, followed: Any, kept: Any
+) -> None:  # fmt: skip
+    """Write where actions lead, at their places in `followed` and `kept` [n, A]."""
+    for r in range(first, last):
+        i, action = pairs[r, 0], pairs[r, 1]
+        followed[i, action], kept[i, action] = follow_action(states[i], action, own_workspace(workspaces, r))
+
+
+def merge_followed(first: int, last: int, baseline: Any, followed: Any, reached: Any, kept: Any) -> None:
+    """Keep one action for each afterstate of a decision."""
+    for i in range(first, last):
+        merge_moves(baseline[i], followed[i], reached[i], kept[i])
+
+
+def write_dense_lookahead(
+    first: int, last: int, states: Any, pairs: Any, baseline: Any, workspaces: AfterstateWorkspace, kept: Any, rows: Any
+) -> None:  # fmt: skip
+    """Write where kept actions lead: see `write_dense`."""
+    for r in range(first, last):
+        workspace = own_workspace(workspaces, r)
+        i, action = pairs[r, 0], pairs[r, 1]
+        load_decision(states[i], workspace)
+        number = 0
+        for a in range(kept.shape[1]):
+            number += kept[i, a] != 0
+        if number > 1:
+            draw_worlds(states[i].seat, workspace)
+        write_followed(states[i], action, kept[i, action], number, action == baseline[i], workspace, rows[r], 0)
+
+
+class DeviceMoves:
+    """Rows that are written whenever they are read; the first step of each reading waits for the GPU."""
+
+    def __init__(self, recorder: DeviceRecorder, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor):
+        """Take N decisions: bytes of their States [N, itemsize], baseline actions [N], and legal actions [N, A]."""
+        self._recorder = recorder
+        self._states, self._baseline, self._mask = states, baseline, mask
+
+    def of(self, rows: Selection) -> Moves:
+        """See `MoveSource`."""
+        recorder = self._recorder
+        mask, states, baseline = (taken(tensor, rows) for tensor in (self._mask, self._states, self._baseline))
+        if not recorder.reading.shows_baseline:
+            baseline = torch.full_like(baseline, -1)
+        pairs, changes = recorder.written(states.flatten(), baseline, mask)
+        decision, action = pairs.unbind(1)
+        return Moves(decision, action, changes[:, -1] != 0, changes)
+
+
+class DeviceRecorder:
+    """The moves of a rollout's decisions at tables on a GPU, whose States it keeps."""
+
+    def __init__(self, game: Game, reading: MoveReading, num_steps: int, tables: GpuBatchEnv) -> None:
+        """Begin a rollout."""
+        from card_envs.engine.gpu import kernel_array
+
+        self.game = game
+        self.reading = reading
+        self.tables = tables
+        self._array = kernel_array
+        self._states = tables.state_bytes.new_zeros((num_steps, *tables.state_bytes.shape))
+        self._baseline = torch.zeros(self._states.shape[:2], dtype=torch.int64, device=tables.device)
+        self._step = 0
+        self._size = total(move_fields(game.rules))
+        self._at_once = min(AT_ONCE, num_steps * tables.num_tables * game.rules.NUM_ACTIONS)
+        self._workspaces = self._new_workspaces()
+
+    def step(self, tables: Any, decides: torch.Tensor, baseline: torch.Tensor) -> DeviceMoves:
+        """Return what moves change now, of all B tables."""
+        t = self._step
+        self._states[t], self._baseline[t] = tables.state_bytes, baseline
+        self._step += 1
+        return DeviceMoves(self, self._states[t], self._baseline[t], tables.mask)
+
+    def all(self, mask: torch.Tensor) -> DeviceMoves:
+        """Return what moves change, of all decisions so far; `mask` [T * B, A] are their legal actions."""
+        return DeviceMoves(self, self._states.flatten(0, 1), self._baseline.flatten(), mask)
+
+    def written(
+        self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return [R, 2] decisions with the actions that have a row, and the rows [R, M]."""
+        game, lookahead = self.game, self.reading.lookahead
+        records, baselines = self._array(states, game.rules.STATE), self._array(baseline)
+        pairs = mask.nonzero().contiguous()
+        shared: tuple[Any, ...] = ()
+        if lookahead:
+            kept = self._kept(records, baselines, pairs, mask)
+            pairs = kept.nonzero().contiguous()
+            shared = (self._array(kept),)
+        writer, bot = (write_dense_lookahead, PLAYER) if lookahead else (write_dense, "")
+        kernel = specialize(writer, game, bot, target="cuda", functions=((write_entry, set_entry),))
+        rows = torch.zeros((len(pairs), self._size), device=mask.device)
+        for some, into in zip(torch.split(pairs, self._at_once), torch.split(rows, self._at_once)):
+            self.tables.launch(
+                kernel, len(some), records, self._array(some), baselines, self._workspaces, *shared, self._array(into)
+            )
+        return pairs, rows
+
+    def _kept(self, records: Any, baselines: Any, pairs: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [n, A] int8, what `AfterstateWorkspace.kept` says of each action."""
+        kept = torch.zeros_like(mask, memory_format=torch.contiguous_format)
+        followed, reached = torch.zeros((2, *mask.shape), dtype=torch.int64, device=mask.device)
+        hashes = self._array(followed, np.dtype(np.uint64)), self._array(reached, np.dtype(np.uint64))
+        follow = specialize(follow_pairs, self.game, PLAYER, target="cuda")
+        for some in torch.split(pairs, self._at_once):
+            given = records, self._array(some), self._workspaces, hashes[0], self._array(kept)
+            self.tables.launch(follow, len(some), *given)
+        merge = specialize(merge_followed, target="cuda")
+        self.tables.launch(merge, len(mask), baselines, *hashes, self._array(kept))
+        return kept
+
+    def _new_workspaces(self) -> AfterstateWorkspace:
+        """Return workspaces for as many threads as a launch may have."""
+        one = new_afterstate_workspace(self.game)
+
+        def stacked(array: NDArray[Any]) -> Any:
+            memory = torch.zeros((self._at_once, array.nbytes), dtype=torch.uint8, device=self.tables.device)
+            self._memory.append(memory)
+            return self._array(memory, array.dtype)
+
+        self._memory = [torch.from_numpy(one.scale).to(self.tables.device)]
+        arrays = map(stacked, one[2:])
+        return AfterstateWorkspace(self._array(self._memory[0]), one.all_see_alike, *arrays)
+
+
+def taken(tensor: torch.Tensor, rows: Selection) -> torch.Tensor:
+    """Return some rows of a tensor."""
+    return tensor[rows] if isinstance(rows, slice) else tensor.index_select(0, rows)
