@@ -61,6 +61,8 @@ Options = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="of deals and policies")]
 Best = Annotated[bool, typer.Option("--best", help="networks play their likeliest move")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures to this file")]
+Processes = Annotated[int, typer.Option(min=1, help="number of processes; results do not depend on it")]
+Ray = Annotated[str, typer.Option(metavar="ADDRESS", help="Ray cluster that does the work; local: start one here")]
 RecordFile = Annotated[Path | None, typer.Option(help="save the game to this file")]
 DEFAULT_PLAYERS = ("random", "trivial", "greedy")
 
@@ -162,10 +164,8 @@ def compare(
         str, typer.Option(help="compare their play in this phase of the game, and separately in all other phases")
     ] = "",
     with_player: Annotated[str, typer.Option("--with", help="with --apart: player of the other phases")] = "greedy",
-    processes: Annotated[int, typer.Option(min=1, help="number of processes; results do not depend on it")] = 1,
-    ray: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Ray cluster that does the work; local: start one here")
-    ] = "",
+    processes: Processes = 1,
+    ray: Ray = "",
     solve: Annotated[
         float | None,
         typer.Option(help="seconds per deal: also show the share won of the deals that the game's solver can win"),
@@ -185,6 +185,7 @@ def compare(
     """
     from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, figures_of
     from card_envs.compare._contest import Contest, taken_apart
+    from card_envs.compare._spread import Workers
     from card_envs.reviews._command import review_policies
 
     options = tuple(parse_options(option).items())
@@ -192,14 +193,16 @@ def compare(
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
     check_contests(contests, solve)
     files.check_output(json_file)
-    work, keep = Work(pairs, processes, ray, solve), Keepsakes(picture, records, record_pairs)
-    found = compare_all(
-        contests, work, keep, console, lambda found: write_json(figures_of(found, apart, with_player), json_file)
-    )
-    stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
-    if reviewed and not stopped:
-        reviews, stopped = review_policies(contest, reviewed, by, console)
-        write_json(figures_of(found, apart, with_player) | {"reviews": reviews}, json_file)
+    keep = Keepsakes(picture, records, record_pairs)
+    with Workers(processes, ray) as workers:
+        work = Work(pairs, workers, solve)
+        found = compare_all(
+            contests, work, keep, console, lambda found: write_json(figures_of(found, apart, with_player), json_file)
+        )
+        stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
+        if reviewed and not stopped:
+            reviews, stopped = review_policies(contest, reviewed, by, workers, console)
+            write_json(figures_of(found, apart, with_player) | {"reviews": reviews}, json_file)
     if found and json_file is not None:
         say(f"written to {json_file}")
     if stopped:
@@ -212,6 +215,8 @@ def review(
     by: Annotated[str, typer.Option(help="the opponent that judges; it must search")] = "strong",
     seat: Annotated[int | None, typer.Option(min=0, help="judge this seat alone")] = None,
     seed: Annotated[int, typer.Option(min=0, help="of the worlds that the judge draws")] = 0,
+    processes: Processes = 1,
+    ray: Ray = "",
     json_file: JsonFile = None,
     picture: Annotated[Path | None, typer.Option(help="draw the costs over the game to this file")] = None,
 ) -> None:
@@ -220,6 +225,7 @@ def review(
     The judge is a search that knows only what the seat knew. Ctrl-C shows the moves judged so far.
     """
     from card_envs.compare._report import check_picture
+    from card_envs.compare._spread import Workers
     from card_envs.record import GameRecord
     from card_envs.reviews import _command as command
     from card_envs.reviews._review import Reviewing, positions_of
@@ -228,7 +234,8 @@ def review(
     check_picture(picture)
     game, positions = positions_of(GameRecord.load(record), seat)
     work = Reviewing(game, by, positions, seed)
-    stopped = command.run({f"judged by {by}": work}, console)
+    with Workers(processes, ray) as workers:
+        stopped = command.run({f"judged by {by}": work}, workers, console)
     found = work.review
     title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.margin_unit}"
 
@@ -307,7 +314,8 @@ def solve(
     positions: Annotated[
         int | None, typer.Option(help="positions per deal, a limit that does not depend on the machine")
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, help="that share the work")] = 1,
+    processes: Processes = 1,
+    ray: Ray = "",
     json_file: JsonFile = None,
 ) -> None:
     """Solve deals with all cards known.
@@ -317,6 +325,7 @@ def solve(
     from card_envs.compare._command import show_solved, solve_many, solve_one, solving_title
     from card_envs.compare._report import show_solving
     from card_envs.compare._solving import SolveTask, SolvingFigures
+    from card_envs.compare._spread import Workers
 
     options = tuple(parse_options(option).items())
     task = SolveTask(get_game(game_name), seed, options, seconds, memory, positions)
@@ -329,7 +338,8 @@ def solve(
     def known(figures: SolvingFigures) -> dict[str, Any]:
         return {**figures.as_dict(), "stopped": figures.packs < packs}
 
-    figures = solve_many(task, packs, processes, console, lambda found: write_json(known(found), json_file))
+    with Workers(processes, ray) as workers:
+        figures = solve_many(task, packs, workers, console, lambda found: write_json(known(found), json_file))
     if figures is not None:
         title = solving_title(task, figures.packs)
         deliver(known(figures), json_file, lambda: show_solving(console, title, figures))
@@ -368,6 +378,7 @@ def generate(
     best: Best = False,
     option: Options = None,
     processes: Annotated[int, typer.Option(min=0, help="that share the work; 0: one for each core")] = 0,
+    ray: Ray = "",
 ) -> None:
     """Play games and write every decision, as data for training.
 
@@ -382,7 +393,7 @@ def generate(
     named = () if solve is not None else tuple(split_names(players))
     options = tuple(sorted(parse_options(option).items()))
     plan = Plan(get_game(game_name), named, games, seed, options, not best, values, solve)
-    workers = processes or os.cpu_count() or 1
+    processes = processes or (1 if ray else os.cpu_count() or 1)
     rows = 0
     try:
         with waiting(console) as progress:
@@ -394,9 +405,9 @@ def generate(
                 progress.update(bar, completed=done, description=f"{written:,} decisions")
 
             if form == "minari":
-                to_minari(plan, out, processes=workers, progress=show)
+                to_minari(plan, out, processes=processes, ray_address=ray, progress=show)
             else:
-                generate_files(plan, out, format=form, processes=workers, progress=show)
+                generate_files(plan, out, format=form, processes=processes, ray_address=ray, progress=show)
     except KeyboardInterrupt:
         say(f"stopped after {rows:,} decisions; the same command goes on" if form != "minari" else "stopped")
         raise typer.Exit(130) from None

@@ -24,6 +24,7 @@ from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
 from card_envs.compare._report import duration, interval, on_one_line, percent, whole
+from card_envs.compare._spread import Workers
 from card_envs.compare._tables import Asker, new_tables
 from card_envs.compare._tallies import estimated
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
@@ -402,7 +403,8 @@ def test_seating() -> None:
 
 
 def played(contest: Contest, pairs: int, processes: int = 1, ray_address: str = "") -> Any:
-    return join(list(play_contest(contest, pairs, processes, ray_address)))
+    with Workers(processes, ray_address) as workers:
+        return join(list(play_contest(contest, pairs, workers)))
 
 
 def test_standings_of_all_games(game: Game) -> None:
@@ -561,16 +563,16 @@ def test_lost_workers_of_a_cluster_are_replaced(tmp_path: Path, monkeypatch: pyt
     here = played(contest, 80)
     for name in ("margins", "wins", "decisions", "tallies"):
         assert np.array_equal(getattr(spread_out, name), getattr(here, name))
-    with pytest.raises(IllegalMove, match=r"of policy Cheat at .* is illegal"):
+    with pytest.raises(IllegalMove, match=r"of policy .*Cheat at .* is illegal"):
         played(Contest(HIGH_CARD, (f"{HERE}:Cheat", "random"), 4), 20, ray_address="local")
 
 
 def test_processes_and_clusters_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     contest = Contest(HIGH_CARD, ("greedy", "random"))
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        play_contest(contest, 20, 0)
+    with pytest.raises(ValueError, match="processes: expected a whole number from 1, got 0"):
+        Workers(0)
     with pytest.raises(ValueError, match="expected one of them"):
-        play_contest(contest, 20, 2, "local")
+        Workers(2, "local")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match="pip install 'card_envs"):
         played(contest, 20, ray_address="local")

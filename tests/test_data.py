@@ -13,6 +13,7 @@ import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,21 @@ def table_of(folder: Path) -> Any:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("card_envs.data._plan.GAMES_AT_ONCE", (16, 16))
+
+
+class Mortal(Slow):
+    """Takes its process with it at its first decision, once."""
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        grave = Path(os.environ["TEST_DATA_GRAVE"])
+        if not grave.exists():
+            grave.touch()
+            os._exit(1)
+        return decisions.mask.argmax(axis=1)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
 
 
 class Weighty(RandomPolicy):
@@ -355,12 +371,33 @@ def test_files_are_completed_after_a_stop(tmp_path: Path) -> None:
     assert told[-1] == (100, rows) and len(told) == 7 - len(there)
     assert all(file.stat().st_mtime_ns == at for file, at in there.items())
     generate(plan, tmp_path / "whole")
-    contents = [
-        {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
-        for folder in (tmp_path / "stopped", tmp_path / "whole")
-    ]
-    assert contents[0] == contents[1] and "README.md" in contents[0]
+    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole") and (tmp_path / "whole/README.md").exists()
     assert generate(plan, tmp_path / "whole") == 0  # complete
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_of_a_cluster_are_those_of_one_machine(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if a worker is lost."""
+    pytest.importorskip("ray")
+    monkeypatch.setenv("TEST_DATA_GRAVE", str(tmp_path / "grave"))
+    plan = Plan(HIGH_CARD, (f"{__name__}:Mortal", "random"), 100)
+    rows = generate(plan, tmp_path / "cluster", format=form, ray_address="local")
+    assert (tmp_path / "grave").exists()
+    assert generate(plan, tmp_path / "here", format=form) == rows
+    assert contents(tmp_path / "cluster") == contents(tmp_path / "here")
+
+
+def test_a_wrong_address_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(HIGH_CARD, ("greedy",), 20)
+    with pytest.raises(ValueError, match="expected one of them"):
+        generate(plan, tmp_path / "out", processes=2, ray_address="local")
+    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    with pytest.raises(OSError, match=r"Ray cluster 127\.0\.0\.1:1: .*refused; expected HOST:PORT"):
+        generate(plan, tmp_path / "out", ray_address="127.0.0.1:1")
+    assert not (tmp_path / "out").exists()
 
 
 def test_parquet_has_the_rows(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 import card_envs
@@ -14,9 +16,11 @@ from card_envs.__main__ import app
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import decisions_at
+from card_envs.opponents.policy import Decisions, decisions_at
+from card_envs.opponents.scripted import RandomPolicy
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge, review, review_policy
+from card_envs.reviews._review import Reviewing, positions_of
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import play_randomly, positions, redealt, short_options, some
 
@@ -107,3 +111,47 @@ def test_policies_are_judged_beside_their_scores(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     reviews = json.loads((tmp_path / "found.json").read_text())["reviews"]
     assert reviews.keys() == {"greedy", "random"} and all(one["decisions"] == 20 for one in reviews.values())
+
+
+class Mortal(RandomPolicy):
+    """Takes its process with it when it is first asked, once."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        grave = Path(os.environ["TEST_REVIEWS_GRAVE"])
+        if not grave.exists():
+            grave.touch()
+            os._exit(1)
+        return super().probabilities(decisions)
+
+
+def test_a_cluster_judges_as_one_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if a worker is lost."""
+    pytest.importorskip("ray")
+    monkeypatch.setenv("TEST_REVIEWS_GRAVE", str(tmp_path / "grave"))
+    monkeypatch.setattr("card_envs.reviews._review.AT_ONCE", 1)
+    by = f"{BY},prior={__name__}:Mortal"
+    played(TINY).save(tmp_path / "game.json")
+    for number, words in enumerate((["--ray", "local"], [])):
+        files = ["--json", str(tmp_path / f"{number}.json")]
+        done = CliRunner().invoke(app, ["review", str(tmp_path / "game.json"), "--by", by, *words, *files])
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / "grave").exists()
+    assert (tmp_path / "0.json").read_bytes() == (tmp_path / "1.json").read_bytes()
+
+
+def test_groups_are_judged_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A review that is stopped has the moves in the order of play."""
+    monkeypatch.setattr("card_envs.reviews._review.AT_ONCE", 1)
+    game, positions = positions_of(played(TINY))
+    forwards, backwards = Reviewing(game, BY, positions), Reviewing(game, BY, positions)
+    backwards._groups.reverse()
+    for work in (forwards, backwards):
+        judged = work.judge()
+        assert [next(judged) for _ in range(3)] == [1, 1, 1] and len(work.review.moves) == 3 < work.total
+        numbers = [move.number for move in work.review.moves]
+        assert numbers == sorted(numbers)
+        list(judged)
+    assert forwards.review.as_dict() == backwards.review.as_dict()

@@ -29,6 +29,7 @@ from card_envs.compare._solving import (
     solver_of,
     solving_figures,
 )
+from card_envs.compare._spread import THIS_PROCESS, Workers
 from card_envs.compare._waiting import waiting
 from card_envs.compare.pairs import Part, chunks, join
 from card_envs.compare.standings import Standings, standings
@@ -45,17 +46,16 @@ Write = Callable[[dict[str, Standings]], object]
 
 @dataclass(frozen=True)
 class Work:
-    """The amount of work and the workers.
+    """The amount of work, and who does it.
 
     Attributes:
         pairs: of each pairing; in a solitaire, deals.
-        processes, ray_address: the workers (see `spread`).
+        workers: who does it.
         solve_seconds: per deal, to solve the deals as well; None: don't.
     """
 
     pairs: int
-    processes: int = 1
-    ray_address: str = ""
+    workers: Workers = THIS_PROCESS
     solve_seconds: float | None = None
 
 
@@ -202,7 +202,7 @@ def play_shown(
             progress.update(bar, completed=min(done + size * min(made / expected, 0.95), work.pairs))
 
         try:
-            for part in play_contest(contest, work.pairs, work.processes, work.ray_address, watch):
+            for part in play_contest(contest, work.pairs, work.workers, watch):
                 parts.append(part)
                 expected = moves * size / part.num_deals
                 progress.update(bar, completed=sum(one.num_deals for one in parts))
@@ -213,7 +213,7 @@ def play_shown(
             if work.solve_seconds is not None:
                 task = SolveTask(contest.game, contest.seed, contest.options, work.solve_seconds)
                 bar = progress.add_task("solving", total=work.pairs)
-                for one in solve_deals(task, range(work.pairs), work.processes, work.ray_address):
+                for one in solve_deals(task, range(work.pairs), work.workers):
                     solved.append(one)
                     progress.advance(bar)
         except KeyboardInterrupt:
@@ -258,7 +258,7 @@ def show_solved(console: Console, solved: dict[str, Any]) -> None:
 
 
 def solve_many(
-    task: SolveTask, packs: int, processes: int, console: Console, write: Callable[[SolvingFigures], object]
+    task: SolveTask, packs: int, workers: Workers, console: Console, write: Callable[[SolvingFigures], object]
 ) -> SolvingFigures | None:
     """Solve the first deals of a seed; return the figures, or None if Ctrl-C came before any result.
 
@@ -269,7 +269,7 @@ def solve_many(
     with waiting(console) as progress:
         bar = progress.add_task("solving", total=packs)
         try:
-            for one in solve_deals(task, range(packs), processes):
+            for one in solve_deals(task, range(packs), workers):
                 solved.append(one)
                 known = sum(solution.verdict != "unknown" for _, solution in solved)
                 progress.update(bar, advance=1, description=f"{known} of {len(solved)} decided")

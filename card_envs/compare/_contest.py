@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._spread import spread
+from card_envs.compare._spread import THIS_PROCESS, Workers
 from card_envs.compare._tables import PlayedOut, Watch
 from card_envs.compare.pairs import Match, Part, chunks, lineups
 from card_envs.game import Game
@@ -98,16 +98,15 @@ def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
 
 
 def play_contest(
-    contest: Contest, pairs: int, processes: int = 1, ray_address: str = "", watch: Watch | None = None
+    contest: Contest, pairs: int, workers: Workers = THIS_PROCESS, watch: Watch | None = None
 ) -> Iterator[Part]:
     """Play all pairings on the same deals and yield the parts as they are finished.
 
     Args:
         contest: what to play.
         pairs: number of deals; with two sides, each is played twice.
-        processes: number of workers; they affect only the order of the parts.
-        ray_address: of a Ray cluster that does the work instead (see `spread`).
+        workers: who plays; they affect only the order of the parts.
         watch: called with the moves made in the current part, if this process plays.
     """
-    here = processes == 1 and not ray_address
-    return spread(partial(contest.play, watch=watch) if here else contest.play, chunks(pairs), processes, ray_address)
+    play = partial(contest.play, watch=watch) if workers.are_here else contest.play
+    return workers.spread(play, chunks(pairs))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._spread import spread
+from card_envs.compare._spread import THIS_PROCESS, Workers
 from card_envs.compare._tables import new_tables
 from card_envs.compare.estimates import Estimate, as_json, share_of
 from card_envs.engine._buffers import check_positive
@@ -61,17 +61,17 @@ def solver_of(game: Game) -> Solver:
     return game.solver
 
 
-def solve_deals(task: SolveTask, numbers: Sequence[int], processes: int = 1, ray_address: str = "") -> Iterator[Solved]:
+def solve_deals(task: SolveTask, numbers: Sequence[int], workers: Workers = THIS_PROCESS) -> Iterator[Solved]:
     """Yield the number and solution of each of these deals as they are solved.
 
     Args:
         task: how to solve them.
         numbers: of the deals, as in `compare`.
-        processes, ray_address: the workers (see `spread`); the order depends on them.
+        workers: who solves them; the order depends on it.
     """
     solver_of(task.game)
     task.game.validated(dict(task.options))
-    return spread(task.solve_number, numbers, processes, ray_address)
+    return workers.spread(task.solve_number, numbers)
 
 
 def won_of_winnable(wins: NDArray[np.float64], solved: Sequence[Solved]) -> list[Estimate]:

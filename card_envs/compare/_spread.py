@@ -1,4 +1,4 @@
-"""Distribution of the portions of a contest: in this process, over local processes, or over a Ray cluster."""
+"""Distribution of work in portions: in this process, over local processes, or over a Ray cluster."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from multiprocessing import active_children, get_context, parent_process
 from typing import TypeVar
 
 from card_envs._files import in_words
+from card_envs.engine._buffers import check_int
 
 Portion = TypeVar("Portion")
 Result = TypeVar("Result")
@@ -21,37 +23,68 @@ Result = TypeVar("Result")
 RETRIES = 3  # per portion whose worker was lost
 
 
-def spread(
-    play: Callable[[Portion], Result], portions: Sequence[Portion], processes: int = 1, ray_address: str = ""
-) -> Iterator[Result]:
-    """Yield the result of `play` for each portion, as they are finished.
+@dataclass(frozen=True)
+class Workers:
+    """Workers that share the portions of a task. Use it in a `with` statement, which connects to the cluster.
 
-    Args:
-        play: can be pickled, and depends only on its portion, because lost portions are played again.
-        portions: of the work.
-        processes: on this machine.
+    Attributes:
+        processes: on this machine; 1: this process.
         ray_address: of a Ray cluster instead, as for `ray.init`; "local" starts one here.
 
     Raises:
-        ValueError: both are given, fewer than one process, or Ray is missing.
-        OSError: the cluster can't be reached, or a portion's worker was lost repeatedly.
+        ValueError: both are given, or fewer than one process.
     """
-    if processes < 1:
-        raise ValueError(f"processes: expected at least 1, got {processes}")
-    if processes > 1 and ray_address:
-        raise ValueError("processes and a Ray cluster: expected one of them, got both")
-    if ray_address:
-        return _over_cluster(play, portions, ray_address)
-    return map(play, portions) if processes == 1 else _over_processes(play, portions, processes)
+
+    processes: int = 1
+    ray_address: str = ""
+
+    def __post_init__(self) -> None:
+        check_int(self.processes, 1, None, "processes")
+        if self.processes > 1 and self.ray_address:
+            raise ValueError("processes and a Ray cluster: expected one of them, got both")
+
+    def __enter__(self) -> Workers:
+        """Connect to the cluster. Raises ValueError if Ray is missing, OSError if the cluster can't be reached."""
+        if self.ray_address:
+            _connect(self.ray_address)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.ray_address:
+            import ray
+
+            ray.shutdown()  # also cancels running tasks
+
+    @property
+    def are_here(self) -> bool:
+        """True if this process does the work."""
+        return self.processes == 1 and not self.ray_address
+
+    def spread(self, work: Callable[[Portion], Result], portions: Sequence[Portion]) -> Iterator[Result]:
+        """Yield the result of each portion as it is finished.
+
+        Args:
+            work: can be pickled, and depends only on its portion, because lost portions are done again.
+            portions: of the task.
+
+        Raises:
+            OSError: a portion's worker was lost repeatedly.
+        """
+        if self.ray_address:
+            return _over_cluster(work, portions, self.ray_address)
+        return map(work, portions) if self.are_here else _over_processes(work, portions, self.processes)
 
 
-def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portion], processes: int) -> Iterator[Result]:
+THIS_PROCESS = Workers()
+
+
+def _over_processes(work: Callable[[Portion], Result], portions: Sequence[Portion], processes: int) -> Iterator[Result]:
     waiting = dict(enumerate(portions))
     losses = 0  # in a row
     while waiting:
         left = len(waiting)
         try:
-            for number, result in _over_pool(play, waiting, processes):
+            for number, result in _over_pool(work, waiting, processes):
                 del waiting[number]
                 yield result
         except BrokenProcessPool:  # one process died, which ends the pool
@@ -64,13 +97,13 @@ def _over_processes(play: Callable[[Portion], Result], portions: Sequence[Portio
 
 
 def _over_pool(
-    play: Callable[[Portion], Result], portions: dict[int, Portion], processes: int
+    work: Callable[[Portion], Result], portions: dict[int, Portion], processes: int
 ) -> Iterator[tuple[int, Result]]:
     """Yield number and result of each portion as they are finished. Raises BrokenProcessPool if a worker dies."""
     others = set(active_children())
     pool = ProcessPoolExecutor(processes, get_context("spawn"), begin_worker)
     try:
-        numbers = {pool.submit(play, portion): number for number, portion in portions.items()}
+        numbers = {pool.submit(work, portion): number for number, portion in portions.items()}
         for future in as_completed(numbers):
             yield numbers[future], future.result()
     except BaseException:
@@ -95,21 +128,26 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion], address: str) -> Iterator[Result]:
+def _connect(address: str) -> None:
     try:
         import ray
     except ImportError:
         raise ValueError("a Ray cluster needs Ray: pip install 'card_envs[ray]'") from None
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if port.isdigit():  # Ray itself would retry for many minutes
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-        except (OSError, OverflowError) as error:  # for invalid port numbers
-            raise OSError(f"Ray cluster {address}: {in_words(error)}; expected HOST:PORT, or local") from None
-    ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     try:
-        task = ray.remote(max_retries=RETRIES)(_play)
-        shared = ray.put(play)
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        if port.isdigit():  # Ray itself would retry for many minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, OverflowError, ValueError) as error:  # OverflowError: for invalid port numbers
+        raise OSError(f"Ray cluster {address}: {in_words(error)}; expected HOST:PORT, or local") from None
+
+
+def _over_cluster(work: Callable[[Portion], Result], portions: Sequence[Portion], address: str) -> Iterator[Result]:
+    import ray
+
+    try:
+        task = ray.remote(max_retries=RETRIES)(_do)
+        shared = ray.put(work)
         waiting = [task.remote(shared, portion) for portion in portions]
         while waiting:
             done, waiting = ray.wait(waiting)
@@ -118,9 +156,7 @@ def _over_cluster(play: Callable[[Portion], Result], portions: Sequence[Portion]
         raise error.cause from None  # the same error as without Ray
     except ray.exceptions.RayError as error:
         raise OSError(f"Ray cluster {address}: {str(error).splitlines()[0]}") from None
-    finally:
-        ray.shutdown()  # also cancels running tasks
 
 
-def _play(play: Callable[[Portion], Result], portion: Portion) -> Result:
-    return play(portion)
+def _do(work: Callable[[Portion], Result], portion: Portion) -> Result:
+    return work(portion)

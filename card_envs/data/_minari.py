@@ -15,9 +15,8 @@ import numpy as np
 from gymnasium import spaces
 
 from card_envs._files import OLD, clear_leftovers, short_repr
-from card_envs.compare._spread import spread
+from card_envs.compare._spread import Workers
 from card_envs.data._plan import Plan, Rows
-from card_envs.engine._buffers import check_int
 from card_envs.envs.aec import observation_space
 
 ROOT = "MINARI_DATASETS_PATH"  # environment variable
@@ -28,6 +27,7 @@ def to_minari(
     dataset_id: str,
     *,
     processes: int = 1,
+    ray_address: str = "",
     progress: Callable[[int, int], object] | None = None,
 ) -> int:
     """Play games into a Minari data set of this machine; return the number of decisions.
@@ -38,44 +38,46 @@ def to_minari(
     Args:
         plan: what is played.
         dataset_id: its name for Minari, such as "back_alley/strong-v0".
-        processes: on this machine.
+        processes, ray_address: the workers, as for `generate`.
         progress: called with the numbers of games done and of rows so far.
 
     Raises:
-        ValueError: an argument or a player does not fit, there is such a data set, or Minari is missing.
+        ValueError: an argument or a player does not fit, there is such a data set, or Minari or Ray is missing.
+        OSError: the cluster can't be reached.
     """
     try:
         import minari
     except ImportError:
         raise ValueError("this format needs Minari: pip install 'card_envs[data]'") from None
     _check_name(dataset_id)
-    check_int(processes, 1, None, "processes")
+    workers = Workers(processes, ray_address)
     plan.check()
     root = Path(minari.storage.get_dataset_path())
     if (root / dataset_id).exists():
         raise ValueError(f"{dataset_id}: there is a Minari data set of this name")
-    # Complete, or not there at all: a part of a data set would trouble all programs that list them. Minari skips hidden
-    # folders.
-    clear_leftovers(root, OLD)
-    hidden = root / f".new-{os.getpid()}-{secrets.token_hex(8)}"
-    try:
-        count = _write(plan, hidden, dataset_id, processes, progress)
-        if count:
-            _make_known(hidden, root, dataset_id)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+    with workers:
+        # Complete, or not there at all: a part of a data set would trouble all programs that list them. Minari skips
+        # hidden folders.
+        clear_leftovers(root, OLD)
+        hidden = root / f".new-{os.getpid()}-{secrets.token_hex(8)}"
+        try:
+            count = _write(plan, hidden, dataset_id, workers, progress)
+            if count:
+                _make_known(hidden, root, dataset_id)
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
     return count
 
 
 def _write(
-    plan: Plan, root: Path, dataset_id: str, processes: int, progress: Callable[[int, int], object] | None
+    plan: Plan, root: Path, dataset_id: str, workers: Workers, progress: Callable[[int, int], object] | None
 ) -> int:
     """Play games into a data set below another root than the user's; return the number of decisions."""
     import minari
 
     found: Any = None
     games = count = 0
-    for part, rows in spread(partial(_played, plan, plan.digests()), plan.parts(), processes):
+    for part, rows in _in_order(plan.parts(), workers.spread(partial(_played, plan, plan.digests()), plan.parts())):
         episodes = list(_episodes(plan, rows))
         if found is not None:
             found.update_dataset_from_buffer(episodes)
@@ -141,6 +143,15 @@ def _make_known(hidden: Path, root: Path, dataset_id: str) -> None:
 def _played(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
     plan.check_players(digests)
     return part, plan.play(part)
+
+
+def _in_order(parts: list[range], played: Iterator[tuple[range, Rows]]) -> Iterator[tuple[range, Rows]]:
+    """Yield parts, which come as they are finished, in their own order."""
+    early: dict[range, Rows] = {}
+    for part in parts:
+        while part not in early:
+            early.update([next(played)])
+        yield part, early.pop(part)
 
 
 def _episodes(plan: Plan, rows: Rows) -> Iterator[Any]:

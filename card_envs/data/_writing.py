@@ -21,10 +21,9 @@ from card_envs._files import (
     user_path,
     write_json,
 )
-from card_envs.compare._spread import spread
+from card_envs.compare._spread import Workers
 from card_envs.data._card import CARD, card, described
 from card_envs.data._plan import Plan, Rows
-from card_envs.engine._buffers import check_int
 from card_envs.episode import Episode
 from card_envs.game import Int8s
 
@@ -38,7 +37,7 @@ MISSING = "this format needs pyarrow: pip install 'card_envs[data]'"
 
 @dataclass(frozen=True)
 class _Writer:
-    """Plays parts of a plan and writes each to its file.
+    """Plays parts of a plan, each for a file of its own.
 
     Attributes:
         plan: what is played.
@@ -74,13 +73,30 @@ class _Writer:
             return path.read_bytes().count(b"\n")
         return int(_arrow()[1].read_metadata(path).num_rows)
 
-    def write(self, part: range) -> tuple[range, int]:
-        """Play a part, write it, and return it with its number of rows."""
+    def content(self, part: range) -> tuple[range, bytes, int]:
+        """Play a part; return it, the content of its file, and the number of rows."""
         self.plan.check_players(self.settings["digests"])
         rows = self.plan.play(part)
         content = parquet(self.plan, rows, self.settings) if self.format == "parquet" else json_lines(self.plan, rows)
-        replace_file(self.path(part), content)
-        return part, len(rows.seat)
+        return part, content, len(rows.seat)
+
+    def write(self, workers: Workers, progress: Callable[[int, int], object] | None) -> int:
+        """Write the parts that are missing, and the page; return the number of rows written."""
+        parts = self.plan.parts()
+        _check_folder(self, {self.path(part) for part in parts})
+        missing = [part for part in parts if not self.is_written(part)]
+        if self.format == "jsonl":
+            write_json(self.folder / SETTINGS, self.settings)
+        games, rows = sum(map(len, parts)) - sum(map(len, missing)), 0
+        for part, content, count in workers.spread(self.content, missing):
+            replace_file(self.path(part), content)  # here: workers on other machines have other folders
+            games, rows = games + len(part), rows + count
+            if progress is not None:
+                progress(games, rows)
+        if not (self.folder / CARD).exists():
+            num_rows = sum(map(self.num_rows, parts))
+            replace_file(self.folder / CARD, card(self.plan, self.format, num_rows))
+        return rows
 
 
 def generate(
@@ -89,6 +105,7 @@ def generate(
     *,
     format: str = "parquet",
     processes: int = 1,
+    ray_address: str = "",
     progress: Callable[[int, int], object] | None = None,
 ) -> int:
     """Play games and write a row for each decision; return the number of rows written.
@@ -103,11 +120,12 @@ def generate(
         format: "parquet": the columns of `Rows`, without `finals`; "jsonl": one JSON object a line, with the position
             as text.
         processes: on this machine; the files do not depend on it.
+        ray_address: of a Ray cluster that plays instead, as for `ray.init`; "local" starts one here.
         progress: called with the numbers of games done and of rows written so far.
 
     Raises:
-        ValueError: an argument or a player does not fit, the folder holds other games, or pyarrow is missing.
-        OSError: something can't be written; whole files stay.
+        ValueError: an argument or a player does not fit, the folder holds other games, or pyarrow or Ray is missing.
+        OSError: the cluster can't be reached, or something can't be written; whole files stay.
     """
     if not str(folder):
         raise ValueError("out: expected a folder, got an empty name")
@@ -116,29 +134,16 @@ def generate(
         raise ValueError(f"format: expected {' or '.join(FORMATS)}, got {format!r:.80}")
     if format == "parquet":
         _arrow()
-    check_int(processes, 1, None, "processes")
+    workers = Workers(processes, ray_address)
     plan.check()
     settings = json.loads(json.dumps({**plan.as_dict(), "format": format}))
-    check_output_folder(folder)
-    check_output_folder(folder / PARTS)
-    with locked(folder / ".lock"):
-        clear_leftovers(folder)
-        clear_leftovers(folder / PARTS)
-        writer = _Writer(plan, settings, folder, format)
-        parts = plan.parts()
-        _check_folder(writer, {writer.path(part) for part in parts})
-        missing = [part for part in parts if not writer.is_written(part)]
-        if format == "jsonl":
-            write_json(folder / SETTINGS, settings)
-        games, rows = sum(map(len, parts)) - sum(map(len, missing)), 0
-        for part, count in spread(writer.write, missing, processes):
-            games, rows = games + len(part), rows + count
-            if progress is not None:
-                progress(games, rows)
-        if not (folder / CARD).exists():
-            num_rows = sum(map(writer.num_rows, parts))
-            replace_file(folder / CARD, card(plan, format, num_rows))
-    return rows
+    with workers:
+        check_output_folder(folder)
+        check_output_folder(folder / PARTS)
+        with locked(folder / ".lock"):
+            clear_leftovers(folder)
+            clear_leftovers(folder / PARTS)
+            return _Writer(plan, settings, folder, format).write(workers, progress)
 
 
 def _check_folder(writer: _Writer, files: set[Path]) -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from card_envs.compare._contest import Contest
 from card_envs.compare._report import check_picture, save_picture
+from card_envs.compare._spread import Workers
 from card_envs.compare._waiting import waiting
 from card_envs.opponents import load_opponent
 from card_envs.reviews._review import Review, ReviewedMove, Reviewing, sampled_positions
@@ -21,26 +22,29 @@ from card_envs.terminal._suits import with_suits
 PRESETS = ("small", "strong", "champion")  # from weak to strong
 
 
-def run(work: Mapping[str, Reviewing], console: Console) -> bool:
-    """MoveJudge, with a progress bar for each name. Ctrl-C stops; return whether it did."""
+def run(work: Mapping[str, Reviewing], workers: Workers, console: Console) -> bool:
+    """Judge, with a progress bar for each name. Ctrl-C stops; return whether it did."""
     try:
         with waiting(console) as progress:
             for name, reviewing in work.items():
-                bar = progress.add_task(name, total=reviewing.review.total)
-                for found in reviewing:
-                    progress.update(bar, completed=len(found.moves))
+                bar = progress.add_task(name, total=reviewing.total)
+                for judged in reviewing.judge(workers):
+                    progress.advance(bar, judged)
     except KeyboardInterrupt:
         return True
     return False
 
 
-def review_policies(contest: Contest, number: int, by: str, console: Console) -> tuple[dict[str, Any], bool]:
-    """MoveJudge decisions of each player of a contest; show and return the reviews, and whether Ctrl-C stopped it.
+def review_policies(
+    contest: Contest, number: int, by: str, workers: Workers, console: Console
+) -> tuple[dict[str, Any], bool]:
+    """Judge decisions of each player of a contest; show and return the reviews, and whether Ctrl-C stopped it.
 
     Args:
         contest: of the players.
         number: of decisions of each.
         by: name of the judge.
+        workers: who judges.
         console: to print to.
     """
     game, options = contest.game, dict(contest.options)
@@ -49,7 +53,7 @@ def review_policies(contest: Contest, number: int, by: str, console: Console) ->
         for name in contest.names:
             opponent = load_opponent(name, game, sampled=contest.sampled)
             work[name] = Reviewing(game, by, sampled_positions(opponent, number, options, contest.seed), contest.seed)
-    stopped = run(work, console)
+    stopped = run(work, workers, console)
     reviews = {name: reviewing.review for name, reviewing in work.items() if reviewing.review.moves}
     title = f"{game.title}: {number} decisions of each, judged by {by}, in {game.margin_unit}"
     console.print(sheet_of(title, reviews, by_seat=False))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs._files import finite
+from card_envs.compare._spread import THIS_PROCESS, Workers
 from card_envs.engine._buffers import check_int
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs._replay import play_moves, replay
@@ -120,12 +122,62 @@ class Review:
         return whole
 
 
-class Reviewing:
-    """A review under way; iterate over it, and take `review` at any time.
+class Group(NamedTuple):
+    """Some decisions of a review, which are judged together.
 
     Attributes:
-        review: of the decisions judged so far.
+        first: number of the first in the review.
+        numbers: of moves before each of them in its game.
+        states, actions: where they were made, and what was played.
     """
+
+    first: int
+    numbers: list[int]
+    states: NDArray[Any]
+    actions: Int64s
+
+
+@dataclass(frozen=True)
+class ReviewTask:
+    """How decisions are judged: everything that a process needs to judge some of them.
+
+    Attributes:
+        game: the game.
+        by: name of the judge.
+        seed: of the worlds that the judge draws.
+        total: number of decisions.
+    """
+
+    game: Game
+    by: str
+    seed: int
+    total: int
+
+    def judge(self, group: Group) -> tuple[int, list[ReviewedMove]]:
+        """Return the number of the first decision of a group, and the judged decisions."""
+        # A stream for each group: what a group of decisions costs does not depend on the others.
+        rng = np.random.default_rng([self.seed, group.first])
+        decisions = decisions_at(self.game, group.states)
+        judged = zip(*_load_judge(self.by, self.game).costs(decisions, group.actions, rng), strict=True)
+        return group.first, [self._reviewed(group, i, *found) for i, found in enumerate(judged)]
+
+    def _reviewed(self, group: Group, i: int, best: np.int64, cost: np.float64, error: np.float64) -> ReviewedMove:
+        game, state, action = self.game, group.states[i], int(group.actions[i])
+        third = THIRDS[min(2, 3 * (group.first + i) // self.total)]
+        phase = next((name for name, actions in game.phases.items() if action in actions), third)
+        played, better = (game.view.move_text(state, one) for one in (action, int(best)))
+        seat = int(state["seat"])
+        view = game.view.view(state, seat)
+        return ReviewedMove(group.numbers[i], seat, phase, played, better, float(cost), float(error), view)
+
+
+@cache
+def _load_judge(by: str, game: Game) -> MoveJudge:
+    return MoveJudge(load_opponent(by, game, sampled=False))
+
+
+class Reviewing:
+    """A review under way; take `review` at any time."""
 
     def __init__(self, game: Game, by: str, positions: Sequence[tuple[int, Any, int]], seed: int = 0) -> None:
         """Take the decisions to judge.
@@ -139,42 +191,42 @@ class Reviewing:
         Raises:
             ValueError: there is no such opponent, or it does not search.
         """
-        self._judge = MoveJudge(load_opponent(by, game, sampled=False))
-        self._seed = check_int(seed, 0, None, "seed")
+        _load_judge.cache_clear()  # a folder may hold other weights by now
+        self._name = _load_judge(by, game).opponent.name
+        check_int(seed, 0, None, "seed")
         numbers, states, actions = zip(*positions) if positions else ((), (), ())
         all_states = np.array(list(states), game.rules.STATE)  # a tuple would be one record
-        choices = decisions_at(game, all_states).mask.sum(axis=1) > 1
-        self._numbers = np.array(numbers, np.int64)[choices].tolist()
-        self._states, self._actions = all_states[choices], np.array(actions, np.int64)[choices]
-        self.review = Review(game, self._judge.opponent.name, (), len(self._numbers))
+        choices = np.flatnonzero(decisions_at(game, all_states).mask.sum(axis=1) > 1)
+        self._task = ReviewTask(game, by, seed, len(choices))
+        self._groups = [
+            Group(first, [numbers[i] for i in rows], all_states[rows], np.array([actions[i] for i in rows], np.int64))
+            for first in range(0, len(choices), AT_ONCE)
+            for rows in [choices[first : first + AT_ONCE]]
+        ]
+        self._judged: dict[int, list[ReviewedMove]] = {}
 
-    def __iter__(self) -> Iterator[Review]:
-        """Judge some decisions at a time, and yield the review so far."""
-        game, total = self.review.game, len(self._numbers)
-        for first in range(0, total, AT_ONCE):
-            rows = slice(first, min(first + AT_ONCE, total))
-            # A stream for each group: what a group of decisions costs does not depend on the ones before it.
-            rng = np.random.default_rng([self._seed, first])
-            decisions = decisions_at(game, self._states[rows])
-            best, costs, errors = self._judge.costs(decisions, self._actions[rows], rng)
-            moves = [self._reviewed(first + i, best[i], costs[i], errors[i]) for i in range(len(best))]
-            self.review = Review(game, self.review.judge, (*self.review.moves, *moves), total)
-            yield self.review
+    @property
+    def total(self) -> int:
+        """The number of decisions to judge."""
+        return self._task.total
+
+    @property
+    def review(self) -> Review:
+        """The review of the decisions judged so far."""
+        moves = tuple(move for _, group in sorted(self._judged.items()) for move in group)
+        return Review(self._task.game, self._name, moves, self.total)
+
+    def judge(self, workers: Workers = THIS_PROCESS) -> Iterator[int]:
+        """Judge a group of decisions at a time, and yield how many decisions that is."""
+        for first, moves in workers.spread(self._task.judge, self._groups):
+            self._judged[first] = moves
+            yield len(moves)
 
     def finish(self) -> Review:
-        """Judge all that is left, and return the review."""
-        for _ in self:
+        """Judge all, and return the review."""
+        for _ in self.judge():
             pass
         return self.review
-
-    def _reviewed(self, i: int, best: np.int64, cost: np.float64, error: np.float64) -> ReviewedMove:
-        game, state, action = self.review.game, self._states[i], int(self._actions[i])
-        third = THIRDS[min(2, 3 * i // max(1, len(self._numbers)))]
-        phase = next((name for name, actions in game.phases.items() if action in actions), third)
-        played, better = (game.view.move_text(state, one) for one in (action, int(best)))
-        seat = int(state["seat"])
-        view = game.view.view(state, seat)
-        return ReviewedMove(self._numbers[i], seat, phase, played, better, float(cost), float(error), view)
 
 
 def positions_of(record: GameRecord, seat: int | None = None) -> tuple[Game, list[tuple[int, Any, int]]]:
