@@ -263,7 +263,7 @@ class ActionValue(NamedTuple):
     dropped: bool = False
 
 
-class Tables(Protocol):
+class HasStates(Protocol):
     """The tables that `Opponent.move` and `Opponent.actions` read: an environment, a `Table` or a `BatchEnv`."""
 
     @property
@@ -290,7 +290,7 @@ class Opponent:
         """Return the probability [n, A] of each action."""
         return self.policy.probabilities(decisions)
 
-    def move(self, env: Tables, rng: np.random.Generator) -> int:
+    def move(self, env: HasStates, rng: np.random.Generator) -> int:
         """Return the action that the opponent plays in a PettingZoo environment, from what the seat to move can see.
 
         Args:
@@ -304,7 +304,7 @@ class Opponent:
             raise ValueError(f"env: expected one table, got {len(env.states)}; `actions` plays at many")
         return int(self.actions(env, rng)[0])
 
-    def actions(self, env: Tables, rng: np.random.Generator) -> Int64s:
+    def actions(self, env: HasStates, rng: np.random.Generator) -> Int64s:
         """Return the actions [B] that the opponent plays at the B tables of a `BatchEnv`; see `move`."""
         if env.game.name != self.game.name:
             raise ValueError(f"env: {self.name} plays {self.game.name}, not {env.game.name}")

@@ -33,7 +33,7 @@ from card_envs.games.big_ben.rules import DEAL, PACK_SIZE
 NUM_WEIGHTS = features.NUM_WEIGHTS
 
 
-class PlannerWorkspace(NamedTuple):
+class NodeWorkspace(NamedTuple):
     """The workspace of one thread.
 
     Attributes:
@@ -59,10 +59,10 @@ class PlannerWorkspace(NamedTuple):
     marking: FeatureMarking
 
 
-def new_scratch(most: int) -> PlannerWorkspace:
+def new_scratch(most: int) -> NodeWorkspace:
     """Return a workspace for `most` positions."""
     parents, depths = np.zeros((2, most), np.int64)
-    return PlannerWorkspace(
+    return NodeWorkspace(
         np.zeros(most, NODE),
         np.zeros(1, INFO),
         parents,
@@ -79,12 +79,12 @@ read = rule(read_state)
 
 
 @rule
-def load(state: State, seat: int, scratch: PlannerWorkspace) -> None:
+def load(state: State, seat: int, scratch: NodeWorkspace) -> None:
     read(state, scratch.nodes, scratch.infos)
 
 
 @noinline
-def expand(scratch: PlannerWorkspace, most: int, longest: int) -> int:
+def expand(scratch: NodeWorkspace, most: int, longest: int) -> int:
     nodes, info, moves = scratch.nodes, scratch.infos[0], scratch.moves
     room = len(nodes) if info.order_known else most
     forget(scratch.seen)
@@ -109,12 +109,12 @@ def expand(scratch: PlannerWorkspace, most: int, longest: int) -> int:
 
 
 @rule
-def is_terminal(scratch: PlannerWorkspace, k: int) -> bool:
+def is_terminal(scratch: NodeWorkspace, k: int) -> bool:
     return scratch.nodes[k].left == 0 or scratch.infos[0].order_known
 
 
 @rule
-def is_chance_next(scratch: PlannerWorkspace, k: int) -> bool:
+def is_chance_next(scratch: NodeWorkspace, k: int) -> bool:
     node, info = scratch.nodes[k], scratch.infos[0]
     if is_terminal(scratch, k):
         return False
@@ -125,18 +125,18 @@ def is_chance_next(scratch: PlannerWorkspace, k: int) -> bool:
 
 
 @rule
-def final_margin(scratch: PlannerWorkspace, k: int) -> float:
+def final_margin(scratch: NodeWorkspace, k: int) -> float:
     left = int(scratch.nodes[k].left)
     return float(PACK_SIZE - left if left > 0 else 2 * PACK_SIZE)
 
 
 @noinline
-def active_features(scratch: PlannerWorkspace, k: int) -> int:
+def active_features(scratch: NodeWorkspace, k: int) -> int:
     return features.active_features(scratch.nodes[k], scratch.infos[0], scratch.marking, scratch.features)
 
 
 @rule
-def path_to(scratch: PlannerWorkspace, k: int, line: Int16s) -> int:
+def path_to(scratch: NodeWorkspace, k: int, line: Int16s) -> int:
     number = int(scratch.depths[k])
     trace(k, number, scratch.parents, scratch.actions, line)
     if is_chance_next(scratch, k):
