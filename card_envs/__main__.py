@@ -127,7 +127,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
     Opponents come with their measured strength and time.
     """
     from card_envs.compare._report import duration
-    from card_envs.opponents import load_opponent, opponent_names
+    from card_envs.opponents import opponent_names
     from card_envs.opponents._about import figures_of
 
     for game in GAMES.values() if name is None else [get_game(name)]:
@@ -139,7 +139,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         for column in ("  opponent", "stands for", "", "measured", "a move"):
             sheet.add_column(column, overflow="fold")
         for short in opponent_names(game):
-            kind, strength, time = figures_of(load_opponent(short, game))
+            kind, strength, time = figures_of(short, game)
             sheet.add_row(
                 f"  {short}", game.presets.get(short, ""), kind, strength, "" if time is None else duration(time)
             )
@@ -185,7 +185,7 @@ def compare(
     """
     from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, figures_of
     from card_envs.compare._contest import Contest, taken_apart
-    from card_envs.compare._spread import Workers
+    from card_envs.compare._spread import Executor
     from card_envs.reviews._command import review_policies
 
     options = tuple(parse_options(option).items())
@@ -194,7 +194,7 @@ def compare(
     check_contests(contests, solve)
     files.check_output(json_file)
     keep = Keepsakes(picture, records, record_pairs)
-    with Workers(processes, ray) as workers:
+    with Executor(processes, ray) as workers:
         work = Work(pairs, workers, solve)
         found = compare_all(
             contests, work, keep, console, lambda found: write_json(figures_of(found, apart, with_player), json_file)
@@ -225,7 +225,7 @@ def review(
     The judge is a search that knows only what the seat knew. Ctrl-C shows the moves judged so far.
     """
     from card_envs.compare._report import check_picture
-    from card_envs.compare._spread import Workers
+    from card_envs.compare._spread import Executor
     from card_envs.record import GameRecord
     from card_envs.reviews import _command as command
     from card_envs.reviews._review import Reviewing, positions_of
@@ -234,7 +234,7 @@ def review(
     check_picture(picture)
     game, positions = positions_of(GameRecord.load(record), seat)
     work = Reviewing(game, by, positions, seed)
-    with Workers(processes, ray) as workers:
+    with Executor(processes, ray) as workers:
         stopped = command.run({f"judged by {by}": work}, workers, console)
     found = work.review
     title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.margin_unit}"
@@ -325,7 +325,7 @@ def solve(
     from card_envs.compare._command import show_solved, solve_many, solve_one, solving_title
     from card_envs.compare._report import show_solving
     from card_envs.compare._solving import SolveTask, SolvingFigures
-    from card_envs.compare._spread import Workers
+    from card_envs.compare._spread import Executor
 
     options = tuple(parse_options(option).items())
     task = SolveTask(get_game(game_name), seed, options, seconds, memory, positions)
@@ -338,7 +338,7 @@ def solve(
     def known(figures: SolvingFigures) -> dict[str, Any]:
         return {**figures.as_dict(), "stopped": figures.packs < packs}
 
-    with Workers(processes, ray) as workers:
+    with Executor(processes, ray) as workers:
         figures = solve_many(task, packs, workers, console, lambda found: write_json(known(found), json_file))
     if figures is not None:
         title = solving_title(task, figures.packs)

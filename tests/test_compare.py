@@ -23,8 +23,8 @@ from card_envs.__main__ import main
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
-from card_envs.compare._report import duration, interval, on_one_line, percent, whole
-from card_envs.compare._spread import Workers
+from card_envs.compare._report import duration, interval, on_one_line, percent, standings_sheet, whole
+from card_envs.compare._spread import Executor
 from card_envs.compare._tables import Asker, new_tables
 from card_envs.compare._tallies import estimated
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
@@ -403,7 +403,7 @@ def test_seating() -> None:
 
 
 def played(contest: Contest, pairs: int, processes: int = 1, ray_address: str = "") -> Any:
-    with Workers(processes, ray_address) as workers:
+    with Executor(processes, ray_address) as workers:
         return join(list(play_contest(contest, pairs, workers)))
 
 
@@ -570,9 +570,9 @@ def test_lost_workers_of_a_cluster_are_replaced(tmp_path: Path, monkeypatch: pyt
 def test_processes_and_clusters_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     contest = Contest(HIGH_CARD, ("greedy", "random"))
     with pytest.raises(ValueError, match="processes: expected a whole number from 1, got 0"):
-        Workers(0)
+        Executor(0)
     with pytest.raises(ValueError, match="expected one of them"):
-        Workers(2, "local")
+        Executor(2, "local")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ValueError, match="pip install 'card_envs"):
         played(contest, 20, ray_address="local")
@@ -620,6 +620,21 @@ def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:
     assert save_records(contest, 2, 1, tmp_path) == 2
     for file in tmp_path.iterdir():
         verify(GameRecord.load(file))
+
+
+@pytest.mark.parametrize(
+    ("names", "anchor", "said"),
+    [
+        (("trivial", "greedy"), "greedy", "greedy has rating 1000"),
+        (("trivial", "random", "trivial"), None, "the mean of the ratings is 1000"),
+    ],
+)
+def test_ratings_name_their_anchor(names: tuple[str, ...], anchor: str | None, said: str) -> None:
+    contest = Contest(HIGH_CARD, names)
+    found = standings(contest, played(contest, 16))
+    assert found.as_dict()["anchor"] == anchor and standings_sheet("", found).caption == said
+    ratings = {policy.name: policy.rating.mean for policy in found.policies if policy.rating}
+    assert (ratings[anchor] if anchor else np.mean([*ratings.values(), ratings["trivial"]])) == pytest.approx(1000)
 
 
 def test_pictures(game: Game, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents._about import about, figures_of
 from card_envs.opponents._names import (
     Folder,
     Name,
@@ -101,6 +102,12 @@ class Speechless:
 
 
 # Names
+
+
+def test_what_a_name_stands_for_is_what_is_loaded(game: Game) -> None:
+    for name in opponent_names(game):
+        kind, _, _ = figures_of(name, game)
+        assert kind and about(load_opponent(name, game)).startswith(kind)
 
 
 def test_every_named_opponent_plays(game: Game) -> None:

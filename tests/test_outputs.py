@@ -20,7 +20,7 @@ from card_envs.compare import _command as command
 from card_envs.compare import survey
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._solving import SolveTask
-from card_envs.compare._spread import Workers
+from card_envs.compare._spread import Executor
 from card_envs.compare.pairs import join
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -183,14 +183,14 @@ def test_lost_workers_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """The figures are those of an undisturbed run; where workers die without end, it is said."""
     monkeypatch.setenv("TEST_COMPARE_GRAVE", str(tmp_path / "grave"))
     contest = Contest(HIGH_CARD, (f"{HERE}:Mortal", "random"), 4)
-    spread_out = join(list(play_contest(contest, 80, Workers(2))))
+    spread_out = join(list(play_contest(contest, 80, Executor(2))))
     assert (tmp_path / "grave").exists()
     here = join(list(play_contest(contest, 80)))
     for name in ("margins", "wins", "decisions", "tallies"):
         assert np.array_equal(getattr(spread_out, name), getattr(here, name))
     monkeypatch.setattr("card_envs.compare._spread.RETRIES", 1)
     with pytest.raises(OSError, match="a worker process died 2 times in a row"):
-        list(play_contest(Contest(HIGH_CARD, (f"{HERE}:Doomed", "random"), 4), 16, Workers(2)))
+        list(play_contest(Contest(HIGH_CARD, (f"{HERE}:Doomed", "random"), 4), 16, Executor(2)))
 
 
 def test_the_script_is_the_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

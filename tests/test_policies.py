@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.compare._contest import Contest, play_contest
-from card_envs.compare._spread import Workers
+from card_envs.compare._spread import Executor
 from card_envs.compare.pairs import Match, Part, chunks, join
 from card_envs.compiling._specialize import _value
 from card_envs.engine.batch import BatchEnv
@@ -211,7 +211,7 @@ def test_any_number_of_processes_finds_the_same(game: Game, monkeypatch: pytest.
         contest = Contest(game, (name, "greedy"), 3, tuple(short_options(game).items()))
         pairs = 6 if searches_of(load_opponent(name, game)) else PAIRS
         assert len(chunks(pairs)) >= 3
-        one, three = (join(list(play_contest(contest, pairs, Workers(processes)))) for processes in (1, 3))
+        one, three = (join(list(play_contest(contest, pairs, Executor(processes)))) for processes in (1, 3))
         assert np.array_equal(one.margins, three.margins) and np.array_equal(one.wins, three.wins), name
         assert np.array_equal(one.decisions, three.decisions), name
         assert np.array_equal(one.tallies, three.tallies, equal_nan=True), name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -230,5 +231,6 @@ class Run:
     def final_strength(self, folder: Path, opponent: str) -> dict[str, Any]:
         """Measure the opponent in this folder against an opponent over the game's default episode."""
         policy, other = load_opponent(folder, self.game), load_opponent(opponent, self.game)
-        result = play_pairs(self.game, policy, other, self.config.final_pairs, FINAL_SEED)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # it was trained for parts of the episode
+            result = play_pairs(self.game, policy, other, self.config.final_pairs, FINAL_SEED)
         return {"against": opponent, "seed": FINAL_SEED, **result.as_dict()}

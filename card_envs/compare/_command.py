@@ -29,7 +29,7 @@ from card_envs.compare._solving import (
     solver_of,
     solving_figures,
 )
-from card_envs.compare._spread import THIS_PROCESS, Workers
+from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._waiting import waiting
 from card_envs.compare.pairs import Part, chunks, join
 from card_envs.compare.standings import Standings, standings
@@ -55,7 +55,7 @@ class Work:
     """
 
     pairs: int
-    workers: Workers = THIS_PROCESS
+    workers: Executor = THIS_PROCESS
     solve_seconds: float | None = None
 
 
@@ -113,6 +113,8 @@ def compare_all(
         write: called with the results so far, periodically and after each contest.
     """
     keep.check()
+    for line in dict.fromkeys(line for contest in contests.values() for line in contest.warnings()):
+        say(line)
     found: dict[str, Standings] = {}
     for label, contest in contests.items():
 
@@ -258,7 +260,7 @@ def show_solved(console: Console, solved: dict[str, Any]) -> None:
 
 
 def solve_many(
-    task: SolveTask, packs: int, workers: Workers, console: Console, write: Callable[[SolvingFigures], object]
+    task: SolveTask, packs: int, workers: Executor, console: Console, write: Callable[[SolvingFigures], object]
 ) -> SolvingFigures | None:
     """Solve the first deals of a seed; return the figures, or None if Ctrl-C came before any result.
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._spread import THIS_PROCESS, Workers
+from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._tables import PlayedOut, Watch
 from card_envs.compare.pairs import Match, Part, chunks, lineups
 from card_envs.game import Game
+from card_envs.opponents._about import unlike_training
 from card_envs.opponents._names import UsersOwn, frames, load_opponent, parse
 from card_envs.opponents.phased import phase_actions
 from card_envs.opponents.policy import Policy
@@ -50,6 +51,16 @@ class Contest:
         self.match()
         if self.partner and self.game.num_sides == self.game.rules.NUM_SEATS:
             raise ValueError(f"{self.game.name}: no side has a second seat for a partner, got {self.partner!r}")
+
+    def warnings(self) -> list[str]:
+        """Return a line for each policy that was trained under other options."""
+        match, names = self.match(), (*self.names, self.partner)
+        found = (
+            unlike_training(name, policy, self.game, match.options)
+            for name, policy in zip(names, (*match.policies, match.partner))
+            if policy is not None
+        )
+        return [line for line in dict.fromkeys(found) if line]
 
     def match(self) -> Match:
         """Return the contest with its policies loaded."""
@@ -98,7 +109,7 @@ def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
 
 
 def play_contest(
-    contest: Contest, pairs: int, workers: Workers = THIS_PROCESS, watch: Watch | None = None
+    contest: Contest, pairs: int, workers: Executor = THIS_PROCESS, watch: Watch | None = None
 ) -> Iterator[Part]:
     """Play all pairings on the same deals and yield the parts as they are finished.
 

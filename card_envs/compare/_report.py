@@ -86,9 +86,16 @@ def standings_sheet(title: str, found: Standings) -> Sheet:
     for policy in (found.policies[i] for i in found.best_first):
         cells = [show(getattr(policy, name)) for name, show in columns.items()]
         sheet.add_row(policy.name, *cells, duration(policy.microseconds_per_move))
+    if not found.contest.game.is_solitaire:
+        sheet.caption = anchor_in_words(found)
     if found.solved is not None:
         sheet.caption = f"winnable: the {found.solved['won']:,} deals that the solver won"
     return sheet
+
+
+def anchor_in_words(found: Standings) -> str:
+    """Say what has rating 1000."""
+    return "the mean of the ratings is 1000" if found.anchor is None else f"{found.anchor} has rating 1000"
 
 
 def pairings_sheet(found: Standings) -> Sheet:
@@ -258,7 +265,8 @@ def draw(title: str, found: Standings, path: Path) -> None:
     right.set_ylim(len(names) - 0.5, -0.5)
     right.margins(x=0.15)
     right.grid(axis="x", alpha=0.3)
-    right.set_xlabel("episodes won, %" if alone else "rating (400 points: odds of 10 to 1)")
+    scale_of_ratings = f"rating (400 points: odds of 10 to 1)\n{anchor_in_words(found)}"
+    right.set_xlabel("episodes won, %" if alone else scale_of_ratings)
     figure.suptitle(title)
     save_picture(figure, path, dpi=150)
 

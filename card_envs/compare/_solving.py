@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._spread import THIS_PROCESS, Workers
+from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._tables import new_tables
 from card_envs.compare.estimates import Estimate, as_json, share_of
 from card_envs.engine._buffers import check_positive
@@ -61,7 +61,7 @@ def solver_of(game: Game) -> Solver:
     return game.solver
 
 
-def solve_deals(task: SolveTask, numbers: Sequence[int], workers: Workers = THIS_PROCESS) -> Iterator[Solved]:
+def solve_deals(task: SolveTask, numbers: Sequence[int], workers: Executor = THIS_PROCESS) -> Iterator[Solved]:
     """Yield the number and solution of each of these deals as they are solved.
 
     Args:

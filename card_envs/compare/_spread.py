@@ -24,8 +24,8 @@ RETRIES = 3  # per portion whose worker was lost
 
 
 @dataclass(frozen=True)
-class Workers:
-    """Workers that share the portions of a task. Use it in a `with` statement, which connects to the cluster.
+class Executor:
+    """What does the portions of a task. Use it in a `with` statement, which connects to the cluster.
 
     Attributes:
         processes: on this machine; 1: this process.
@@ -43,7 +43,7 @@ class Workers:
         if self.processes > 1 and self.ray_address:
             raise ValueError("processes and a Ray cluster: expected one of them, got both")
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> Executor:
         """Connect to the cluster. Raises ValueError if Ray is missing, OSError if the cluster can't be reached."""
         if self.ray_address:
             _connect(self.ray_address)
@@ -75,7 +75,7 @@ class Workers:
         return map(work, portions) if self.are_here else _over_processes(work, portions, self.processes)
 
 
-THIS_PROCESS = Workers()
+THIS_PROCESS = Executor()
 
 
 def _over_processes(work: Callable[[Portion], Result], portions: Sequence[Portion], processes: int) -> Iterator[Result]:

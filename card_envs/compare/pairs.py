@@ -21,6 +21,7 @@ from card_envs.compare._tallies import sums_of
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
 from card_envs.engine._buffers import check_game, check_int, seed_number
 from card_envs.game import Game, Int8s
+from card_envs.opponents._about import warn_if_unlike_training
 from card_envs.opponents.policy import Policy, check_policy, reset
 
 MOST_PAIRS = 1 << 24
@@ -258,10 +259,14 @@ def play_pairs(
 
     Raises:
         ValueError: an invalid argument, or a policy fails.
+
+    Warns:
+        UserWarning: a policy was trained under other options.
     """
     check_game(game)
     for policy, where in ((first, "first"), (second, "second")):
         check_policy(policy, where)
+        warn_if_unlike_training(policy, game, options or {})
     match = Match(game, (first, second), None, seed_number(seed), options or {})
     parts = []
     for numbers in chunks(pairs):

@@ -112,6 +112,12 @@ class Standings:
         return _best_first(self.policies)
 
     @property
+    def anchor(self) -> str | None:
+        """Name of the policy with rating 1000; None: the mean of the ratings is 1000."""
+        anchor = anchor_of(self.contest.names)
+        return None if anchor is None else self.contest.names[anchor]
+
+    @property
     def warning(self) -> str | None:
         """A warning if there are few pairs, else None."""
         return few_warning(self.pairs, "deals" if self.contest.game.is_solitaire else "pairs")
@@ -119,7 +125,8 @@ class Standings:
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON; an `Estimate` is {"mean", "low", "high"}, with None for an infinite bound.
 
-        Figures that a kind of game does not have are omitted, as is the warning if there is none.
+        Figures that a kind of game does not have are omitted, as is the warning if there is none. `anchor` is the
+        policy with rating 1000; if it is None, the mean of the ratings is 1000.
         """
         contest = self.contest
         return {
@@ -130,6 +137,7 @@ class Standings:
             "sampled": contest.sampled,
             "partner": contest.partner or None,
             "frame": list(contest.frame),
+            **({} if contest.game.is_solitaire else {"anchor": self.anchor}),
             "pairs": self.pairs,
             "deals_per_episode": self.deals_per_episode,
             "policies": [_present(policy) for policy in self.policies],

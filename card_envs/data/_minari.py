@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from card_envs._files import OLD, clear_leftovers, short_repr
-from card_envs.compare._spread import Workers
+from card_envs.compare._spread import Executor
 from card_envs.data._plan import Plan, Rows
 from card_envs.envs.aec import observation_space
 
@@ -50,7 +50,7 @@ def to_minari(
     except ImportError:
         raise ValueError("this format needs Minari: pip install 'card_envs[data]'") from None
     _check_name(dataset_id)
-    workers = Workers(processes, ray_address)
+    workers = Executor(processes, ray_address)
     plan.check()
     root = Path(minari.storage.get_dataset_path())
     if (root / dataset_id).exists():
@@ -70,7 +70,7 @@ def to_minari(
 
 
 def _write(
-    plan: Plan, root: Path, dataset_id: str, workers: Workers, progress: Callable[[int, int], object] | None
+    plan: Plan, root: Path, dataset_id: str, workers: Executor, progress: Callable[[int, int], object] | None
 ) -> int:
     """Play games into a data set below another root than the user's; return the number of decisions."""
     import minari

@@ -21,7 +21,7 @@ from card_envs._files import (
     user_path,
     write_json,
 )
-from card_envs.compare._spread import Workers
+from card_envs.compare._spread import Executor
 from card_envs.data._card import CARD, card, described
 from card_envs.data._plan import Plan, Rows
 from card_envs.episode import Episode
@@ -80,7 +80,7 @@ class _Writer:
         content = parquet(self.plan, rows, self.settings) if self.format == "parquet" else json_lines(self.plan, rows)
         return part, content, len(rows.seat)
 
-    def write(self, workers: Workers, progress: Callable[[int, int], object] | None) -> int:
+    def write(self, workers: Executor, progress: Callable[[int, int], object] | None) -> int:
         """Write the parts that are missing, and the page; return the number of rows written."""
         parts = self.plan.parts()
         _check_folder(self, {self.path(part) for part in parts})
@@ -134,7 +134,7 @@ def generate(
         raise ValueError(f"format: expected {' or '.join(FORMATS)}, got {format!r:.80}")
     if format == "parquet":
         _arrow()
-    workers = Workers(processes, ray_address)
+    workers = Executor(processes, ray_address)
     plan.check()
     settings = json.loads(json.dumps({**plan.as_dict(), "format": format}))
     with workers:

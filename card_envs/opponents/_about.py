@@ -1,59 +1,120 @@
-"""Say what an opponent is, and how strong it was measured to be."""
+"""Say what an opponent is, how strong it was measured to be, and whether it was trained for other options."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from card_envs._files import read_json
 from card_envs.game import Game
+from card_envs.opponents._names import MODELS, Name, Phased, Player, Scripted, Searching, Shipped, Uniform, parse
+from card_envs.opponents.networks.folder import Card, load_card
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.policy import Opponent, Policy, name_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
+
+REWARD = "reward"  # an option of every game
 
 
 def about(opponent: Opponent) -> str:
     """Return what an opponent is, in a few words, with its measured time per move if that is no less than 1 ms."""
     found = measured(opponent.game).get(opponent.name)
     milliseconds = round(found[-1]["microseconds_per_move"] / 1000) if found else 0
-    return ", ".join(part for part in (_kind(opponent), f"{milliseconds} ms" if milliseconds else "") if part)
+    return ", ".join(
+        part for part in (_kind(opponent, opponent.game), f"{milliseconds} ms" if milliseconds else "") if part
+    )
 
 
-def figures_of(opponent: Opponent) -> tuple[str, str, float | None]:
-    """Return what an opponent is, its rating or share of deals won, and microseconds per move, as far as measured."""
-    found = measured(opponent.game).get(opponent.name)
+def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
+    """Return what the opponent of a short name is, its rating or share of deals won, and microseconds per move.
+
+    Strength and time are those measured, if any. Nothing is loaded: this reads the name and the stored facts.
+    """
+    kind, found = _kind(parse(name), game), measured(game).get(name)
     if not found:
-        return _kind(opponent), "", None
+        return kind, "", None
     last = found[-1]
     won = f"wins {100 * last['win_share']['mean']:.0f} %"
     strength = f"rating {last['rating']['mean']:.0f}" if "rating" in last else won
-    return _kind(opponent), strength, last["microseconds_per_move"]
+    return kind, strength, last["microseconds_per_move"]
 
 
-def _kind(policy: Policy) -> str:
-    match policy:
-        case Opponent():
-            return _kind(policy.policy)
-        case RandomPolicy():
+def _kind(one: Policy | Name | Player | Card, game: Game) -> str:
+    """Say what a policy is, or what a name or the card of a network stands for."""
+    match one:
+        case Opponent(policy=part) | PhasedPolicy(outside=part) | Name(player=part) | Phased(outside=part):
+            return _kind(part, game)
+        case Shipped(name=name):
+            preset = game.presets.get(name)
+            return _kind(parse(preset) if preset else load_card(MODELS / game.name / name), game)
+        case RandomPolicy() | Uniform():
             return "plays at random"
-        case ScriptedPolicy():
+        case ScriptedPolicy() | Scripted():
             return "plays by simple rules"
-        case PhasedPolicy():
-            return _kind(policy.outside)
         case SearchPolicy(seconds=float() as seconds):
             return f"searches for {1000 * seconds:g} ms"
-        case SearchPolicy():
-            return f"searches {policy.worlds:,} possible worlds"
-        case NTuplePolicy():
+        case Searching(milliseconds=int() as milliseconds):
+            return f"searches for {milliseconds} ms"
+        case SearchPolicy(worlds=worlds) | Searching(worlds=worlds):
+            return f"searches {worlds:,} possible worlds"
+        case NTuplePolicy() | Card(architecture="n-tuple"):
             return "looks up what it has learned"
-        case TrainedPolicy():
+        case TrainedPolicy() | Card():
             return "asks a neural network"
         case _:
             return ""
+
+
+def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str, Any]) -> str:
+    """Return a warning if a policy, or a part of it, was trained under other options of the game; empty if not.
+
+    The reward does not count: a network does not see it.
+
+    Args:
+        name: of the policy.
+        policy: what is known of its training is in the folders of its networks.
+        game: the game.
+        options: that it plays under.
+    """
+    played = asdict(game.validated(dict(options))) | {REWARD: None}
+    for network in _networks(policy):
+        try:
+            trained = asdict(game.validated(network.trained_options or {})) | {REWARD: None}
+        except ValueError:  # options of another version of the game
+            continue
+        if network.trained_options is not None and trained != played:
+            differing = [option for option in played if trained[option] != played[option]]
+            there, here = (", ".join(f"{one}={of[one]!r}" for one in differing) for of in (trained, played))
+            return f"{name} was trained with {there}, and plays here with {here}"
+    return ""
+
+
+def warn_if_unlike_training(policy: Policy, game: Game, options: Mapping[str, Any]) -> None:
+    """Warn the caller's caller if a policy was trained under other options."""
+    if warning := unlike_training(name_of(policy), policy, game, options):
+        warnings.warn(warning, UserWarning, stacklevel=3)
+
+
+def _networks(policy: Policy | None) -> Iterator[TrainedPolicy]:
+    """Yield the networks that a policy is made of."""
+    match policy:
+        case Opponent(policy=part):
+            yield from _networks(part)
+        case PhasedPolicy(inside=part, outside=other):
+            yield from _networks(part)
+            yield from _networks(other)
+        case SearchPolicy():
+            for one in (policy.prior, policy.rollout, policy.leaf):
+                yield from _networks(one)
+        case TrainedPolicy():
+            yield policy
 
 
 @cache

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from card_envs.compare._contest import Contest
 from card_envs.compare._report import check_picture, save_picture
-from card_envs.compare._spread import Workers
+from card_envs.compare._spread import Executor
 from card_envs.compare._waiting import waiting
 from card_envs.opponents import load_opponent
 from card_envs.reviews._review import Review, ReviewedMove, Reviewing, sampled_positions
@@ -22,7 +22,7 @@ from card_envs.terminal._suits import with_suits
 PRESETS = ("small", "strong", "champion")  # from weak to strong
 
 
-def run(work: Mapping[str, Reviewing], workers: Workers, console: Console) -> bool:
+def run(work: Mapping[str, Reviewing], workers: Executor, console: Console) -> bool:
     """Judge, with a progress bar for each name. Ctrl-C stops; return whether it did."""
     try:
         with waiting(console) as progress:
@@ -36,7 +36,7 @@ def run(work: Mapping[str, Reviewing], workers: Workers, console: Console) -> bo
 
 
 def review_policies(
-    contest: Contest, number: int, by: str, workers: Workers, console: Console
+    contest: Contest, number: int, by: str, workers: Executor, console: Console
 ) -> tuple[dict[str, Any], bool]:
     """Judge decisions of each player of a contest; show and return the reviews, and whether Ctrl-C stopped it.
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs._files import finite
-from card_envs.compare._spread import THIS_PROCESS, Workers
+from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.engine._buffers import check_int
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs._replay import play_moves, replay
 from card_envs.game import Game, Int64s
+from card_envs.opponents._about import warn_if_unlike_training
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.policy import Opponent, decisions_at
 from card_envs.record import GameRecord
@@ -216,7 +217,7 @@ class Reviewing:
         moves = tuple(move for _, group in sorted(self._judged.items()) for move in group)
         return Review(self._task.game, self._name, moves, self.total)
 
-    def judge(self, workers: Workers = THIS_PROCESS) -> Iterator[int]:
+    def judge(self, workers: Executor = THIS_PROCESS) -> Iterator[int]:
         """Judge a group of decisions at a time, and yield how many decisions that is."""
         for first, moves in workers.spread(self._task.judge, self._groups):
             self._judged[first] = moves
@@ -310,7 +311,11 @@ def review_policy(
 
     Raises:
         ValueError: an argument does not fit.
+
+    Warns:
+        UserWarning: the opponent was trained under other options.
     """
     number = check_int(number, 1, 1 << 20, "number")
+    warn_if_unlike_training(opponent, opponent.game, options or {})
     positions = sampled_positions(opponent, number, options or {}, seed)
     return Reviewing(opponent.game, by, positions, seed).finish()

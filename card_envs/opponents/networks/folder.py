@@ -62,6 +62,13 @@ class Card(BaseModel):
     training: dict[str, Any] = {}
     strength: list[dict[str, Any]] = []
 
+    @property
+    def trained_options(self) -> dict[str, Any] | None:
+        """The game's options in training; None: unknown."""
+        config = self.training.get("config")
+        options = config.get("options") if isinstance(config, dict) else None
+        return options if isinstance(options, dict) else None
+
     @model_validator(mode="after")
     def _has_layers(self) -> Card:
         if bool(self.hidden) == (self.architecture in ("n-tuple", "onnx")):
@@ -222,6 +229,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
         file = MODEL_FILE if card.architecture == "onnx" else WEIGHTS_FILE
         raise ValueError(f"{folder}: {file}: {error}") from None
     _compare(folder, replayed, logits)
+    policy.trained_options = card.trained_options
     return policy
 
 

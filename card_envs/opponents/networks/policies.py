@@ -99,9 +99,11 @@ class TrainedPolicy(LogitsPolicy):
         architecture: its id in the cards of opponents.
         game: the game.
         weights: its tensors, by name.
+        trained_options: of the game, as its folder says; None: unknown.
     """
 
     architecture: ClassVar[Architecture]
+    trained_options: dict[str, Any] | None = None
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         check_game(game)

@@ -1,0 +1,56 @@
+"""Policies that play under other options than those of their training: a warning, once, where these are known."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+from card_envs.compare._contest import Contest
+from card_envs.compare.pairs import play_pairs
+from card_envs.games import get_game
+from card_envs.opponents import load_opponent
+from card_envs.opponents._about import unlike_training
+from card_envs.opponents.networks.policies import TrainedPolicy
+from card_envs.reviews import review_policy
+from tests.conftest import run
+
+GAME = get_game("back_alley")
+SAID = r"small was trained with deals='single', and plays here with deals=\(1,\)"
+ONE_CARD = {"deals": [1]}
+
+
+def test_other_options_are_named() -> None:
+    small, greedy = (load_opponent(name, GAME) for name in ("small", "greedy"))
+    with pytest.warns(UserWarning, match=SAID) as found:
+        play_pairs(GAME, greedy, small, 1, options=ONE_CARD)
+    assert len(found) == 1 and found[0].filename == __file__
+    with pytest.warns(UserWarning, match=SAID) as found:
+        review_policy(small, 2, "search:2", ONE_CARD)
+    assert len(found) == 1 and found[0].filename == __file__
+    code, output = run("compare", GAME.name, "greedy", "small", "--pairs", 1, "-o", "deals=[1]", "--apart", "bidding")
+    assert code == 0 and output.count("was trained with") == 1
+
+
+def test_the_same_options_and_unknown_ones_pass() -> None:
+    with warnings.catch_warnings(action="error"):
+        play_pairs(GAME, load_opponent("small", GAME), load_opponent("random", GAME), 1, options={"deals": "single"})
+    for options in ({"deals": "single"}, {"deals": "single", "reward": "win"}):
+        assert not Contest(GAME, ("small", "strong"), options=tuple(options.items())).warnings()
+
+
+@pytest.mark.parametrize(
+    ("trained", "warned"),
+    [(None, False), ({}, True), ({"deals": [1]}, False), ({"no_such": 1}, False), ({"blooper_turned": "redraw"}, True)],
+)
+def test_options_are_compared_with_their_defaults(trained: dict[str, Any] | None, warned: bool) -> None:
+    """Also of a network in a search, and in a part of the game."""
+    for name in ("small", "search:2,prior=small", "bidding=small+greedy"):
+        opponent = load_opponent(name, GAME)
+        parts = [opponent.policy, *(getattr(opponent.policy, part, None) for part in ("prior", "inside"))]
+        for part in parts:
+            network = getattr(part, "policy", part)
+            if isinstance(network, TrainedPolicy):
+                network.trained_options = trained
+        assert bool(unlike_training(name, opponent, GAME, ONE_CARD)) == warned
