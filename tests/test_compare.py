@@ -440,8 +440,8 @@ def test_the_keys_of_the_figures(game: Game) -> None:
     if not game.is_solitaire:
         both = ["win_share", "margin_per_episode", "margin_per_deal"]
     assert list(figures) == [
-        "game", "version", "options", "seed", "sampled", "partner", "frame", "pairs", "deals_per_episode",
-        "policies", "pairings", "nearest", "stopped", "warning",
+        "game", "version", "options", "seed", "sampled", "partner", "frame", *(["anchor"] if "rating" in own else []),
+        "pairs", "deals_per_episode", "policies", "pairings", "nearest", "stopped", "warning",
     ]  # fmt: skip
     assert list(figures["policies"][0]) == ["name", *own, *FIGURES]
     assert list(figures["pairings"][0]) == ["first", "second", *both, "pairs_needed"]
