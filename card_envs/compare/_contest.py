@@ -119,5 +119,5 @@ def play_contest(
         workers: who plays; they affect only the order of the parts.
         watch: called with the moves made in the current part, if this process plays.
     """
-    play = partial(contest.play, watch=watch) if workers.are_here else contest.play
+    play = partial(contest.play, watch=watch) if workers.is_here else contest.play
     return workers.spread(play, chunks(pairs))

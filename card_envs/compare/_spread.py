@@ -56,7 +56,7 @@ class Executor:
             ray.shutdown()  # also cancels running tasks
 
     @property
-    def are_here(self) -> bool:
+    def is_here(self) -> bool:
         """True if this process does the work."""
         return self.processes == 1 and not self.ray_address
 
@@ -72,7 +72,7 @@ class Executor:
         """
         if self.ray_address:
             return _over_cluster(work, portions, self.ray_address)
-        return map(work, portions) if self.are_here else _over_processes(work, portions, self.processes)
+        return map(work, portions) if self.is_here else _over_processes(work, portions, self.processes)
 
 
 THIS_PROCESS = Executor()
@@ -138,7 +138,7 @@ def _connect(address: str) -> None:
         if port.isdigit():  # Ray itself would retry for many minutes
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, OverflowError, ValueError) as error:  # OverflowError: for invalid port numbers
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:  # OverflowError: of invalid ports
         raise OSError(f"Ray cluster {address}: {in_words(error)}; expected HOST:PORT, or local") from None
 
 
