@@ -131,7 +131,7 @@ function openTable(position) {
   $("table").hidden = $("leave").hidden = false;
   window.scrollTo(0, 0);
   $("log").replaceChildren();
-  $("paced").hidden = $("save").hidden = !token;
+  $("paced").hidden = $("save").hidden = $("moves").hidden = !token;
   $("chair").hidden = Boolean(token);
   $("adviser").replaceChildren(...offered(game, ADVISER));
   stepping(!token);
