@@ -256,46 +256,69 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def determinize(state: State, seat: int, stream: Stream) -> None:
-    """Draw the pack again, as far as the seat does not know it: from it, the same moves lead to the same view.
+    """Draw the pack again, as far as the seat does not know it: from it, the same moves lead to the same view."""
+    while not draw_pack(state, int(seat), stream):
+        pass
+
+
+@rule
+def draw_pack(state: State, seat: int, stream: Stream) -> bool:
+    """Draw a pack for `determinize`; return False if it is to be drawn again.
 
     Which place in the pack each card came from that the other played is hidden, too (LC-7). It may be any place whose
     card the other had by then: as many ways whatever was chosen before, so choosing in the order of play is uniform.
+    But where the other had both copies of a card, there are two ways to the same pack. Only the one in which the copy
+    played first also came first counts.
     """
-    other = 1 - int(seat)
-    places = places_of_hand(other)  # whose cards are in the other's hand
+    other = 1 - seat
+    places = EMPTY  # of all cards that the other has had
+    for place in range(HAND_SIZE * other, HAND_SIZE * other + HAND_SIZE):
+        places |= bit(place)
+    in_hand = places
+    first_copies = played = EMPTY  # places and cards
     mover, next_place = 0, FIRST_OF_STOCK
     for k in range(int(state.num_moves)):
         action = int(state.moves[k])
         if action == DRAW:
             if mover == other:
                 places |= bit(next_place)
+                in_hand |= bit(next_place)
             next_place += 1
             continue
         if mover == other and action != PASS:
-            place = nth(places, below(advance(stream), count(places)))
-            places &= ~bit(place)
+            place = nth(in_hand, below(advance(stream), count(in_hand)))
+            in_hand &= ~bit(place)
             state.pack[place] = action
+            if played & bit(action) == EMPTY:
+                first_copies |= bit(place)
+            played |= bit(action)
         mover = 1 - mover
-    hidden = places
-    for place in range(next_place, PACK_SIZE):
-        hidden |= bit(place)
-    state.hands[other, 0] = state.hands[other, 1] = EMPTY
-    for card in range(NUM_CARDS):
-        for _ in range(2 - copies(state.hands[int(seat)], card) - copies(state.pile, card)):
-            place = nth(hidden, below(advance(stream), count(hidden)))
-            hidden &= ~bit(place)
-            state.pack[place] = card
-            if places & bit(place):
-                add(state.hands[other], card)
+    draw_rest(state, seat, in_hand, next_place, stream)
+    met = EMPTY
+    for place in range(PACK_SIZE):
+        if places & bit(place):
+            card = bit(state.pack[place])
+            if first_copies & bit(place) and met & card:
+                return False
+            met |= card
+    return True
 
 
 @rule
-def places_of_hand(seat: int) -> Cards:
-    """Return the places in the pack from which a seat is dealt its hand."""
-    places = EMPTY
-    for place in range(HAND_SIZE * seat, HAND_SIZE * seat + HAND_SIZE):
-        places |= bit(place)
-    return places
+def draw_rest(state: State, seat: int, in_hand: Cards, next_place: int, stream: Stream) -> None:
+    """Draw the cards at the places of the other's hand and in the stock."""
+    hidden = in_hand
+    for place in range(next_place, PACK_SIZE):
+        hidden |= bit(place)
+    hand = state.hands[1 - seat]
+    hand[0] = hand[1] = EMPTY
+    for card in range(NUM_CARDS):
+        for _ in range(2 - copies(state.hands[seat], card) - copies(state.pile, card)):
+            place = nth(hidden, below(advance(stream), count(hidden)))
+            hidden &= ~bit(place)
+            state.pack[place] = card
+            if in_hand & bit(place):
+                add(hand, card)
 
 
 @rule

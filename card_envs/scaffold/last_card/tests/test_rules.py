@@ -86,3 +86,14 @@ def test_lc_7_what_a_player_sees() -> None:
     assert seen(table) == seen(other) and seen(table, 1) != seen(other, 1)
     assert seen(table)["hand"] == ["QH", "KH", "AH", "AS"] and seen(table)["hand_sizes"] == [4, 5]
     assert seen(table)["moves"] == moves.split()
+
+
+def test_lc_7_worlds_are_as_likely_as_deals() -> None:
+    """Seat 0 played a jack of clubs: of all places for two of them, both are in its hand at 10 of 10 + 5 * 21."""
+    table = play(dealt("JC JD QD KD AD", "JH QH KH AH AH", "JS"), "JC")
+    draws, held = 4000, 0
+    for key in range(draws):
+        world = table.copy()
+        world.determinize(1, key)
+        held += "JC" in seen(world)["hand"]
+    assert abs(held / draws - 10 / 115) < 5 * (10 / 115 / draws) ** 0.5
