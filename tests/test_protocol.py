@@ -113,7 +113,7 @@ def test_the_document_has_the_keys_of_every_game(game: Game) -> None:
     """Made by `python -m card_envs schema GAME --table`."""
     page = (ROOT / "docs" / "protocol.md").read_text()
     if f"<!-- keys: {game.name} -->" not in page:
-        pytest.skip(f"once its view is settled: <!-- keys: {game.name} -->, and card_envs schema {game.name} --table")
+        pytest.skip(f"once its view is settled, `card_envs schema {game.name} --table` prints its table for this page")
     assert key_table(game) in page
 
 
@@ -127,9 +127,7 @@ def test_the_document_and_the_types_have_the_keys_of_descriptions() -> None:
 def test_the_hand_written_positions_are_understood(game: Game) -> None:
     """With nothing in them but what a person at the table would know."""
     if not (EXAMPLES / f"{game.name}.json").exists():
-        pytest.skip(
-            f"once its view is settled: {game.name}.json by hand, and python -m tests.test_protocol for the whole"
-        )
+        pytest.skip(f"write {game.name}.json by hand; `python -m tests.test_protocol` then writes the whole view")
     given = json.loads((EXAMPLES / f"{game.name}.json").read_text())
     jsonschema.validate(given, game.view.SCHEMA)
     whole = json.loads((EXAMPLES / f"{game.name}-whole.json").read_text())

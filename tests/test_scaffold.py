@@ -335,7 +335,7 @@ PLAYED = {  # found by the shared tests; `at` is empty where one of these is nam
         "rules.py",
         "    state.hands[other] = draw(unseen,",
         "    unseen &= unseen - np.uint64(1)\n    state.hands[other] = draw(unseen,",
-        "`other_hand[0]` is never 1, as it is with 1 (card ",
+        "`other_hand[0]` is never 1, as it is with 4 (card 0 of the pack) and 1 (card ",
         "",
     ),
     "same world": Fault(
