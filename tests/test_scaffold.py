@@ -232,6 +232,12 @@ FAULTS = {
         "if state.ovr else",
         "outcome: State has no field 'ovr'; did you mean 'over'?",
     ),
+    "unknown constant in a view": Fault(
+        "view.py",
+        "range(rules.PACK_SIZE), ",
+        "range(rules.PACKSIZE), ",
+        "parse_deal: rules has no 'PACKSIZE'; did you mean 'PACK_SIZE'?",
+    ),
     "unknown offset": Fault("rules.py", "AT.hand,", "AT.hnad,", "observe: AT has no 'hnad'; did you mean 'hand'?"),
     "unknown name": Fault(
         "bot.py",
