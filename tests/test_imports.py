@@ -53,6 +53,13 @@ NAMING = {
 }  # fmt: skip
 
 
+def test_the_guide_names_every_part() -> None:
+    """CONTRIBUTING.md: its table is how people find their way."""
+    table = (ROOT / "CONTRIBUTING.md").read_text()
+    folders = {path.parent.name for path in (ROOT / "card_envs").glob("*/__init__.py")}
+    assert folders and not {name for name in folders if f"`card_envs/{name}/`" not in table}
+
+
 def sources(*folders: str) -> list[Path]:
     files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     assert len(files) > 3
