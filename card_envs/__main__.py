@@ -757,11 +757,14 @@ def new_game(
     name: Annotated[str, typer.Argument(help="name in code and files: lower case, words joined by _")],
     title: Annotated[str, typer.Option(help="title for people; default: the name in title case")] = "",
     folder: Annotated[Path | None, typer.Option(help="make an installable package in this folder")] = None,
+    template: Annotated[
+        str, typer.Option(help="high_card: tricks; last_card: two packs, a stock, turns of several moves")
+    ] = "high_card",
 ) -> None:
     """Make a new game from a small working template."""
     from card_envs.scaffold._new_game import new_game, next_steps, plan
 
-    game = plan(name, title, folder)
+    game = plan(name, title, folder, template)
     for file in new_game(game):
         say(str(file))
     console.print("next:")
@@ -822,7 +825,7 @@ def build(
 
 
 @app.command()
-def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: my_package.my_game")]) -> None:
+def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: its.package")]) -> None:
     """Check a game and list its faults, with file and line.
 
     Exit status: 0, all right; 1, there are faults; 3, the sources are fine, but the tests of all games are not here.

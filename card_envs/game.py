@@ -225,8 +225,10 @@ class Rules(Protocol):
     def determinize(self, state: State, seat: int, stream: Stream) -> None:
         """Replace everything hidden from a seat by a uniform draw from all that is consistent with its knowledge.
 
-        Every field of the result depends only on that knowledge and on the stream, never on the true cards. The engine
-        gives the state a new `rng` beforehand.
+        Every field of the result depends only on that knowledge and on the stream, never on the true cards. What is
+        drawn is a pack from which the same moves lead to the same view: if others draw cards unseen, then the place in
+        the pack that a card came from which they played is hidden, too. The engine gives the state a new `rng`
+        beforehand.
         """
 
     def score_margin(self, state: State, seat: int) -> int:
@@ -239,7 +241,7 @@ class Rules(Protocol):
 class OptionalRules(Protocol):
     """Optional in `rules.py`."""
 
-    SIDES: tuple[int, ...]  # side of each seat, from 0: it wins and loses together; default: one seat each
+    SIDES: tuple[int, ...]  # side of each seat, 0 or 1: it wins and loses together; default: one seat each
     STATS: tuple[Stat, ...]  # the statistics that `update_stats` counts; default: none
     ALL_SEE_ALIKE: bool  # every seat always knows the same cards; default: True with one seat only
 
@@ -314,7 +316,10 @@ class View(Protocol):
         """
 
     def dealt_pack(self, state: State) -> Pack:
-        """Return the pack that reproduces the deal on the table (or in a determinization), for `set_deal`."""
+        """Return the pack of the deal on the table or in a determinization: from it, the same moves lead to the state.
+
+        Where cards are drawn in play, the State must therefore keep the pack.
+        """
 
     def deal_text(self, packs: list[Pack]) -> dict[str, Any]:
         """Return packs as a custom deal, ready for JSON: the inverse of `parse_deal`."""

@@ -78,6 +78,11 @@ def figures_of(game: Game, name: str) -> Path:
     return ROOT / "strength" / f"{game.name}-{name}.json"
 
 
+def measured_games() -> list[Game]:
+    """The games whose players' strength has been measured; a new one may have no figures."""
+    return [game for game in GAMES.values() if figures_of(game, "front").exists()]
+
+
 def comparison(game: Game, name: str) -> Figures:
     """A comparison of a game's players."""
     figures: Figures = json.loads(figures_of(game, name).read_text(encoding="utf-8"))
@@ -101,7 +106,7 @@ def over(found: Figures, name: str, other: str) -> Figures:
 
 def head_to_head() -> str:
     """Return a table of all games: the margins of stronger players over weaker ones."""
-    games = list(GAMES.values())
+    games = measured_games()
     head = ["", *(f"{game.title}: " + ("more won of 100" if game.is_solitaire else "points") for game in games)]
     body = []
     for name, other, places in HEAD_TO_HEAD:
@@ -134,7 +139,7 @@ def summary() -> str:
 
     Raises ValueError where the players of a game did not play the same deals.
     """
-    games = list(GAMES.values())
+    games = measured_games()
     head, counts, cells = [""], [], []
     for game in games:
         found = comparison(game, "front")

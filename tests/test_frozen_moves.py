@@ -18,20 +18,17 @@ from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
+from card_envs.testing.referee import facts_of
 from tests.conftest import quick_opponents, some, usual_positions
 
 FILE = Path(__file__).with_name("frozen_moves.json")
 NUMBER = 300
-PRIORS = {  # of searches that are frozen as well
-    "back_alley": ("greedy", "ppo", "small"),
-    "big_ben": ("ntuple",),
-    "russian_bank": ("greedy", "ntuple"),
-}
 
 
 def frozen_names(game: Game) -> list[str]:
     """Return the names of all opponents that are frozen."""
-    return [*opponent_names(game), *(f"search:64,prior={prior}" for prior in PRIORS.get(game.name, ()))]
+    priors = getattr(facts_of(game), "FROZEN_PRIORS", ())
+    return [*opponent_names(game), *(f"search:64,prior={prior}" for prior in priors)]
 
 
 def digest(game: Game, name: str) -> str:
@@ -46,7 +43,7 @@ def check(game: Game, names: list[str]) -> None:
         pytest.skip("a game whose opponents are not frozen")
     frozen = json.loads(FILE.read_text(encoding="utf-8"))
     if game.name not in frozen:
-        pytest.skip("a new game: once its players are settled, python -m tests.test_frozen_moves writes their moves")
+        pytest.skip("once the game's players are settled, python -m tests.test_frozen_moves writes their moves")
     stored = frozen[game.name]
     assert sorted(stored) == sorted(frozen_names(game))
     assert {name: digest(game, name) for name in names} == {name: stored[name] for name in names}

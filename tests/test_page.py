@@ -218,8 +218,8 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     assert record.outcome["over"] and len(record.moves) == int(page.get_attribute("#at", "max"))
 
     leave(page)
-    page.set_input_files("#file", file)
-    page.wait_for_selector("#stepper:visible")
+    judge_record(page, file, record, "search:64")
+    shot(page, game.name, size, "judged")
     first = page.inner_html("#picture")
     page.click("#last")
     page.wait_for_function(f"() => document.querySelector('#at').value === '{len(record.moves)}'")
@@ -228,6 +228,18 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     assert page.inner_html("#picture") != first
     page.click("#first")
     page.wait_for_function("(first) => document.querySelector('#picture').innerHTML === first", arg=first)
+
+
+def judge_record(page: Any, file: Path, record: GameRecord, judge: str) -> None:
+    """Open a saved game at its beginning, with all its moves listed, and ask what those of seat 0 cost."""
+    page.set_input_files("#file", file)
+    page.wait_for_selector("#stepper:visible")
+    assert page.locator("#log li").count() == len(record.moves) and not page.is_visible("#save")
+    more(page)
+    page.select_option("#adviser", judge)
+    page.click("#judge")
+    page.wait_for_selector(f"#judged:has-text('Judged by {judge}')", timeout=COMPILING)
+    assert page.locator("#log li .cost").count() > 0
 
 
 @pytest.mark.mechanics
@@ -282,7 +294,7 @@ def test_what_moves_cost(page: Any, game: Game, request: pytest.FixtureRequest) 
     judged.first.locator("button").click()
     page.wait_for_selector("#status:has-text('After')")
     said = page.inner_text("#status")
-    assert " cost " in said or "judge's choice" in said or "not tried" in said
+    assert " cost " in said or "judge's choice" in said or "no opinion" in said
     shot(page, "judged", game.name, size)
 
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from card_envs.__main__ import app
 from card_envs.games import GAMES
 from card_envs.scaffold import _check
-from card_envs.scaffold._check import WRITTEN_LAST, check
+from card_envs.scaffold._check import OWN_TESTS, check
 from card_envs.scaffold._checks import tested
 from card_envs.scaffold._checks.places import check_rule_tests
 from card_envs.scaffold._checks.sources import Sources, read_sources
@@ -84,18 +84,20 @@ def test_a_new_game_with_a_referee_of_its_own_is_all_right(checkout: Path) -> No
 
 @pytest.mark.processes
 def test_a_new_game_as_a_package(tmp_path: Path) -> None:
+    """Of the template with draws, a pass and two packs: built, installed, checked whole and played."""
     if not find_spec("hatchling"):
         pytest.skip("hatchling, which builds the package, is not installed: it is in the extra dev")
     made, installed = tmp_path / "made", tmp_path / "installed"
-    assert f"pip install --editable {made / NAME}" in run(
-        tmp_path, "-m", "card_envs", "new-game", NAME, "--title", TITLE, "--folder", str(made)
-    )
+    new_game = ("-m", "card_envs", "new-game", NAME, "--title", TITLE, "--folder", str(made), "--template", "last_card")
+    assert f"pip install --editable {made / NAME}" in run(tmp_path, *new_game)
     for command in (("check",), ("format", "--check")):
         run(tmp_path, "-m", "ruff", *command, "--config", "line-length=120", str(made))
+    referee = made / NAME / NAME / "tests" / "referee.py"
+    referee.write_text(f"{referee.read_text()}\n\nMINE = True\n")
     pip = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target")
     run(tmp_path, *pip, str(installed), str(made / NAME))
     assert f"{NAME} ({TITLE})" in run(tmp_path, "-m", "card_envs", "games", packages=installed)
-    assert REFEREE_IS_MISSING in run(tmp_path, "-m", "card_envs", "check", NAME, packages=installed, status=1)
+    assert f"{NAME}: all right" in run(tmp_path, "-m", "card_envs", "check", NAME, packages=installed)
     compare = ("-m", "card_envs", "compare", NAME, "trivial", "greedy", "--pairs", "20")
     assert "20 mirrored pairs" in run(tmp_path, *compare, packages=installed)
     run(tmp_path, "-m", "pytest", "-q", "--pyargs", f"{NAME}.tests", packages=installed)
@@ -122,6 +124,7 @@ def test_the_loop_of_the_guide_runs(tmp_path: Path) -> None:
         ("../rummy", "", "name '../rummy': expected"),
         (KNOWN.name, "", f"there is a game {KNOWN.name}"),
         ("high_card", "", "there is a game high_card"),
+        ("last_card", "", "there is a game last_card"),
         ("other", KNOWN.title, f"there is a game {KNOWN.name}"),
         ("other", '"quoted"', "title '\"quoted\"': expected"),
         ("other", "X", "title 'X': expected"),
@@ -130,6 +133,11 @@ def test_the_loop_of_the_guide_runs(tmp_path: Path) -> None:
 def test_wrong_names_are_refused(name: str, title: str, said: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
         plan(name, title)
+
+
+def test_unknown_templates_are_refused() -> None:
+    with pytest.raises(ValueError, match="template 'whist': expected one of high_card, last_card"):
+        plan("other", template="whist")
 
 
 def test_a_package_does_not_hide_another(tmp_path: Path) -> None:
@@ -141,7 +149,8 @@ def test_a_package_does_not_hide_another(tmp_path: Path) -> None:
     ("title", "prefix"), [("Gin Rummy", "GR"), ("Hearts", "HE"), ("Crazy 8s", "CR"), ("Oh Hell Again", "OH")]
 )
 def test_rules_are_numbered_by_initials(title: str, prefix: str, tmp_path: Path) -> None:
-    assert plan("other", title, tmp_path).prefix == prefix
+    new_game(plan("other", title, tmp_path))
+    assert f"- {prefix}-1 " in (tmp_path / "other" / "other" / "RULES.md").read_text()
 
 
 def small_checkout(folder: Path) -> NewGame:
@@ -222,6 +231,12 @@ FAULTS = {
         "if state.over else",
         "if state.ovr else",
         "outcome: State has no field 'ovr'; did you mean 'over'?",
+    ),
+    "unknown constant in a view": Fault(
+        "view.py",
+        "range(rules.PACK_SIZE), ",
+        "range(rules.PACKSIZE), ",
+        "parse_deal: rules has no 'PACKSIZE'; did you mean 'PACK_SIZE'?",
     ),
     "unknown offset": Fault("rules.py", "AT.hand,", "AT.hnad,", "observe: AT has no 'hnad'; did you mean 'hand'?"),
     "unknown name": Fault(
@@ -322,11 +337,25 @@ PLAYED = {  # found by the shared tests; `at` is empty where one of these is nam
         "determinize changes what seat 0 sees: hand",
         "",
     ),
+    "card never drawn": Fault(
+        "rules.py",
+        "    state.hands[other] = draw(unseen,",
+        "    unseen &= unseen - np.uint64(1)\n    state.hands[other] = draw(unseen,",
+        "`other_hand[0]` is never 1, as it is with 4 (card 0 of the pack) and 1 (card ",
+        "",
+    ),
     "same world": Fault(
         "rules.py", "state.hands[other] = draw(unseen,", "unseen = draw(unseen,", "always the same world", ""
     ),
 }
-DEAR = {"no ValueError", "no move", "same text", "view changed", "same world"}  # found when much has been compiled
+DEAR = {
+    "no ValueError",
+    "no move",
+    "same text",
+    "view changed",
+    "card never drawn",
+    "same world",
+}  # found when much has been compiled
 
 
 @pytest.fixture
@@ -407,7 +436,7 @@ def test_without_the_tests_only_sources_are_inspected(folder: Path, monkeypatch:
 
 
 def test_missing_tests_of_rules_are_found_last(folder: Path) -> None:
-    assert check_rule_tests in WRITTEN_LAST
+    assert check_rule_tests in OWN_TESTS
     package = made(folder, "untested")
     file = package / "tests" / "test_rules.py"
     text = file.read_text()

@@ -22,6 +22,7 @@ from card_envs.envs._replay import verify
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.record import GameRecord
+from card_envs.reviews import MoveJudge
 from card_envs.serve import _seats as seats_module
 from card_envs.serve._advisers import Advisers
 from card_envs.serve._asking import Opponents, advice, choose
@@ -158,6 +159,29 @@ def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
         for one in expected:
             one.update({key: None for key, value in one.items() if value != value})
         assert moves == expected
+
+
+def test_what_a_move_cost(game: Game, client: TestClient) -> None:
+    """As Python's judge says; and what is wrong where there is no answer."""
+    (link,) = sit_down(client, game)
+    view = at_turn(client, link)["view"]
+    asked = {"game": game.name, "opponent": "search:64", "view": view, "seed": 3}
+    judge = MoveJudge(load_opponent("search:64", game))
+    for move in view["legal"]:
+        found = client.post("/v1/judge", json={**asked, "move": move.lower()}).json()
+        best, cost, error = judge.cost(view, move, 3)
+        assert found == {**dict.fromkeys(found), "game": game.name, "opponent": "search:64", "seat": view["seat"],
+                         "best": best, "cost": cost, "error": error}  # fmt: skip
+        assert move != best or cost == error == 0
+    for wrong, code, field in (
+        ({"move": "nonsense"}, "illegal_move", "move"),
+        ({"move": view["legal"][0], "opponent": "greedy"}, "bad_request", "opponent"),
+        ({"move": view["legal"][0], "view": {"seat": 9}}, "bad_view", "view.seat"),
+        ({}, "bad_request", "move"),
+    ):
+        refused = client.post("/v1/judge", json={**asked, **wrong})
+        assert refused.status_code == 422, refused.text
+        assert (refused.json()["error"]["code"], refused.json()["error"]["field"]) == (code, field), refused.text
 
 
 def test_a_game_is_told_in_words(game: Game, client: TestClient) -> None:

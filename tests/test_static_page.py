@@ -22,7 +22,7 @@ from card_envs.game import Game
 from card_envs.record import GameRecord
 from tests.conftest import built_for_js, short_options
 from tests.test_js import PORTED
-from tests.test_page import READY, SIZES, browser, leave, more, shot, sit_down
+from tests.test_page import READY, SIZES, browser, judge_record, leave, more, shot, sit_down
 
 JS = Path(__file__).parents[1] / "js"
 __all__ = ["browser"]  # a fixture
@@ -102,8 +102,13 @@ def test_whole_games(page: Any, game: Game, request: pytest.FixtureRequest, tmp_
     shot(page, "static", game.name, size, "over")
     with page.expect_download() as download:
         page.click("#save")
-    record = GameRecord(**json.loads(download.value.path().read_text()))
+    file = tmp_path / "game.json"
+    download.value.save_as(file)
+    record = GameRecord(**json.loads(file.read_text()))
     assert record.outcome["over"] and replay(record) is not None
+    leave(page)
+    judge_record(page, file, record, "strong")
+    shot(page, "static", game.name, size, "judged")
 
 
 @pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)

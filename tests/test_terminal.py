@@ -25,7 +25,7 @@ from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
 from card_envs.terminal import _waiting
 from card_envs.terminal._narration import seat_names
-from card_envs.terminal._play import play_game
+from card_envs.terminal._play import SHORT, play_game
 from card_envs.terminal._watch import Screen, watch_game, watch_record
 from tests.conftest import short_options
 
@@ -158,7 +158,8 @@ def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(
         groups = [item.rpartition("-") for item in block]
         legal = [source + dash + target for source, dash, targets in groups for target in targets.split(",")]
         move = legal[0]
-        return next(move[:i] for i in range(1, 9) if i >= len(move) or sum(m.startswith(move[:i]) for m in legal) == 1)
+        alone = (move[:i] for i in range(1, len(move)) if sum(m.startswith(move[:i]) for m in legal) == 1)
+        return next((text for text in alone if text.lower() not in SHORT), move)  # q is no queen
 
     shown, record = play(game, monkeypatch, answer, opponents="greedy")
     assert record == expected

@@ -343,11 +343,7 @@ class Opponent:
             ValueError: the view is malformed or contradictory, or it is another seat's turn.
         """
         seed = check_int(seed, 0, None, "seed")
-        state = self.game.view.from_view(view)
-        if state.needs_deal or state.seat != view["seat"]:
-            whose = "nobody's turn" if state.needs_deal else f"the turn of seat {state.seat}"
-            raise ValueError(f"view: seat: this is what seat {view['seat']} sees, but it is {whose}")
-        decisions = decisions_at(self.game, np.array([state], self.game.rules.STATE))
+        state, decisions = decision_of(self.game, view)
         texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(decisions.mask[0])}
         worth = None
         if len(texts) > 1:
@@ -375,6 +371,15 @@ class Opponent:
             ActionValue(texts[a], float(a == best), **{name: each[0, a].item() for name, each in figures.items()})
             for a in ranked
         ]
+
+
+def decision_of(game: Game, view: dict[str, Any]) -> tuple[Any, Decisions]:
+    """Return a State that a view allows, and its decision. Raises ValueError as `Opponent.evaluate` does."""
+    state = game.view.from_view(view)
+    if state.needs_deal or state.seat != view["seat"]:
+        whose = "nobody's turn" if state.needs_deal else f"the turn of seat {state.seat}"
+        raise ValueError(f"view: seat: this is what seat {view['seat']} sees, but it is {whose}")
+    return state, decisions_at(game, np.array([state], game.rules.STATE))
 
 
 def evaluation_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:

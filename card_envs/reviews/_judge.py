@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.engine._buffers import check_int
 from card_envs.game import Int64s
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Decisions, Opponent, Policy, answer_of, evaluation_of, moves_of
+from card_envs.opponents.policy import Decisions, Opponent, Policy, answer_of, decision_of, evaluation_of, moves_of
 from card_envs.opponents.search import SearchPolicy
 
 Float64s = NDArray[np.float64]
@@ -30,9 +32,32 @@ class MoveJudge:
         """Find the opponent's search. Raises ValueError if it has none."""
         searches = list(_searches(opponent.policy))
         if not searches:
-            raise ValueError(f"by: {opponent.name} does not search, so it can't judge; expected strong or search:64")
+            raise ValueError(f"{opponent.name} does not search, so it can't judge; expected strong or search:64")
         self.opponent = opponent
         self._pair = replace(searches[-1], moves="single", prior=None)
+
+    def cost(self, view: dict[str, Any], move: str, seed: int = 0) -> tuple[str, float, float]:
+        """Return what it would play itself, how much better that is than a move, and the standard error.
+
+        Args:
+            view: of the seat to move.
+            move: a legal one, in any spelling.
+            seed: of the worlds that are drawn.
+
+        Raises:
+            ValueError: as `Opponent.evaluate` does, or the move is not legal.
+        """
+        rng = np.random.default_rng(check_int(seed, 0, None, "seed"))
+        game = self.opponent.game
+        state, decisions = decision_of(game, view)
+        try:
+            played = game.parse_move(state, move)
+        except ValueError as error:
+            raise ValueError(f"move: {error}") from None
+        if not decisions.mask[0, played]:
+            raise ValueError(f"move: {move!r:.80} is not legal here")
+        best, costs, errors = self.costs(decisions, np.array([played]), rng)
+        return game.view.move_text(state, int(best[0])), float(costs[0]), float(errors[0])
 
     def costs(
         self, decisions: Decisions, played: Int64s, rng: np.random.Generator

@@ -18,12 +18,12 @@ from card_envs.scaffold._checks.declared import check_declarations
 from card_envs.scaffold._checks.inside_rules import check_sources
 from card_envs.scaffold._checks.places import check_page, check_places, check_referee_is_own, check_rule_tests
 from card_envs.scaffold._checks.sources import Finding, Sources, checkout, read_sources
-from card_envs.scaffold._checks.tested import LONGEST, groups, run_tests
+from card_envs.scaffold._checks.tested import BY_THE_PAGE, groups, run_tests
 
 Check: TypeAlias = Callable[[Game, Sources], Iterator[Finding]]
 # A tuple is skipped if a previous one found a fault.
 INSPECTIONS: tuple[tuple[Check, ...], ...] = ((check_declarations, check_sources, check_places), (check_page,))
-WRITTEN_LAST: tuple[Check, ...] = (check_rule_tests, check_referee_is_own)
+OWN_TESTS: tuple[Check, ...] = (check_rule_tests, check_referee_is_own)
 
 
 class Report(NamedTuple):
@@ -42,7 +42,7 @@ def check(name: str, show: Callable[[str], None] = lambda doing: None) -> Report
     """Inspect the sources of a game, then run the tests of all games on it.
 
     Args:
-        name: of a registered game, or of a package with `GAME`, such as `my_package.my_game`.
+        name: of a registered game, or of a package with `GAME`, such as `its.package`.
         show: is called with what is done next.
 
     Raises:
@@ -69,12 +69,12 @@ def _found(stage: tuple[Check, ...], game: Game, sources: Sources) -> list[Findi
 
 
 def _tested(game: Game, sources: Sources, show: Callable[[str], None]) -> Report:
-    """Run the shared tests if they are here; the longest last, when all that a game needs has been written."""
+    """Run the shared tests if they are here; ask for the game's own tests before they run."""
     root, num_tests = checkout(), 0
     if root is None or find_spec("pytest") is None:
-        return Report(_found(WRITTEN_LAST, game, sources))
+        return Report(_found(OWN_TESTS, game, sources))
     for title, arguments in groups(game, sources, root).items():
-        if title == LONGEST and (findings := _found(WRITTEN_LAST, game, sources)):
+        if title == BY_THE_PAGE and (findings := _found(OWN_TESTS, game, sources)):
             return Report(findings, num_tests)
         show(title)
         findings, passed = run_tests(sources, root, arguments)

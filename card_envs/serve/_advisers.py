@@ -9,16 +9,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from card_envs._files import finite
 from card_envs.draw import draw
 from card_envs.game import Game
 from card_envs.opponents._about import about, measured
 from card_envs.opponents.policy import PolicyError
 from card_envs.options import adapter
 from card_envs.record import GameRecord
+from card_envs.reviews import MoveJudge
 from card_envs.serve._asking import Opponents, advice, choose, is_quick
 from card_envs.serve._episode import ServedEpisode, position
 from card_envs.serve._limits import Limits, Workers
-from card_envs.serve._messages import AdviseRequest, Problem, ReplayRequest, wrong
+from card_envs.serve._messages import AdviseRequest, JudgeRequest, Problem, ReplayRequest, wrong
 from card_envs.views import VERSION, in_words
 
 log = logging.getLogger("card_envs.serve")
@@ -89,6 +91,24 @@ class Advisers:
             raise wrong("bad_view", error) from None
         return {"game": game.name, "opponent": opponent.name, "seat": asked.view["seat"], "moves": moves}
 
+    async def judge(self, asked: JudgeRequest) -> dict[str, Any]:
+        game = self.opponents.game(asked.game)
+        opponent = self.opponents.opponent(game, asked.opponent)
+        try:
+            judge = MoveJudge(opponent.within(self.seconds(asked.seconds)))
+        except ValueError as problem:
+            raise Problem("bad_request", f"opponent: {problem}", "opponent") from None
+        try:
+            best, cost, error = await self.searches.run(lambda: judge.cost(asked.view, asked.move, asked.seed))
+        except PolicyError:
+            raise self.failed(f"{game.name}/{opponent.name}") from None
+        except ValueError as problem:
+            if str(problem).startswith("move: "):
+                raise Problem("illegal_move", str(problem), "move") from None
+            raise wrong("bad_view", problem) from None
+        about = {"game": game.name, "opponent": opponent.name, "seat": asked.view["seat"]}
+        return about | finite({"best": best, "cost": cost, "error": error})
+
     def seconds(self, asked: float | None) -> float:
         return min(asked or self.limits.seconds, self.limits.seconds)
 
@@ -115,7 +135,7 @@ class Advisers:
                     episode.play_text(move)
                 except ValueError as error:
                     raise ValueError(f"record: moves.{number}: {error}") from None
-            return position(episode, asked.seat, [None] * game.rules.NUM_SEATS)
+            return position(episode, asked.seat, [None] * game.rules.NUM_SEATS, asked.since)
 
         try:
             return await self.quick.run(work)

@@ -128,6 +128,11 @@ class AdviseRequest(Request):
     seed: Seed = Field(default=0, description="of what a search draws")
 
 
+class JudgeRequest(AdviseRequest):
+    opponent: OpponentName = "strong"
+    move: Annotated[str, Field(max_length=64, description="what was played there")]
+
+
 class TableRequest(Request):
     game: GameName
     options: Annotated[dict[str, Any], Field(description="see `/v1/games`")] = {}
@@ -157,6 +162,7 @@ class ReplayRequest(Request):
     record: Annotated[dict[str, Any], Field(description="a game record, as `/record` gives it")]
     seat: Annotated[int, Field(ge=0)] = 0
     at: Turn | None = Field(default=None, description="left out: all of them")
+    since: Turn | None = Field(default=None, description="list the moves from this number on; left out: none")
 
 
 class Error(Reply):
@@ -231,6 +237,15 @@ class Advice(Reply):
     opponent: str
     seat: int
     moves: list[OneMove]
+
+
+class Judgement(Reply):
+    game: str
+    opponent: str
+    seat: int
+    best: str
+    cost: float | None
+    error: float | None
 
 
 class Chair(Reply):

@@ -18,6 +18,7 @@ from card_envs._files import reason
 from card_envs.serve._advisers import log
 from card_envs.serve._messages import (
     AdviseRequest,
+    JudgeRequest,
     MoveRequest,
     Problem,
     ReplayRequest,
@@ -101,6 +102,7 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
         "rules": (GameRequest, lambda body: _now(advisers.rules(body.game))),
         "opponents": (MaybeGameRequest, lambda body: _now(advisers.opponent_list(body.game))),
         "advise": (AdviseRequest, advisers.advise),
+        "judge": (JudgeRequest, advisers.judge),
         "replay": (ReplayRequest, advisers.replay),
         "table": (TableRequest, lambda body: _now(seats.create(body))),
         "position": (PositionRequest, lambda body: seats.position(body.token, body.wait, body.since, body.at)),

@@ -116,6 +116,10 @@ def _add_games(app: FastAPI, seats: Seats) -> None:
     async def advise(body: messages.AdviseRequest) -> Response:
         return JSONResponse(await advisers.advise(body))
 
+    @app.post("/v1/judge", response_model=messages.Judgement)
+    async def judge(body: messages.JudgeRequest) -> Response:
+        return JSONResponse(await advisers.judge(body))
+
     @app.post("/v1/replay", response_model=messages.Position, responses=AS_TEXT)
     async def replay(body: messages.ReplayRequest, picture: Picture = None, text: bool = False) -> Response:
         return await _shown(advisers, await advisers.replay(body), picture, text)

@@ -115,6 +115,7 @@ class OptionalFacts(Protocol):
     """Optional in a game's `facts.py`."""
 
     RARE: set[str]  # options that shared tests combine with others only as in OPTIONS, to stay fast; default: none
+    FROZEN_PRIORS: tuple[str, ...]  # of searches whose moves are in tests/frozen_moves.json; default: none
 
 
 def home_of_tests(game: Game) -> str:

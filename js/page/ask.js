@@ -7,6 +7,7 @@ const KEPT = `card_envs table ${new URL("..", import.meta.url).pathname}`;
 
 const loaded = new Map();
 let kept = null; // the table
+let opened = null; // the record of a saved game
 
 /** Return a game, loaded once. */
 function gameOf(name) {
@@ -167,6 +168,17 @@ async function tableOf(token) {
   return kept;
 }
 
+/** Return the episode of a record after some of its moves, or all. */
+async function recorded(record, at) {
+  if (!Array.isArray(record?.moves)) throw new Error("record: moves: expected the moves of a game");
+  const game = await gameOf(record.game);
+  if (record.version !== game.description.version) {
+    throw new Error(`record: version: ${record.version}; these are the rules of version ${game.description.version}`);
+  }
+  const { options, deal, moves } = record;
+  return Episode.after(game, { seed: 0, options, deal }, moves.slice(0, at), "record: moves");
+}
+
 /** Return a seed of deals that a JSON number can be. */
 function newSeed() {
   const [high, low] = crypto.getRandomValues(new Uint32Array(2));
@@ -232,22 +244,26 @@ const REPLIES = {
     return (await tableOf(token)).episode.table.record();
   },
 
-  async advise({ game, opponent }, { at }, token, signal) {
-    if (!kept) throw new Error("a game from a file can't be judged here; the server's page can");
-    const { table } = at === undefined ? kept.episode : kept.after(kept.episode.moves.slice(0, Number(at)));
-    const { moves } = await table.advise(opponent, { seed: 0, signal });
+  async advise({ game, opponent }, query, token, signal) {
+    const { moves } = await kept.episode.table.advise(opponent, { seed: 0, signal });
     return { game, opponent, seat: kept.seat, moves };
   },
 
-  async replay({ record, seat, at }) {
-    if (!Array.isArray(record?.moves)) throw new Error("record: moves: expected the moves of a game");
-    const game = await gameOf(record.game);
-    if (record.version !== game.description.version) {
-      throw new Error(`record: version: ${record.version}; these are the rules of version ${game.description.version}`);
-    }
-    const { options, deal, moves } = record;
-    const episode = Episode.after(game, { seed: 0, options, deal }, moves.slice(0, at), "record: moves");
-    return episode.position(record.game, seat, game.description.seat_names.map(() => null));
+  async judge({ game, opponent, move }, { at, file }) {
+    const past = Number(at);
+    const { table } = file === undefined ? kept.after(kept.episode.moves.slice(0, past)) : await recorded(opened, past);
+    const { moves } = await table.advise(opponent, { seed: 0 });
+    const [best] = moves;
+    const own = moves.find((one) => one.move === move);
+    const { difference, difference_error: error } = own === best ? { difference: 0, difference_error: 0 } : own;
+    return { game, opponent, seat: table.seat, best: best.move, cost: difference === null ? null : -difference, error };
+  },
+
+  async replay({ record, seat, at, since }) {
+    const episode = await recorded(record, at);
+    opened = record;
+    const { description } = await gameOf(record.game);
+    return episode.position(record.game, seat, description.seat_names.map(() => null), since);
   },
 };
 

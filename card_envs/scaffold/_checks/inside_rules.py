@@ -114,9 +114,9 @@ class _Reader:
         if owner in self.states:
             if attribute not in self.known:
                 yield f"State has no field {attribute!r}{did_you_mean(attribute, self.known)}"
-        elif self.compiled and owner not in self.local and owner in self.names:
+        elif owner not in self.local and owner in self.names:
             there = self.names[owner]
-            if not hasattr(there, attribute):
+            if (self.compiled or isinstance(there, ModuleType)) and not hasattr(there, attribute):
                 known = getattr(there, "_fields", None) or dir(there)
                 yield f"{owner} has no {attribute!r}{did_you_mean(attribute, known)}"
 

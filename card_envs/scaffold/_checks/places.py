@@ -19,7 +19,7 @@ from card_envs.scaffold._checks.declared import functions_of
 from card_envs.scaffold._checks.sources import Finding, Source, Sources, checkout
 from card_envs.testing.referee import Facts, Referee, RefereeModule, home_of_tests
 
-TEMPLATE = Path(__file__).parents[1] / "high_card"
+TEMPLATES = [page.parent for page in Path(__file__).parents[1].glob("*/RULES.md")]
 TESTS = ("__init__", "referee", "facts", "test_rules")
 
 
@@ -141,9 +141,10 @@ def check_rule_tests(game: Game, sources: Sources) -> Iterator[Finding]:
 
 
 def check_referee_is_own(game: Game, sources: Sources) -> Iterator[Finding]:
-    """Yield the referee if it still is that of the template."""
+    """Yield the referee if it still is that of a template."""
     file = folder_of_tests(game, sources) / "referee.py"
-    if sources.folder != TEMPLATE and _code_of(file) == _code_of(TEMPLATE / "tests" / "referee.py"):
+    copied = any(_code_of(file) == _code_of(template / "tests" / "referee.py") for template in TEMPLATES)
+    if copied and sources.folder not in TEMPLATES:
         how = "write it from RULES.md alone, as card_envs/testing/referee.py says"
         yield Finding(file, Source(file).line_of("Referee"), f"this is still the template's referee: {how}")
 

@@ -95,6 +95,6 @@ def _of_numba(text: str) -> str:
         if found:
             said = found[1].strip()
             return f"Numba has no {said}" if pattern.startswith(">>>") else said
-    lines = [line.strip() for line in text.splitlines()]
-    said = [line for line in lines if line and not line.startswith(("Failed in", "During: Pass", "^", "File"))]
-    return "Numba: " + " / ".join(said[-3:])
+    lines = (line.strip() for line in text.splitlines())
+    around = ("Failed in", "During: Pass", "^", "File")
+    return "Numba: " + next((line for line in lines if line and not line.startswith(around)), "")  # the reason is first

@@ -20,6 +20,7 @@ from card_envs.scaffold._checks.places import folder_of_tests
 from card_envs.scaffold._checks.sources import Finding, Sources
 
 OUTSIDE = ("engine", "environments", "vector", "records", "compare")  # that run for a game of another package
+BY_THE_PAGE = "the rules of RULES.md"  # tests that the game's author writes
 LONGEST = "what is built on the rules"
 MOST_FAILURES = 5  # of a group
 MOST_SECONDS = 180.0  # for one test, with what it compiles
@@ -37,7 +38,8 @@ def groups(game: Game, sources: Sources, root: Path) -> dict[str, list[str]]:
             f"{engine}::test_bounds_and_types",
         ],
         "positions, views and moves": ["tests/test_contract.py"],
-        "worlds, and the rules of RULES.md": ["tests/test_worlds.py", "tests/test_referee.py", own],
+        "worlds": ["tests/test_worlds.py"],
+        BY_THE_PAGE: ["tests/test_referee.py", own],
     }
     parts = {title: ["--game", game.package, *arguments] for title, arguments in first.items()}
     if sources.folder.is_relative_to(root):  # some modules need a game of the package

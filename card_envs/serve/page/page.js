@@ -131,7 +131,7 @@ function openTable(position) {
   $("table").hidden = $("leave").hidden = false;
   window.scrollTo(0, 0);
   $("log").replaceChildren();
-  $("extra").hidden = $("told").hidden = !token;
+  $("paced").hidden = $("save").hidden = $("moves").hidden = !token;
   $("chair").hidden = Boolean(token);
   $("adviser").replaceChildren(...offered(game, ADVISER));
   stepping(!token);
@@ -196,10 +196,12 @@ async function open() {
     } catch {
       throw new Error(`${file.name}: no game record: no JSON`);
     }
+    const { moves } = await ask("v1/replay", { record, seat: 0, since: 0 });
     const position = await ask(drawn("v1/replay"), { record, seat: 0, at: 0 });
     if (now !== epoch) return;
-    live = { ...position, turn: record.moves.length };
+    live = { ...position, moves, turn: record.moves.length };
     openTable(position);
+    list(0, moves, written);
     $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, `seat ${seat}`)));
     $("chair").hidden = game.seats === 1;
     show(position);
@@ -663,12 +665,14 @@ async function goTo(at) {
 /** Say what each move of the seat cost, in the opinion of the player that gives hints. */
 async function judge() {
   const [now, name] = [epoch, $("adviser").value];
+  const seat = () => Number($("seat").value || 0);
+  const of = seat();
   const moves = token ? (await ask(`v1/seats/${token}?since=0`)).moves.map((one) => one.move) : record.moves;
   grey("judge", "One moment.");
   await attempt(() => review({
-    moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch,
-    positionAt: (at) => (token ? ask(`v1/seats/${token}?at=${at}`) : ask("v1/replay", { record, seat: Number($("seat").value || 0), at })),
-    advise: async (view, at) => (await ask(`v1/advise?at=${at}`, { game: game.name, opponent: name, view, seconds: 2 })).moves,
+    moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch && of === seat(),
+    positionAt: (at) => (token ? ask(`v1/seats/${token}?at=${at}`) : ask("v1/replay", { record, seat: of, at })),
+    ask: (view, move, at) => ask(`v1/judge?at=${at}${token ? "" : "&file="}`, { game: game.name, opponent: name, view, move }),
   }));
   grey("judge", "");
 }
@@ -697,7 +701,12 @@ onMove((at) => {
   goTo(at);
 });
 $("at").addEventListener("input", () => goTo(Number($("at").value)));
-$("seat").addEventListener("change", () => goTo(Number($("at").value)));
+$("seat").addEventListener("change", async () => {
+  clearReview();
+  await goTo(Number($("at").value));
+  list(0, live.moves, written);
+  markMove(shown.turn);
+});
 for (const [id, at] of [["first", () => 0], ["back", () => shown.turn - 1], ["next", () => shown.turn + 1], ["last", () => live.turn]]) {
   $(id).addEventListener("click", () => goTo(at()));
 }

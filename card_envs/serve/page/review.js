@@ -10,6 +10,10 @@ let costs = new Map(); // of moves, by the number of moves before them
 export function clearReview() {
   costs = new Map();
   $("judged").textContent = "";
+  for (const cost of $("log").querySelectorAll(".cost")) {
+    cost.parentNode.classList.remove("worse");
+    cost.remove();
+  }
 }
 
 /** Return what is known of the move before a position, in words; empty if that is nothing. */
@@ -17,45 +21,37 @@ export function judgement(turn, words) {
   const one = costs.get(turn - 1);
   if (!one) return "";
   const played = `${words(one.played)}${one.best === one.played ? " was the judge's choice" : ` instead of ${words(one.best)}`}`;
-  if (one.cost === null) return `${played}: not tried by the judge.`;
+  if (one.cost === null) return `${played}: the judge has no opinion.`;
   return one.best === one.played ? `${played}.` : `${played} cost ${one.cost.toFixed(1)} ± ${one.error.toFixed(1)}.`;
 }
 
 /**
  * Judge the moves of a seat, one after the other, and show the costs in the list of moves.
  *
- * `positionAt(at)` gives a position, `advise(view, at)` the judge's opinion of its moves, best first, and `goesOn()`
- * says whether it is still wanted.
+ * `positionAt(at)` gives a position, `ask(view, move, at)` the judge's `best`, and the `cost` and `error` of the move,
+ * null where it has no opinion; `goesOn()` says whether it is still wanted.
  */
-export async function review({ moves, judge, unit, positionAt, advise, goesOn }) {
+export async function review({ moves, judge, unit, positionAt, ask, goesOn }) {
   clearReview();
   for (let at = 0; at < moves.length; at++) {
     const { view } = await positionAt(at);
     if (!goesOn()) return;
     if (view.to_move !== view.seat || view.legal.length < 2) continue;
-    const advised = await advise(view, at);
+    const { best, cost, error } = await ask(view, moves[at], at);
     if (!goesOn()) return;
-    const [best] = advised;
-    if (best.margin === null && advised.length > 1) {
-      $("judged").textContent = "";
-      throw new Error(`${judge} does not search, so it can't judge: choose another one for hints.`);
-    }
-    const own = advised.find((one) => one.move === moves[at]);
-    const isKnown = own === best || own.difference !== null;
-    const [cost, error] = own === best ? [0, 0] : isKnown ? [-own.difference, own.difference_error ?? 0] : [null, 0];
-    costs.set(at, { played: moves[at], best: best.move, cost, error });
+    costs.set(at, { played: moves[at], best, cost, error });
     showCosts();
     $("judged").textContent = `${judge} judges: move ${at + 1} of ${moves.length} …`;
   }
   $("judged").textContent = summary(judge, unit);
 }
 
-const isWorse = ({ cost, error }) => cost !== null && cost > SURE * error;
+const isWorse = ({ cost, error }) => cost > SURE * error; // not if it is null
 
 function summary(judge, unit) {
-  const all = [...costs.values()];
+  const all = [...costs.values()].filter(({ cost }) => cost !== null);
   if (!all.length) return "There was no choice to judge.";
-  const total = all.reduce((sum, { cost }) => sum + (cost ?? 0), 0);
+  const total = all.reduce((sum, { cost }) => sum + cost, 0);
   const fine = all.filter((one) => !isWorse(one)).length;
   return `Judged by ${judge}: ${count(all.length, "choice")} cost ${total.toFixed(1)} ${unit}; `
     + `${Math.round((100 * fine) / all.length)} % were within error of the best.`;
@@ -69,7 +65,7 @@ function showCosts() {
     if (!button) continue;
     button.querySelector(".cost")?.remove();
     button.classList.toggle("worse", isWorse(one));
-    const text = one.cost === null ? "not tried" : one.cost > 0 ? `−${one.cost.toFixed(1)}` : one.best === one.played ? "best" : "as good";
+    const text = one.cost === null ? "?" : one.cost > 0 ? `−${one.cost.toFixed(1)}` : one.best === one.played ? "best" : "as good";
     const bar = element("span", { className: "cost" }, text);
     bar.style.setProperty("--share", `${Math.round(100 * Math.max(0, (one.cost ?? 0) / most))}%`);
     button.append(bar);

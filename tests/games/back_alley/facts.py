@@ -20,6 +20,7 @@ RARE = {"blooper_turned"}
 EPISODES = {"random": 4000, "greedy": 1000}  # half of them matches
 SHORT_EPISODES = {"random": 64, "greedy": 16}
 GOLDEN = {0: "bac5df96c91fe025"}
+FROZEN_PRIORS = ("greedy", "ppo", "small")
 COUNTING: set[str] = {
     "determinize",
     "split_first",

@@ -22,6 +22,7 @@ RARE = {"waste_to", "redeals", "build_on"}
 EPISODES = {"random": 5000, "greedy": 5000}
 SHORT_EPISODES = {"random": 24, "greedy": 24}
 GOLDEN = {0: "79044433d7f8fb4b"}
+FROZEN_PRIORS = ("ntuple",)
 COUNTING: set[str] = set()
 
 BRANCHES = {

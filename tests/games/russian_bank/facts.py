@@ -24,6 +24,7 @@ RARE = {"match_target", "reserve", "fill_houses"}
 EPISODES = {"random": 1024, "greedy": 1600}  # more than 2,000 games each, as some are matches
 SHORT_EPISODES = {"random": 10, "greedy": 7}
 GOLDEN = {0: "c5364f134787a4f5"}
+FROZEN_PRIORS = ("greedy", "ntuple")
 COUNTING: set[str] = set()
 
 STACKS = {f"RB-17 stack k={k} size={size}" for k in range(1, 8) for size in range(2, min(2**k, 12) + 1)}

@@ -16,6 +16,7 @@ import pytest
 
 from card_envs.engine.table import Table
 from card_envs.games.russian_bank import GAME, rules, view
+from card_envs.testing.moves import play
 
 CARDS = [rank + suit for rank in "KQJT98765432A" for suit in "CDHS"]
 Both = tuple[str, str]
@@ -126,13 +127,6 @@ def quiet_packs() -> list[list[str]]:
 
 def legal(table: Table) -> set[str]:
     return {view.move_text(table.state, int(action)) for action in np.flatnonzero(table.legal())}
-
-
-def play(table: Table, moves: str) -> Table:
-    for move in moves.split():
-        assert move in legal(table), f"{move} is not among {legal(table)}"
-        table.play(view.parse_move(table.state, move))
-    return table
 
 
 def seen(table: Table, seat: int | None = None) -> dict[str, Any]:

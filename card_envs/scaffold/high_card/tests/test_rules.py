@@ -6,6 +6,7 @@ from typing import Any
 
 from card_envs.engine.table import Table
 from card_envs.scaffold.high_card import GAME
+from card_envs.testing.moves import legal, play
 
 
 def dealt(first: str, second: str, **options: Any) -> Table:
@@ -14,14 +15,6 @@ def dealt(first: str, second: str, **options: Any) -> Table:
     hands = [*first.split(), *second.split()]
     rest = [str(card) for card in range(1, 13) if str(card) not in hands]
     table.set_deal(GAME.view.parse_deal(table.state, {"pack": [*hands, *rest]})[0])
-    return table
-
-
-def play(table: Table, moves: str) -> Table:
-    """Play cards, all of them legal."""
-    for move in moves.split():
-        assert move in GAME.view.view(table.state, table.seat)["legal"]
-        table.play(GAME.view.parse_move(table.state, move))
     return table
 
 
@@ -42,9 +35,9 @@ def test_hc_2_seat_0_leads() -> None:
 
 def test_hc_3_any_card_may_be_played_and_the_higher_one_wins() -> None:
     table = dealt("1 7 12", "2 8 9")
-    assert GAME.view.view(table.state, 0)["legal"] == ["1", "7", "12"]
+    assert legal(table) == ["1", "7", "12"]
     play(table, "7")
-    assert table.seat == 1 and GAME.view.view(table.state, 1)["legal"] == ["2", "8", "9"]
+    assert table.seat == 1 and legal(table) == ["2", "8", "9"]
     assert GAME.view.outcome(play(table, "8").state) == ("", [0, 1])
     assert table.rewards == [-1, 1]
     assert GAME.view.outcome(play(dealt("1 7 12", "2 8 9"), "12 9").state) == ("", [1, 0])
