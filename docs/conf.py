@@ -66,7 +66,8 @@ SECTIONS = {
     ],
     "Reference": [
         "docs/api.md", "docs/works-with.md", "docs/names.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md",
-        "strength/README.md", "docs/speed.md", "benchmarks/README.md", "docs/gpu.md", "docs/serving.md",
+        "strength/README.md", "docs/baselines.md", "docs/speed.md", "benchmarks/README.md", "docs/gpu.md",
+        "docs/serving.md",
     ],
     "Background": [
         "docs/inside.md", "docs/native.md", "js/README.md", "training/NOTES.md", "SECURITY.md", "docs/release.md",
