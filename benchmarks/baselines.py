@@ -109,7 +109,7 @@ TINY = ("mccfr", "nfsp", "cleanrl_ppo", "ppo", "advantages")
 TINY_SETTINGS: dict[str, Any] = {  # there is no recipe for it
     "num_envs": 256, "num_steps": 24, "hidden": [64], "minibatch_size": 1024, "learning_rate": 5e-3,
 }  # fmt: skip
-MIXED = ("mccfr", "nfsp", "cleanrl_ppo", "ppo")  # draw their moves where that is measured; else the likeliest is played
+MIXED = ("mccfr", "nfsp", "cleanrl_ppo", "ppo")  # draw their moves in the tiny game; else the likeliest are played
 
 
 def recipe_of(game: Game, recipe: str) -> Any:
@@ -271,6 +271,8 @@ def main() -> None:
                 f"greedy, {last['decisions']:,} decisions, {short(made['decisions_per_second'])} a second",
                 flush=True,
             )
+    except ModuleNotFoundError as error:
+        sys.exit(f"{method} needs {error.name}: docs/baselines.md says what to install; --methods leaves it out")
     except KeyboardInterrupt:
         sys.exit(f"stopped; what ended is in {arguments.file}, and the same command goes on")
 

@@ -131,7 +131,7 @@ def facts(game: Game) -> str:
 
 def strengths(game: Game) -> str:
     """Return the section with the measured strength of a game's opponents."""
-    found = figures.comparison(game, "ladder")
+    found = figures.comparison(game, "ladder" if figures.figures_of(game, "ladder").exists() else "front")
     what = "deals" if game.is_solitaire else "mirrored pairs"
     options = "".join(f", `{name}={value}`" for name, value in found["options"].items())
     return (
