@@ -209,31 +209,44 @@ GPU_TABLES = (1 << 10, 1 << 16, 1 << 20)
 STEPS_BETWEEN_WAITS = 50
 
 
+def gpu_tables(game: Game, num_tables: int, device: str) -> tuple[Any, Any]:
+    """Return tables on a GPU, out of step, and a random stream for each. Raises ValueError: there is no such GPU."""
+    import torch
+
+    from card_envs.engine.gpu import GpuBatchEnv
+
+    env = GpuBatchEnv(game, num_tables, device=device)
+    streams = torch.arange(num_tables, device=env.device).view(torch.uint64)
+    env.random_playout(streams, STAGES)
+    env.observe()
+    return env, streams
+
+
+def gpu_steps(env: Any, streams: Any) -> Callable[[], int]:
+    """Return what takes random steps at all tables, and waits for them."""
+    import torch
+
+    actions = torch.zeros(env.num_tables, dtype=torch.int64, device=env.device)
+
+    def steps() -> int:
+        for _ in range(STEPS_BETWEEN_WAITS):
+            env.random_actions(streams, actions)
+            env.step(actions)
+        env.check()  # waits
+        return STEPS_BETWEEN_WAITS * int(env.num_tables)
+
+    return steps
+
+
 def gpu_rates(game: Game, device: str, seconds: float) -> Iterator[tuple[str, float]]:
     """Yield decisions per second on a GPU by wall-clock time as they are measured: steps, and fused playouts.
 
     Raises:
         ValueError: there is no such GPU.
     """
-    import torch
-
-    from card_envs.engine.gpu import GpuBatchEnv
-
     for num_tables in GPU_TABLES:
-        env = GpuBatchEnv(game, num_tables, device=device)
-        streams = torch.arange(num_tables, device=env.device).view(torch.uint64)
-        actions = torch.zeros(num_tables, dtype=torch.int64, device=env.device)
-
-        def steps(env: Any = env, streams: Any = streams, actions: Any = actions) -> int:
-            for _ in range(STEPS_BETWEEN_WAITS):
-                env.random_actions(streams, actions)
-                env.step(actions)
-            env.check()  # waits
-            return STEPS_BETWEEN_WAITS * env.num_tables
-
-        env.random_playout(streams, STAGES)  # puts the tables out of step
-        env.observe()
-        yield f"step, {num_tables:,} tables, M/s", rate(steps, seconds).clock / 1e6
+        env, streams = gpu_tables(game, num_tables, device)
+        yield f"step, {num_tables:,} tables, M/s", rate(gpu_steps(env, streams), seconds).clock / 1e6
 
     def random_playout() -> int:
         env.random_playout(streams, DECISIONS)

@@ -66,7 +66,8 @@ SECTIONS = {
     ],
     "Reference": [
         "docs/api.md", "docs/works-with.md", "docs/names.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md",
-        "strength/README.md", "docs/speed.md", "benchmarks/README.md", "docs/gpu.md", "docs/serving.md",
+        "strength/README.md", "docs/baselines.md", "docs/speed.md", "benchmarks/README.md", "docs/gpu.md",
+        "docs/serving.md",
     ],
     "Background": [
         "docs/inside.md", "docs/native.md", "js/README.md", "training/NOTES.md", "SECURITY.md", "docs/release.md",
@@ -130,7 +131,7 @@ def facts(game: Game) -> str:
 
 def strengths(game: Game) -> str:
     """Return the section with the measured strength of a game's opponents."""
-    found = figures.comparison(game, "ladder")
+    found = figures.comparison(game, "ladder" if figures.figures_of(game, "ladder").exists() else "front")
     what = "deals" if game.is_solitaire else "mirrored pairs"
     options = "".join(f", `{name}={value}`" for name, value in found["options"].items())
     return (

@@ -1,7 +1,8 @@
 """Writes the tables of measured figures into the documents: `python docs/figures.py`.
 
-Where they come from: `strength/GAME-*.json`, which `compare --json` writes, and `docs/speed.json`, which `bench --json`
-writes. A table stands between `<!-- figures: NAME -->` and `<!-- /figures -->`; what the names are, `tables` says.
+Where they come from: `strength/GAME-*.json`, which `compare --json` writes; `docs/speed.json`, which `bench --json`
+writes; `docs/gpu.json` of `python -m benchmarks.gpu`; `strength/baselines.json` of `python -m benchmarks.baselines`. A
+table stands between `<!-- figures: NAME -->` and `<!-- /figures -->`; what the names are, `tables` says.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -29,6 +31,18 @@ HEAD_TO_HEAD = (
     ("small", "greedy", ("ladder", "front")),
 )
 FRONT_PAGE = ("random playouts, M/s", "BatchEnv.step, 1,024 tables, M/s", "AEC last + step, k/s")  # rows of `bench`
+FRONT_TABLES = 1 << 16  # of the row from a GPU
+METHODS = {
+    "maskable_ppo": "MaskablePPO",
+    "cleanrl_ppo": "PPO in CleanRL's style",
+    "tianshou_dqn": "Tianshou's DQN",
+    "mccfr": "OpenSpiel's MCCFR",
+    "nfsp": "OpenSpiel's NFSP",
+    "ppo": "our `ppo`",
+    "advantages": "our `advantages`",
+    "td": "our `td`",
+}
+MARKS = (30_000, 100_000, 0.1, 0.3, 1.0)  # of learning curves: decisions, and shares of the time
 
 Figures = dict[str, Any]
 
@@ -161,7 +175,7 @@ def summary() -> str:
 
 
 def speed(labels: tuple[str, ...] = ()) -> str:
-    """What `bench` measured by CPU time: these rows, or all of them with what the clock said beside it."""
+    """What `bench` measured by CPU time: these rows and a GPU's, or all of them with what the clock said beside it."""
     found = json.loads((ROOT / "docs" / "speed.json").read_text(encoding="utf-8"))["games"]
     games = [game for game in GAMES.values() if game.name in found]
     form = "{cpu:.3g}" if labels else "{cpu:.3g} / {clock:.3g}"
@@ -169,12 +183,99 @@ def speed(labels: tuple[str, ...] = ()) -> str:
         [label, *(form.format(**found[game.name][label]) for game in games)]
         for label in labels or tuple(found[games[0].name])
     ]
+    if labels:
+        card = cards()[0]
+        label = f"GpuBatchEnv.step, {FRONT_TABLES:,} tables, {card['card']}, by the clock, M/s"
+        body.append([label, *(str(card["rates"][game.name][str(FRONT_TABLES)]) for game in games)])
     return rows(["", *(game.title for game in games)], body)
 
 
+def cards() -> list[Figures]:
+    """What was measured on GPUs, a card each."""
+    found: list[Figures] = json.loads((ROOT / "docs" / "gpu.json").read_text(encoding="utf-8"))
+    return found
+
+
+def gpus() -> str:
+    """Return a table for each card: our steps beside pgx's environments, in millions a second."""
+    titles = {game.name: game.title for game in GAMES.values()}
+    parts = []
+    for found in cards():
+        sizes = sorted({int(size) for rates in found["rates"].values() for size in rates})
+        body = [
+            [titles.get(name, name.replace(" ", ", ")), *(str(rates.get(str(size), "")) for size in sizes)]
+            for name, rates in found["rates"].items()
+        ]
+        head = [f"**{found['card']}**", *(f"{size:,} tables, M/s" for size in sizes)]
+        parts.append(rows(head, body) + "\n" + fill(f"{found['made']}.", 120) + "\n")
+    return "\n".join(parts)
+
+
+def by_seed(runs: Figures, mark: float, value: Callable[[Figures], float], form: str) -> str:
+    """Return the mean of a method's seeds at a point of its learning curves, with the least and the most."""
+    points = [point for one in runs.values() for point in one["points"] if mark in point["after"]]
+    if not points:
+        return ""
+    found = [value(point) for point in points]
+    return spread({"mean": sum(found) / len(found), "low": min(found), "high": max(found)}, form=form)
+
+
+def curves(game: Figures, title: str, value: Callable[[Figures], float], form: str) -> str:
+    """Return a table of learning curves, with players that did not learn here below."""
+    seconds = [f"{60 * game['minutes'] * mark:.3g} s" if mark <= 1 else f"{mark:,} decisions" for mark in MARKS]
+    body = [
+        [METHODS[name], *(by_seed(game["methods"][name], mark, value, form) for mark in MARKS)]
+        for name in METHODS
+        if name in game["methods"]
+    ]
+    blank = [""] * (len(MARKS) - 1)
+    body += [[f"`{name}`", *blank, f"{value(found):{form}}"] for name, found in game["known"].items()]
+    return rows([title, *seconds], body)
+
+
+def costs(game: Figures) -> str:
+    """Return a table of what methods cost."""
+    body = []
+    for name in METHODS:
+        runs = list(game["methods"].get(name, {}).values())
+        if runs:
+            decisions = sum(one["points"][-1]["decisions"] for one in runs) / len(runs)
+            rate = sum(one["decisions_per_second"] for one in runs) / len(runs)
+            memory = min(one["memory_mib"] for one in runs)
+            body.append([METHODS[name], f"{len(runs)}", f"{decisions:,.0f}", f"{rate:,.0f}", f"{memory:,}"])
+    return rows(["cost", "seeds", "decisions", "a second", "MiB"], body)
+
+
+def baselines(name: str, game: Figures) -> str:
+    """Return the learning curves of a game's methods against each scripted player, and their cost."""
+    solved = "exploitability" in next(iter(game["known"].values()))
+    form = "+.2f" if solved else "+.1f"
+
+    def over(anchor: str) -> Callable[[Figures], float]:
+        return lambda point: float(point[anchor]["gained"]["mean"])
+
+    parts = [curves(game, f"over `{anchor}`", over(anchor), form) for anchor in ("greedy", "trivial")]
+    if solved:
+        parts.insert(0, curves(game, "exploitability", lambda point: float(point["exploitability"]), ".3f"))
+    ends = [
+        point["greedy"]["gained"]
+        for runs in game["methods"].values()
+        for one in runs.values()
+        for point in one["points"]
+        if 1.0 in point["after"]
+    ]
+    half = sum(end["high"] - end["low"] for end in ends) / 2 / len(ends)
+    what = "deals" if name in GAMES and GAMES[name].is_solitaire else "mirrored pairs"
+    note = f"{game['pairs']:,} {what} a measurement: a 95 % interval over `greedy` of ±{half:{form[1:]}} on average."
+    return "\n".join([*parts, costs(game), note + "\n"])
+
+
 def tables() -> dict[str, str]:
-    """The tables by their names: `strength`, `head-to-head`, `speed`, `speed-all`, and `GAME-*.json` of strength/."""
+    """The tables by their names: as below, `GAME-*.json` of strength/, and `baselines-GAME`."""
     found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed(), "head-to-head": head_to_head()}
+    found["speed-gpu"] = gpus()
+    learned = json.loads((ROOT / "strength" / "baselines.json").read_text(encoding="utf-8"))["games"]
+    found |= {f"baselines-{name}": baselines(name, game) for name, game in learned.items()}
     for path in (ROOT / "strength").glob("*.json"):
         figures = json.loads(path.read_text(encoding="utf-8"))
         if "policies" in figures:

@@ -5,33 +5,66 @@ Needs `pip install sb3-contrib`. Prints the trainer's own log (`ep_rew_mean`, `l
 """
 
 import argparse
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import gymnasium
+from gymnasium.wrappers import TransformReward
 from sb3_contrib import MaskablePPO
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.logger import HumanOutputFormat, Logger
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 import card_envs
+from card_envs import Game
 from card_envs.opponents.networks.onnx import module_to_onnx
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
-parser.add_argument("--steps", type=int, default=1024, help="decisions in all")
-parser.add_argument("--onnx", type=Path, help="write the trained policy to this file")
-args = parser.parse_args()
 
-game = card_envs.get_game(args.game)
-tables = DummyVecEnv([lambda: gymnasium.make(game.gymnasium_id, opponents="greedy")] * 4)
-model = MaskablePPO("MlpPolicy", tables, n_steps=32, batch_size=64, gamma=1.0, seed=0, verbose=1, device="cpu")
-model.learn(args.steps)
+def train(
+    game: Game, tables: int = 4, seed: int = 0, opponents: str = "greedy", settings: dict[str, Any] | None = None,
+    **options: Any,
+) -> Iterator[tuple[int, MaskablePPO]]:  # fmt: skip
+    """Learn without end. After each iteration, yield the decisions so far and the model.
 
-env = gymnasium.make(game.gymnasium_id, opponents="greedy")
-obs, info = env.reset(seed=1)
-over, total = False, 0.0
-while not over:
-    action, _ = model.predict(obs, action_masks=env.unwrapped.action_masks(), deterministic=True)
-    obs, reward, over, _, info = env.step(action)
-    total += reward
-print(f"an episode with the likeliest moves: return {total:+.2f}")
-if args.onnx:
-    args.onnx.write_bytes(module_to_onnx(model, game))
+    Args:
+        game: the game.
+        tables: played at once.
+        seed: of weights, deals and draws.
+        opponents: in the other seats.
+        settings: of MaskablePPO, over those here.
+        options: of the game.
+    """
+
+    def table() -> gymnasium.Env:
+        env = gymnasium.make(game.gymnasium_id, opponents=opponents, **options)
+        return TransformReward(env, lambda points: points / max(1.0, abs(game.rules.WORST_SCORE)))  # about [-1, 1]
+
+    own = {"n_steps": 32, "batch_size": 64, "gamma": 1.0, "seed": seed, "device": "cpu"}
+    model = MaskablePPO("MlpPolicy", VecMonitor(DummyVecEnv([table] * tables)), **own | (settings or {}))
+    model.set_logger(Logger(None, [HumanOutputFormat(sys.stdout)] if model.verbose else []))  # one for all iterations
+    while True:
+        model.learn(tables * model.n_steps, reset_num_timesteps=False)
+        yield model.num_timesteps, model
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
+    parser.add_argument("--steps", type=int, default=1024, help="decisions in all")
+    parser.add_argument("--onnx", type=Path, help="write the trained policy to this file")
+    args = parser.parse_args()
+
+    game = card_envs.get_game(args.game)
+    _, model = next(one for one in train(game, settings={"verbose": 1}) if one[0] >= args.steps)
+
+    env = gymnasium.make(game.gymnasium_id, opponents="greedy")
+    obs, info = env.reset(seed=1)
+    over, total = False, 0.0
+    while not over:
+        action, _ = model.predict(obs, action_masks=env.unwrapped.action_masks(), deterministic=True)
+        obs, reward, over, _, info = env.step(action)
+        total += reward
+    print(f"an episode with the likeliest moves: return {total:+.2f}")
+    if args.onnx:
+        args.onnx.write_bytes(module_to_onnx(model, game))

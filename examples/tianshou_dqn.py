@@ -1,50 +1,73 @@
-"""Tianshou's DQN, one learner for each seat of the PettingZoo environment: `python examples/tianshou_dqn.py`.
+"""Tianshou's DQN in one seat of the Gymnasium environment: `python examples/tianshou_dqn.py --game big_ben`.
 
-Needs `pip install tianshou` (2.0). Prints the mean return of the seats and each seat's loss.
+Needs `pip install tianshou` (2.0). Prints the loss of each epoch.
 """
 
 import argparse
+from collections.abc import Iterator
+from typing import Any
 
+import gymnasium
 import numpy as np
-from tianshou.algorithm import DQN, MultiAgentOffPolicyAlgorithm
+import torch
+from gymnasium.spaces import Dict
+from gymnasium.wrappers import TransformObservation, TransformReward
+from tianshou.algorithm import DQN
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
 from tianshou.data import Collector, VectorReplayBuffer
-from tianshou.env import DummyVectorEnv, PettingZooEnv
+from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
 import card_envs
-from card_envs.envs.aec import CardEnv
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
-parser.add_argument("--steps", type=int, default=512, help="decisions in all")
-args = parser.parse_args()
-
-game = card_envs.get_game(args.game)
-env = PettingZooEnv(CardEnv(game))
+from card_envs import Game
 
 
-def learner() -> DQN:
-    net = Net(state_shape=(game.rules.OBS_SIZE,), action_shape=game.rules.NUM_ACTIONS, hidden_sizes=[128])
-    policy = DiscreteQLearningPolicy(model=net, action_space=env.action_space, eps_training=0.2)
-    return DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), target_update_freq=100)
+def table(game: Game, **options: Any) -> gymnasium.Env:
+    """Return an environment with the mask where Tianshou looks for it, and points scaled to about [-1, 1]."""
+    env = gymnasium.make(game.gymnasium_id, opponents="greedy", observe="dict", **options)
+    space = Dict({"obs": env.observation_space["observation"], "mask": env.observation_space["action_mask"]})
+    env = TransformObservation(env, lambda seen: {"obs": seen["observation"], "mask": seen["action_mask"] > 0}, space)
+    return TransformReward(env, lambda points: points / max(1.0, abs(game.rules.WORST_SCORE)))
 
 
-algorithm = MultiAgentOffPolicyAlgorithm(algorithms=[learner() for _ in env.agents], env=env)
-tables = DummyVectorEnv([lambda: PettingZooEnv(CardEnv(game)) for _ in range(4)])
-collector = Collector(algorithm, tables, VectorReplayBuffer(20_000, 4), exploration_noise=True)
-collector.reset()
-result = algorithm.run_training(
-    OffPolicyTrainerParams(
-        training_collector=collector,
-        max_epochs=1,
-        epoch_num_steps=args.steps,
-        collection_step_num_env_steps=64,
-        batch_size=64,
-        update_step_num_gradient_steps_per_sample=0.1,
-        multi_agent_return_reduction=lambda returns: np.mean(returns, axis=-1),
+def train(game: Game, tables: int = 16, seed: int = 0, **options: Any) -> Iterator[tuple[int, DQN, str]]:
+    """Learn without end. After each epoch, yield the decisions so far, the algorithm, and a line about it."""
+    np.random.seed(seed)  # noqa: NPY002 (Tianshou draws from it)
+    torch.manual_seed(seed)
+    envs = DummyVectorEnv([lambda: table(game, **options)] * tables)
+    envs.seed(seed)
+    net = Net(state_shape=(game.rules.OBS_SIZE,), action_shape=game.rules.NUM_ACTIONS, hidden_sizes=[128, 128])
+    policy = DiscreteQLearningPolicy(model=net, action_space=envs.action_space[0], eps_training=0.1)
+    algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), n_step_return_horizon=3, target_update_freq=200)
+    collector = Collector(algorithm, envs, VectorReplayBuffer(100_000, tables), exploration_noise=True)
+    steps = 16 * tables
+    trainer = algorithm.create_trainer(
+        OffPolicyTrainerParams(
+            training_collector=collector,
+            epoch_num_steps=steps,
+            collection_step_num_env_steps=steps,
+            batch_size=128,
+            update_step_num_gradient_steps_per_sample=0.05,
+            test_in_training=False,
+            show_progress=False,
+        )
     )
-)
-print(result)
+    trainer.reset()
+    decisions = 0
+    while True:
+        epoch = trainer.execute_epoch()
+        decisions += steps
+        yield decisions, algorithm, f"{decisions} decisions, loss {epoch.training_stat.loss:.3g}"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
+    parser.add_argument("--steps", type=int, default=512, help="decisions in all")
+    args = parser.parse_args()
+    for decisions, _, line in train(card_envs.get_game(args.game)):
+        print(line)
+        if decisions >= args.steps:
+            break

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as everything
+from benchmarks import gpu
 from benchmarks.c_reference import NUM_ACTIONS, OBS_SIZE, TrickGame, compiled, our_steps
 from benchmarks.measuring import Row, in_turns, markdown, timed
-from card_envs import BatchEnv, get_game
+from card_envs import BatchEnv, get_game, load_opponent
+from card_envs.compare.pairs import play_pairs
+from card_envs.scaffold.high_card import GAME as TINY
 
 HANDS, PLAYED, TRICK_OF, WINNERS = slice(0, 54), slice(54, 270), slice(270, 324), slice(378, 432)
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
@@ -112,3 +120,142 @@ def test_the_table_goes_between_the_marks() -> None:
     assert everything.rewritten(once, "A table.\n", "page") == once and "A table." in once
     with pytest.raises(ValueError, match="page: expected the lines <!-- benchmarks --> and, after it"):
         everything.rewritten("nothing", "A table.\n", "page")
+
+
+# Beside pgx on a GPU
+
+
+def test_each_takes_its_turn_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With kernels that are not launched, and pgx's environments that do nothing; one finds no memory."""
+    from card_envs.engine import _ptx as ptx
+    from card_envs.engine import gpu as engine
+
+    def steps(name: str, tables: int) -> Callable[[], int]:
+        if name == "full":
+            raise RuntimeError("RESOURCE_EXHAUSTED")
+
+        def work() -> int:
+            turns.append(name)
+            return 7
+
+        return work
+
+    turns: list[str] = []
+    monkeypatch.setattr(engine, "GpuBatchEnv", lambda *arguments, device: ptx.Recorder(*arguments))
+    monkeypatch.setattr(gpu, "GAMES", {TINY.name: TINY})
+    monkeypatch.setattr(gpu, "PGX", ("full", "one", "other"))
+    monkeypatch.setattr(gpu, "pgx_steps", steps)
+    found = gpu.measured(4, "cuda", 1e-9)
+    assert list(found) == [TINY.name, "pgx one", "pgx other"] and min(found.values()) > 0
+    assert turns == ["one", "other", *["one", "other"] * (1 + gpu.ROUNDS)]
+    assert "full, 4 tables: left out: RESOURCE_EXHAUSTED" in capsys.readouterr().err
+
+
+def test_figures_of_a_card_replace_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.json"
+    for card, made in (("A", "first"), ("B", "first"), ("A", "second")):
+        gpu.stored(path, {"card": card, "made": made, "rates": {}})
+    assert [(one["card"], one["made"]) for one in json.loads(path.read_text())] == [("B", "first"), ("A", "second")]
+
+
+def test_pgx_plays_on_the_cpu() -> None:
+    pytest.importorskip("pgx")
+    for name in gpu.PGX:
+        assert gpu.pgx_steps(name, 2)() == 2 * gpu.STEPS
+
+
+def test_our_steps_are_counted_on_the_cpu() -> None:
+    assert gpu.our_steps(TINY, 8, "cpu")() == 8
+
+
+# Baselines
+
+
+def chosen(strategy: list[Any], number: int, worth: Any) -> Any:
+    return strategy[number]
+
+
+def test_the_tiny_game_is_solved() -> None:
+    from benchmarks.tiny_game import tree
+
+    game = tree()
+    assert [level.legal.shape[1] for level in game.levels] == [3, 3, 2, 2] and len(game.levels[0].seat) == 18_480
+    strategies = {name: game.strategy(load_opponent(name, TINY)) for name in ("random", "trivial", "greedy")}
+    for name, other in (("greedy", "trivial"), ("greedy", "random")):
+        choose = partial(chosen, strategies[name])
+        value = [game.values(strategies[other], seat, choose) for seat in range(2)]
+        played = play_pairs(TINY, load_opponent(name, TINY), load_opponent(other, TINY), 4000).margin_per_episode
+        assert played.low < sum(value) / 2 < played.high
+    exploited = {name: game.exploitability(strategy) for name, strategy in strategies.items()}
+    assert exploited["trivial"] > exploited["random"] > exploited["greedy"] > 0.2
+    near, nearer = (game.optimum(iterations) for iterations in (3, 12))
+    assert 0 <= game.exploitability(nearer) < game.exploitability(near) / 3 < 0.02
+    again = game.strategy(game.player(nearer))
+    assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(again, nearer))
+
+
+LEARNERS = (
+    ("maskable_ppo", "sb3_contrib"), ("cleanrl_ppo", "torch"), ("tianshou_dqn", "tianshou"), ("ppo", "torch"),
+    ("advantages", "torch"), ("mccfr", "open_spiel"), ("nfsp", "tree"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "needs"), LEARNERS)
+def test_every_method_learns_the_tiny_game(method: str, needs: str) -> None:
+    for needed in ("torch", needs):
+        pytest.importorskip(needed)
+    from benchmarks.baselines import METHODS, Budget, measured
+
+    decisions, policy = next(METHODS[method](TINY, {}, 0, Budget(0.01)))
+    found = measured(TINY, policy(), {}, 4)
+    assert decisions > 0 and found["exploitability"] > 0 and 0 <= found["greedy"]["won"]["mean"] <= 1
+    assert {one for one, _ in LEARNERS} | {"td"} == set(METHODS)
+
+
+def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from benchmarks import baselines
+
+    now = [0.0]
+    monkeypatch.setattr(baselines, "work_time", lambda: now[0])
+
+    def learning() -> Iterator[tuple[int, Callable[[], Any]]]:
+        for update in range(1, 100):
+            now[0] += 10
+            yield 20_000 * update, lambda: load_opponent("random", TINY)
+
+    def measure(policy: Any) -> dict[str, Any]:
+        now[0] += 1000
+        return {"seen": policy}
+
+    budget = baselines.Budget(1.0)
+    points = baselines.curve(learning(), budget, measure)
+    assert [(point["decisions"], point["after"]) for point in points] == [
+        (20_000, [0.1]), (40_000, [0.3, 30_000]), (100_000, [100_000]), (120_000, [1.0]),
+    ]  # fmt: skip
+    assert points[-1]["minutes"] == 1 and budget.seconds == 60 and "seen" in points[0]
+
+
+@pytest.mark.processes
+def test_baselines_go_on_where_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    from benchmarks import baselines
+
+    path = tmp_path / "found.json"
+    words = ["--games", TINY.name, "--methods", "ppo", "--minutes", "0.002", "--seeds", "1", "--file", str(path)]
+
+    def run(*more: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["baselines", *words, *more])
+        baselines.main()
+        return capsys.readouterr().out
+
+    assert "1/1 high_card ppo 0: " in run("--pairs", "20")
+    found = json.loads(path.read_text())["games"][TINY.name]
+    assert set(found["known"]) == {"random", "greedy", "optimum"} and set(found["methods"]) == {"ppo"}
+    assert found["methods"]["ppo"]["0"]["points"][-1]["after"][-1] == 1.0
+    assert run("--pairs", "20") == ""
+    with pytest.raises(SystemExit):
+        run("--pairs", "30")
+    assert "high_card was made with pairs = 20, not 30: give that, or another --file" in capsys.readouterr().err

@@ -60,7 +60,9 @@ def test_an_episode_is_the_tables(game: Game) -> None:
         legal = state.legal_actions()
         assert legal == np.flatnonzero(table.legal()).tolist()
         assert np.array_equal(state.information_state_tensor(player), table.observe(player))
-        assert state.information_state_string(player) == state.observation_string(player)
+        texts = [state.information_state_string(seat) for seat in range(game.rules.NUM_SEATS)]
+        assert texts[player] == state.observation_string(player)
+        assert len({text.split()[0] for text in texts}) == len(texts)  # else tables would mix players who see the same
         action = int(rng.choice(legal))
         assert state.action_to_string(action) == game.view.move_text(table.state, action)
         state.apply_action(action)

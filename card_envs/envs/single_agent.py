@@ -71,7 +71,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
 
     Observations are [D] int8; with `observe="dict"`, dicts of `observation` and `action_mask`. The legal actions are in
     `info["action_mask"]` ([A] int8) and returned by `action_masks()`, which sb3-contrib calls. Rewards are summed up to
-    the seat's next decision.
+    the seat's next decision. Episodes in which the seat has no decision are skipped, except on a deal that was given.
     """
 
     metadata = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012 (as Gymnasium has it)
@@ -132,11 +132,14 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self._unseeded = seed is None and (self._unseeded or self._np_random is None)
         super().reset(seed=seed)
         random = self.np_random
-        # All 64 bits if the deals must be unpredictable; 63 with a seed, so that it keeps giving the same deals.
-        self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
-        self._others.begin(random)
-        self._begun = True
-        self._others.play(self._env, self._env.step)
+        while True:
+            # All 64 bits if the deals must be unpredictable; 63 with a seed, so that it keeps giving the same deals.
+            self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
+            self._others.begin(random)
+            self._begun = True
+            self._others.play(self._env, self._env.step)
+            if not self._over or (options and "deal" in options):
+                break
         if self.render_mode == "human":
             self.render()
         return self._look()

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from card_envs._files import reason, short_repr
 from card_envs.engine._buffers import check_int
 from card_envs.engine.table import Table
-from card_envs.game import Game, Pack
+from card_envs.game import Game, Int8s, Pack
 from card_envs.games import GAMES
 from card_envs.opponents.policy import Decisions, Opponent, spawn
 
@@ -201,8 +201,16 @@ class SpielGame(pyspiel.Game):  # type: ignore[misc]
         return SpielObserver(self.card_game)
 
 
+def information_state(player: int, obs: Int8s) -> str:
+    """Return the text of what a player sees, obs [D]."""
+    return f"{player} {obs.tobytes().hex()}"
+
+
 class SpielObserver:
-    """A player's observation, with perfect recall: observation and information state are the same."""
+    """A player's observation, with perfect recall: observation and information state are the same.
+
+    Texts begin with the player, because OpenSpiel's tabular algorithms keep one table for all players.
+    """
 
     def __init__(self, game: Game) -> None:
         self.tensor = np.zeros(game.rules.OBS_SIZE, np.float32)
@@ -212,7 +220,7 @@ class SpielObserver:
         self.tensor[:] = state.table.observe(player)
 
     def string_from(self, state: SpielState, player: int) -> str:
-        return state.table.observe(player).tobytes().hex()
+        return information_state(player, state.table.observe(player))
 
 
 class OpponentBot(pyspiel.Bot):  # type: ignore[misc]

@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.utils.seeding import np_random
 
 from card_envs.engine.table import Table
+from card_envs.envs.aec import CardEnv
+from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.games.russian_bank import GAME, rules, view
 from card_envs.testing.moves import play
 
@@ -942,3 +945,14 @@ def test_rb_23_hidden_cards_move_and_known_ones_stay() -> None:
     expected = 3000 / len(before["players"][0]["unseen"])
     assert len(tops) == len(before["players"][0]["unseen"])
     assert sum((number - expected) ** 2 / expected for number in tops.values()) < 90  # 45 degrees of freedom
+
+
+def test_games_that_end_before_the_learners_first_turn_are_skipped() -> None:
+    """One of 16,000 against greedy; a deal that was given is dealt even so."""
+    seed = 83068
+    env, raw = SingleSeatEnv(GAME.name, opponents="greedy"), CardEnv(GAME)
+    env.reset(seed=seed)
+    assert env.action_masks().any()
+    raw.reset(int(np_random(seed)[0].integers(1 << 63, dtype=np.uint64)))
+    env.reset(seed=0, options={"deal": raw.record().deal})
+    assert not env.action_masks().any() and env._env.outcome()["reason"] == "win"
