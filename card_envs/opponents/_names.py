@@ -327,7 +327,9 @@ def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
                 raise _unknown(name.text, [f"{game.name}/{short}" for short in opponent_names(game)])
             if name.short in game.presets:
                 return build(parse(game.presets[name.short]), game, sampled).policy
-            return load_network(MODELS / game.name / name.short, game, sampled)
+            shipped = load_network(MODELS / game.name / name.short, game, sampled)
+            shipped.trained_options = None  # its strength is measured, whatever it was trained on
+            return shipped
 
 
 def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:

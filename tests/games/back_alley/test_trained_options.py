@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,32 +14,43 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents._about import unlike_training
+from card_envs.opponents._names import MODELS
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.reviews import review_policy
 from tests.conftest import run
 
 GAME = get_game("back_alley")
-SAID = r"small was trained with deals='single', and plays here with deals=\(1,\)"
+SAID = r"mine was trained with deals='single', and plays here with deals=\(1,\)"
 ONE_CARD = {"deals": [1]}
 
 
-def test_other_options_are_named() -> None:
-    small, greedy = (load_opponent(name, GAME) for name in ("small", "greedy"))
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The shipped network as a folder of one's own."""
+    shutil.copytree(MODELS / GAME.name / "small", tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    return "./mine"
+
+
+def test_other_options_are_named(mine: str) -> None:
+    own, greedy = (load_opponent(name, GAME) for name in (mine, "greedy"))
     with pytest.warns(UserWarning, match=SAID) as found:
-        play_pairs(GAME, greedy, small, 1, options=ONE_CARD)
+        play_pairs(GAME, greedy, own, 1, options=ONE_CARD)
     assert len(found) == 1 and found[0].filename == __file__
     with pytest.warns(UserWarning, match=SAID) as found:
-        review_policy(small, 2, "search:2", ONE_CARD)
+        review_policy(own, 2, "search:2", ONE_CARD)
     assert len(found) == 1 and found[0].filename == __file__
-    code, output = run("compare", GAME.name, "greedy", "small", "--pairs", 1, "-o", "deals=[1]", "--apart", "bidding")
+    code, output = run("compare", GAME.name, "greedy", mine, "--pairs", 1, "-o", "deals=[1]", "--apart", "bidding")
     assert code == 0 and output.count("was trained with") == 1
 
 
-def test_the_same_options_and_unknown_ones_pass() -> None:
+def test_the_same_options_and_unknown_ones_pass(mine: str) -> None:
+    """What ships has measured strength, and passes as well."""
     with warnings.catch_warnings(action="error"):
-        play_pairs(GAME, load_opponent("small", GAME), load_opponent("random", GAME), 1, options={"deals": "single"})
+        play_pairs(GAME, load_opponent(mine, GAME), load_opponent("random", GAME), 1, options={"deals": "single"})
+        play_pairs(GAME, load_opponent("small", GAME), load_opponent("random", GAME), 1, options=ONE_CARD)
     for options in ({"deals": "single"}, {"deals": "single", "reward": "win"}):
-        assert not Contest(GAME, ("small", "strong"), options=tuple(options.items())).warnings()
+        assert not Contest(GAME, (mine, "strong"), options=tuple(options.items())).warnings()
 
 
 @pytest.mark.parametrize(
