@@ -19,7 +19,7 @@ from card_envs import GAMES, Game
 from card_envs.compare._report import duration
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md")
+DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md", "docs/baselines.md")
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- /figures -->\n)", re.S)
 FRONT_PLAYERS = ("champion", "strong", "search:64", "small", "greedy")
 # A stronger player, a weaker one, and the comparisons in which they may have met, the largest first.
