@@ -41,7 +41,10 @@ def mutants() -> Iterator[Any]:
 
 
 def copied(game: Game, folder: Path) -> str:
-    """Copy a game and its tests into a package of another name, under another name; returns that."""
+    """Copy a game and its tests into a package of another name, under another name; returns that.
+
+    Without the presets, for they name networks, which have not been trained on the copy.
+    """
     name = f"mutant_{game.name}"
     package = folder / name
     shutil.copytree(Path(game.rules.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "tests"))
@@ -50,7 +53,7 @@ def copied(game: Game, folder: Path) -> str:
     for file in package.rglob("*.py"):
         text = file.read_text().replace(home_of_tests(game), f"{name}.tests").replace(game.package, name)
         text = text.replace(f'"{game.name}"', f'"{name}"').replace(f'"{game.title}"', f'"Mutant {game.title}"')
-        file.write_text(text)
+        file.write_text(re.sub(r"^PRESETS = \{.*?\}$", "PRESETS = {}", text, flags=re.MULTILINE | re.DOTALL))
     return name
 
 
