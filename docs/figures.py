@@ -175,7 +175,7 @@ def summary() -> str:
 
 
 def speed(labels: tuple[str, ...] = ()) -> str:
-    """What `bench` measured by CPU time: these rows and a GPU's, or all of them with what the clock said beside it."""
+    """Return the table of `bench`: the named rows by CPU time and a GPU's, or all rows, by the clock as well."""
     found = json.loads((ROOT / "docs" / "speed.json").read_text(encoding="utf-8"))["games"]
     games = [game for game in GAMES.values() if game.name in found]
     form = "{cpu:.3g}" if labels else "{cpu:.3g} / {clock:.3g}"
@@ -191,7 +191,7 @@ def speed(labels: tuple[str, ...] = ()) -> str:
 
 
 def cards() -> list[Figures]:
-    """What was measured on GPUs, a card each."""
+    """Return the figures of `benchmarks.gpu`, one entry for each card."""
     found: list[Figures] = json.loads((ROOT / "docs" / "gpu.json").read_text(encoding="utf-8"))
     return found
 

@@ -107,12 +107,13 @@ class HostRecorder:
         """Begin a rollout."""
         self.game = game
         self.reading = reading
+        self.tables = tables
         self.steps: list[Afterstates] = []
         self._size = total(move_fields(game.rules))
 
-    def step(self, tables: Any, decides: torch.Tensor, baseline: torch.Tensor) -> HostMoves:
+    def step(self, decides: torch.Tensor, baseline: torch.Tensor) -> HostMoves:
         """Return what moves change now, of all B tables, but with moves where a network `decides` [B] alone."""
-        states, decided = tables.env.states, decides.numpy().nonzero()[0]
+        states, decided = self.tables.env.states, decides.numpy().nonzero()[0]
         shown = baseline.numpy() if self.reading.shows_baseline else np.full_like(baseline.numpy(), -1)
         found = afterstates(self.game, states, decided, shown, self.reading.lookahead)
         counts = np.zeros(len(states) + 1, np.int64)
@@ -120,7 +121,7 @@ class HostRecorder:
         self.steps.append(found._replace(first=np.cumsum(counts)))
         return HostMoves(self.steps[-1], self._size)
 
-    def all(self, mask: torch.Tensor) -> HostMoves:
+    def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
         """Return what moves change, of all decisions so far."""
         return HostMoves(joined(self.steps), self._size)
 
@@ -159,12 +160,11 @@ def write_dense(
         workspace = own_workspace(workspaces, r)
         i, action = pairs[r, 0], pairs[r, 1]
         load_decision(states[i], workspace)
-        num_worlds = NUM_WORLDS if reveals(states[i], action) else 1
-        for earlier in range(action if num_worlds > 1 else 0):
+        for earlier in range(action if reveals(states[i], action) else 0):
             if workspace.legal_now[earlier] and reveals(states[i], earlier):  # it has taken its worlds from the stream
                 for _ in range(NUM_WORLDS):
                     draw_world(workspace.worlds[0], states[i].seat, workspace.key)
-        write_afterstate(states[i], action, num_worlds, action == baseline[i], workspace, rows[r], 0)
+        write_afterstate(states[i], action, action == baseline[i], workspace, rows[r], 0)
 
 
 def follow_pairs(
@@ -229,22 +229,21 @@ class DeviceRecorder:
         self.tables = tables
         self._array = kernel_array
         self._states = tables.state_bytes.new_zeros((num_steps, *tables.state_bytes.shape))
-        self._baseline = torch.zeros(self._states.shape[:2], dtype=torch.int64, device=tables.device)
         self._step = 0
         self._size = total(move_fields(game.rules))
         self._at_once = min(AT_ONCE, num_steps * tables.num_tables * game.rules.NUM_ACTIONS)
         self._workspaces = self._new_workspaces()
 
-    def step(self, tables: Any, decides: torch.Tensor, baseline: torch.Tensor) -> DeviceMoves:
+    def step(self, decides: torch.Tensor, baseline: torch.Tensor) -> DeviceMoves:
         """Return what moves change now, of all B tables."""
-        t = self._step
-        self._states[t], self._baseline[t] = tables.state_bytes, baseline
+        states = self._states[self._step]
+        states.copy_(self.tables.state_bytes)
         self._step += 1
-        return DeviceMoves(self, self._states[t], self._baseline[t], tables.mask)
+        return DeviceMoves(self, states, baseline, self.tables.mask)
 
-    def all(self, mask: torch.Tensor) -> DeviceMoves:
-        """Return what moves change, of all decisions so far; `mask` [T * B, A] are their legal actions."""
-        return DeviceMoves(self, self._states.flatten(0, 1), self._baseline.flatten(), mask)
+    def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
+        """Return what moves change, of all T * B decisions, from their baseline and legal actions [T, B, …]."""
+        return DeviceMoves(self, self._states.flatten(0, 1), baseline.flatten(), mask.flatten(0, 1))
 
     def written(
         self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor

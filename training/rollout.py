@@ -249,7 +249,7 @@ class Rollout:
             if opponent is None:
                 mover.masked_fill_(mover == POOL, LEARNER)
             self.learned[t] = (mover == LEARNER) & (tables.mask.sum(dim=1, dtype=torch.int32) > 1)
-            after = None if recorder is None else recorder.step(tables, mover != GREEDY, self.baseline[t])
+            after = None if recorder is None else recorder.step(mover != GREEDY, self.baseline[t])
             if self.label is None:
                 tables.observe_all(self._full_now)
                 self.full[t] = self._full_now
@@ -261,7 +261,7 @@ class Rollout:
             self.episodes.record(self.actions[t])
             self.rewards[t], self.done[t] = tables.rewards, tables.done
         tables.check()
-        self.after = None if recorder is None else recorder.all(self.mask.flatten(0, 1))
+        self.after = None if recorder is None else recorder.all(self.baseline, self.mask)
 
     def _label(self, t: int, merged: MoveSource | None) -> None:
         """Label moves of the decisions to learn from; where moves with the same afterstate are merged, one of them."""

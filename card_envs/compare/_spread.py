@@ -25,7 +25,7 @@ RETRIES = 3  # per portion whose worker was lost
 
 @dataclass(frozen=True)
 class Executor:
-    """What does the portions of a task. Use it in a `with` statement, which connects to the cluster.
+    """Runs the portions of a task. Use it in a `with` statement, which connects to the cluster.
 
     Attributes:
         processes: on this machine; 1: this process.

@@ -118,12 +118,7 @@ class GpuBatchEnv(Fixed):
         self._records = kernel_array(self._states, rules.STATE)
         self._bits = kernel_array(self._legal, np.dtype(np.uint64))
         self._looks = kernel_array(self.obs), kernel_array(self.mask), kernel_array(self.seat)
-        self._ends = (
-            kernel_array(self.rewards),
-            kernel_array(self.done),
-            kernel_array(self._refused),
-            kernel_array(self._asked),
-        )
+        self._ends = tuple(map(kernel_array, (self.rewards, self.done, self._refused, self._asked)))
         self._step = specialize(_step_or_refuse, game, target="cuda")
         self._draw = specialize(draw_legal, target="cuda")
         own_keys = torch.from_numpy(keys).to(self.device)

@@ -140,7 +140,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class ReviewTask:
-    """How decisions are judged: everything that a process needs to judge some of them.
+    """A review as its workers need it: any of them can judge any group.
 
     Attributes:
         game: the game.

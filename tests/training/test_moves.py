@@ -1,4 +1,4 @@
-"""What moves change, written by kernels: the rows of the CPU, bit for bit."""
+"""Kernels write what moves change: the same rows as the CPU, bit for bit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ np.savez(f"{folder}/written.npz", **written(gpu.GpuBatchEnv, game, states, MoveR
 def written(
     kind: type[Any], game: Game, states: NDArray[Any], reading: MoveReading, at_once: int = 7
 ) -> dict[str, NDArray[Any]]:
-    """What kernels write for these States, the last of them left out and the first asked for twice.
+    """Rows that kernels write for these States; the last is left out, and the first is asked for twice.
 
     A launch writes `at_once` rows, so that there are several.
     """
@@ -51,8 +51,10 @@ def written(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moves, "AT_ONCE", at_once)
         recorder = DeviceRecorder(game, reading, 1, tables)
-    recorder.step(tables, tables.done, baseline)
-    found = recorder.all(tables.mask).of(torch.tensor([*range(len(states) - 1), 0], device=tables.device))
+    recorder.step(tables.done, baseline)
+    found = recorder.all(baseline[None], tables.mask[None]).of(
+        torch.tensor([*range(len(states) - 1), 0], device=tables.device)
+    )
     return {name: tensor.cpu().numpy() for name, tensor in found._asdict().items()}
 
 

@@ -210,19 +210,17 @@ def write_afterstates(state: State, baseline: int, workspace: AfterstateWorkspac
     load_decision(state, workspace)
     for action in range(workspace.legal_now.shape[0]):
         if workspace.legal_now[action]:
-            num_worlds = NUM_WORLDS if reveals(state, action) else 1
-            found = write_afterstate(state, action, num_worlds, action == baseline, workspace, rows, rows.starts[moves])
+            found = write_afterstate(state, action, action == baseline, workspace, rows, rows.starts[moves])
             moves = end_row(action, rows, moves, found)
     return moves
 
 
 def write_afterstate(
-    state: State, action: int, num_worlds: int, is_baseline: bool, workspace: AfterstateWorkspace, rows: MoveRows,
-    found: int,
-) -> int:  # fmt: skip
+    state: State, action: int, is_baseline: bool, workspace: AfterstateWorkspace, rows: MoveRows, found: int
+) -> int:
     """Write what an action changes, from `found` entries on; return the number of entries then."""
     legal_after, size = workspace.legal_after, obs_size(workspace)
-    moves_again, ends_deal = play_move(state, action, num_worlds, workspace)
+    moves_again, ends_deal = play_move(state, action, NUM_WORLDS if reveals(state, action) else 1, workspace)
     found = write_changes(workspace.before, workspace.agreed, workspace.scale, rows, found)
     found = write_entry(size + action, ONE, rows, found)
     if moves_again:

@@ -45,7 +45,7 @@ def test_other_options_are_named(mine: str) -> None:
 
 
 def test_the_same_options_and_unknown_ones_pass(mine: str) -> None:
-    """What ships has measured strength, and passes as well."""
+    """Shipped networks never warn: their strength is measured."""
     with warnings.catch_warnings(action="error"):
         play_pairs(GAME, load_opponent(mine, GAME), load_opponent("random", GAME), 1, options={"deals": "single"})
         play_pairs(GAME, load_opponent("small", GAME), load_opponent("random", GAME), 1, options=ONE_CARD)

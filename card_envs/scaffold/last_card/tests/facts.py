@@ -1,4 +1,4 @@
-"""What the shared tests need to know about Last Card: options, packs, public facts."""
+"""Facts about Last Card that the shared tests use: options, packs, public facts."""
 
 from __future__ import annotations
 
