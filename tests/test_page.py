@@ -1,6 +1,7 @@
 """The page of the server in a browser: whole games clicked through on a phone's width and a desk's.
 
 Needs Chromium, such as Debian's, and skips without. With `CARD_ENVS_PAGE_SHOTS=FOLDER` it leaves screenshots there.
+Each test plays the same games every time; `CARD_ENVS_PAGE_SEED=2` has them play others.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import re
 import threading
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ READY = "#table[data-state=yours] #moves button:enabled, #table[data-state=over]
 RESULT = re.compile(r"(You won|You lost|Drawn)\b")
 COMPILING = 200_000  # ms: as long may the first question to a player take on a machine that has compiled nothing
 SHOTS = os.environ.get("CARD_ENVS_PAGE_SHOTS")
+SEED = os.environ.get("CARD_ENVS_PAGE_SEED", "1")
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,8 @@ def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator
     page.on(
         "request", lambda asked: complaints.append(asked.url) if not asked.url.startswith((address, "blob:")) else None
     )
+    seed = zlib.crc32(f"{request.node.nodeid} {SEED}".encode())
+    page.route("**/v1/tables", lambda route: route.continue_(post_data={**route.request.post_data_json, "seed": seed}))
     page.goto(address)
     yield page
     context.close()
@@ -243,6 +248,24 @@ def judge_record(page: Any, file: Path, record: GameRecord, judge: str) -> None:
 
 
 @pytest.mark.mechanics
+def test_long_turns_pass_quicker(page: Any, game: Game, address: str) -> None:
+    """However many moves the others make, people wait for a few seconds only."""
+    page.evaluate("""() => {
+        const wait = window.setTimeout;
+        window.pauses = [];
+        window.setTimeout = (work, pause) => { window.pauses.push(pause); return wait(work, 0); };
+    }""")
+    sit_down(page, game, short_options(game), pace="900")
+    shown = 0
+    while shown <= 8000 / 900 and page.get_attribute("#table", "data-state") != "over":
+        page.evaluate("() => { window.pauses = []; }")
+        before = int(page.get_attribute("#at", "max"))
+        play_on(page, game, address, "desk", 1)
+        shown, pauses = int(page.get_attribute("#at", "max")) - before, page.evaluate("() => window.pauses")
+        assert pauses == ([min(900, 8000 / shown)] * shown if shown > 1 else [])
+
+
+@pytest.mark.mechanics
 def test_hint_undo_and_coming_back(page: Any, game: Game, address: str) -> None:
     sit_down(page, game, short_options(game))
     for button in ("#undo", "#save"):
@@ -291,11 +314,15 @@ def test_what_moves_cost(page: Any, game: Game, request: pytest.FixtureRequest) 
     page.wait_for_selector("#judged:has-text('Judged by search:64')", timeout=COMPILING)
     judged = page.locator("#log li:has(.cost)")
     assert judged.count() > 0
-    judged.first.locator("button").click()
-    page.wait_for_selector("#status:has-text('After')")
-    said = page.inner_text("#status")
-    assert " cost " in said or "judge's choice" in said or "no opinion" in said
-    shot(page, "judged", game.name, size)
+    opinion = "() => / cost |judge's choice|no opinion/.test(document.querySelector('#status').textContent)"
+    for entry in (judged.first, judged.last):
+        if not page.is_visible("#stepper"):
+            page.click("#step")
+        page.click("#first")
+        page.wait_for_selector("#status:has-text('After 0 of')")
+        entry.locator("button").click()
+        page.wait_for_function(opinion)
+        shot(page, "judged", game.name, size)
 
 
 def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
@@ -586,6 +613,8 @@ def test_a_running_game_is_not_lost(page: Any, game: Game, address: str) -> None
     page.click("#on")
     page.wait_for_selector(READY)
     assert page.url == played
+    more(page)
+    page.select_option("#pace", "0")
     play_on(page, game, address, "desk")
     assert RESULT.match(page.inner_text("#question")) and "(played)" not in page.inner_text("#question")
     page.click("#again")

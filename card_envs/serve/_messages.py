@@ -146,7 +146,9 @@ class TableRequest(Request):
     watch: Literal["nothing", "public"] = Field(
         default="nothing", description='what watchers see before the end: "public": moves and scores, but no cards'
     )
-    seed: Seed | None = Field(default=None, description="of the deals; only where the server allows it")
+    seed: Seed | None = Field(
+        default=None, description="of the deals and of what players draw; only where the server allows it"
+    )
     deal: dict[str, Any] | None = Field(
         default=None, description="as `reset` takes it; only where the server allows it"
     )

@@ -52,15 +52,16 @@ class Seats:
             game.validated(asked.options)
         except ValueError as error:
             raise Problem("bad_request", f"options: {error}", "options") from None
+        seed = new_seed() if asked.seed is None else asked.seed
         header = Header(
             game=game.name,
             version=game.version,
             options=asked.options,
-            seed=new_seed() if asked.seed is None else asked.seed,
+            seed=seed,
             deal=asked.deal,
             players=players,
             tokens=[],
-            key=new_seed(),
+            key=new_seed() if asked.seed is None else seed,  # one that is given decides the whole game
             undo=asked.undo,
             seconds=self.advisers.seconds(asked.seconds),
             watch=asked.watch,

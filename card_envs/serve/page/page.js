@@ -19,6 +19,7 @@ const DOUBLE = 500; // milliseconds between the two of a double click
 const NEAR = 24; // pixels around a place where a card may be dropped
 const EXPECTED = ["played", "win", "match"]; // reasons of an end that say no more than the scores
 const WAIT = 20; // seconds for the others, before asking again
+const LONGEST = 8000; // milliseconds in which the moves of the others are shown: many pass quicker
 
 let games = []; // of the server
 let game = null; // the one at the table
@@ -215,14 +216,15 @@ async function follow(position, steps = []) {
   const now = epoch;
   live = position;
   list(position.turn - position.moves.length, position.moves, written);
+  const pace = () => Math.min(Number($("pace").value), LONGEST / (steps.length + 1));
+  const pause = () => new Promise((done) => setTimeout(done, pace()));
   for (const at of steps) {
-    const pace = Number($("pace").value);
-    if (!pace) break;
-    const [between] = await Promise.all([positionAt(at), new Promise((done) => setTimeout(done, pace))]);
+    if (!pace()) break;
+    const [between] = await Promise.all([positionAt(at), pause()]);
     if (now !== epoch) return;
     show(between, true);
   }
-  if (steps.length && Number($("pace").value)) await new Promise((done) => setTimeout(done, Number($("pace").value)));
+  if (steps.length && pace()) await pause();
   if (now !== epoch) return;
   show(position);
   if (position.your_turn || position.outcome.over || position.problem) return;
@@ -488,10 +490,9 @@ const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
 function status(position) {
   if (position.problem) return position.problem;
-  if (!isEnd(position) && (position !== live || !token)) {
-    return `After ${position.turn} of ${count(live.turn, "move")}. ${judgement(position.turn, inWords)}`;
-  }
-  return said(position);
+  const judged = judgement(position.turn, inWords);
+  const isBack = !isEnd(position) && (position !== live || !token);
+  return isBack ? `After ${position.turn} of ${count(live.turn, "move")}. ${judged}` : judged || said(position);
 }
 
 const isEnd = (position) => position.outcome.over && position.turn === live.turn;
