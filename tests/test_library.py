@@ -371,7 +371,7 @@ def test_no_path_of_this_machine_is_in_a_library(built: Path) -> None:
 def test_threads_share_the_tables(built: Path, use: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops of a library are ready from the start."""
     use(built)
-    assert not hasattr(specializing.specialize(kernels.step_legal_tables, TINY), "signatures")
+    assert not hasattr(specializing.specialize(kernels.step_tables, TINY), "signatures")
     assert_threads_share(TINY, monkeypatch)
 
 

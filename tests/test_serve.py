@@ -25,7 +25,7 @@ from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
 from card_envs.serve import _seats as seats_module
 from card_envs.serve._advisers import Advisers
-from card_envs.serve._asking import Opponents, advice, choose
+from card_envs.serve._asking import ServedOpponents, advice, choose
 from card_envs.serve._command import make_seats
 from card_envs.serve._episode import ServedEpisode
 from card_envs.serve._limits import Limits
@@ -407,14 +407,14 @@ def test_opponents_are_taken_by_registered_name_alone(game: Game, client: TestCl
 
 @pytest.mark.mechanics
 def test_the_owner_may_add_opponents(game: Game, tmp_path: Path) -> None:
-    opponents = Opponents([game], {f"{game.name}/calm": "trivial"})
+    opponents = ServedOpponents([game], {f"{game.name}/calm": "trivial"})
     assert opponents.names(game)[-1] == "calm"
     seats = Seats(Advisers(opponents, LIMITS), Tables(tmp_path / "tables", LIMITS))
     with TestClient(make_app(seats)) as client:
         players = [None] + ["calm"] * (game.rules.NUM_SEATS - 1)
         play_on(client, sit_down(client, game, players=players)[0], random.Random(1), most=2)
     with pytest.raises(ValueError, match="GAME/NAME=WHAT"):
-        Opponents([game], {"calm": "trivial"})
+        ServedOpponents([game], {"calm": "trivial"})
 
 
 @pytest.mark.mechanics

@@ -167,7 +167,7 @@ class EpisodeLog:
         specialize(kernels.reset_tables, game)(0, number, states, dealt_from[order])
         specialize(kernels.observe_tables, game)(0, number, states, obs, mask, seat)
         specialize(kernels.write_legal_bits)(0, number, mask, legal)
-        step = specialize(kernels.step_legal_tables, game)
+        step = specialize(kernels.step_tables, game)
         for k in range(int(lengths.max())):
             n = int((lengths > k).sum())
             actions = moves[starts[:n] + k].astype(np.int64)

@@ -48,12 +48,17 @@ def observe_all_tables(first: int, last: int, states: Any, seat: Int8s, full: In
 def step_tables(
     first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
     rewards: Any, done: Any, skip_forced: bool,
-) -> None:  # fmt: skip
-    """Play one action at each table, deal if needed, and observe.
+) -> int:  # fmt: skip
+    """Play one action at each table, deal if needed, and observe; nothing if any action is illegal.
 
     `rewards` [B, S] are summed up to the next decision. With `skip_forced`, decisions with a single legal action are
     played at once, but never beyond the end of an episode.
+
+    Returns the first table with an illegal action, or -1.
     """
+    illegal = find_illegal(first, last, legal_bits, mask.shape[1], actions)
+    if illegal >= 0:
+        return illegal
     for i in range(first, last):
         state = states[i]
         play(state, actions[i])
@@ -76,20 +81,7 @@ def step_tables(
         seat[i] = state.seat
         observe(state, state.seat, obs[i])
         note_legal(mask[i], legal_bits[i])  # last: right after `legal`, the bytes of the mask would still be in flight
-
-
-def step_legal_tables(
-    first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
-    rewards: Any, done: Any, skip_forced: bool,
-) -> int:  # fmt: skip
-    """Do `step_tables` if all actions are legal, else nothing.
-
-    Returns the first table with an illegal action, or -1.
-    """
-    illegal = find_illegal(first, last, legal_bits, mask.shape[1], actions)
-    if illegal < 0:
-        step_tables(first, last, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
-    return illegal
+    return -1
 
 
 def random_moves(first: int, last: int, states: Any, streams: UInt64s, actions: Any) -> None:

@@ -160,7 +160,7 @@ class BatchEnv(Fixed):
         self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # ranges of tables per loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
         # Cached: a call of `specialize` takes as long as a step of a few tables.
-        self._step: Callable[..., int] = specialize(kernels.step_legal_tables, game)
+        self._step: Callable[..., int] = specialize(kernels.step_tables, game)
         self._draw = specialize(draw_legal)
 
     def _into(self, t: int | None) -> tuple[NDArray[Any], ...]:

@@ -18,7 +18,7 @@ from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import Fixed, check_bool, check_int, checked_states
 from card_envs.engine._kernels import bot_playout, random_playout, step_tables
-from card_envs.engine._legality import IllegalMove, allows, draw_legal, find_legal, illegal_move, unpacked, words
+from card_envs.engine._legality import IllegalMove, draw_legal, find_legal, illegal_move, unpacked, words
 from card_envs.engine.batch import MAX_DECISIONS, _undealt
 from card_envs.game import Game, Int8s, UInt64s, observe_all
 
@@ -32,10 +32,9 @@ def _step_or_refuse(
 ) -> None:  # fmt: skip
     """Do `step_tables` where the action is legal; mark other tables as `refused`, unchanged from then on."""
     for i in range(first, last):
-        if refused[i] == 0 and allows(legal_bits[i], mask.shape[1], actions[i]):
-            step_tables(i, i + 1, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
-            continue
         if refused[i] == 0:
+            if step_tables(i, i + 1, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced) < 0:
+                continue
             refused[i] = True
             asked[i] = actions[i]
         done[i] = False

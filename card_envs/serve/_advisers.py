@@ -17,7 +17,7 @@ from card_envs.opponents.policy import PolicyError
 from card_envs.options import adapter
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
-from card_envs.serve._asking import Opponents, advice, choose, is_quick
+from card_envs.serve._asking import ServedOpponents, advice, choose, is_quick
 from card_envs.serve._episode import ServedEpisode, position
 from card_envs.serve._limits import Limits, Workers
 from card_envs.serve._messages import AdviseRequest, JudgeRequest, Problem, ReplayRequest, wrong
@@ -30,7 +30,7 @@ TRYING_SECONDS = 0.01  # of a search, before the first request
 class Advisers:
     """The opponents and their threads. All methods run in one event loop."""
 
-    def __init__(self, opponents: Opponents, limits: Limits) -> None:
+    def __init__(self, opponents: ServedOpponents, limits: Limits) -> None:
         self.opponents = opponents
         self.limits = limits
         self.quick = Workers(2, 4 * limits.waiting, "quick")

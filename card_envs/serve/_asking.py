@@ -27,7 +27,7 @@ QUICK = (
 )  # less than a millisecond per move: no thread needed
 
 
-class Opponents:
+class ServedOpponents:
     """Opponents by game and short name: those of the package, and those that the owner adds.
 
     Attributes:

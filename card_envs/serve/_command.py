@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from card_envs.games import GAMES, get_game
 from card_envs.serve._advisers import Advisers
-from card_envs.serve._asking import Opponents
+from card_envs.serve._asking import ServedOpponents
 from card_envs.serve._limits import Limits
 from card_envs.serve._seats import Seats
 from card_envs.serve._tables import Tables
@@ -48,7 +48,7 @@ def make_seats(
     return Seats(Advisers(registered(games, opponents), limits), Tables(folder, limits), allow_deals)
 
 
-def registered(games: Sequence[str], opponents: Sequence[str]) -> Opponents:
+def registered(games: Sequence[str], opponents: Sequence[str]) -> ServedOpponents:
     """Return the games and opponents that clients may name; see `make_seats`."""
     added = {}
     for opponent in opponents:
@@ -56,7 +56,7 @@ def registered(games: Sequence[str], opponents: Sequence[str]) -> Opponents:
         if not equals:
             raise ValueError(f"opponent {opponent!r}: expected GAME/NAME=WHAT, a folder or module:Class")
         added[name] = what
-    return Opponents([get_game(name) for name in games] or list(GAMES.values()), added)
+    return ServedOpponents([get_game(name) for name in games] or list(GAMES.values()), added)
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from card_envs.game import LONGEST_MOVE, Game
 from card_envs.opponents.policy import Opponent, PolicyError
 from card_envs.options import described
-from card_envs.serve._asking import Opponents
+from card_envs.serve._asking import ServedOpponents
 from card_envs.serve._messages import GameName, OpponentName, Problem, Request, malformed, wrong
 from card_envs.serve._stdio import GameRequest, NoRequest, in_daemon
 from card_envs.text import TextEnv
@@ -60,7 +60,7 @@ class ModelTables:
         seconds: thinking time of an opponent per move.
     """
 
-    def __init__(self, opponents: Opponents, seconds: float) -> None:
+    def __init__(self, opponents: ServedOpponents, seconds: float) -> None:
         self.opponents = opponents
         self.seconds = seconds
         self.tools: dict[str, tuple[type[Request], Callable[[Any], str]]] = {

@@ -71,6 +71,7 @@ class BeamWorkspace(NamedTuple):
         needs: [52] from `note_needs`.
         depths: [52] number of cards above the easiest copy of each card.
         marks: [MAX_MARKS] indices of the active features of a position.
+        seen: [a power of two] keys of positions; older ones are forgotten if space is short.
     """
 
     child: Records
@@ -78,6 +79,7 @@ class BeamWorkspace(NamedTuple):
     needs: Int8s
     depths: Int8s
     marks: Int16s
+    seen: UInt64s
 
 
 def _needs() -> Int8s:
@@ -253,8 +255,8 @@ def enter_again(seen: UInt64s, key: Key) -> bool:
 
 
 def expand(
-    first: int, last: int, parents: Records, infos: Records, judge: Judge, scratch: BeamWorkspace, seen: UInt64s,
-    candidates: Records, progress: Int64s,
+    first: int, last: int, parents: Records, infos: Records, judge: Judge, scratch: BeamWorkspace, candidates: Records,
+    progress: Int64s,
 ) -> int:  # fmt: skip
     """Score the new positions among the children of the parents first <= i < last.
 
@@ -263,8 +265,7 @@ def expand(
         parents: [W] nodes.
         infos: [1] the deal.
         judge: what positions are scored with.
-        scratch: workspace.
-        seen: [a power of two] keys of positions; older ones are forgotten if space is short.
+        scratch: workspace; positions in `seen` are not new.
         candidates: [C] CANDIDATE; filled as far as there is space.
         progress: [2] incremented by the numbers of candidates and of new positions.
 
@@ -279,7 +280,7 @@ def expand(
         for k in range(moves_to_try(parents[i], info, moves)):
             nodes[0] = parents[i]
             move_on(child, info, int(moves[k]))
-            if not enter_again(seen, key_of(child, info)):
+            if not enter_again(scratch.seen, key_of(child, info)):
                 continue
             positions += 1
             if child.left == 0 and num == len(candidates):

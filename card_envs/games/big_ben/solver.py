@@ -120,7 +120,6 @@ class Beam:
         self.infos = np.zeros(1, INFO)
         read_state(state, self.layers[0], self.infos)
         self.judge = beam.Judge(beam.stock_distances(self.infos[0]), weights)
-        self.seen = np.zeros(1 << (KEYS * width // 2).bit_length(), np.uint64)
         self.candidates = np.zeros(CHILDREN * width, beam.CANDIDATE)
         self.trail = np.zeros(LAYERS * width, beam.STEP)
         self.starts = [0]  # start of each layer in the trail
@@ -130,6 +129,7 @@ class Beam:
             np.zeros(NUM_CARDS, np.int8),
             np.zeros(NUM_CARDS, np.int8),
             np.zeros(beam.MAX_MARKS, np.int16),
+            np.zeros(1 << (KEYS * width // 2).bit_length(), np.uint64),
         )
         self.tally = np.zeros(2 * beam.MAX_SCORE, np.int64)
 
@@ -143,9 +143,7 @@ class Beam:
             for first in range(0, size, PARENTS_AT_ONCE):
                 last = min(first + PARENTS_AT_ONCE, size)
                 looked_at = progress[1]
-                won = expand(
-                    first, last, parents, self.infos, self.judge, self.scratch, self.seen, self.candidates, progress
-                )
+                won = expand(first, last, parents, self.infos, self.judge, self.scratch, self.candidates, progress)
                 limits.positions += int(progress[1] - looked_at)
                 if won:
                     last_step = self.candidates[int(progress[0]) - 1]

@@ -97,7 +97,7 @@ def active_features(state: State, seat: int, kind: int, marking: Marking, featur
     for k in range(2):
         num = mark_top(state, k, kind, empty, taken, marking, features, num)
         num = mark_loads(k, kind, tops, in_houses, marking, features, num)
-        num = mark_coming(state, seat, k, kind, empty, taken, marking, features, num)
+        num = mark_coming(state, seat, k, kind, taken, marking, features, num)
     num = mark_houses(state, kind, empty, features, num)
     return mark_foundations(state, kind, in_houses, marking, features, num)
 
@@ -270,10 +270,11 @@ def run_from(card: int, step: int, cards: Cards) -> int:
 
 @rule
 def mark_coming(
-    state: State, seat: int, k: int, kind: int, empty: int, taken: Cards, marking: Marking, features: Int64s, num: int
+    state: State, seat: int, k: int, kind: int, taken: Cards, marking: Marking, features: Int64s, num: int
 ) -> int:
     """Add the features of a player's hand and waste, and of the face-down cards."""
     player = int(seat) ^ k
+    empty = count(np.uint64(state.landing[NO_KEY]))
     wanted, loads = state.wanted, marking.loads[k]
     in_order = not state.first_pass[player]
     coming = marking.unseen[k] | marking.known[k] if in_order else marking.unseen[k]  # the cards of this pass
