@@ -13,13 +13,13 @@ from card_envs._files import finite
 from card_envs.draw import draw
 from card_envs.game import Game
 from card_envs.opponents._about import about, measured
-from card_envs.opponents.policy import PolicyError
+from card_envs.opponents.policy import Opponent, PolicyError
 from card_envs.options import adapter
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
 from card_envs.serve._asking import ServedOpponents, advice, choose, is_quick
 from card_envs.serve._episode import ServedEpisode, position
-from card_envs.serve._limits import Limits, Workers
+from card_envs.serve._limits import Answer, Limits, Workers
 from card_envs.serve._messages import AdviseRequest, JudgeRequest, Problem, ReplayRequest, wrong
 from card_envs.views import VERSION, in_words
 
@@ -79,35 +79,37 @@ class Advisers:
         return {"opponents": found}
 
     async def advise(self, asked: AdviseRequest) -> dict[str, Any]:
-        game = self.opponents.game(asked.game)
-        opponent = self.opponents.opponent(game, asked.opponent)
+        opponent = self._opponent(asked)
         workers = self.quick if is_quick(opponent) else self.searches
         seconds = self.seconds(asked.seconds)
-        try:
-            moves = await workers.run(lambda: advice(opponent, asked.view, asked.seed, seconds))
-        except PolicyError:
-            raise self.failed(f"{game.name}/{opponent.name}") from None
-        except ValueError as error:
-            raise wrong("bad_view", error) from None
-        return {"game": game.name, "opponent": opponent.name, "seat": asked.view["seat"], "moves": moves}
+        moves = await self._answer(opponent, workers, lambda: advice(opponent, asked.view, asked.seed, seconds))
+        return self._about(opponent, asked) | {"moves": moves}
 
     async def judge(self, asked: JudgeRequest) -> dict[str, Any]:
-        game = self.opponents.game(asked.game)
-        opponent = self.opponents.opponent(game, asked.opponent)
+        opponent = self._opponent(asked)
         try:
             judge = MoveJudge(opponent.within(self.seconds(asked.seconds)))
         except ValueError as problem:
             raise Problem("bad_request", f"opponent: {problem}", "opponent") from None
+        cost = await self._answer(opponent, self.searches, lambda: judge.cost(asked.view, asked.move, asked.seed))
+        return self._about(opponent, asked) | finite(dict(zip(("best", "cost", "error"), cost)))
+
+    def _opponent(self, asked: AdviseRequest) -> Opponent:
+        return self.opponents.opponent(self.opponents.game(asked.game), asked.opponent)
+
+    def _about(self, opponent: Opponent, asked: AdviseRequest) -> dict[str, Any]:
+        return {"game": opponent.game.name, "opponent": opponent.name, "seat": asked.view["seat"]}
+
+    async def _answer(self, opponent: Opponent, workers: Workers, work: Callable[[], Answer]) -> Answer:
+        """Let an opponent look at a view; raise a `Problem` for what is wrong with that, or with the opponent."""
         try:
-            best, cost, error = await self.searches.run(lambda: judge.cost(asked.view, asked.move, asked.seed))
+            return await workers.run(work)
         except PolicyError:
-            raise self.failed(f"{game.name}/{opponent.name}") from None
+            raise self.failed(f"{opponent.game.name}/{opponent.name}") from None
         except ValueError as problem:
             if str(problem).startswith("move: "):
                 raise Problem("illegal_move", str(problem), "move") from None
             raise wrong("bad_view", problem) from None
-        about = {"game": game.name, "opponent": opponent.name, "seat": asked.view["seat"]}
-        return about | finite({"best": best, "cost": cost, "error": error})
 
     def seconds(self, asked: float | None) -> float:
         return min(asked or self.limits.seconds, self.limits.seconds)
