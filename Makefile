@@ -1,6 +1,8 @@
 # Two commands do everything: `make train` and `make test`. They need Python 3.11 or newer and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# Where torch comes without CUDA, which is gigabytes; empty, or where it can't be reached: from PyPI.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 .PHONY: train test quick processes slow page check bench build native npm page-static wheels docs figures release-check clean
 
@@ -66,6 +68,8 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/train: .venv/bin/python pyproject.toml constraints.txt
+	[ -z "$(TORCH_INDEX)" ] || $(BIN)/python -m pip install --quiet --retries 0 --timeout 20 --no-deps --constraint constraints.txt \
+		--index-url "$(TORCH_INDEX)" torch || echo "torch comes from PyPI, on Linux with CUDA"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train]'
 	touch $@
 

@@ -14,7 +14,9 @@ def without_traceback(kind: type[BaseException], error: BaseException, trace: Tr
 
 
 SCRIPT = "card-envs"
-if __name__ == "__main__" or os.path.basename(sys.argv[0] if sys.argv else "").startswith(SCRIPT):  # noqa: PTH119
+STOPPED = 130  # exit status after Ctrl-C
+IS_PROGRAM = __name__ == "__main__" or os.path.basename(sys.argv[0] if sys.argv else "").startswith(SCRIPT)  # noqa: PTH119
+if IS_PROGRAM:
     sys.excepthook = without_traceback  # before the slow imports below
 
 import json
@@ -206,7 +208,7 @@ def compare(
     if found and json_file is not None:
         say(f"written to {json_file}")
     if stopped:
-        raise typer.Exit(130)
+        raise typer.Exit(STOPPED)
 
 
 @app.command()
@@ -247,7 +249,7 @@ def review(
         command.draw_costs(title, found, picture)
     deliver(found.as_dict(), json_file, show)
     if stopped:
-        raise typer.Exit(130)
+        raise typer.Exit(STOPPED)
 
 
 @app.command()
@@ -287,7 +289,7 @@ def survey(
     found = count_all(deals, policies, console, lambda found: write_json(figures(found), json_file))
     if not found:
         console.print("stopped before the first episodes were finished")
-        raise typer.Exit(130)
+        raise typer.Exit(STOPPED)
     known = figures(found)
     surveys = {name: count.figures(game) for name, count in found.items()}
 
@@ -297,7 +299,7 @@ def survey(
 
     deliver(known, json_file, show)
     if known["stopped"]:
-        raise typer.Exit(130)
+        raise typer.Exit(STOPPED)
 
 
 @app.command()
@@ -344,7 +346,7 @@ def solve(
         title = solving_title(task, figures.packs)
         deliver(known(figures), json_file, lambda: show_solving(console, title, figures))
     if figures is None or figures.packs < packs:
-        raise typer.Exit(130)
+        raise typer.Exit(STOPPED)
 
 
 @app.command()
@@ -388,8 +390,10 @@ def generate(
     from card_envs.data import Plan
     from card_envs.data import generate as generate_files
     from card_envs.data._minari import to_minari
+    from card_envs.engine._buffers import check_choice
     from card_envs.opponents._names import split_names
 
+    check_choice(form, ("parquet", "jsonl", "minari"), "format")
     named = () if solve is not None else tuple(split_names(players))
     options = tuple(sorted(parse_options(option).items()))
     plan = Plan(get_game(game_name), named, games, seed, options, not best, values, solve)
@@ -410,8 +414,8 @@ def generate(
                 generate_files(plan, out, format=form, processes=processes, ray_address=ray, progress=show)
     except KeyboardInterrupt:
         say(f"stopped after {rows:,} decisions; the same command goes on" if form != "minari" else "stopped")
-        raise typer.Exit(130) from None
-    say(f"{rows:,} decisions written to {out}")
+        raise typer.Exit(STOPPED) from None
+    say(f"{rows:,} decisions written to {out}" if rows else f"{out} is complete: there was nothing left to write")
 
 
 @app.command()
@@ -649,7 +653,7 @@ def bench(
         last = f"import card_envs: {both(figures['import_seconds'])} s"
         deliver(figures, json_file, lambda: console.print(sheet, last, sep="\n"))
     if stopped:
-        raise typer.Exit(130)
+        raise typer.Exit(STOPPED)
 
 
 def sheet_by_game(
@@ -852,7 +856,12 @@ def check(name: Annotated[str, typer.Argument(help="a game, or a package that ha
 
 def main() -> None:
     """Run the command line; invalid input ends it with one line instead of a traceback."""
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if IS_PROGRAM and end.code == STOPPED:
+            os._exit(STOPPED)  # without waiting for the threads of a search; all output is written
+        raise
 
 
 if __name__ == "__main__":

@@ -149,8 +149,7 @@ def _lasting(stream: Any) -> Any:
         io.BufferedWriter(raw),
         stream.encoding,
         "card_envs.plain",
-        line_buffering=stream.line_buffering,
-        write_through=stream.write_through,
+        line_buffering=stream.line_buffering or stream.write_through,  # unbuffered ones have no buffer of bytes
     )
 
 

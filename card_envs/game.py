@@ -153,6 +153,8 @@ def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
     """Return the dtype of a game's State: the fields that the engine uses, then the game's own.
 
     `np.record` allows attribute access with Numba switched off too; to Numba it is the same type.
+
+    Raises ValueError for a field that Numba or `np.record` can't have.
     """
     shared: list[tuple[Any, ...]] = [
         ("rng", np.uint64),  # key of this episode's deals
@@ -164,6 +166,9 @@ def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
     taken = [field[0] for field in fields if hasattr(np.record, field[0])]
     if taken:  # attribute access would return NumPy's attribute
         raise ValueError(f"np.record has attributes named {taken}; rename these fields")
+    unknown = [name for name, kind, *shape in fields if shape and np.dtype(kind) == np.bool_]
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)}: Numba has no arrays of np.bool_ in records; use np.int8")
     return np.dtype((np.record, np.dtype(shared + fields, align=True)))
 
 
@@ -234,7 +239,9 @@ class Rules(Protocol):
     def score_margin(self, state: State, seat: int) -> int:
         """Return the points by which a seat's side is ahead in the episode; in a solitaire, its progress.
 
-        Search maximizes this at the end of the deal. It does not depend on the option `reward`.
+        It is the side's score in `outcome` minus the other's, so a higher score is better there: where few points win,
+        the scores are negative, or count what the opponent has. Rewards add up to it, but for the option `reward`.
+        Search maximizes it at the end of the deal.
         """
 
 
@@ -328,7 +335,7 @@ class View(Protocol):
         """Return the options that a state was made with."""
 
     def outcome(self, state: State) -> tuple[str, list[int]]:
-        """Return why the episode ended (empty while it runs) and the score of each seat so far.
+        """Return why the episode ended (empty while it runs) and the score of each seat so far; higher is better.
 
         Seats of one side have the same score. A solitaire that was won has the reason "won".
         """
@@ -357,7 +364,7 @@ class OptionalView(Protocol):
     """Optional in `view.py`."""
 
     RATES: tuple[Rate, ...]  # ratios of statistics to show; default: none
-    PHASES: dict[str, range]  # kinds of decision, by the range of their actions; default: one kind
+    PHASES: dict[str, range]  # kinds of decision, each a word, by the range of their actions; default: one kind
     TEXTS: tuple[str, ...]  # all texts of moves, for `text_index`; default: those of the actions before the first deal
     MARGIN_UNIT: str  # what `score_margin` counts, a remark in brackets: "cards (of both)"; default: "points"
     LEGEND: tuple[tuple[str, str], ...]  # parts of moves, each with its meaning: ("T1-T12", "piles"); default: none

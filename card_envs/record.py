@@ -33,4 +33,5 @@ class GameRecord(BaseModel):
             return cls.model_validate_json(read_utf8(path, MAX_JSON))
         except ValidationError as error:
             first = error.errors()[0]
-            raise ValueError(f"{path}: not a game record: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            where = "".join(f"{part}: " for part in first["loc"])
+            raise ValueError(f"{path}: not a game record: {where}{first['msg']}") from None

@@ -24,7 +24,7 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent
-from card_envs.terminal._narration import Event, hint_text, legend_text, position_text, seat_names, step
+from card_envs.terminal._narration import Event, hint_text, legend_text, options_text, position_text, seat_names, step
 
 
 class TextEnv:
@@ -59,7 +59,7 @@ class TextEnv:
         self._events: list[Event] = []
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> str:
-        """Begin an episode; return the rules in short, what the codes of moves mean, and the first position.
+        """Begin an episode; return the rules in short, unusual options, what moves mean, and the first position.
 
         Args:
             seed: of deals and opponents; None: another episode each time.
@@ -73,7 +73,8 @@ class TextEnv:
         self._others.begin(rng)
         self.invalid, self._events = 0, []
         self._others.play(self._env, self._play)
-        about = [f"You play {self.game.title}.", self.game.short_rules, legend_text(self.game)]
+        unusual = options_text(self.game, self._env.view(self._agent)["options"])
+        about = [f"You play {self.game.title}.", self.game.short_rules, unusual, legend_text(self.game)]
         return "\n\n".join([*filter(None, about), self.prompt()])
 
     def step(self, answer: str) -> tuple[str, float, bool]:
@@ -146,5 +147,5 @@ class TextEnv:
         except UnclearAnswer as error:
             raise ValueError(f"{error}; legal are {', '.join(legal)}.") from None
         if move not in legal:
-            raise ValueError(f"{move!r} is none now; legal are {', '.join(legal)}.")
+            raise ValueError(f"{move!r}; legal are {', '.join(legal)}.")
         return self._env.parse_move(move)

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,55 @@ def test_options_are_those_of_the_game(
     assert isinstance(result.exception, UnknownOption), result.output
     assert f"unexpected keyword argument '{option.partition('=')[0]}'. The options are " in str(result.exception)
     assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_does_not_wait_for_a_search(tmp_path: Path) -> None:
+    """Its threads may have minutes left: the program ends before they do, with all that it had to say."""
+    (tmp_path / "long.py").write_text(
+        """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+import card_envs.__main__ as program
+
+@program.app.command()
+def search() -> None:
+    threads = ThreadPoolExecutor(1)
+    try:
+        threads.submit(time.sleep, 300)
+        print("searching", flush=True)
+        time.sleep(300)
+    except KeyboardInterrupt:
+        program.say("stopped")
+        raise program.typer.Exit(program.STOPPED)
+
+sys.argv = ["card-envs", "search"]
+program.IS_PROGRAM = True
+program.main()
+"""
+    )
+    command = [sys.executable, str(tmp_path / "long.py")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None and child.stdout.readline() == "searching\n"
+        time.sleep(0.5)  # until that line is behind it
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == 130 and child.stdout.read() == "stopped\n"
+
+
+def test_lines_on_unbuffered_streams_come_at_once() -> None:
+    code = """
+import sys, time, card_envs._console
+with card_envs._console.lasting_streams():
+    print("now", file=sys.stderr)
+    time.sleep(20)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stderr is not None and child.stderr.readline() == "now\n"
+            assert child.poll() is None
+        finally:
+            child.kill()
 
 
 def said_of(words: str) -> str:

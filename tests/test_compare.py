@@ -651,7 +651,8 @@ def test_pictures(game: Game, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("game", [game for game in GAMES.values() if game.phases], ids=lambda game: game.name)
 def test_a_phase_apart(game: Game, tmp_path: Path) -> None:
-    phase, rest = game.phases
+    phase, *others = game.phases
+    rest = " and ".join(others)
     options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
     words = ("compare", game.name, "greedy", "trivial", "--pairs", 40, "--apart", phase, "--with", "trivial")
     code, output = run(*words, *options, "--json", tmp_path / "a.json", "--records", tmp_path / "games")

@@ -554,7 +554,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     for name, form, said in (
         ("games-1.parquet", "parquet", "holds games-1.parquet, which is not of these games"),
         ("games-1.jsonl", "parquet", "holds games-1.jsonl, which is not of these games"),
-        ("games-1.jsonl", "jsonl", "holds games without .generate.json"),
+        ("games-1.jsonl", "jsonl", "holds games of another format, or without their settings"),
     ):
         folder = tmp_path / f"{form} {name}"
         (folder / "data").mkdir(parents=True)

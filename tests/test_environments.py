@@ -386,6 +386,19 @@ def test_an_illegal_move_ends_the_game(game: Game) -> None:
             assert not env.outcome()["over"]
 
 
+def test_gymnasium_says_why_an_episode_ended(game: Game) -> None:
+    env = SingleSeatEnv(game.name, **short_options(game))
+    rng = np.random.default_rng(1)
+    for illegal in (True, False):
+        _, info = env.reset(seed=1)
+        over = False
+        while not over:
+            assert set(info) == {"action_mask"}
+            actions = np.flatnonzero(info["action_mask"] == 0) if illegal else np.flatnonzero(info["action_mask"])
+            _, _, over, _, info = env.step(rng.choice(actions))
+        assert info["reason"] and (info["reason"] == "illegal") == illegal
+
+
 def test_an_illegal_move_can_be_an_error(game: Game) -> None:
     env = fresh(game, illegal_move="raise")
     play_randomly(env, 6, moves=game.rules.NUM_SEATS + 1)

@@ -286,6 +286,20 @@ FAULTS = {
         "SCHEMA: expected a JSON schema with",
         "SCHEMA: dict",
     ),
+    "array of bool": Fault(
+        "rules.py",
+        '("history", np.int8, 2',
+        '("history", np.bool_, 2',
+        "ValueError: history: Numba has no arrays of np.bool_ in records; use np.int8",
+        "STATE = state_dtype(",
+    ),
+    "phases": Fault(
+        "view.py",
+        'SEAT_NAMES = ("you", "opponent")',
+        'SEAT_NAMES = ("you", "opponent")\nPHASES = {"turn up": range(rules.NUM_ACTIONS)}',
+        "PHASES: expected words such as draw, or turn_up, got 'turn up'",
+        "PHASES = ",
+    ),
     "table": Fault("RULES.md", "| `led` | 12 |", "| `led` | 13 |", "expected '| `led` | 12 |"),
     "ladder": Fault(
         "bot.py",
@@ -329,6 +343,14 @@ PLAYED = {  # found by the shared tests; `at` is empty where one of these is nam
     ),
     "same text": Fault(
         "view.py", "return CARDS[action]", "return CARDS[0]", "move_text: legal actions [0, 4] are ['1', '1']", ""
+    ),
+    "events of hidden cards": Fault(
+        "view.py",
+        'SEAT_NAMES = ("you", "opponent")',
+        'SEAT_NAMES = ("you", "opponent")\n\n\ndef event_text(state, action, names):\n'
+        '    return f"{int(state.hands[1 - state.seat])} are held"',
+        "event_text tells a seat that sees the same: ",
+        "",
     ),
     "view changed": Fault(
         "rules.py",

@@ -415,6 +415,8 @@ def test_the_owner_may_add_opponents(game: Game, tmp_path: Path) -> None:
         play_on(client, sit_down(client, game, players=players)[0], random.Random(1), most=2)
     with pytest.raises(ValueError, match="GAME/NAME=WHAT"):
         ServedOpponents([game], {"calm": "trivial"})
+    with pytest.raises(ValueError, match="there is one of this name"):
+        ServedOpponents([game], {f"{game.name}/greedy": "trivial"})
 
 
 @pytest.mark.mechanics
@@ -443,7 +445,8 @@ def test_what_is_malformed_is_told_where(game: Game, client: TestClient) -> None
         assert field is None or reply.json()["error"]["field"] == field, reply.text
     for junk in (b"", b"{", b"[" * 60_000, b"\xff", b"1" * 5000, b'{"game": NaN}'):
         reply = client.post("/v1/advise", content=junk, headers={"content-type": "application/json"})
-        assert reply.status_code in (400, 422) and "error" in reply.json(), reply.text
+        error = reply.json()["error"]
+        assert reply.status_code in (400, 422) and error["field"] is None and "body" in error["message"], reply.text
 
 
 @pytest.mark.mechanics

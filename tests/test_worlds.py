@@ -72,6 +72,27 @@ def test_worlds_of_a_view_are_those_of_the_position(game: Game) -> None:
         assert np.array_equal(observed_in_full(game, worlds, seats), observed_in_full(game, others, seats))
 
 
+def test_events_tell_what_all_see(game: Game) -> None:
+    """Where a move leads to the same view in another world, the same is told of it: no card that a seat can't see."""
+    rules, names = rules_of(game), game.view.SEAT_NAMES
+    states = some(positions(game), 400, seed=25)
+    for shift in range(game.rules.NUM_SEATS):
+        seats = seats_of(game, states, shift)
+        both = np.stack([states, redealt(game, states, seats, 26)])
+        masks = np.zeros((2, len(states), game.rules.NUM_ACTIONS), np.int8)
+        for world, i in np.ndindex(masks.shape[:2]):
+            rules.legal(both[world], i, masks[world, i])
+        for i, action in np.argwhere(masks.all(axis=0)).tolist():
+            told = [game.event_text(state, action, names) for state in both[:, i]]
+            if told[0] != told[1]:
+                after = both[:, i].copy()
+                for world in range(2):
+                    rules.play(after, world, action)
+                one, other = (game.view.view(state, seats[i]) for state in after)
+                what = f"event_text tells a seat that sees the same: {told[0]!r} or {told[1]!r}"
+                assert one != other, what
+
+
 def test_worlds_hold_the_same_cards_and_play_on(game: Game) -> None:
     states = positions(game)
     worlds = redealt(game, states, seats_of(game, states, 0), seed=31)

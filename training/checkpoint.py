@@ -109,6 +109,8 @@ def read(path: Path) -> Memory:
     try:
         return _read(path)
     except FileNotFoundError:
+        if not previous(path).exists():
+            raise ValueError(f"{path}: there is no checkpoint to resume from") from None
         problem = f"{path}: there is no checkpoint to resume from"
     except (OSError, ValueError) as error:
         problem = in_words(error)

@@ -153,7 +153,7 @@ def _check_folder(writer: _Writer, files: set[Path]) -> None:
         check_same(folder, settings, writer.settings)
     found = sorted((folder / PARTS).glob("games-*"))
     if settings is None and writer.format == "jsonl" and found:
-        raise ValueError(f"{folder}: holds games without {SETTINGS}; take another folder")
+        raise ValueError(f"{folder}: holds games of another format, or without their settings; take another folder")
     for file in found:
         if file not in files:
             if before := _settings_in(file):

@@ -6,6 +6,7 @@ docs/gpu.md says what has run on a GPU, and what is tested without one. Under CU
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -290,8 +291,10 @@ class GpuBatchEnv(Fixed):
 
 def usable(device: str | torch.device) -> torch.device:
     """Return a CUDA device with its index. Raises ValueError, naming what is missing, if it can't be used."""
-    found = torch.device(device)
-    if found.type != "cuda":
+    found: torch.device | None = None
+    with suppress(RuntimeError):  # no such kind
+        found = torch.device(device)
+    if found is None or found.type != "cuda":
         raise ValueError(f"device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got {str(device)!r}")
     if not torch.cuda.is_available() or (found.index or 0) >= torch.cuda.device_count():
         number = torch.cuda.device_count() if torch.cuda.is_available() else "no"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -92,8 +93,14 @@ def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str,
         if network.trained_options is not None and trained != played:
             differing = [option for option in played if trained[option] != played[option]]
             there, here = (", ".join(f"{one}={of[one]!r}" for one in differing) for of in (trained, played))
-            return f"{name} was trained with {there}, and plays here with {here}"
+            words = " ".join(f"-o {one}={in_a_word(trained[one])}" for one in differing)
+            return f"{name} was trained with {there}, and plays here with {here}; as trained: {words}"
     return ""
+
+
+def in_a_word(value: Any) -> str:
+    """Return the value of an option as commands take it."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def warn_if_unlike_training(policy: Policy, game: Game, options: Mapping[str, Any]) -> None:

@@ -70,7 +70,7 @@ def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
     sheet = Sheet(title=title)
     sheet.add_column("seat" if by_seat else "policy")
     sheet.add_column("phase")
-    for column in ("decisions", "cost of one", "± error", "all together", "within error of the best"):
+    for column in ("decisions", "mean cost", "± error", "all together", "within error of the best"):
         sheet.add_column(column, justify="right")
     for name, review in reviews.items():
         seats = sorted({move.seat for move in review.moves}) if by_seat else [None]

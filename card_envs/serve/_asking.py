@@ -55,6 +55,8 @@ class ServedOpponents:
             game_name, _, short = name.partition("/")
             if game_name not in self.games or not short:
                 raise ValueError(f"opponent {name!r}: expected GAME/NAME=WHAT, with one of {', '.join(self.games)}")
+            if short in self._all[game_name]:
+                raise ValueError(f"opponent {name!r}: there is one of this name; choose another")
             self._all[game_name][short] = replace(load_opponent(what, game_name), name=short)
 
     def known(self, name: str) -> Game:

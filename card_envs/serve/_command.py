@@ -166,7 +166,11 @@ def serve_http(
 
     seats.advisers.opponents.loading += seats.advisers.opponents.games
     Thread(target=load, daemon=True).start()
-    server.run(listeners)
+    try:
+        server.run(listeners)
+    except KeyboardInterrupt:
+        tell("stopped; the games at its tables go on when it runs again")
+        raise
     if failures:
         raise failures[0]
 

@@ -228,8 +228,9 @@ async def _tell_problem(request: Request, problem: Exception) -> Response:
 async def _tell_malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(map(str, first["loc"][1:]))  # without "body", "query" or "path"
-    what = Problem("bad_request", f"{where}: {first['msg']}" if where else first["msg"], where or None)
+    place, *path = first["loc"]  # "body", "query" or "path"
+    field = None if first["type"] == "json_invalid" else ".".join(map(str, path)) or None
+    what = Problem("bad_request", f"{field or place}: {first['msg']}", field)
     return JSONResponse(what.as_dict(), what.status)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -11,6 +13,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents.policy import ActionValue
 from card_envs.opponents.search import why_not
+from card_envs.options import described
 
 WIDTH = 80
 WON = "won"  # reason of the end of a won solitaire
@@ -115,6 +118,18 @@ def legend_text(game: Game) -> str:
     width = max((len(code) for code, _ in game.legend), default=0)
     lines = [lines_of(f"  {code:{width}}  {meaning}", width + 4) for code, meaning in game.legend]
     return "\n".join(["What the moves mean:", *lines, ""]) if lines else ""
+
+
+def options_text(game: Game, options: Mapping[str, Any]) -> str:
+    """Return which options are not the usual ones, in a card player's words where the game has them; or nothing."""
+    usual, meant = asdict(game.options()), described(game.options)
+    unusual = []
+    for name, value in options.items():
+        if value != usual[name]:
+            choices = [one for one in game.choices if one.option == name]
+            words = [f"{one.title.lower()}: {said}" for one in choices for known, said in one.values if known == value]
+            unusual += words or [f"{name}: {json.dumps(value)} ({meant[name].description})"]
+    return lines_of(f"Options of this game: {'; '.join(unusual)}.") if unusual else ""
 
 
 def scores_text(game: Game, scores: Sequence[int], names: Sequence[str], sign: str = "") -> str:

@@ -46,6 +46,8 @@ class Screen(NamedTuple):
 
             check_libraries()
             check_output(self.gif)
+            if self.gif.suffix.lower() != ".gif":
+                raise ValueError(f"gif: expected a name that ends in .gif, got {self.gif}")
 
 
 def watch_game(

@@ -136,6 +136,11 @@ def referee_of(game: Game) -> RefereeModule[Any]:
     return module
 
 
+def _agree(what: str, rules: object, referee: object) -> None:
+    """Assert that the rules and the referee say the same of something."""
+    assert rules == referee, f"{what}: {rules!r:.500} by the rules, {referee!r:.500} by the referee"
+
+
 class RefereedEpisode:
     """One episode at a table and with the referee, as long as they agree."""
 
@@ -178,24 +183,26 @@ class RefereedEpisode:
     def compare(self) -> dict[str, int]:
         """Compare everything at this point; return the legal moves with their actions."""
         table, referee = self.table, self.referee
-        assert table.over == referee.over
-        assert self.game.view.outcome(table.state) == (referee.reason, referee.scores)
+        _agree("over", table.over, referee.over)
+        _agree("outcome", self.game.view.outcome(table.state), (referee.reason, referee.scores))
         if referee.over:
             for seat in range(self.game.rules.NUM_SEATS):
                 self.compare_view(seat)
         if referee.over or referee.needs_deal:
-            assert table.needs_deal == (table.over or referee.needs_deal)
-            assert not table.legal().any() and not referee.legal()
+            _agree("needs_deal", table.needs_deal, table.over or referee.needs_deal)
+            assert not table.legal().any() and not referee.legal(), "legal: expected no moves where a deal is next"
             return {}
-        assert not table.needs_deal
-        assert table.seat == referee.seat
+        _agree("needs_deal", table.needs_deal, False)
+        _agree("seat", table.seat, referee.seat)
         actions = np.flatnonzero(table.legal()).tolist()
-        legal = {self.game.view.move_text(table.state, action): action for action in actions}
+        texts = [self.game.view.move_text(table.state, action) for action in actions]
         moves = referee.legal()
-        assert len(legal) == len(actions) and len(set(moves)) == len(moves)
-        assert legal.keys() == set(moves)
+        for whose, found in (("move_text", texts), ("the referee's legal moves", moves)):
+            assert len(set(found)) == len(found), f"{whose}: the same text twice: {' '.join(sorted(found))}"
+        _agree("legal moves", sorted(texts), sorted(moves))
+        legal = dict(zip(texts, actions))
         vars(referee)["legal"] = lambda: moves  # cached until the next move: it takes most of the time
-        assert table.bot_move("trivial") == legal[self.rules.trivial(referee)]
+        _agree("trivial", texts[actions.index(table.bot_move("trivial"))], self.rules.trivial(referee))
         if self.rng.random() < LOOKS:
             self.compare_view(self.rng.randrange(self.game.rules.NUM_SEATS))
         return legal
@@ -204,7 +211,8 @@ class RefereedEpisode:
         """Compare a seat's view."""
         seen = self.facts.seen(self.game.view.view(self.table.state, seat))
         expected = self.facts.expected_view(self.referee, seat)
-        assert {key: seen[key] for key in expected} == expected
+        for key, value in expected.items():
+            _agree(f"{key} in the view of seat {seat}", seen[key], value)
 
     def play(self, move: str, action: int) -> None:
         """Play a legal move on both sides and compare the rewards."""
@@ -213,7 +221,7 @@ class RefereedEpisode:
         self.table.play(action)
         del vars(self.referee)["legal"]
         self.referee.play(move)
-        assert self.table.rewards == [float(np.float32(reward)) for reward in self.referee.rewards]
+        _agree("rewards", self.table.rewards, [float(np.float32(reward)) for reward in self.referee.rewards])
         self.returns = [total + reward for total, reward in zip(self.returns, self.referee.rewards)]
 
     def run(self) -> None:

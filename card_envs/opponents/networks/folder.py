@@ -190,7 +190,9 @@ def _read(path: Path) -> bytes:
     try:
         return read_file(path, MAX_BYTES[path.name])
     except OSError as error:
-        raise ValueError(f"{path.parent}: no opponent: {path.name}: {error.strerror}") from None
+        inside = path.parent / "opponent"  # of a run
+        hint = f"; did you mean {inside}?" if (inside / path.name).is_file() else ""
+        raise ValueError(f"{path.parent}: no opponent: {path.name}: {error.strerror}{hint}") from None
 
 
 def _read_both(folder: Path) -> tuple[bytes, bytes]:

@@ -187,6 +187,8 @@ def _of_view(game: Game) -> Iterator[Demand]:
     covered = sorted(action for actions in game.phases.values() for action in actions)
     fits = not game.phases or covered == list(range(game.rules.NUM_ACTIONS))
     yield Demand("PHASES", fits, f"PHASES: expected each of {game.rules.NUM_ACTIONS} actions in one of them")
+    odd = [name for name in game.phases if not re.fullmatch("[a-z][a-z_]*", name)]
+    yield Demand("PHASES", not odd, f"PHASES: expected words such as draw, or turn_up, got {', '.join(map(repr, odd))}")
 
 
 def _check_options(game: Game, source: Source) -> Iterator[Finding]:

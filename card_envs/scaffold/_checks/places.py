@@ -84,7 +84,13 @@ def check_places(game: Game, sources: Sources) -> Iterator[Finding]:
                 yield Finding(file, 1, f"this file is missing: {what}")
         if str(root) not in sys.path:
             sys.path.insert(0, str(root))
-    yield from _check_tests(game, sources)
+    if not tests_are_elsewhere(game):
+        yield from _check_tests(game, sources)
+
+
+def tests_are_elsewhere(game: Game) -> bool:
+    """Return whether this is a game of the package, whose tests only a checkout has, outside of one."""
+    return home_of_tests(game).startswith("tests.") and checkout_of(game.package) is None
 
 
 def folder_of_tests(game: Game, sources: Sources) -> Path:
@@ -125,6 +131,8 @@ def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
 
 def check_rule_tests(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield numbered rules without a test that is named after them, and vice versa."""
+    if tests_are_elsewhere(game):
+        return
     file = folder_of_tests(game, sources) / "test_rules.py"
     rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text(encoding="utf-8"))}
     tests = {}
@@ -142,6 +150,8 @@ def check_rule_tests(game: Game, sources: Sources) -> Iterator[Finding]:
 
 def check_referee_is_own(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield the referee if it still is that of a template."""
+    if tests_are_elsewhere(game):
+        return
     file = folder_of_tests(game, sources) / "referee.py"
     copied = any(_code_of(file) == _code_of(template / "tests" / "referee.py") for template in TEMPLATES)
     if copied and sources.folder not in TEMPLATES:

@@ -58,7 +58,7 @@ def pytest_configure(config: Any) -> None:
 def translated(error: BaseException, test: Finding, sources: Sources) -> Finding:
     """Return an exception in one line, at the line of the game that it names or passed through, or else of the test."""
     text = str(error).split("\nassert ")[0]  # what follows explains the expression
-    said = _in_a_line(error, text)
+    said = " | ".join((_in_a_line(error, text), *getattr(error, "__notes__", ())))
     named = re.match(r"(.+\.py):(\d+): (.*)", said)
     if named and sources.owns(named[1]):
         return Finding(Path(named[1]), int(named[2]), f"{named[3]} ({test.text})")

@@ -20,7 +20,7 @@ from card_envs.reviews import review_policy
 from tests.conftest import run
 
 GAME = get_game("back_alley")
-SAID = r"mine was trained with deals='single', and plays here with deals=\(1,\)"
+SAID = r"mine was trained with deals='single', and plays here with deals=\(1,\); as trained: -o deals=single"
 ONE_CARD = {"deals": [1]}
 
 
