@@ -59,6 +59,7 @@ Stats: TypeAlias = Int64s  # the entries of STATS, concatenated: see `update_sta
 
 SHORT_RULES = "\n## In short\n"
 LONGEST_MOVE = 100  # letters of a move in words
+STRONG = "search:64"  # what `strong` stands for in a game that says nothing else
 SCRATCH_STATES = 64  # length of the `states` that `refine_world` gets
 
 Parameters = ParamSpec("Parameters")
@@ -285,7 +286,7 @@ class Bot(Protocol):
 class OptionalBot(Protocol):
     """Optional in `bot.py`."""
 
-    PRESETS: dict[str, str]  # names for opponents, such as {"strong": "search:64"}; default: none
+    PRESETS: dict[str, str]  # names for opponents, such as {"champion": "search:1024"}; default: `strong` is `STRONG`
 
     def likelihood(self, state: State, seat: int) -> float:
         """Return the likelihood of the others' observed actions given the hidden cards, in (0, 1]; default: 1.
@@ -610,9 +611,14 @@ class Game:
 
     @property
     def presets(self) -> dict[str, str]:
-        """Names for opponents, such as `strong`, from `bot.py`; empty if there are none."""
-        presets: dict[str, str] = getattr(self.bot, "PRESETS", {})
-        return presets
+        """Names for opponents, from `bot.py`, and in any case `strong`: who gives hints and judges moves."""
+        return {"strong": STRONG} | self.own_presets
+
+    @property
+    def own_presets(self) -> dict[str, str]:
+        """Those of `bot.py`."""
+        own: dict[str, str] = getattr(self.bot, "PRESETS", {})
+        return own
 
     @property
     def stats(self) -> tuple[Stat, ...]:

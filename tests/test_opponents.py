@@ -867,12 +867,11 @@ def test_presets_are_what_they_stand_for(game: Game) -> None:
         found, expected = load_opponent(f"{game.name}/{preset}"), load_opponent(name, game)
         assert (found.name, type(found.policy)) == (preset, type(expected.policy))
     decisions = decisions_at(game, some(positions(game), 6, seed=2))
-    if "strong" in game.presets:
-        moves = [
-            load_opponent(name, game).act(decisions, np.random.default_rng(3))
-            for name in ("strong", game.presets["strong"])
-        ]
-        np.testing.assert_array_equal(moves[0], moves[1])
+    moves = [
+        load_opponent(name, game).act(decisions, np.random.default_rng(3))
+        for name in ("strong", game.presets["strong"])
+    ]
+    np.testing.assert_array_equal(moves[0], moves[1])
 
 
 def taken_back(game: Game, name: str, games: int = 30) -> float:

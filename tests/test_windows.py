@@ -87,7 +87,8 @@ from card_envs.serve._limits import Limits
 from card_envs.serve._stdio import answer
 
 for game in GAMES.values():
-    load_opponent("small", game)
+    for name in {"greedy", "small"} & set(opponent_names(game)):
+        load_opponent(name, game)
 with tempfile.TemporaryDirectory() as folder:
     folder = Path(folder)
     env = CardEnv(GAME)

@@ -109,8 +109,8 @@ def build_api(
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
     asked = {
-        game: by_name_in_c(opponents) or [name for name in opponent_names(game) if name in (*PLAYERS, *game.presets)]
-        for game in games
+        game: by_name_in_c(opponents) or sorted({*PLAYERS, *game.own_presets} & {*names}, key=names.index)
+        for game, names in ((game, opponent_names(game)) for game in games)
     }
     tasks = [Task(game.package, name) for game in games for name in (*reversed(asked[game]), RULES)]  # searches first
     # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.

@@ -164,7 +164,7 @@ def _of_state(rules: Any) -> Demand:
 
 
 def _of_bot(game: Game) -> Iterator[Demand]:
-    presets: Any = game.presets
+    presets: Any = game.own_presets
     fits = isinstance(presets, dict) and all(isinstance(name, str) for preset in presets.items() for name in preset)
     yield Demand("PRESETS", fits, f"PRESETS: expected names of opponents by what they are called, got {presets!r:.80}")
 
