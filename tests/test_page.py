@@ -314,7 +314,7 @@ def test_what_moves_cost(page: Any, game: Game, request: pytest.FixtureRequest) 
     page.wait_for_selector("#judged:has-text('Judged by search:64')", timeout=COMPILING)
     judged = page.locator("#log li:has(.cost)")
     assert judged.count() > 0
-    opinion = "() => / cost |judge's choice|no opinion/.test(document.querySelector('#status').textContent)"
+    opinion = "() => / cost |judge's choice|as good as|no opinion/.test(document.querySelector('#status').textContent)"
     for entry in (judged.first, judged.last):
         if not page.is_visible("#stepper"):
             page.click("#step")

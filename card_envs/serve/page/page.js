@@ -700,6 +700,7 @@ $("step").addEventListener("click", () => {
 onMove((at) => {
   stepping(at < live.turn);
   goTo(at);
+  $("status").scrollIntoView({ block: "nearest" }); // on a phone the list is below the picture
 });
 $("at").addEventListener("input", () => goTo(Number($("at").value)));
 $("seat").addEventListener("change", async () => {

@@ -20,9 +20,11 @@ export function clearReview() {
 export function judgement(turn, words) {
   const one = costs.get(turn - 1);
   if (!one) return "";
-  const played = `${words(one.played)}${one.best === one.played ? " was the judge's choice" : ` instead of ${words(one.best)}`}`;
+  const [played, best] = [words(one.played), words(one.best)];
   if (one.cost === null) return `${played}: the judge has no opinion.`;
-  return one.best === one.played ? `${played}.` : `${played} cost ${one.cost.toFixed(1)} ± ${one.error.toFixed(1)}.`;
+  if (one.best === one.played) return `${played} was the judge's choice.`;
+  if (one.cost <= 0) return `${played} was as good as ${best}.`;
+  return `${played} instead of ${best} cost ${one.cost.toFixed(1)} ± ${one.error.toFixed(1)}.`;
 }
 
 /**
