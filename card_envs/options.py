@@ -7,6 +7,7 @@ playing a thousand moves; pydantic is imported when options are given.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
@@ -96,7 +97,9 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
         if unknown:
             name = unknown[0]
             what = f"option {name:.80}={short_repr(given[name])}: got an unexpected keyword argument {short_repr(name)}"
-            raise UnknownOption(f"{where}: {what}. The options are {known}") from None
+            near = difflib.get_close_matches(name[:80], described(declared), 1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            raise UnknownOption(f"{where}: {what}{hint} The options are {known}") from None
         problems = "; ".join(
             f"{next(iter(problem['loc']), 'name')}={short_repr(problem['input'])}: {problem['msg']}"
             for problem in error.errors()[:2]
