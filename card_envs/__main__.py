@@ -137,15 +137,15 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         about = f" ({game.title}): {rules.NUM_SEATS} seats, {rules.NUM_ACTIONS} actions, "
         about += f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
         console.print(Text.assemble((game.name, "bold"), about))
-        sheet = Sheet(box=None, padding=(0, 2, 0, 0))
-        for column in ("  opponent", "stands for", "", "measured", "a move"):
-            sheet.add_column(column, overflow="fold")
+        sheet = Sheet(box=None, padding=(0, 0, 0, 2))
+        for column in ("opponent", "", "measured", "a move"):
+            sheet.add_column(column, no_wrap=bool(column))
         for short in opponent_names(game):
             kind, strength, time = figures_of(short, game)
-            sheet.add_row(
-                f"  {short}", game.presets.get(short, ""), kind, strength, "" if time is None else duration(time)
-            )
+            sheet.add_row(short, kind, strength, "" if time is None else duration(time))
         console.print(sheet)
+        for short, meant in game.presets.items():
+            say(f"  {short} stands for {meant}")  # not wrapped, so that it can be copied
         for option, field in described(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}")
 
