@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from card_envs.cards import squeezed
 from card_envs.game import LONGEST_MOVE
 
-KINDS = "move|answer|action|bid|play|choice|card"
+KINDS = "move|answer|action|bid|play|choice|card|correction"
 WHOSE = "my|the|final|best|next|chosen|selected"
 MARK = re.compile(
     rf"(?i)(?:(?:{WHOSE}) ){{0,3}}(?:{KINDS})\b[*_`\"']{{0,3}}(?: is)? ?[:=：]([^\n]*)"
@@ -23,6 +24,8 @@ BULLET = re.compile(r"(?:[>\s]|[#*•]+ )*(?:- (?!\d))?")  # but `- 3` and `#3` 
 ASIDE = re.compile(r"\([^()]*\)")
 REASON = re.compile(r"(?i),? (?:because|since)\b")
 REMARK = re.compile(r"[.;!] | [–—-] ")
+TAKEN_BACK = re.compile(r"(?i)\W*(?:no|not|or|wait|actually|rather|instead|correction|sorry|just kidding)\b")
+NONE = "none"  # stands for a mark that takes back what was said
 MOST_WORDS = 5  # of a move in a sentence: `H 1 to H 2`
 
 
@@ -35,7 +38,8 @@ def move_in(answer: str, known: Callable[[str], str | None]) -> str:
 
     What is marked counts and nothing else: `Move: TD`, `{"move": "TD"}`, `<move>TD</move>`, `\\boxed{TD}`. In an answer
     without marks, a move must stand alone on a line, and be the only one that the answer names. Words and numbers that
-    are moves, such as `pass` and `3`, name one only if they stand alone. What is thought before `</think>` is skipped.
+    are moves, such as `pass` and `3`, name one only if they stand alone, or where something is taken back: `no, 3`.
+    What is thought before `</think>` is skipped.
 
     Args:
         answer: any text.
@@ -47,12 +51,12 @@ def move_in(answer: str, known: Callable[[str], str | None]) -> str:
     text = answer.rpartition("</think>")[2]
     lines = [line for line in map(_stripped, text.splitlines()) if line]
     marked = list(_marked(text, lines))
-    found = {move for content in marked if (move := _marked_move(content, known))}
+    found = set().union(*(_marked_moves(content, known) for content in marked))
     if not marked:
         found = {move for line in lines if (move := known(SAYING.sub("", line)))}
         if len(found) == 1:
-            found |= named_in(lines, known)
-    if len(found) == 1:
+            found |= named_in(lines, known).union(*(taken_instead(line, known) for line in lines))
+    if len(found) == 1 and NONE not in found:
         return found.pop()
     shown = f"{answer.strip()[:60]!r}" + ("…" if len(answer.strip()) > 60 else "")
     if found:
@@ -86,16 +90,9 @@ def _stripped(line: str) -> str:
 
 def _marked(text: str, lines: list[str]) -> Iterator[str]:
     """Yield what stands in marked places."""
-    for part in (text, text[text.find("{") : text.rfind("}") + 1]):
-        try:
-            given = json.loads(part)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(given, dict):
-            marks = [str(value) for key, value in given.items() if key.lower() in KINDS.split("|")]
-            if marks:
-                yield from marks
-                return
+    with suppress(ValueError, RecursionError):
+        given = json.loads(text[text.find("{") : text.rfind("}") + 1], object_pairs_hook=tuple)  # a key may come twice
+        yield from (str(value) for key, value in given if key.lower() in KINDS.split("|"))
     for tag in TAG.finditer(text):
         yield tag[2] or tag[3] or ""
     for line, following in zip(lines, [*lines[1:], ""]):
@@ -103,12 +100,24 @@ def _marked(text: str, lines: list[str]) -> Iterator[str]:
             yield mark[1].strip(" *_`\"',") or following
 
 
-def _marked_move(content: str, known: Callable[[str], str | None]) -> str | None:
-    """Return the move that a marked place begins with: a remark may follow, unless it names another move."""
+def taken_instead(text: str, known: Callable[[str], str | None]) -> set[str]:
+    """Return the moves that a text puts in the place of what was said before: all of it is a move, or `no, …`."""
+    if move := known(text.strip(" ()")):
+        return {move}
+    words = text.split() if TAKEN_BACK.match(text) else []
+    return {move for word in words if len(word) <= LONGEST_MOVE and (move := known(word.strip(".,;:!?()*_`\"'")))}
+
+
+def _marked_moves(content: str, known: Callable[[str], str | None]) -> set[str]:
+    """Return the moves of a marked place: the one that it begins with, and others that what follows names."""
+    content = " ".join(content.split())
+    asides = ASIDE.findall(content)
     content = SAYING.sub("", " ".join(ASIDE.sub(" ", content).split()))
     if move := known(content):
-        return move
+        return {move}.union(*(taken_instead(aside, known) for aside in asides))
     said, *_ = REASON.split(content, maxsplit=1)
-    head, *remark = REMARK.split(said, maxsplit=1)
+    head, *remarks = REMARK.split(said, maxsplit=1)
     move = known(head)
-    return None if move is None or named_in(remark, known) - {move} else move
+    if move is None:  # a second mark that takes the first one back has no move of its own
+        return {NONE} if TAKEN_BACK.match(content) else set()
+    return {move}.union(named_in(remarks, known), *(taken_instead(part, known) for part in (*asides, *remarks)))

@@ -8,6 +8,7 @@ import errno
 import io
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -29,6 +30,7 @@ WIDTH, HEIGHT = 80, 25  # used if the environment specifies an unusable size
 MIN_SIZE = {"COLUMNS": 20, "LINES": 2}
 PATIENCE = 0.2  # seconds to wait for a reader of the stream
 PLAIN = str.maketrans({"±": "+-", "–": "-", "—": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">=", "█": "#", "░": "."})
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but tabs and line breaks
 
 
 # The console
@@ -63,8 +65,9 @@ def error_console() -> Console:
 
 
 def complain(text: str) -> None:
-    """Print an error, on stderr if stdout is lost."""
+    """Print an error, on stderr if stdout is lost; control characters, which files may bring along, are spelled out."""
     target = error_console() if is_lost() else console
+    text = CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     target.print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
 
 

@@ -182,6 +182,19 @@ with card_envs._console.lasting_streams():
             child.kill()
 
 
+@pytest.mark.parametrize("command", ["review", "watch --replay"])
+def test_a_file_does_not_speak_to_the_terminal(command: str, tmp_path: Path) -> None:
+    """Its control characters are spelled out in an error."""
+    env = CardEnv(SOLVED)
+    env.reset(seed=1)
+    (tmp_path / "game.json").write_text(json.dumps(env.record().model_dump() | {"\x1b]0;pwned\x07\x1b[2J": 1}))
+    words = [sys.executable, "-m", "card_envs", *command.split(), "game.json"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "\\x1b]0;pwned\\x07\\x1b[2J" in done.stdout + done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+
+
 def said_of(words: str) -> str:
     """Return the error message and output of a command with wrong arguments."""
     result = CliRunner().invoke(app, words.split())

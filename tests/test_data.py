@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -561,6 +562,31 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         (folder / "data" / name).touch()
         with pytest.raises(ValueError, match=f"{said}; take another folder"):
             generate(plan, folder, format=form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_only_files_of_the_folder_are_written(tmp_path: Path, form: str) -> None:
+    """Never through a link, and nothing waits for what is no file."""
+    plan, precious = Plan(HIGH_CARD, ("greedy",), 20), tmp_path / "precious"
+    precious.write_text("precious")
+    generate(plan, tmp_path / "games", format=form)
+    (part,) = (tmp_path / "games" / "data").iterdir()
+    part.unlink()
+    ways: list[tuple[Callable[[], None], Callable[[], None]]] = [
+        (lambda: part.symlink_to(precious), part.unlink),
+        (lambda: part.symlink_to("nowhere"), part.unlink),
+        (lambda: os.mkfifo(part), part.unlink),
+        (part.mkdir, part.rmdir),
+    ]
+    for put, take in ways:
+        put()
+        with pytest.raises(ValueError, match=f"holds {part.name}, which is no file of its own"):
+            generate(plan, tmp_path / "games", format=form)
+        take()
+    (tmp_path / "games" / "README.md").unlink()
+    (tmp_path / "games" / "README.md").symlink_to(tmp_path / "elsewhere")
+    generate(plan, tmp_path / "games", format=form)
+    assert precious.read_text() == "precious" and not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 0, -1, True])

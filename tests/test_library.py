@@ -211,10 +211,11 @@ def test_a_library_is_used(built: Path, use: Callable[[Path], None]) -> None:
     assert answer(use, built) == (True, [])
 
 
-@pytest.mark.parametrize("value", ["/nowhere", "false", "1", "~", str(ROOT / "docs"), str(ROOT / "LICENSE")])
+@pytest.mark.parametrize("value", ["/nowhere", "false", "1", "~", str(ROOT / "docs"), str(ROOT / "LICENSE"), "a" * 300])
 def test_a_folder_without_libraries_is_said(use: Callable[[Path], None], value: str) -> None:
     is_used, (warned,) = answer(use, Path(value))
-    assert not is_used and library.SWITCH in warned and repr(value) in warned and "expected 0, or a folder" in warned
+    assert not is_used and library.SWITCH in warned and repr(value)[:200] in warned
+    assert "expected 0, or a folder" in warned
 
 
 def linked_to_itself(file: Path) -> None:

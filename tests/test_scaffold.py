@@ -182,11 +182,15 @@ def test_nothing_is_left_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def full(path: Path, target: Path) -> Path:
         raise OSError("the disk is full")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", full)  # the last thing that happens
-        with pytest.raises(OSError, match="full"):
-            new_game(game)
-    assert listing(tmp_path) == before
+    def interrupted(path: Path, target: Path) -> Path:
+        raise KeyboardInterrupt
+
+    for way, error in ((full, OSError), (interrupted, KeyboardInterrupt)):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", way)  # the last thing that happens
+            with pytest.raises(error):
+                new_game(game)
+        assert listing(tmp_path) == before
     assert set(map(str, new_game(game))) < {path for path, _ in listing(tmp_path)}
     assert next_steps(game)
 

@@ -486,6 +486,27 @@ def answers_to(seats: Seats, lines: list[bytes]) -> list[Any]:
     return [strict(line) for line in target.getvalue().splitlines()]
 
 
+def test_nobody_is_answered_once_both_pipes_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What still waits for an answer then ends, however long it would take."""
+    import asyncio
+
+    class Closed(io.BytesIO):
+        def write(self, data: Any) -> int:
+            raise BrokenPipeError
+
+    async def slow(seats: Seats, line: bytes) -> dict[str, Any]:
+        await asyncio.sleep(0 if line == b"short\n" else 300)
+        return {"id": 1}
+
+    async def served() -> None:
+        lines = io.BytesIO(b"long\n" * 80 + b"short\n")
+        seats = make_seats(tmp_path, [TINY.name], [], Limits())
+        await asyncio.wait_for(stdio_module.serve_stdio(seats, lines, Closed()), 60)
+
+    monkeypatch.setattr(stdio_module, "answer", slow)
+    asyncio.run(served())
+
+
 def junk(rng: random.Random, depth: int = 0) -> Any:
     """Any value that JSON, or Python's reading of it, may have."""
     kinds: list[Any] = [

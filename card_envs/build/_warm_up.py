@@ -35,6 +35,7 @@ from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of
 from card_envs.opponents.search import SearchPolicy
+from card_envs.reviews import MoveJudge
 from card_envs.serve._episode import ServedEpisode
 
 FEW = 2  # tables, arms, positions
@@ -114,6 +115,8 @@ def visit_opponent(game: Game, opponent: Opponent) -> None:
     asked, quick = decisions_at(game, env.states), made_quick(opponent.policy)
     moves_of(quick, asked, np.random.default_rng(0))
     Opponent(opponent.name, game, quick).evaluate(env_view(game))
+    with suppress(ValueError):  # it does not search
+        MoveJudge(Opponent(opponent.name, game, quick)).prepare(env_view(game))
     if isinstance(quick, SearchPolicy):
         quick.within(1e-3, FEW).act(asked.at(np.array([0])), np.random.default_rng(0))
     else:

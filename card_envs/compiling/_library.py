@@ -18,6 +18,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -73,7 +74,10 @@ def chosen_target() -> Path | None:
     if place == "0":
         return None
     found: list[tuple[int, Path]] = []
-    for file in (Path(place) if place else FOLDER).glob(f"*/{TARGET}"):
+    files: list[Path] = []
+    with suppress(OSError):  # such as a name that is too long
+        files += (Path(place) if place else FOLDER).glob(f"*/{TARGET}")
+    for file in files:
         try:
             target = facts_of(file.parent)
             if target.get("format") != FORMAT:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
@@ -93,7 +95,7 @@ class _Writer:
             games, rows = games + len(part), rows + count
             if progress is not None:
                 progress(games, rows)
-        if not (self.folder / CARD).exists():
+        if not os.path.lexists(self.folder / CARD):  # one of the user's stays, also a link
             num_rows = sum(map(self.num_rows, parts))
             replace_file(self.folder / CARD, card(self.plan, self.format, num_rows))
         return rows
@@ -155,6 +157,8 @@ def _check_folder(writer: _Writer, files: set[Path]) -> None:
     if settings is None and writer.format == "jsonl" and found:
         raise ValueError(f"{folder}: holds games of another format, or without their settings; take another folder")
     for file in found:
+        if not S_ISREG(file.lstat().st_mode):
+            raise ValueError(f"{folder}: holds {file.name}, which is no file of its own; take another folder")
         if file not in files:
             if before := _settings_in(file):
                 check_same(folder, before, writer.settings)

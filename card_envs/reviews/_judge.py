@@ -57,7 +57,13 @@ class MoveJudge:
         if not decisions.mask[0, played]:
             raise ValueError(f"move: {move!r:.80} is not legal here")
         best, costs, errors = self.costs(decisions, np.array([played]), rng)
-        return game.view.move_text(state, int(best[0])), float(costs[0]), float(errors[0])
+        return game.view.move_text(state, int(best[0])), float(costs[0]) + 0.0, float(errors[0])
+
+    def prepare(self, view: dict[str, Any]) -> None:
+        """Compile or load what `cost` needs where its search has not tried a move, at any position of the game."""
+        _, decisions = decision_of(self.opponent.game, view)
+        some = decisions.mask.argmax(axis=1)
+        self._compare(decisions, some, some, np.random.default_rng(0))
 
     def costs(
         self, decisions: Decisions, played: Int64s, rng: np.random.Generator
@@ -84,12 +90,19 @@ class MoveJudge:
         costs[best == played] = errors[best == played] = 0
         open_rows = rows[np.isnan(costs) | np.isnan(errors)]
         if len(open_rows):
-            tried = np.eye(decisions.mask.shape[1], dtype=np.int8)[played[open_rows]]
-            pair = self._pair.compare(decisions.at(open_rows), best[open_rows], tried, rng)
-            number = np.arange(len(open_rows))
-            costs[open_rows] = -pair.advantages[number, played[open_rows]]
-            errors[open_rows] = pair.advantage_errors[number, played[open_rows]]
+            costs[open_rows], errors[open_rows] = self._compare(
+                decisions.at(open_rows), best[open_rows], played[open_rows], rng
+            )
         return best, costs, errors
+
+    def _compare(
+        self, decisions: Decisions, best: Int64s, played: Int64s, rng: np.random.Generator
+    ) -> tuple[Float64s, Float64s]:
+        """Try two moves of each decision by themselves; return [n] costs of the one played and [n] errors."""
+        tried = np.eye(decisions.mask.shape[1], dtype=np.int8)[played]
+        pair = self._pair.compare(decisions, best, tried, rng)
+        number = np.arange(len(decisions))
+        return -pair.advantages[number, played], pair.advantage_errors[number, played]
 
 
 def _searches(policy: Policy) -> Iterator[SearchPolicy]:

@@ -236,7 +236,7 @@ def _move(draft: Path, root: Path, places: list[Path], changed: list[Path]) -> N
         for place in changed:
             shutil.copymode(root / place, draft / place)
             (draft / place).replace(root / place)
-    except OSError:
+    except BaseException:
         for place in moved:
             (root / place).rename(draft / place)
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -88,7 +89,7 @@ class Advisers:
     async def judge(self, asked: JudgeRequest) -> dict[str, Any]:
         opponent = self._opponent(asked)
         try:
-            judge = MoveJudge(opponent.within(self.seconds(asked.seconds)))
+            judge = MoveJudge(opponent.within(self.seconds(asked.seconds) / 2))  # it may search twice
         except ValueError as problem:
             raise Problem("bad_request", f"opponent: {problem}", "opponent") from None
         cost = await self._answer(opponent, self.searches, lambda: judge.cost(asked.view, asked.move, asked.seed))
@@ -161,6 +162,8 @@ class Advisers:
                 opponent = self.opponents.opponent(game, name)
                 choose(opponent.within(seconds), episode, 0)()
                 advice(opponent, view, 0, seconds)
+                with suppress(ValueError):  # it does not search
+                    MoveJudge(opponent.within(seconds)).prepare(view)
             measured(game)
             for tall in (False, True):
                 _first_picture(game, tall)

@@ -6,6 +6,7 @@ is one as well, and says what would be right. Clients name games and opponents t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections import OrderedDict
@@ -29,6 +30,7 @@ INSTRUCTIONS = (
     "Play card games against opponents of measured strength. Begin with `games` and `new_table`; then play with `move` "
     "until the game is over. Answers show the position and your legal moves."
 )
+MOST_CALLS = 64  # that wait at once, a thread each
 MOST_TABLES = 100  # then the one that was used longest ago is closed
 log = logging.getLogger("card_envs.serve")
 
@@ -174,9 +176,14 @@ def serve_mcp(tables: ModelTables, source: BinaryIO, target: BinaryIO) -> None:
             ]
         )
 
+    calls = asyncio.Semaphore(MOST_CALLS)
+
     async def call_tool(context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            text, failed = await in_daemon(lambda: tables.call(asked.name, asked.arguments or {})), False
+            if calls.locked():
+                raise Problem("busy", f"{MOST_CALLS} calls are waiting; ask again later")
+            async with calls:
+                text, failed = await in_daemon(lambda: tables.call(asked.name, asked.arguments or {})), False
         except Problem as problem:
             text, failed = str(problem), True
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)

@@ -33,7 +33,7 @@ from card_envs.serve._seats import Seats
 
 Answer = TypeVar("Answer")
 
-AT_ONCE = 64  # most lines answered concurrently
+AT_ONCE = 1024  # most lines answered concurrently; most of them wait for others
 
 
 class NoRequest(Request):
@@ -195,7 +195,9 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
             running.add(task)
             task.add_done_callback(running.discard)
         seats.end_waiting()
-        await asyncio.gather(*running)  # answer all pending requests
+        answers = asyncio.gather(*running)  # to all pending requests, as long as somebody reads them
+        await asyncio.wait([answers, gone], return_when=asyncio.FIRST_COMPLETED)
+        answers.cancel()
     finally:
         seats.stop()
 

@@ -33,6 +33,16 @@ ANSWERS: list[tuple[str, str | None]] = [
     ("Ad hoc, I would lead low.", None), ("As you wish.", None), ("I can't play card games.", None),
     ("Move: I don't know", None), ("Answer: none of them\nTD", None), ("Ich spiele TD.", None), ("我出 TD", None),
     ("我的选择是：\nTD", "TD"), ("Je joue le 10 de carreau.", None), ("", None), ("?", None), ("\n" * 16_000, None),
+    # Taken back, or left open
+    ("Move: 5. No, I bid 3.", None), ("Bid: 3. Or 4.", None), ("Bid: 3 (or 4)", None), ("Move: AC (or KC)", None),
+    ("Move: AC. (KC)", None), ("Move: AC. No: kc.", None), ("Move: AC - ks", None), ("Answer: 3 - 4", None),
+    ("Move: 3. 5", None), ("Move: pass. No, bid 3", None), ("Move: pass (just kidding: board)", None),
+    ("Move: AC\nMove: not AC", None), ("<move>AC</move><move>not AC</move>", None), ("AC\nno, kc.", None),
+    ("Move: AC\nFinal answer: no", None), ("Move: AC\nCorrection: KC", None), ("3\nNo, I bid 4.", None),
+    ('Move: 5\n{"move": "3"}', None), ('{"move": "AC"}\nMove: KC', None), ('{"move": "AC", "move": "KC"}', None),
+    ('x {"action": "AC"} and <move>KC</move>', None), ("Move: 3. I have 5 trumps.", "3"),
+    ("Move: 5 (No trumps left)", "5"),
+    ('{"action": "bid", "bid": 3}', "3"), ('{"move": "AC"}\nMove: AC', "AC"), ("Move: TD - 3 trumps are left", "TD"),
     # Signs are not dropped
     ("-1", None), ("- 1", None), ("−1", None), ("+1", None), ("1.0", None), ("0.5", None), (".5", None), ("1 0", None),
     ("1,0", None), ("1/2", None), ("5%", None), ("#3", None), ("$3", None), ("3-4", None), ("Bid: -1", None),
