@@ -22,6 +22,7 @@ from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.pool import OpponentPool
 
 Info = dict[str, Any]
+ILLEGAL = "illegal"  # reason of an episode's end, and what `info` says then
 Opponents = str | Policy | OpponentPool | Sequence[str | Policy | OpponentPool]
 LearnersSeat = int | Literal["random"]
 
@@ -70,9 +71,9 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
     """One seat of a game; opponents play the others.
 
     Observations are [D] int8; with `observe="dict"`, dicts of `observation` and `action_mask`. The legal actions are in
-    `info["action_mask"]` ([A] int8) and returned by `action_masks()`, which sb3-contrib calls; after an episode,
-    `info["reason"]` says why it ended: "illegal" after an illegal action. Rewards are summed up to the seat's next
-    decision. Episodes in which the seat has no decision are skipped, except on a deal that was given.
+    `info["action_mask"]` ([A] int8) and returned by `action_masks()`, which sb3-contrib calls. `info["illegal"]` is
+    there, and true, where an illegal action ended the episode. Rewards are summed up to the seat's next decision.
+    Episodes in which the seat has no decision are skipped, except on a deal that was given.
     """
 
     metadata = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012 (as Gymnasium has it)
@@ -161,8 +162,8 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()
-        if self._over:
-            info["reason"] = self._env.outcome()["reason"]
+        if self._over and self._env.outcome()["reason"] == ILLEGAL:
+            info[ILLEGAL] = True
         return obs, reward, self._over, False, info
 
     def _check_reset(self) -> None:

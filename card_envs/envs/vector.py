@@ -24,7 +24,7 @@ from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs._others import PoolSeat
 from card_envs.envs._rendering import check_render_mode, rendered
 from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, observation_space, worst_reward
-from card_envs.envs.single_agent import Info, LearnersSeat, Opponents, other_players
+from card_envs.envs.single_agent import ILLEGAL, Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
 from card_envs.opponents.policy import Policy, decisions_at, hide_seed, moves_of, reset
@@ -293,10 +293,10 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._begin_again(self._resting)
         ended = illegal | self._states["over"]
         self._report(ended, illegal)
-        infos: Info = {}
+        infos: Info = {ILLEGAL: illegal, f"_{ILLEGAL}": illegal} if illegal.any() else {}
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             if ended.any():
-                infos = self._last_look(ended)
+                infos = self._last_look(ended, infos)
             self._begin_again(ended)
         else:
             self._resting = ended
@@ -400,14 +400,14 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         copied = obs.astype(self._obs_dtype)
         return copied if self._obs_key is None else {self._obs_key: copied, "action_mask": mask.copy()}
 
-    def _last_look(self, ended: NDArray[np.bool_]) -> Info:
-        """Return the last observation and info of ended episodes in Gymnasium's layout."""
+    def _last_look(self, ended: NDArray[np.bool_], infos: Info) -> Info:
+        """Return the last observation and info of ended episodes, with these, in Gymnasium's layout."""
         final_obs = np.full(self.num_envs, None, object)
         obs, nothing = np.empty_like(self._tables.obs[0]), np.zeros_like(self._tables.mask[0])
         for i in np.flatnonzero(ended).tolist():
             self._observe_at(i, obs)
             final_obs[i] = self._laid_out(obs, nothing)
-        final_info = {"action_mask": np.zeros_like(self._tables.mask), "_action_mask": ended}
+        final_info = {"action_mask": np.zeros_like(self._tables.mask), "_action_mask": ended, **infos}
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
 
     def _observe_at(self, i: int, obs: Int8s) -> None:
