@@ -612,7 +612,8 @@ class Game:
     @property
     def presets(self) -> dict[str, str]:
         """Names for opponents, from `bot.py`, and in any case `strong`: who gives hints and judges moves."""
-        return {"strong": STRONG} | self.own_presets
+        own = self.own_presets
+        return own if "strong" in own else {"strong": STRONG, **own}
 
     @property
     def own_presets(self) -> dict[str, str]:
