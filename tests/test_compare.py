@@ -37,6 +37,7 @@ from card_envs.envs._replay import replay, verify
 from card_envs.game import Game, Rate
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
+from card_envs.opponents._names import MODELS
 from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -460,6 +461,7 @@ def shipped_figures(game: Game) -> list[Path]:
     folder = Path(__file__).parents[1] / "strength"
     files = [file for name in ("ladder", "front") if (file := folder / f"{game.name}-{name}.json").is_file()]
     if not files:
+        assert not (MODELS / game.name).is_dir(), "networks ship with it, but no figures"
         pytest.skip("none of its players was measured: see strength/README.md")
     return files
 

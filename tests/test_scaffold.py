@@ -185,10 +185,10 @@ def test_nothing_is_left_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def interrupted(path: Path, target: Path) -> Path:
         raise KeyboardInterrupt
 
-    for way, error in ((full, OSError), (interrupted, KeyboardInterrupt)):
+    for way, error, said in ((full, OSError, "full"), (interrupted, KeyboardInterrupt, "")):
         with monkeypatch.context() as patch:
             patch.setattr(Path, "replace", way)  # the last thing that happens
-            with pytest.raises(error):
+            with pytest.raises(error, match=said):
                 new_game(game)
         assert listing(tmp_path) == before
     assert set(map(str, new_game(game))) < {path for path, _ in listing(tmp_path)}

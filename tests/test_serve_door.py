@@ -487,7 +487,7 @@ def answers_to(seats: Seats, lines: list[bytes]) -> list[Any]:
 
 
 def test_nobody_is_answered_once_both_pipes_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What still waits for an answer then ends, however long it would take."""
+    """Pending requests are dropped then, however long they would take."""
     import asyncio
 
     class Closed(io.BytesIO):

@@ -73,7 +73,7 @@ def test_worlds_of_a_view_are_those_of_the_position(game: Game) -> None:
 
 
 def test_events_tell_what_all_see(game: Game) -> None:
-    """Where a move leads to the same view in another world, the same is told of it: no card that a seat can't see."""
+    """Worlds that look alike to a seat after a move have the same event text: it shows no card hidden from it."""
     rules, names = rules_of(game), game.view.SEAT_NAMES
     states = some(positions(game), 400, seed=25)
     for shift in range(game.rules.NUM_SEATS):

@@ -109,9 +109,9 @@ def read(path: Path) -> Memory:
     try:
         return _read(path)
     except FileNotFoundError:
-        if not previous(path).exists():
-            raise ValueError(f"{path}: there is no checkpoint to resume from") from None
         problem = f"{path}: there is no checkpoint to resume from"
+        if not previous(path).exists():
+            raise ValueError(problem) from None
     except (OSError, ValueError) as error:
         problem = in_words(error)
     raise ValueError(f"{problem}; {way_out(path)}") from None

@@ -89,6 +89,11 @@ class Compiled:
     file: str = ""
 
 
+def usual_players(game: Game) -> list[str]:
+    """Return the names of the players that are built unless others are named."""
+    return [name for name in opponent_names(game) if name in (*PLAYERS, *game.own_presets)]
+
+
 def build_api(
     games: Sequence[Game], targets: Sequence[str], folder: Path, jobs: int = 0,
     progress: Progress = lambda what, done, of: None, opponents: Sequence[str] = (),
@@ -108,10 +113,7 @@ def build_api(
         check_replaceable(folder / target.name, own_files)
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
-    asked = {
-        game: by_name_in_c(opponents) or sorted({*PLAYERS, *game.own_presets} & {*names}, key=names.index)
-        for game, names in ((game, opponent_names(game)) for game in games)
-    }
+    asked = {game: by_name_in_c(opponents) or usual_players(game) for game in games}
     tasks = [Task(game.package, name) for game in games for name in (*reversed(asked[game]), RULES)]  # searches first
     # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
     ready = in_processes(prepared, tasks, jobs, progress, "loading players")

@@ -16,7 +16,13 @@ from card_envs.game import Game
 from card_envs.games import package_of
 from card_envs.scaffold._checks.declared import check_declarations
 from card_envs.scaffold._checks.inside_rules import check_sources
-from card_envs.scaffold._checks.places import check_page, check_places, check_referee_is_own, check_rule_tests
+from card_envs.scaffold._checks.places import (
+    check_page,
+    check_places,
+    check_referee_is_own,
+    check_rule_tests,
+    tests_are_elsewhere,
+)
 from card_envs.scaffold._checks.sources import Finding, Sources, checkout, read_sources
 from card_envs.scaffold._checks.tested import BY_THE_PAGE, groups, run_tests
 
@@ -72,7 +78,7 @@ def _tested(game: Game, sources: Sources, show: Callable[[str], None]) -> Report
     """Run the shared tests if they are here; ask for the game's own tests before they run."""
     root, num_tests = checkout(), 0
     if root is None or find_spec("pytest") is None:
-        return Report(_found(OWN_TESTS, game, sources))
+        return Report([] if tests_are_elsewhere(game) else _found(OWN_TESTS, game, sources))
     for title, arguments in groups(game, sources, root).items():
         if title == BY_THE_PAGE and (findings := _found(OWN_TESTS, game, sources)):
             return Report(findings, num_tests)

@@ -52,7 +52,8 @@ class Seats:
             game.validated(asked.options)
         except ValueError as error:
             raise Problem("bad_request", f"options: {error}", "options") from None
-        seed = new_seed() if asked.seed is None else asked.seed
+        # A seed that is given decides the whole game.
+        seed, key = (new_seed(), new_seed()) if asked.seed is None else (asked.seed, asked.seed)
         header = Header(
             game=game.name,
             version=game.version,
@@ -61,7 +62,7 @@ class Seats:
             deal=asked.deal,
             players=players,
             tokens=[],
-            key=new_seed() if asked.seed is None else seed,  # one that is given decides the whole game
+            key=key,
             undo=asked.undo,
             seconds=self.advisers.seconds(asked.seconds),
             watch=asked.watch,

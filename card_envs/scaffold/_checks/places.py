@@ -131,8 +131,6 @@ def _check_referee(module: Any, file: Path) -> Iterator[Finding]:
 
 def check_rule_tests(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield numbered rules without a test that is named after them, and vice versa."""
-    if tests_are_elsewhere(game):
-        return
     file = folder_of_tests(game, sources) / "test_rules.py"
     rules = {rule: line for line, rule in numbered_rules((sources.folder / "RULES.md").read_text(encoding="utf-8"))}
     tests = {}
@@ -150,8 +148,6 @@ def check_rule_tests(game: Game, sources: Sources) -> Iterator[Finding]:
 
 def check_referee_is_own(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield the referee if it still is that of a template."""
-    if tests_are_elsewhere(game):
-        return
     file = folder_of_tests(game, sources) / "referee.py"
     copied = any(_code_of(file) == _code_of(template / "tests" / "referee.py") for template in TEMPLATES)
     if copied and sources.folder not in TEMPLATES:

@@ -7,8 +7,7 @@ from card_envs.text import TextEnv
 
 def test_unusual_options_are_told() -> None:
     """In a card player's words, or, where the game has none, by name and meaning."""
-    assert "Options of this game: length: one deal, of any size." in TextEnv("back_alley", deals="single").reset(1)
-    assert "Options of this game: deals: [7, 6] (hand sizes of an episode" in TextEnv("back_alley", deals=[7, 6]).reset(
-        1
-    )
-    assert "Options of this game" not in TextEnv("back_alley").reset(1)
+    single, listed, usual = (TextEnv("back_alley", **given) for given in ({"deals": "single"}, {"deals": [7, 6]}, {}))
+    assert "Options of this game: length: one deal, of any size." in single.reset(1)
+    assert "Options of this game: deals: [7, 6] (hand sizes of an episode" in listed.reset(1)
+    assert "Options of this game" not in usual.reset(1)
