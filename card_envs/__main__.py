@@ -179,7 +179,12 @@ def compare(
     reviewed: Annotated[
         int, typer.Option("--review", min=0, help="also judge this many decisions of each: what they cost, by phase")
     ] = 0,
-    by: Annotated[str, typer.Option(help="with --review: the opponent that judges; it must search")] = "strong",
+    review_games: Annotated[
+        int, typer.Option(min=1, help="with --review: games of each against itself, from which the decisions are taken")
+    ] = 32,
+    by: Annotated[
+        str | None, typer.Option(help="with --review: the opponent that judges; it must search; default: strong")
+    ] = None,
 ) -> None:
     """Compare policies on the same deals.
 
@@ -188,12 +193,13 @@ def compare(
     from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, figures_of
     from card_envs.compare._contest import Contest, taken_apart
     from card_envs.compare._spread import Executor
-    from card_envs.reviews._command import review_policies
+    from card_envs.reviews._command import check_review, review_policies
 
     options = tuple(parse_options(option).items())
     contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
     check_contests(contests, solve)
+    judge = check_review(contest.game, reviewed, by)
     files.check_output(json_file)
     keep = Keepsakes(picture, records, record_pairs)
     with Executor(processes, ray) as workers:
@@ -203,7 +209,7 @@ def compare(
         )
         stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
         if reviewed and not stopped:
-            reviews, stopped = review_policies(contest, reviewed, by, workers, console)
+            reviews, stopped = review_policies(contest, reviewed, review_games, judge, workers, console)
             write_json(figures_of(found, apart, with_player) | {"reviews": reviews}, json_file)
     if found and json_file is not None:
         say(f"written to {json_file}")
@@ -443,18 +449,18 @@ def advise(
     best = advices[0]
     sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
     searched = best.margin is not None
-    compared = (f"against {best.move}", "± error", "expected margin", "± error", "worlds", "why not")
+    compared = (f"against {best.move}", "expected margin", "worlds", "why not")
     sheet.add_column("move")
     for column in compared if searched else ("probability",):
         sheet.add_column(column, justify="left" if column == "why not" else "right")
     for one in advices:
         if searched:
-            numbers = [f"{number:.2f}" for number in (one.difference, one.difference_error, one.margin, one.error)]
+            numbers = [f"{number:.2f}" for number in (one.difference, one.margin)]
             sheet.add_row(one.move, *numbers, str(one.worlds), "" if one is best else why_not(best, one))
         else:
             sheet.add_row(one.move, f"{one.probability:.3f}")
     if searched:
-        sheet.caption = f"in {game.margin_unit}"
+        sheet.caption = f"estimates, in {game.margin_unit}"
     figures = {"game": game.name, "opponent": opponent, "seed": seed, "moves": [one._asdict() for one in advices]}
     deliver(figures, json_file, lambda: console.print(sheet))
 

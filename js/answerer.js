@@ -6,11 +6,11 @@ import { Engine } from "./engine.js";
 export function answerer(post) {
   const engines = new Map();
 
-  async function answer({ id, name, place, bytes, player, keys }) {
+  async function answer({ id, name, place, question, given }) {
     try {
       if (!engines.has(name)) engines.set(name, Engine.open(name, place));
       const engine = await engines.get(name);
-      post({ id, found: await engine.advise(bytes, player, keys) });
+      post({ id, found: await engine[question](...given) });
     } catch (error) {
       engines.delete(name);
       post({ id, problem: error.message });

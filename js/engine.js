@@ -4,7 +4,7 @@ import { shown } from "./checks.js";
 import { platform } from "./platform.js";
 
 const MAX_ACTIONS = 32; // that a player names at once
-const ROWS = 5; // of values
+const ROWS = 3; // of values: margin, advantage, worlds
 const MAGIC = "CARDENV2";
 const LAYOUT = 16; // letters
 const CHECKED = MAGIC.length + LAYOUT + 4; // from here on a player's file is checked by the sum before
@@ -66,6 +66,7 @@ export class Engine {
     this.rewards = this.#room(4 * seats);
     this.advised = this.#room(2 * MAX_ACTIONS);
     this.values = this.#room(8 * ROWS * actions);
+    this.cost = this.#room(16);
   }
 
   /** Allocate zeroed bytes and return their address. */
@@ -141,5 +142,14 @@ export class Engine {
     const number = this.call(copy, `advise_${player}`, memory, this.keys, this.advised, this.values);
     const values = this.at(Float64Array, this.values, ROWS * this.description.actions);
     return { actions: Array.from(this.at(Int16Array, this.advised, number)), values };
+  }
+
+  /** Ask a player that searches and is ready what an action costs: {best, cost, error}; `best` is an action. */
+  async judge(bytes, player, key, action) {
+    const memory = await this.ready(player);
+    this.write(this.keys, BigUint64Array.of(key));
+    const best = this.call(bytes.slice(), `judge_${player}`, memory, this.keys, action, this.cost);
+    const [cost, error] = this.at(Float64Array, this.cost, 2);
+    return { best, cost, error };
   }
 }

@@ -5,19 +5,26 @@ export type Json = { [key: string]: unknown };
 export interface ActionValue {
   move: string;
   probability: number;
-  /** Expected by the end of the deal, in the game's `margin_unit`, and its standard error. */
+  /** Expected by the end of the deal, in the game's `margin_unit`: an estimate, as all of these are. */
   margin: number | null;
-  error: number | null;
   /** Number of worlds in which it was tried. */
   worlds: number;
-  /** Mean difference to the baseline move in the same worlds, and its standard error. */
+  /** Mean difference to the baseline move in the same worlds. */
   advantage: number | null;
-  advantage_error: number | null;
-  /** Mean difference to the move that the player would play, and its standard error: moves compare by it. */
+  /** Mean difference to the move that the player would play: moves compare by it. */
   difference: number | null;
-  difference_error: number | null;
   /** Whether the search gave the move up early: its figures are rough. */
   dropped: boolean;
+}
+
+/** What a move cost, in the game's `margin_unit`. */
+export interface MoveCost {
+  /** The move that the judge would play. */
+  best: string;
+  /** How much better that is; below 0 the move did better. */
+  cost: number;
+  /** Standard error of the cost; 0 where both moves come to the same by the rules. */
+  error: number;
 }
 
 export interface Asking {
@@ -104,6 +111,8 @@ export interface Table {
   copy(): Table;
   /** Ask a player about all moves, best first, and the one that it would play. */
   advise(player: string, asking?: Asking): Promise<{ move: string; moves: ActionValue[] }>;
+  /** What a move costs, in the opinion of a player that searches. */
+  judge(player: string, move: string, asking?: Asking): Promise<MoveCost>;
   /** The move that a player plays; what it planned before is played on. */
   choose(player: string, asking?: Asking): Promise<string>;
 }

@@ -166,16 +166,20 @@ class Table {
 
   /** Play a move, and deal if that is due. Throws an Error for what is no legal move. */
   play(move) {
-    if (this.over) throw new Error("the game is over");
-    const legal = this.#legal();
-    const action = legal.find((one) => this.#text(one) === move);
-    if (action === undefined) {
-      const texts = legal.map((one) => this.#text(one)).join(", ");
-      throw new Error(`${shown(move)} is not a legal move now; expected one of ${texts}`);
-    }
+    const action = this.#actionOf(move);
     this.game.engine.call(this.#bytes, "play", action);
     this.#moves.push(move);
     if (!this.over) this.#deal();
+  }
+
+  /** Return a legal action by its text. */
+  #actionOf(move) {
+    if (this.over) throw new Error("the game is over");
+    const legal = this.#legal();
+    const action = legal.find((one) => this.#text(one) === move);
+    if (action !== undefined) return action;
+    const texts = legal.map((one) => this.#text(one)).join(", ");
+    throw new Error(`${shown(move)} is not a legal move now; expected one of ${texts}`);
   }
 
   /** Return all that a seat may know, as the protocol shows it. */
@@ -227,9 +231,10 @@ class Table {
   /**
    * Ask a player about the position: {move, moves}, the move that it would play, and all moves, best first.
    *
-   * A player that searches says what it expects: `margin` by the end of the deal, in the game's `margin_unit`, its
-   * standard `error`, the `advantage` over the baseline and the `difference` to `move` with their errors, and the number
-   * of `worlds`; else they are null. Compare moves by `difference`; those that were `dropped` early have rough figures.
+   * A player that searches says what it expects: `margin` by the end of the deal, in the game's `margin_unit`, the
+   * `advantage` over the baseline, the `difference` to `move`, and the number of `worlds`; else they are null. These are
+   * estimates; `judge` says what a move costs, with an error. Compare moves by `difference`; those that were `dropped`
+   * early have rough figures.
    * A player knows no more than the seat to move: hidden cards are redrawn first. The same `seed` gives the same answer;
    * `signal` stops it.
    */
@@ -239,22 +244,34 @@ class Table {
     const orNull = (number) => (Number.isNaN(number) ? null : number);
     const known = (row, action) => orNull(column(row, action));
     const [best] = actions;
-    const worlds = (action) => known(4, action) ?? 0;
-    const isSame = (action) => [1, 2, 3, 4].every((row) => column(row, action) === column(row, best));
+    const worlds = (action) => known(2, action) ?? 0;
     const moves = legal.map((action) => ({
       move: this.#text(action),
       probability: Number(action === best),
       margin: known(0, action),
-      error: known(1, action),
       worlds: worlds(action),
-      advantage: known(2, action),
-      advantage_error: known(3, action),
-      difference: orNull(column(2, action) - column(2, best)),
-      difference_error: isSame(action) ? 0 : orNull(Math.hypot(column(3, action), column(3, best))),
+      advantage: known(1, action),
+      difference: orNull(column(1, action) - column(1, best)),
       dropped: worlds(action) > 0 && worlds(action) < worlds(best),
     }));
     const rank = (one, other) => other.probability - one.probability || other.worlds - one.worlds || other.margin - one.margin;
     return { move: this.#text(best), moves: moves.sort(rank) };
+  }
+
+  /**
+   * Ask a player that searches what a move costs: {best, cost, error}, the move that it would play, how much better that
+   * is in the game's `margin_unit`, and the standard error; both 0 where the moves come to the same.
+   *
+   * Both are played out in the same worlds, drawn afresh with `seed`; `signal` stops it.
+   */
+  async judge(player, move, asking = {}) {
+    const { start, signal } = this.#checked(player, asking);
+    const { engine } = this.game;
+    if (!engine.player(player).searches) throw new Error(`${player} does not search, so it can't judge`);
+    const action = this.#actionOf(move);
+    const given = [this.#bytes.slice(), player, mix(start + 1n), action];
+    const { best, cost, error } = await thinker.ask(engine, "judge", given, signal);
+    return { best: this.#text(best), cost, error };
   }
 
   /** Return the move that a player plays. What it planned before is played on, without asking again. */
@@ -291,7 +308,7 @@ class Table {
     const keys = [mix(start + 1n), mix(start + 2n)];
     const searches = engine.player(player).searches && legal.length > 1;
     const found = searches
-      ? await thinker.advise(engine, this.#bytes.slice(), player, keys, signal)
+      ? await thinker.ask(engine, "advise", [this.#bytes.slice(), player, keys], signal)
       : await engine.advise(this.#bytes, player, keys);
     return { ...found, legal };
   }

@@ -21,8 +21,8 @@ export class Thinker {
   #asked = new Map(); // by id
   #number = 0;
 
-  /** Ask a player in the worker: {actions, values}. An aborted signal stops the worker; a new one is made later. */
-  async advise(engine, bytes, player, keys, signal) {
+  /** Ask an engine's `advise` or `judge` in the worker. An aborted signal stops it; a new one is made later. */
+  async ask(engine, question, given, signal) {
     signal?.throwIfAborted();
     this.#worker ??= this.#begin();
     const worker = await this.#worker;
@@ -35,7 +35,7 @@ export class Thinker {
       return await new Promise((resolve, reject) => {
         this.#asked.set(id, { resolve, reject });
         worker.hold(true);
-        worker.send({ id, name: engine.description.name, place: engine.place, bytes, player, keys });
+        worker.send({ id, name: engine.description.name, place: engine.place, question, given });
       });
     } finally {
       signal?.removeEventListener("abort", stop);

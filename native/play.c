@@ -57,7 +57,7 @@ int main(int number, char **given) {
     free(content);
 
     _Alignas(8) uint8_t state[CARD_ENVS_BACK_ALLEY_STATE_SIZE];
-    double values[5 * CARD_ENVS_BACK_ALLEY_ACTIONS];
+    double values[3 * CARD_ENVS_BACK_ALLEY_ACTIONS];
     float paid[SEATS], total[SEATS] = {0};
     int16_t actions[32];
     uint64_t seed = strtoull(given[2], 0, 10), keys[2] = {seed, seed + 1};

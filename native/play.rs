@@ -58,7 +58,7 @@ fn main() {
     let seed: u64 = seed.parse().expect("a seed");
     let file = fs::read(format!("{folder}/big_ben.{player}.player")).expect("the player's file");
     let name = CString::new(player.as_str()).unwrap();
-    let mut values = vec![0f64; 5 * ACTIONS];
+    let mut values = vec![0f64; 3 * ACTIONS];
     let (mut actions, mut reward, mut keys) = ([0i16; 32], [0f32; 1], [seed, seed + 1]);
     unsafe {
         let room = |size: u64| alloc_zeroed(Layout::from_size_align(size as usize, 64).unwrap()).cast::<c_void>();

@@ -29,6 +29,7 @@ from card_envs.engine.table import Table
 from card_envs.game import Game, State
 from card_envs.opponents import opponent_names
 from card_envs.opponents.policy import decisions_at, evaluation_of, reset
+from card_envs.reviews import MoveJudge
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import built_for_js, option_sets, positions, program, some, table_of
 from tests.test_js import PORTED
@@ -39,7 +40,7 @@ HAS_ZIG = find_spec("ziglang") is not None
 TARGETS = ("native", "wasm32") if HAS_ZIG else ("native",)
 MILLION = 1_000_000
 MOST = 300  # decisions of a game that are compared in full
-ROWS = "means", "errors", "advantages", "advantage_errors", "worlds"
+ROWS = "means", "advantages", "worlds"
 
 pytestmark = [
     pytest.mark.processes,
@@ -94,12 +95,21 @@ class Library:
         """Ask a player; return its actions, and the values of all."""
         if player not in self.memory:
             assert self.load(player) == 0
-        actions, values = np.zeros(32, np.int16), np.zeros((5, self.game.rules.NUM_ACTIONS))
+        actions, values = np.zeros(32, np.int16), np.zeros((len(ROWS), self.game.rules.NUM_ACTIONS))
         given = np.array([state], self.game.rules.STATE)
         before = given.tobytes()
         number = getattr(self, f"advise_{player}")(given, self.memory[player], keys, actions, values)
         assert given.tobytes() == before
         return actions[:number].tolist(), values
+
+    def judge(self, player: str, state: State, key: NDArray[np.uint64], action: int) -> tuple[int, float, float]:
+        """Ask a player what an action costs."""
+        if player not in self.memory:
+            assert self.load(player) == 0
+        found = np.zeros(2)
+        given = np.array([state], self.game.rules.STATE)
+        best = getattr(self, f"judge_{player}")(given, self.memory[player], key, action, found)
+        return best, *found.tolist()
 
 
 def aligned(size: int) -> NDArray[Any]:
@@ -131,6 +141,16 @@ def expected(game: Game, player: str, state: State, seed: int) -> tuple[int, dic
     reset(policy)
     worth = evaluation_of(policy, decisions, np.random.default_rng(seed))
     return action, None if worth is None else {name: getattr(worth, name)[0].tolist() for name in ROWS}
+
+
+def expected_cost(game: Game, player: str, state: State, seed: int) -> tuple[int, tuple[int, float, float]]:
+    """Return some legal action, and what Python's judge says of it."""
+    decisions = decisions_at(game, np.array([state], game.rules.STATE))
+    legal = np.flatnonzero(decisions.mask[0])
+    played = int(legal[seed % len(legal)])
+    judge = MoveJudge(load_opponent(player, game))
+    best, cost, error = judge.costs(decisions, np.array([played]), np.random.default_rng(seed))
+    return played, (int(best[0]), float(cost[0]), float(error[0]))
 
 
 def safe(player: str) -> str:
@@ -213,10 +233,10 @@ def same_players(library: Library, states: Any, players: list[str]) -> None:
             actions, values = library.advise(safe(player), state, keys_of(seed))
             assert actions[0] == action, (player, seed)
             if worth is not None and not np.isnan(values).all():
-                worlds = np.nan_to_num(values[4])
+                worlds = np.nan_to_num(values[2])
                 np.testing.assert_array_equal(worlds, worth["worlds"])
                 tried = worlds > 0
-                for row, name in zip(values[:4], ROWS[:4]):
+                for row, name in zip(values[:2], ROWS[:2]):
                     np.testing.assert_allclose(row[tried], np.array(worth[name])[tried], rtol=1e-12, equal_nan=True)
 
 
@@ -226,6 +246,23 @@ def test_rules_in_c(built: Path) -> None:
 
 def test_players_in_c(built: Path) -> None:
     same_players(Library(built / "native", TINY), some(positions(TINY), 60), list(OF_TINY))
+
+
+def same_judges(library: Library, states: Any, players: list[str]) -> None:
+    priced = 0
+    for player in players:
+        for seed, state in enumerate(states):
+            played, cost = expected_cost(library.game, player, state, seed)
+            found = library.judge(safe(player), state, keys_of(seed)[:1], played)
+            assert found == pytest.approx(cost, rel=1e-12), (player, seed)
+            priced += cost[2] > 0
+    assert priced > len(players)
+
+
+def test_judges_in_c(built: Path) -> None:
+    library = Library(built / "native", TINY)
+    same_judges(library, some(positions(TINY), 60), list(OF_TINY[2:]))
+    assert library.judge(safe(OF_TINY[2]), positions(TINY)[0], keys_of(0)[:1], TINY.rules.NUM_ACTIONS)[0] == -1
 
 
 def test_no_player_sees_hidden_cards(built: Path) -> None:
@@ -338,7 +375,11 @@ def cases(game: Game, number: int, states: Any, players: list[str]) -> Iterator[
             if worth is not None:  # JSON has no nan
                 worth = {name: [None if value != value else value for value in row] for name, row in worth.items()}
             keys = [str(key) for key in keys_of(seed)]
-            yield {"state": packed(state), "player": safe(player), "keys": keys, "action": action, "values": worth}
+            known = {"state": packed(state), "player": safe(player)}
+            yield known | {"keys": keys, "action": action, "values": worth}
+            if worth is not None:
+                played, (best, cost, error) = expected_cost(game, player, state, seed)
+                yield known | {"key": keys[0], "played": played, "best": best, "cost": cost, "error": error}
 
 
 def in_node(folder: Path, game: Game, tmp_path: Path, lines: Iterator[dict[str, Any]]) -> int:

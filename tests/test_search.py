@@ -288,13 +288,11 @@ def assert_means_by_hand(game: Game, player: Policy, search: SearchPolicy) -> No
     baseline = int(player.act(decisions, np.random.default_rng(0))[0])
     for action, gained in results.items():
         assert found.worlds[0, action] == LONGER
-        for found_means, found_errors, values in (
-            (found.means, found.errors, gained),
-            (found.advantages, found.advantage_errors, np.subtract(gained, results[baseline])),
+        for found_means, values in (
+            (found.means, gained),
+            (found.advantages, np.subtract(gained, results[baseline])),
         ):
             assert found_means[0, action] == pytest.approx(np.mean(values), rel=1e-4, abs=0.02)
-            error = np.std(values, ddof=1) / np.sqrt(LONGER)
-            assert found_errors[0, action] == pytest.approx(error, rel=1e-3, abs=0.02)
 
 
 def test_means_are_those_of_playouts_in_the_worlds_drawn(game: Game) -> None:
@@ -322,13 +320,10 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
     view = env.view(env.agent_selection)
     advices = load_opponent("search:8", game).evaluate(view)
     assert sorted(one.move for one in advices) == sorted(env.legal_moves())
-    assert all(one.margin is not None and one.error is not None and one.error >= 0 for one in advices)
-    assert all(
-        one.advantage is not None and one.advantage_error is not None and one.advantage_error >= 0 for one in advices
-    )
+    assert all(one.margin is not None for one in advices)
     assert [one.probability for one in advices] == [1.0] + [0.0] * (len(advices) - 1)
     best = advices[0]
-    assert best.difference == best.difference_error == 0 and not best.dropped
+    assert best.difference == 0 and not best.dropped
     for one in advices:
         assert one.difference is not None and one.advantage is not None and best.advantage is not None
         assert one.difference == one.advantage - best.advantage and one.dropped == (one.worlds < best.worlds)
@@ -348,22 +343,16 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
 
 
 def test_differences_to_the_chosen_action() -> None:
-    """By hand: to the baseline they are the advantages; between two others the errors add up, unless both are alike."""
+    """By hand; to the baseline they are the advantages."""
     nan = np.nan
     values = ActionValues(
         means=np.array([[1.0, 3.0, 2.0, 3.0, nan]]),
-        errors=np.array([[1.0, 2.0, 2.0, 2.0, nan]]),
         advantages=np.array([[0.0, 2.0, 1.0, 2.0, nan]]),
-        advantage_errors=np.array([[0.0, 0.3, 0.4, 0.3, nan]]),
         worlds=np.array([[64, 64, 64, 64, 0]]),
         chosen=np.array([1]),
     )
-    differences, errors = values.differences
-    np.testing.assert_array_equal(differences, [[-2, 0, -1, 0, nan]])
-    np.testing.assert_allclose(errors, [[0.3, 0, 0.5, 0, nan]])
-    differences, errors = replace(values, chosen=np.array([0])).differences
-    np.testing.assert_array_equal(differences, values.advantages)
-    np.testing.assert_array_equal(errors, values.advantage_errors)
+    np.testing.assert_array_equal(values.differences, [[-2, 0, -1, 0, nan]])
+    np.testing.assert_array_equal(replace(values, chosen=np.array([0])).differences, values.advantages)
 
 
 def test_search_plays_where_every_move_is_forced(game: Game) -> None:

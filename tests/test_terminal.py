@@ -194,26 +194,25 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     decisions = decisions_at(game, env.states)
     policy = load_opponent("search:64", game)
     assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1
-    expecting = f"search:64 would play {best.move}, expecting {best.margin:+.1f} ± {best.error:.1f} {game.margin_unit}."
+    expecting = f"search:64 would play {best.move}, expecting about {best.margin:+.1f} {game.margin_unit}."
     assert expecting in " ".join(shown.split())
     for one in others[:9]:
-        figures = f"    {one.move}: {one.difference:+.1f} ± {one.difference_error:.1f}"
+        figures = f"    {one.move}: {one.difference:+.1f}"
         assert figures in shown
         assert one.dropped == (one.worlds < best.worlds) == (f"{figures}, dropped after" in shown)
 
 
 def test_why_a_search_does_not_play_a_move() -> None:
-    best = ActionValue("a", 1.0, worlds=64, difference=0.0, difference_error=0.0)
+    best = ActionValue("a", 1.0, worlds=64, difference=0.0)
     nan = float("nan")
-    for difference, error, worlds, why in (
-        (-1.0, 0.5, 64, ""),
-        (1.0, 2.0, 64, "better perhaps by chance alone"),
-        (0.0, 0.0, 64, "the same in all worlds as a"),
-        (0.0, 0.5, 64, ""),
-        (5.0, 9.0, 8, "dropped after 8 of 64 worlds"),
-        (nan, nan, 0, "not tried: unlikely by its prior, or merged with another"),
+    for difference, worlds, why in (
+        (-1.0, 64, ""),
+        (1.0, 64, "better perhaps by chance alone"),
+        (0.0, 64, "on average the same as a"),
+        (5.0, 8, "dropped after 8 of 64 worlds"),
+        (nan, 0, "not tried: unlikely by its prior, or merged with another"),
     ):
-        other = ActionValue("b", 0.0, worlds=worlds, difference=difference, difference_error=error)
+        other = ActionValue("b", 0.0, worlds=worlds, difference=difference)
         assert why_not(best, other._replace(dropped=0 < worlds < 64)) == why
 
 

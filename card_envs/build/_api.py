@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,9 @@ from card_envs.opponents.networks._afterstates import PLAYER
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search._decide import SearchBatch, new_results, new_workspace
+from card_envs.opponents.search._budget import Budget
+from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, new_results, new_workspace
+from card_envs.opponents.search._lines import new_line_scratch
 from card_envs.opponents.search._parts import (
     NoArrays,
     asks_python,
@@ -29,6 +32,8 @@ from card_envs.opponents.search._parts import (
     scripted_moves,
     unwrapped,
 )
+from card_envs.opponents.search._policy import sized
+from card_envs.reviews._judge import WORLDS
 
 ERRORS = {
     functions.ILLEGAL: "the action is not legal",
@@ -60,15 +65,15 @@ class Export(NamedTuple):
 
 
 class ExportedPlayer(NamedTuple):
-    """An opponent as an exported function, and the memory that it works in.
+    """An opponent as exported functions, and the memory that they work in.
 
     Attributes:
-        export: the function.
+        exports: what advises, and what judges moves if it searches.
         first: what is in the memory at first: offsets with arrays; the rest is zero.
         size: of the memory, in bytes.
     """
 
-    export: Export
+    exports: list[Export]
     first: list[tuple[int, NDArray[Any]]]
     size: int
 
@@ -144,23 +149,29 @@ def player_of(game: Game, name: str) -> ExportedPlayer:
     bot = policy.bot if isinstance(policy, ScriptedPolicy) else PLAYER
     if phase != (0, 0) and bot != PLAYER:
         raise ValueError(f"{name}: can't be exported: {bot} with another policy in a phase")
-    bound, player = (_search if isinstance(policy, SearchPolicy) else _answer)(game, policy, name)
+    searches = isinstance(policy, SearchPolicy)
+    bound, player = _search(game, policy, name) if searches else _answer(game, policy, name)
     worlds, stream, mask = np.zeros(1, rules.STATE), np.zeros(1, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
-    adviser = functions.Adviser(worlds, stream, mask, phase, inside[1], player)
+    judging = _judging(game, policy, name, player) if searches else NoArrays()
+    adviser = functions.Adviser(worlds, stream, mask, phase, inside[1], player, judging)
     bound = (functions.phase_moves, inside[0]), *bound
     placed, content, size = memory_of((_sharing(adviser, []),), 1)
-    given = (
-        Pointer(0, np.zeros(1, rules.STATE)),
-        Pointer(2, np.zeros(2, np.uint64)),
-        Pointer(3, np.zeros((1, MAX_LENGTH), np.int16)),
-        Pointer(4, np.zeros((5, rules.NUM_ACTIONS))),
-    )
-    parameters = ("const void *state", "void *memory", "const uint64_t *keys", "int16_t *actions", "double *values")
-    export = Export(
-        f"advise_{name_in_c(name)}", functions.advise, (*given, *placed), parameters,
+    state, values = Pointer(0, np.zeros(1, rules.STATE)), np.zeros((len(functions.ROWS), rules.NUM_ACTIONS))
+    macros = np.zeros((1, MAX_LENGTH), np.int16)
+    of_all = "const void *state", "void *memory"
+    advise = Export(
+        f"advise_{name_in_c(name)}", functions.advise,
+        (state, Pointer(2, np.zeros(2, np.uint64)), Pointer(3, macros), Pointer(4, values), *placed),
+        (*of_all, "const uint64_t *keys", "int16_t *actions", "double *values"),
         "write the actions to play now, up to 32, and the values of all; returns how many actions", bot, bound,
     )  # fmt: skip
-    return ExportedPlayer(export, content, size)
+    judge = Export(
+        f"judge_{name_in_c(name)}", functions.judge,
+        (state, Pointer(2, np.zeros(1, np.uint64)), Number(3), Pointer(4, np.zeros(2)), *placed),
+        (*of_all, "const uint64_t *key", "int32_t action", "double *cost"),
+        "write the cost of an action and its standard error; returns the action that the judge would play", bot, bound,
+    )  # fmt: skip
+    return ExportedPlayer([advise, judge] if searches else [advise], content, size)
 
 
 def _moves(game: Game, policy: Any, name: str) -> tuple[Any, Any]:
@@ -184,13 +195,27 @@ def _search(game: Game, policy: SearchPolicy, name: str) -> tuple[Functions, Any
         raise ValueError(f"{name}: can't be exported: it keeps to a time, or asks a policy in Python")
     move, baseline = (scripted_moves, NoArrays()) if ranks else moves_part(game, policy.rollout)
     parts, workspace = new_workspace(policy, budget)
-    num_actions = game.rules.NUM_ACTIONS
-    states, tried = np.zeros(1, game.rules.STATE), np.zeros((1, num_actions), np.int8)
-    batch = SearchBatch(states, np.zeros(1, np.uint64), np.zeros(1, np.int64), tried)
-    results = new_results(1, workspace.arms.macros.shape[1], num_actions)
-    searcher = functions.Searcher(batch, budget, workspace, results, baseline)
     bound = (functions.answer, functions.answer_search), (functions.player_moves, move), *parts
-    return bound, searcher
+    return bound, _searcher(game, budget, workspace, 0, baseline)
+
+
+def _searcher(game: Game, budget: Budget, workspace: SearchWorkspace, lines: int, baseline: Any) -> functions.Searcher:
+    """Return what a search works with, for one decision with that many given lines."""
+    length, num_actions = workspace.arms.macros.shape[1], game.rules.NUM_ACTIONS
+    states, tried = np.zeros(1, game.rules.STATE), np.zeros((1, num_actions), np.int8)
+    given = np.zeros((1, lines, length), np.int16)
+    batch = SearchBatch(states, np.zeros(1, np.uint64), np.zeros(1, np.int64), tried, given)
+    return functions.Searcher(batch, budget, workspace, new_results(1, length, num_actions), baseline)
+
+
+def _judging(game: Game, policy: SearchPolicy, name: str, own: functions.Searcher) -> functions.Judging:
+    """Return what the judge of a search works with, besides what the search does."""
+    is_turn = policy.moves == "turn"
+    turns = own if is_turn else _search(game, replace(policy, moves="turn"), name)[1]
+    budget = turns.budget.of_lines(2, WORLDS)
+    pricing = _searcher(game, budget, sized(turns.workspace, budget.candidates), 2, NoArrays())
+    values = np.zeros((len(functions.ROWS), game.rules.NUM_ACTIONS))
+    return functions.Judging(new_line_scratch(game), pricing.batch.lines, values, turns, pricing, is_turn)
 
 
 def _sharing(value: Any, known: list[AfterstateNetwork]) -> Any:

@@ -23,12 +23,13 @@ from card_envs.opponents.search._decide import (
     WorldShare,
     decide_tables,
 )
+from card_envs.opponents.search._lines import LineScratch, joins, key_of_position, moves_on, write_cost
 from card_envs.opponents.search._parts import Arrays
 
 Float64s = NDArray[np.float64]
 
 ILLEGAL, NO_DECISION, DEAL_NOT_DUE, NO_SEAT = -1, -2, -3, -4  # errors
-MEANS, ERRORS_OF_MEANS, ADVANTAGES, ADVANTAGE_ERRORS, NUM_WORLDS = range(5)  # rows of `values`
+MEANS, ADVANTAGES, NUM_WORLDS = ROWS = range(3)  # of `values`
 
 
 # The rules
@@ -126,6 +127,7 @@ class Adviser(NamedTuple):
         mask: [A] the legal actions.
         phase: where an action from phase[0] up to phase[1] is legal, `phase_moves` decides.
         inside, player: arrays of `phase_moves` and of `answer`.
+        judging: `Judging`; `NoArrays` if the player does not search.
     """
 
     worlds: NDArray[Any]
@@ -134,22 +136,41 @@ class Adviser(NamedTuple):
     phase: tuple[int, int]
     inside: Arrays
     player: Arrays
+    judging: Any
 
 
 def advise(states: Any, keys: UInt64s, macros: Macros, values: Float64s, adviser: Adviser) -> int:
     """Write the actions to play now, and the values of all; return how many actions."""
-    worlds, stream, mask = adviser.worlds, adviser.stream, adviser.mask
-    values[:] = np.nan
     if states[0].needs_deal:
+        values[:] = np.nan
         return NO_DECISION
+    take_state(states, keys[0], adviser)
+    return chosen_moves(keys[1], macros[0], values, adviser)
+
+
+def take_state(states: Any, key: np.uint64, adviser: Adviser) -> None:
+    """Copy the state, redraw its hidden cards and find the legal actions."""
+    worlds, stream = adviser.worlds, adviser.stream
     worlds[0] = states[0]
-    stream[0] = keys[0]
+    stream[0] = key
     draw_world(worlds[0], worlds[0].seat, stream)
-    legal(worlds[0], mask)
+    legal(worlds[0], adviser.mask)
+
+
+def chosen_moves(key: np.uint64, macro: Macro, values: Float64s, adviser: Adviser) -> int:
+    """Write what to play in the state that was taken, and the values of all actions; return how many to play."""
+    values[:] = np.nan
+    if is_in_phase(adviser):
+        return phase_moves(adviser.worlds[0], adviser.inside, macro)
+    return answer(adviser.worlds[0], key, macro, values, adviser.player)
+
+
+def is_in_phase(adviser: Adviser) -> bool:
+    """Return whether `phase_moves` decides."""
     for action in range(adviser.phase[0], adviser.phase[1]):
-        if mask[action]:
-            return phase_moves(worlds[0], adviser.inside, macros[0])
-    return answer(worlds[0], keys[1], macros[0], values, adviser.player)
+        if adviser.mask[action]:
+            return True
+    return False
 
 
 @stub
@@ -195,7 +216,7 @@ def answer_search(state: Any, key: np.uint64, macro: Macro, values: Float64s, pl
         results.stats.worlds[0, action] = 0
     decide_tables(0, 1, WorldShare(UNLIMITED, 0, 1), batch, player.budget, player.workspace, results)
     number = 0
-    for step in range(results.macros.shape[1]):
+    for step in range(min(results.macros.shape[1], macro.shape[0])):
         macro[step] = results.macros[0, step]
         number += macro[step] != NO_ACTION
     write_values(results.stats, results.expected[0], values)
@@ -210,15 +231,71 @@ def write_values(stats: ArmStats, expected: float, values: Float64s) -> None:
         if worlds > 0:
             values[ADVANTAGES, action] = stats.advantages[0, action] / worlds
             values[MEANS, action] = expected + values[ADVANTAGES, action]
-            values[ERRORS_OF_MEANS, action] = error_of(stats.sums[0, action], stats.squares[0, action], worlds)
-            values[ADVANTAGE_ERRORS, action] = error_of(
-                stats.advantages[0, action], stats.advantage_squares[0, action], worlds
-            )
 
 
-def error_of(total: float, squares: float, worlds: int) -> float:
-    if worlds < 2:
-        return np.nan
-    mean = total / worlds
-    variance = max(squares / worlds - mean**2, 0.0) * worlds / (worlds - 1)
-    return np.sqrt(variance / worlds)
+# The judge
+
+
+class Judging(NamedTuple):
+    """The memory of a judge.
+
+    Attributes:
+        scratch: for lines.
+        lines: [1, 2, L] what it would play, and the line that begins with the move.
+        values: that nobody asks for.
+        turns: its search for all that a seat can do in a turn.
+        pricing: the same search with two given lines.
+        is_turn: whether it decides on all of a turn itself.
+    """
+
+    scratch: LineScratch
+    lines: Macros
+    values: Float64s
+    turns: Searcher
+    pricing: Searcher
+    is_turn: bool
+
+
+def judge(states: Any, keys: UInt64s, action: int, found: Float64s, adviser: Adviser) -> int:
+    """Write the cost of an action and its standard error; return what the judge would play: as `MoveJudge.costs`."""
+    judging, mask, worlds = adviser.judging, adviser.mask, adviser.worlds
+    if states[0].needs_deal:
+        return NO_DECISION
+    take_state(states, keys[0], adviser)
+    if action < 0 or action >= mask.shape[0] or mask[action] == 0:
+        return ILLEGAL
+    found[:] = 0
+    own, other = judging.lines[0, 0], judging.lines[0, 1]
+    own[:] = other[:] = NO_ACTION
+    in_phase = is_in_phase(adviser)
+    chosen_moves(key_of_position(worlds, judging.scratch), own, judging.values, adviser)
+    if in_phase or not judging.is_turn:
+        add_best_line(worlds, own, judging)
+    best = int(own[0])
+    if best == action or (moves_on(worlds, action, judging.scratch) and joins(worlds, own, judging.scratch)):
+        return best
+    other[0] = action
+    add_best_line(worlds, other, judging)
+    price(worlds, keys[0], judging, found)
+    return best
+
+
+def add_best_line(worlds: Any, line: Macro, judging: Judging) -> None:
+    """Write after the first action of a line what the judge would go on with in the same turn."""
+    scratch = judging.scratch
+    if moves_on(worlds, line[0], scratch):
+        after = scratch.states[0]
+        key = key_of_position(scratch.states, scratch)
+        answer_search(after, key, line[1:], judging.values, judging.turns)
+
+
+def price(worlds: Any, key: np.uint64, judging: Judging, found: Float64s) -> None:
+    """Play both lines out in the same worlds; write the cost and its error."""
+    batch, results = judging.pricing.batch, judging.pricing.results
+    batch.states[0] = worlds[0]
+    batch.keys[0] = key
+    best, played = batch.lines[0, 0, 0], batch.lines[0, 1, 0]
+    for action in (best, played):
+        results.stats.worlds[0, action] = 0
+    decide_tables(0, 1, WorldShare(UNLIMITED, 0, 1), batch, judging.pricing.budget, judging.pricing.workspace, results)
+    write_cost(worlds, results.stats, best, played, found)

@@ -172,13 +172,16 @@ def prepared(task: Task) -> Prepared:
     if task.name == RULES:
         return Prepared(*task, exports_of_rules(game))
     player = player_of(game, task.name)
-    return Prepared(*task, [player.export], player)
+    return Prepared(*task, player.exports, player)
 
 
 def compiled(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
     """Return functions as machine code for some targets; what was made before is taken from the cache."""
     game = game_of(task.package)
-    return [_compiled(game, export, targets, objects, task.player, task.name) for export in task.exports]
+    players = [task.player] + [None] * (len(task.exports) - 1)  # its file goes with the first
+    return [
+        _compiled(game, export, targets, objects, player, task.name) for export, player in zip(task.exports, players)
+    ]
 
 
 def _compiled(
@@ -353,8 +356,9 @@ def header(game: Game, functions: list[Compiled]) -> str:
     }
     sizes |= {f"{one.player.upper()}_MEMORY": one.size for one in functions if one.file}
     declared = {one: f"int32_t {one.symbol}({', '.join(one.parameters)});" for one in functions}
+    of_rules = {one for one in functions if not one.name.startswith(("advise_", "judge_"))}
     own = [
-        f"/* {one.meaning[0].upper()}{one.meaning[1:]}. */\n{text}" for one, text in declared.items() if not one.file
+        f"/* {one.meaning[0].upper()}{one.meaning[1:]}. */\n{text}" for one, text in declared.items() if one in of_rules
     ]
     return Template(Path(__file__).with_name("api.h").read_text(encoding="utf-8")).substitute(
         name=game.name,
@@ -364,5 +368,5 @@ def header(game: Game, functions: list[Compiled]) -> str:
         errors="\n".join(f"   {code}: {text}" for code, text in (ERRORS | MORE_ERRORS).items()),
         options="\n".join(f"   {text}" for text in patches(game)),
         rules="\n\n".join(own),
-        players="\n".join(text for one, text in declared.items() if one.file),
+        players="\n".join(text for one, text in declared.items() if one not in of_rules),
     )

@@ -51,8 +51,10 @@ int32_t card_envs_${name}_load_player(
    `keys`: two random numbers, for the hidden cards and for a search; the same keys give the same answer.
    `actions`: room for 32. The first is to play now; the others are what the seat means to play next, as long as
    nothing hidden shows and nobody else moves. Returns how many there are.
-   `values`: 5 rows of ACTIONS: a search's expected margin for each action, its standard error, the advantage over
-   the baseline, its standard error, the number of worlds; nan where nothing is known. */
+   `values`: 3 rows of ACTIONS: a search's expected margin for each action, the advantage over the baseline, and the
+   number of worlds; nan where nothing is known. They are estimates, of which the search chose the best.
+   A player that searches judges moves, too: `key` is a random number for the worlds, `cost` gets how much better the
+   action is that it returns than the given one, in points, and the standard error of that. */
 ${players}
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ from card_envs.compare._tables import PlayedOut, Watch
 from card_envs.compare.pairs import Match, Part, chunks, lineups
 from card_envs.game import Game
 from card_envs.opponents._about import unlike_training
-from card_envs.opponents._names import UsersOwn, frames, load_opponent, parse
+from card_envs.opponents._names import frames, load_cached
 from card_envs.opponents.phased import phase_actions
-from card_envs.opponents.policy import Policy
 from card_envs.opponents.scripted import ScriptedPolicy
 
 
@@ -64,8 +63,9 @@ class Contest:
 
     def match(self) -> Match:
         """Return the contest with its policies loaded."""
-        policies = [self._load(name.join(self.frame)) for name in self.names]
-        partner = self._load(self.partner) if self.partner else None
+        load = partial(load_cached, game=self.game, sampled=self.sampled)
+        policies = [load(name.join(self.frame)) for name in self.names]
+        partner = load(self.partner) if self.partner else None
         return Match(self.game, policies, partner, self.seed, dict(self.options))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
@@ -81,14 +81,6 @@ class Contest:
     def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> PlayedOut:
         """Play one pairing or policy on these deals, exactly as `play` does."""
         return self.match().play_lineup(lineup, numbers, log_size)
-
-    def _load(self, name: str) -> Policy:
-        # Users' classes are constructed again for each part: even if they keep state, a part's result is independent.
-        users_own = any(isinstance(player, UsersOwn) for player in parse(name).players())
-        return (load_opponent if users_own else _load_once)(name, self.game, self.sampled)
-
-
-_load_once = cache(load_opponent)
 
 
 def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from card_envs._files import check_output_folder
 from card_envs.compare._contest import Contest
-from card_envs.compare.pairs import chunks, lineups
+from card_envs.compare.pairs import chunks, lineups, play_logged
 from card_envs.episode import played as played_episode
-
-LOG_SIZE = 1024
 
 
 def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
@@ -28,10 +27,7 @@ def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
     numbers = chunks(pairs)[0]
     saved = 0
     for lineup in lineups(contest.game, len(contest.names)):
-        played = contest.play_one(lineup, numbers, LOG_SIZE)
-        longest = int(played.moves.sum(axis=1).max())
-        if longest > LOG_SIZE:
-            played = contest.play_one(lineup, numbers, longest)
+        played = play_logged(partial(contest.play_one, lineup, numbers))
         tables_per_pair = len(lineup)
         for table in range(min(limit, len(numbers)) * tables_per_pair):
             number = int(numbers[table // tables_per_pair])

@@ -32,6 +32,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -124,6 +125,7 @@ class Shipped:
     name: str
 
 
+Stamps: TypeAlias = tuple[tuple[Any, ...], ...]
 Player: TypeAlias = Folder | Uniform | Scripted | Searching | Phased | UsersOwn | Shipped
 
 
@@ -282,6 +284,30 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
         return build(parse(text), game, check_bool(sampled, "sampled"))
     except RecursionError:
         raise ValueError(f"opponent {str(name)!r:.80}: too deeply nested") from None
+
+
+def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
+    """Return `load_opponent`, loaded once as long as the files of its networks are what they were.
+
+    Users' classes are constructed each time: they may keep state.
+    """
+    players = list(parse(name).players())
+    if any(isinstance(player, UsersOwn) for player in players):
+        return load_opponent(name, game, sampled)
+    return _load_once(name, game, sampled, tuple(_stamps(one.path) for one in players if isinstance(one, Folder)))
+
+
+@lru_cache(64)
+def _load_once(name: str, game: Game, sampled: bool, stamps: tuple[Stamps, ...]) -> Opponent:
+    return load_opponent(name, game, sampled)
+
+
+def _stamps(folder: Path) -> Stamps:
+    """Return what changes when a file of a folder is written: its name, identity, size and time."""
+    if not _is_folder(folder):
+        return ()
+    found = ((file.name, file.stat()) for file in sorted(folder.iterdir()) if file.exists())  # no dangling links
+    return tuple((name, of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns) for name, of in found)
 
 
 def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponent:

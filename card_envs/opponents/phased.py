@@ -94,6 +94,10 @@ class PhasedPolicy:
         reset(self.inside)
         reset(self.outside)
 
+    def deciding(self, decisions: Decisions) -> Policy:
+        """Return the policy that makes the first decision."""
+        return self._split(decisions)[0][0]
+
     def _split(self, decisions: Decisions) -> list[tuple[Policy, NDArray[np.intp]]]:
         inside = decisions.mask[:, self.actions.start : self.actions.stop].any(axis=1)
         parts = ((self.inside, np.flatnonzero(inside)), (self.outside, np.flatnonzero(~inside)))

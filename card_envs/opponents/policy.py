@@ -176,38 +176,27 @@ class Policy(Protocol):
 class ActionValues:
     """Estimated values of actions; nan for those that were not tried.
 
+    These are estimates without a standard error: a search stops trying an action because of what it found, and plays
+    the one that came out best, so the spread of its results says little about their error. `MoveJudge` prices a move
+    with an error that holds.
+
     Attributes:
         means: [n, A] expected margin of the mover's side, in the game's `margin_unit`: the baseline's mean over all
             worlds, plus the advantage.
-        errors: [n, A] standard errors of the means.
         advantages: [n, A] mean difference to the baseline action in the same worlds.
-        advantage_errors: [n, A] standard errors of the advantages.
         worlds: [n, A] number of worlds in which each action was tried.
         chosen: [n] the action that the policy would play; not always the one with the highest mean, which may be noise.
     """
 
     means: NDArray[np.float64]
-    errors: NDArray[np.float64]
     advantages: NDArray[np.float64]
-    advantage_errors: NDArray[np.float64]
     worlds: NDArray[np.int64]
     chosen: NDArray[np.int64]
 
     @property
-    def differences(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """[n, A] mean differences to the chosen action, and their standard errors.
-
-        The errors are exact if one of the two is the baseline, or if both did the same in all worlds. Else they are
-        those of independent results, which is mostly too much: all results share the baseline's luck.
-        """
-
-        def of_chosen(values: NDArray[Any]) -> NDArray[Any]:
-            return np.take_along_axis(values, self.chosen[:, None], axis=1)
-
-        errors: NDArray[np.float64] = np.hypot(self.advantage_errors, of_chosen(self.advantage_errors))
-        results = self.advantages, self.advantage_errors, self.errors, self.worlds
-        errors[np.all([values == of_chosen(values) for values in results], axis=0)] = 0
-        return self.advantages - of_chosen(self.advantages), errors
+    def differences(self) -> NDArray[np.float64]:
+        """[n, A] mean differences to the chosen action."""
+        return self.advantages - np.take_along_axis(self.advantages, self.chosen[:, None], axis=1)
 
     @staticmethod
     def joined(
@@ -224,8 +213,8 @@ class ActionValues:
         if all(found is None for _, found in parts):
             return None
         shape = len(actions), num_actions
-        means, errors, advantages, advantage_errors = (np.full(shape, np.nan) for _ in range(4))
-        whole = ActionValues(means, errors, advantages, advantage_errors, np.zeros(shape, np.int64), actions)
+        means, advantages = np.full((2, *shape), np.nan)
+        whole = ActionValues(means, advantages, np.zeros(shape, np.int64), actions)
         for rows, found in parts:
             for field in fields(ActionValues)[:-1] if found is not None else ():
                 getattr(whole, field.name)[rows] = getattr(found, field.name)
@@ -233,20 +222,16 @@ class ActionValues:
 
 
 class ActionValue(NamedTuple):
-    """A legal move with an opponent's estimate of it.
+    """A legal move with an opponent's estimate of it, which has no standard error; see `ActionValues`.
 
     Attributes:
         move: in the game's notation.
         probability: of playing it.
         margin: expected by the end of the deal, in the game's `margin_unit`; None if the opponent gives no estimate.
-        error: standard error of the margin.
         worlds: number of worlds in which it was tried.
         advantage: mean difference to the baseline action (by default that of `greedy`) in the same worlds.
-        advantage_error: standard error of the advantage; smaller than that of the margin, because a world that favours
-            one move tends to favour the others too.
         difference: mean difference to the move that the opponent would play, the first of the list. Moves compare by
-            it.
-        difference_error: standard error of the difference: see `ActionValues.differences`.
+            it: a world that favours one move tends to favour the others too.
         dropped: True if the search gave the move up early, in fewer worlds than the one that it would play: it found
             others better, and the estimates are rough.
     """
@@ -254,12 +239,9 @@ class ActionValue(NamedTuple):
     move: str
     probability: float
     margin: float | None = None
-    error: float | None = None
     worlds: int = 0
     advantage: float | None = None
-    advantage_error: float | None = None
     difference: float | None = None
-    difference_error: float | None = None
     dropped: bool = False
 
 
@@ -324,7 +306,7 @@ class Opponent:
         """Return the legal moves for a view (`env.view`) of the seat to move, best first, each with one number.
 
         The number is the expected margin if the opponent searches, and the probability of the move otherwise.
-        `evaluate` returns both, and the standard error of the margin.
+        `evaluate` returns both, and more.
 
         Raises:
             ValueError: the view is malformed or contradictory, or it is another seat's turn.
@@ -354,15 +336,11 @@ class Opponent:
         best = int(worth.chosen[0])
         if not worth.worlds.any():  # one candidate: nothing was tried
             return [ActionValue(texts[a], float(a == best)) for a in sorted(texts, key=lambda a: a != best)]
-        differences, difference_errors = worth.differences
         figures = {
             "margin": worth.means,
-            "error": worth.errors,
             "worlds": worth.worlds,
             "advantage": worth.advantages,
-            "advantage_error": worth.advantage_errors,
-            "difference": differences,
-            "difference_error": difference_errors,
+            "difference": worth.differences,
             "dropped": (worth.worlds > 0) & (worth.worlds < worth.worlds[0, best]),
         }
         worlds, means = worth.worlds[0], worth.means[0]

@@ -15,10 +15,13 @@ from card_envs.compare._contest import Contest
 from card_envs.compare._report import check_picture, save_picture
 from card_envs.compare._spread import Executor
 from card_envs.compare._waiting import waiting
+from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.reviews._review import Review, ReviewedMove, Reviewing, sampled_positions
+from card_envs.reviews._judge import MoveJudge
+from card_envs.reviews._review import JUDGE, LEVEL, Review, ReviewedMove, Reviewing, review_of_policy
 from card_envs.terminal._suits import with_suits
 
+NONE_WORSE = "no move was clearly worse than the judge's"
 PRESETS = ("small", "strong", "champion")  # from weak to strong
 
 
@@ -35,42 +38,60 @@ def run(work: Mapping[str, Reviewing], workers: Executor, console: Console) -> b
     return False
 
 
+def check_review(game: Game, number: int, by: str | None) -> str:
+    """Return the name of the judge of a review of so many decisions; raise ValueError, before anything is played."""
+    if by is not None and not number:
+        raise ValueError("by: there is nothing to judge without --review N")
+    judge = by or JUDGE
+    if number:
+        MoveJudge(load_opponent(judge, game, sampled=False))
+    return judge
+
+
 def review_policies(
-    contest: Contest, number: int, by: str, workers: Executor, console: Console
+    contest: Contest, number: int, games: int, by: str, workers: Executor, console: Console
 ) -> tuple[dict[str, Any], bool]:
     """Judge decisions of each player of a contest; show and return the reviews, and whether Ctrl-C stopped it.
 
     Args:
         contest: of the players.
         number: of decisions of each.
+        games: that each plays against itself, on the same deals.
         by: name of the judge.
         workers: who judges.
         console: to print to.
     """
     game, options = contest.game, dict(contest.options)
     work = {}
-    with console.status("playing"):
+    try:
         for name in contest.names:
-            opponent = load_opponent(name, game, sampled=contest.sampled)
-            work[name] = Reviewing(game, by, sampled_positions(opponent, number, options, contest.seed), contest.seed)
+            with console.status(f"{name} plays {games} games"):
+                opponent = load_opponent(name, game, sampled=contest.sampled)
+                work[name] = review_of_policy(opponent, number, by, options, contest.seed, games)
+    except KeyboardInterrupt:
+        return {}, True
     stopped = run(work, workers, console)
     reviews = {name: reviewing.review for name, reviewing in work.items() if reviewing.review.moves}
-    title = f"{game.title}: {number} decisions of each, judged by {by}, in {game.margin_unit}"
+    title = f"{game.title}: {number} decisions of each from {games} games against itself, judged by {by}"
     console.print(sheet_of(title, reviews, by_seat=False))
+    for name, review in reviews.items():
+        lines = [f"\n  {described(review, move)}" for move in review.costliest()]
+        console.print(Text(f"{name}: costliest moves{''.join(lines)}" if lines else f"{name}: {NONE_WORSE}"))
     for name in reviews:
         if by in PRESETS and name in PRESETS[PRESETS.index(by) :]:
             console.print(
                 f"{name} is no weaker than its judge: part of what it seems to lose is the judge's own error."
             )
-    return {name: {**review.as_dict(), "moves": []} for name, review in reviews.items()}, stopped
+    return {name: review.as_dict() for name, review in reviews.items()}, stopped
 
 
 def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
     """Return a table with a row for each phase of each review, or of each of its seats."""
-    sheet = Sheet(title=title)
+    some = next(iter(reviews.values()))
+    sheet = Sheet(title=title, caption=f"costs in {some.game.margin_unit}; worse: {LEVEL}")
     sheet.add_column("seat" if by_seat else "policy")
     sheet.add_column("phase")
-    for column in ("decisions", "mean cost", "± error", "all together", "within error of the best"):
+    for column in ("judged", "cost of a decision", "of a game" if by_seat else "of a game, to a side", "not worse"):
         sheet.add_column(column, justify="right")
     for name, review in reviews.items():
         seats = sorted({move.seat for move in review.moves}) if by_seat else [None]
@@ -78,8 +99,7 @@ def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
             label = name if seat is None else f"{seat}"
             for phase, part in review.phases(seat).items():
                 share = f"{100 * part.within_error:.0f} %"
-                error = "" if np.isnan(part.error) else f"{part.error:.2f}"
-                figures = f"{part.cost:.2f}", error, f"{part.total:.1f}", share
+                figures = f"{part.cost:.2f} ± {part.error:.2f}", f"{part.total:.1f} ± {part.total_error:.1f}", share
                 sheet.add_row(label, phase, str(part.decisions), *figures, end_section=phase == "all")
                 label = ""
     return sheet
@@ -89,16 +109,17 @@ def show_costliest(console: Console, review: Review) -> None:
     """Print the moves that cost most, each with the position as its seat saw it."""
     shown = review.costliest()
     if not shown:
-        console.print("No move was clearly worse than the judge's.")
+        console.print(NONE_WORSE)
     for move in shown:
-        console.print(Text(described(review, move)))
+        console.print(Text(f"\n{described(review, move)}"))
         console.print(with_suits(review.game.view.picture(move.view), console), highlight=False)
 
 
 def described(review: Review, move: ReviewedMove) -> str:
     """Return in a line what a move cost."""
     figures = f"{move.cost:.2f} ± {move.error:.2f} {review.game.margin_unit}"
-    return f"\nMove {move.number + 1}, seat {move.seat}: {move.played} instead of {move.best} cost {figures}."
+    where = f"Deal {move.game}, move {move.number + 1}" if review.games > 1 else f"Move {move.number + 1}"
+    return f"{where}, seat {move.seat}: {move.played} instead of {move.best} cost {figures}."
 
 
 def draw_costs(title: str, review: Review, path: Path) -> None:

@@ -1,48 +1,89 @@
-"""The judge of a review: a search that compares a move with the one that it would play."""
+"""The judge of a review: a search that prices a move against the one that it would play."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import specialize
 from card_envs.engine._buffers import check_int
-from card_envs.game import Int64s
+from card_envs.game import Int64s, UInt64s
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro
+from card_envs.opponents.networks._afterstates import PLAYER
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Decisions, Opponent, Policy, answer_of, decision_of, evaluation_of, moves_of
+from card_envs.opponents.policy import (
+    Decisions,
+    Opponent,
+    Policy,
+    answer_of,
+    decision_of,
+    decisions_at,
+    moves_of,
+)
 from card_envs.opponents.search import SearchPolicy
+from card_envs.opponents.search._lines import joins, key_of_position, moves_on, new_line_scratch, write_cost
 
 Float64s = NDArray[np.float64]
 
+WORLDS = 512  # in which both moves are priced
+LEAST_WORLDS, PILOT = 32, 8  # with a limit on the time: priced at least; to measure the time, and thrown away
+
+
+class MoveCost(NamedTuple):
+    """What a move cost.
+
+    Attributes:
+        best: what the judge would play.
+        cost: how much better that is, in the game's `margin_unit`.
+        error: standard error of the cost; 0 where both moves come to the same by the rules.
+    """
+
+    best: str
+    cost: float
+    error: float
+
 
 class MoveJudge:
-    """Says what moves cost.
+    """Prices moves.
 
-    Where its search has tried both moves, their results there are compared. Otherwise (its prior left the move out, or
-    it decides without a search, as some players do when they bid) both are tried by themselves in the same worlds.
+    The judge chooses its own move as it plays, and for both moves the best line of the turn that begins with it. Then
+    it plays both lines out in the same worlds, which are drawn afresh, in a number that was fixed before. So neither
+    the choice nor the number depends on the results that are reported. What it chooses depends on the position alone;
+    the seed is that of the worlds. Where the judge's line can still be reached after the move, the move costs nothing.
 
     Attributes:
         opponent: whose opinion it is.
+        worlds: in which moves are priced.
+        seconds: for a cost, approximately; then there may be fewer worlds, a number that is chosen by a measurement of
+            the time before the first of them. None: no limit.
     """
 
-    def __init__(self, opponent: Opponent) -> None:
+    def __init__(self, opponent: Opponent, worlds: int = WORLDS, seconds: float | None = None) -> None:
         """Find the opponent's search. Raises ValueError if it has none."""
+        if seconds is not None:
+            opponent = opponent.within(seconds / 3)  # it searches twice, and prices
         searches = list(_searches(opponent.policy))
         if not searches:
             raise ValueError(f"{opponent.name} does not search, so it can't judge; expected strong or search:64")
         self.opponent = opponent
-        self._pair = replace(searches[-1], moves="single", prior=None)
+        self.worlds = check_int(worlds, 2, None, "worlds")
+        self.seconds = seconds
+        search = searches[-1]
+        self._turns = search if search.moves == "turn" else replace(search, moves="turn")
+        self._scratch = new_line_scratch(opponent.game)
 
-    def cost(self, view: dict[str, Any], move: str, seed: int = 0) -> tuple[str, float, float]:
-        """Return what it would play itself, how much better that is than a move, and the standard error.
+    def cost(self, view: dict[str, Any], move: str, seed: int = 0) -> MoveCost:
+        """Return what a move costs.
 
         Args:
             view: of the seat to move.
             move: a legal one, in any spelling.
-            seed: of the worlds that are drawn.
+            seed: of the worlds in which it is priced.
 
         Raises:
             ValueError: as `Opponent.evaluate` does, or the move is not legal.
@@ -57,13 +98,19 @@ class MoveJudge:
         if not decisions.mask[0, played]:
             raise ValueError(f"move: {move!r:.80} is not legal here")
         best, costs, errors = self.costs(decisions, np.array([played]), rng)
-        return game.view.move_text(state, int(best[0])), float(costs[0]) + 0.0, float(errors[0])
+        return MoveCost(game.view.move_text(state, int(best[0])), float(costs[0]) + 0.0, float(errors[0]))
 
     def prepare(self, view: dict[str, Any]) -> None:
-        """Compile or load what `cost` needs where its search has not tried a move, at any position of the game."""
+        """Compile or load what `cost` needs at any position of the game."""
         _, decisions = decision_of(self.opponent.game, view)
-        some = decisions.mask.argmax(axis=1)
-        self._compare(decisions, some, some, np.random.default_rng(0))
+        states, key = self._position(decisions)
+        one, other = (self._line(states, int(action), decisions) for action in np.flatnonzero(decisions.mask[0])[:2])
+        self._own_line(decisions, states)
+        self._loop(moves_on)(states, int(one[0]), self._scratch)
+        self._loop(joins)(states, one, self._scratch)
+        self._turns.search_worlds(decisions, states, key)
+        tried = self._turns.try_lines(states, np.stack([one, other])[None], key, 2)
+        self._loop(write_cost)(states, tried.stats, int(one[0]), int(other[0]), np.zeros(2))
 
     def costs(
         self, decisions: Decisions, played: Int64s, rng: np.random.Generator
@@ -73,36 +120,83 @@ class MoveJudge:
         Args:
             decisions: n of them.
             played: [n] legal actions.
-            rng: of the worlds that are drawn.
+            rng: of the worlds in which they are priced.
 
         Returns:
-            [n] actions, [n] costs in the game's `margin_unit`, [n] errors; both are 0 where the actions are the same.
+            [n] actions, [n] costs in the game's `margin_unit`, [n] errors; both are 0 where the moves come to the same.
         """
-        rows = np.arange(len(decisions))
-        found = answer_of(self.opponent, decisions, lambda: evaluation_of(self.opponent, decisions, rng))
-        if found is None:
-            best = moves_of(self.opponent, decisions, rng)
-            costs, errors = np.full((2, len(decisions)), np.nan)
-        else:
-            best = found.chosen
-            differences, all_errors = found.differences
-            costs, errors = -differences[rows, played], all_errors[rows, played]
-        costs[best == played] = errors[best == played] = 0
-        open_rows = rows[np.isnan(costs) | np.isnan(errors)]
-        if len(open_rows):
-            costs[open_rows], errors[open_rows] = self._compare(
-                decisions.at(open_rows), best[open_rows], played[open_rows], rng
+        keys = rng.integers(0, 1 << 64, len(decisions), np.uint64)
+        best, costs, errors = np.zeros(len(decisions), np.int64), *np.zeros((2, len(decisions)))
+        for i, action in enumerate(played.tolist()):
+            one = decisions.at(np.array([i]))
+            best[i], costs[i], errors[i] = answer_of(
+                self.opponent,
+                one,
+                lambda: self._cost(one, action, keys[i : i + 1]),  # noqa: B023
             )
         return best, costs, errors
 
-    def _compare(
-        self, decisions: Decisions, best: Int64s, played: Int64s, rng: np.random.Generator
-    ) -> tuple[Float64s, Float64s]:
-        """Try two moves of each decision by themselves; return [n] costs of the one played and [n] errors."""
-        tried = np.eye(decisions.mask.shape[1], dtype=np.int8)[played]
-        pair = self._pair.compare(decisions, best, tried, rng)
-        number = np.arange(len(decisions))
-        return -pair.advantages[number, played], pair.advantage_errors[number, played]
+    def _cost(self, decisions: Decisions, played: int, keys: UInt64s) -> tuple[int, float, float]:
+        """Return what `costs` says of one decision."""
+        states, _ = self._position(decisions)
+        line = self._own_line(decisions, states)
+        best = int(line[0])
+        if best == played:
+            return best, 0.0, 0.0
+        if self._loop(moves_on)(states, played, self._scratch) and self._loop(joins)(states, line, self._scratch):
+            return best, 0.0, 0.0
+        lines = np.stack([line, self._line(states, played, decisions)])[None]
+        tried = self._turns.try_lines(states, lines, keys, self._num_worlds(states, lines, keys))
+        found = np.zeros(2)
+        self._loop(write_cost)(states, tried.stats, best, played, found)
+        return best, float(found[0]), float(found[1])
+
+    def _num_worlds(self, states: NDArray[Any], lines: NDArray[np.int16], keys: UInt64s) -> int:
+        """Return in how many worlds lines are priced: as many as there is time for, from a few that are thrown away."""
+        if self.seconds is None:
+            return self.worlds
+        start = time.perf_counter()
+        self._turns.try_lines(states, lines, ~keys, PILOT)
+        affordable = PILOT * self.seconds / 3 / max(time.perf_counter() - start, 1e-9)
+        return int(min(self.worlds, max(affordable, LEAST_WORLDS)))
+
+    def _position(self, decisions: Decisions) -> tuple[NDArray[Any], UInt64s]:
+        """Return [1] the State of a decision, its hidden part drawn anew, and [1] a key that it alone decides."""
+        states = decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
+        return states, np.array([self._loop(key_of_position)(states, self._scratch)], np.uint64)
+
+    def _own_line(self, decisions: Decisions, states: NDArray[Any]) -> Macro:
+        """Return [L] what the judge would play."""
+        decisions = decisions.copy()
+        policy = _deciding(self.opponent.policy, decisions)
+        _, key = self._position(decisions)
+        if isinstance(policy, SearchPolicy):
+            macro = policy.search_worlds(decisions, states, key).macros[0]
+            if policy.moves == "turn":
+                return macro
+            action = int(macro[0])
+        else:
+            action = int(moves_of(policy, decisions, np.random.default_rng(key))[0])
+        return self._line(states, action, decisions)
+
+    def _line(self, states: NDArray[Any], action: int, decisions: Decisions) -> Macro:
+        """Return [L] the best line of the turn that begins with an action."""
+        line = np.full(MAX_LENGTH, NO_ACTION, np.int16)
+        line[0] = action
+        if self._loop(moves_on)(states, action, self._scratch):
+            after = decisions_at(self.opponent.game, self._scratch.states[:1].copy())
+            line[1:] = self._turns.search_worlds(after, *self._position(after)).macros[0, :-1]
+        return line
+
+    def _loop(self, loop: Any) -> Any:
+        return specialize(loop, self.opponent.game, PLAYER)
+
+
+def _deciding(policy: Policy, decisions: Decisions) -> Policy:
+    """Return the part of a policy that makes a decision."""
+    if isinstance(policy, PhasedPolicy):
+        return _deciding(policy.deciding(decisions), decisions)
+    return _deciding(policy.policy, decisions) if isinstance(policy, Opponent) else policy
 
 
 def _searches(policy: Policy) -> Iterator[SearchPolicy]:

@@ -89,7 +89,7 @@ class Advisers:
     async def judge(self, asked: JudgeRequest) -> dict[str, Any]:
         opponent = self._opponent(asked)
         try:
-            judge = MoveJudge(opponent.within(self.seconds(asked.seconds) / 2))  # it may search twice
+            judge = MoveJudge(opponent, seconds=self.seconds(asked.seconds))
         except ValueError as problem:
             raise Problem("bad_request", f"opponent: {problem}", "opponent") from None
         cost = await self._answer(opponent, self.searches, lambda: judge.cost(asked.view, asked.move, asked.seed))
@@ -163,7 +163,7 @@ class Advisers:
                 choose(opponent.within(seconds), episode, 0)()
                 advice(opponent, view, 0, seconds)
                 with suppress(ValueError):  # it does not search
-                    MoveJudge(opponent.within(seconds)).prepare(view)
+                    MoveJudge(opponent, seconds=seconds).prepare(view)
             measured(game)
             for tall in (False, True):
                 _first_picture(game, tall)

@@ -225,12 +225,9 @@ class OneMove(Reply):
     move: str
     probability: float
     margin: float | None
-    error: float | None
     worlds: int
     advantage: float | None
-    advantage_error: float | None
     difference: float | None
-    difference_error: float | None
     dropped: bool
 
 

@@ -98,19 +98,14 @@ def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
         rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
         return lines_of(f"{name} would play: " + "   ".join(likely) + rest, 4)
     best, *others = ranked
-    expects = f", expecting {best.margin:+.1f} ± {best.error:.1f} {game.margin_unit}" if best.worlds else ""
+    expects = f", expecting about {best.margin:+.1f} {game.margin_unit}" if best.worlds else ""
     lines = [lines_of(f"{name} would play {best.move}{expects}. The others, compared with it:", 4)]
     for one in others[:MOST_OTHERS]:
-        parts = [compared(one)] * bool(one.worlds) + [why_not(best, one)]
+        parts = [f"{one.difference:+.1f}"] * bool(one.worlds) + [why_not(best, one)]
         lines.append(lines_of(f"    {one.move}: {', '.join(filter(None, parts))}", 8))
     if len(others) > MOST_OTHERS:
         lines.append(f"    and {len(others) - MOST_OTHERS} more")
     return "\n".join(lines)
-
-
-def compared(one: ActionValue) -> str:
-    """Return how much better a search finds a move than the one that it would play."""
-    return f"{one.difference:+.1f} ± {one.difference_error:.1f}"
 
 
 def legend_text(game: Game) -> str:

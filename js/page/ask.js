@@ -252,11 +252,7 @@ const REPLIES = {
   async judge({ game, opponent, move }, { at, file }) {
     const past = Number(at);
     const { table } = file === undefined ? kept.after(kept.episode.moves.slice(0, past)) : await recorded(opened, past);
-    const { moves } = await table.advise(opponent, { seed: 0 });
-    const [best] = moves;
-    const own = moves.find((one) => one.move === move);
-    const { difference, difference_error: error } = own === best ? { difference: 0, difference_error: 0 } : own;
-    return { game, opponent, seat: table.seat, best: best.move, cost: difference === null ? null : -difference, error };
+    return { game, opponent, seat: table.seat, ...(await table.judge(opponent, move, { seed: 0 })) };
   },
 
   async replay({ record, seat, at, since }) {

@@ -13,7 +13,7 @@ const [folder, name, file] = process.argv.slice(2);
 const engine = await Engine.open(name, { base: String(pathToFileURL(`${folder}/`)) });
 const { description } = engine;
 const bytes = (text) => Uint8Array.from(Buffer.from(text, "base64"));
-const ROWS = ["means", "errors", "advantages", "advantage_errors", "worlds"];
+const ROWS = ["means", "advantages", "worlds"];
 let count = 0;
 
 async function checkPlayer({ state, player, keys, action, values }) {
@@ -28,6 +28,14 @@ async function checkPlayer({ state, player, keys, action, values }) {
       assert.ok(isClose || (!value && !expected), `${player}: ${row} of ${one}: ${value}, not ${expected}`);
     });
   });
+}
+
+async function checkCost({ state, player, key, played, best, cost, error }) {
+  const found = await engine.judge(bytes(state), player, BigInt(key), played);
+  assert.equal(found.best, best, `${player} at case ${count}`);
+  for (const [value, expected] of [[found.cost, cost], [found.error, error]]) {
+    assert.ok(Math.abs(value - expected) <= 1e-12 * Math.abs(expected), `${player}: ${value}, not ${expected}`);
+  }
 }
 
 function checkRules({ state, legal, dealt, action, played, seat, observation, text }) {
@@ -51,6 +59,7 @@ function checkRules({ state, legal, dealt, action, played, seat, observation, te
 for await (const line of createInterface({ input: createReadStream(file) })) {
   const known = JSON.parse(line, (key, value) => value);
   if (known.damaged) await assert.rejects(engine.ready(known.damaged), /the file is damaged, or of another version$/);
+  else if (known.best !== undefined) await checkCost(known);
   else if (known.player) await checkPlayer(known);
   else checkRules(known);
   count += 1;

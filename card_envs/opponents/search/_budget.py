@@ -74,6 +74,12 @@ class Budget(NamedTuple):
         worlds = max(max_worlds // LONGER, 1)
         return self._replace(worlds=worlds, max_worlds=max_worlds, racing_margin=RACING_MARGIN * math.log2(worlds))
 
+    def of_lines(self, number: int, worlds: int) -> Budget:
+        """Return the budget of two given arms or fewer that are tried in that many worlds, whatever comes out."""
+        return self._replace(
+            worlds=worlds, max_worlds=worlds, z_threshold=0.0, racing_margin=math.inf, candidates=number, arms=number
+        )
+
 
 class Arms(NamedTuple):
     """The arms of one decision.

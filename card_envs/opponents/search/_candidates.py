@@ -29,6 +29,7 @@ class MacroExpansion(NamedTuple):
         size: D before that.
         mask: [A].
         continues: whether the baseline goes on with the moves of the scripted player; else it is one action.
+        single: whether single actions are candidates; then the rest is not needed.
     """
 
     positions: NDArray[Any]
@@ -40,16 +41,18 @@ class MacroExpansion(NamedTuple):
     size: int
     mask: Int8s
     continues: bool
+    single: bool
 
 
-def new_expansion(game: Game, most: int, continues: bool) -> MacroExpansion:
+def new_expansion(game: Game, most: int, continues: bool, single: bool = False) -> MacroExpansion:
     """Return scratch for `most` positions."""
     rules = game.rules
     parents, actions, depths = np.zeros((3, most), np.int64)
     obs = np.zeros(-(-rules.OBS_SIZE // 8) * 8, np.int8)
     positions = np.zeros(most + 1, rules.STATE)
     mask = np.zeros(rules.NUM_ACTIONS, np.int8)
-    return MacroExpansion(positions, parents, actions, depths, new_seen(most), obs, rules.OBS_SIZE, mask, continues)
+    seen = new_seen(most)
+    return MacroExpansion(positions, parents, actions, depths, seen, obs, rules.OBS_SIZE, mask, continues, single)
 
 
 def find_macros(state: State, baseline: int, tried: Int8s, most: int, expansion: MacroExpansion, macros: Macros) -> int:

@@ -51,12 +51,15 @@ class SearchBatch(NamedTuple):
         keys: [n] of the random streams of their worlds.
         baselines: [n] the action to beat.
         tried: [n, A] 1 for the actions to try.
+        lines: [n, K, L] macro-actions to try instead of those that `find_arms` finds, the first the baseline; K is 0
+            where it finds them.
     """
 
     states: NDArray[Any]
     keys: UInt64s
     baselines: Int64s
     tried: Int8s
+    lines: NDArray[np.int16]
 
 
 class WorldShare(NamedTuple):
@@ -163,7 +166,10 @@ def begin_decision(i: int, batch: SearchBatch, budget: Budget, workspace: Search
     """Find the arms of decision i, and forget the results of others."""
     arms, stats = workspace.arms, workspace.stats
     live, progress = arms.live, arms.progress[0]
-    baseline = find_arms(batch.states[i], batch.baselines[i], batch.tried[i], budget, workspace.finding, arms)
+    if batch.lines.shape[1] > 0:
+        baseline = take_lines(batch.lines[i], arms)
+    else:
+        baseline = find_arms(batch.states[i], batch.baselines[i], batch.tried[i], budget, workspace.finding, arms)
     live[baseline] = 0
     rivals = 0
     for arm in range(live.shape[0]):
@@ -171,6 +177,16 @@ def begin_decision(i: int, batch: SearchBatch, budget: Budget, workspace: Search
         stats.sums[arm] = stats.squares[arm] = stats.advantages[arm] = stats.advantage_squares[arm] = 0.0
         stats.worlds[arm] = 0
     progress.decision, progress.baseline, progress.rivals, progress.worlds = i, baseline, rivals, 0
+
+
+def take_lines(lines: Macros, arms: Arms) -> int:
+    """Take macro-actions [K, L] as arms; return the baseline, which is the first."""
+    for arm in range(arms.live.shape[0]):
+        arms.live[arm] = arm < lines.shape[0]
+        if arms.live[arm]:
+            for step in range(lines.shape[1]):
+                arms.macros[arm, step] = lines[arm, step]
+    return 0
 
 
 def try_stage(state: State, key: np.uint64, share: WorldShare, budget: Budget, workspace: SearchWorkspace) -> int:

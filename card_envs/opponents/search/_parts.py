@@ -6,7 +6,7 @@ compiled, so that what a search lacks costs nothing.
 
 | stub | functions |
 | --- | --- |
-| `find_arms` | `single_actions`, `macro_actions`, `rank_by_network`, `rank_by_ntuples` |
+| `find_arms` | `unranked`, `rank_by_network`, `rank_by_ntuples` |
 | `roll_out` | `play_to_end`, `play_on` |
 | `next_moves`, in `play_on` | `scripted_moves`, `network_moves`, `lookahead_moves`, `ntuple_moves` |
 | `leaf_value` | `margin_at_end`, `ntuple_value` |
@@ -94,16 +94,16 @@ def find_arms(state: State, baseline: int, tried: Int8s, budget: Budget, part: A
     raise NotImplementedError
 
 
-def single_actions(state: State, baseline: int, tried: Int8s, budget: Budget, part: Arrays, arms: Arms) -> int:
-    """Take each action to try as an arm."""
-    for action in range(tried.shape[0]):
-        arms.macros[action, 0] = action
-        arms.live[action] = tried[action]
-    return baseline
+def unranked(state: State, baseline: int, tried: Int8s, budget: Budget, part: MacroExpansion, arms: Arms) -> int:
+    """Take the actions to try as arms, or macro-actions that begin with them; their first continues the baseline.
 
-
-def macro_actions(state: State, baseline: int, tried: Int8s, budget: Budget, part: MacroExpansion, arms: Arms) -> int:
-    """Take macro-actions that begin with an action to try as arms; the first continues the baseline action."""
+    Both are one function, so that they are compiled once.
+    """
+    if part.single:
+        for action in range(tried.shape[0]):
+            arms.macros[action, 0] = action
+            arms.live[action] = tried[action]
+        return baseline
     mark_live(find_macros(state, baseline, tried, budget.candidates, part, arms.macros), arms.live)
     return 0
 
@@ -286,11 +286,11 @@ def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
     """Return the function for `find_arms`, and its arrays."""
     prior, most = unwrapped(search.prior), budget.candidates
     if search.moves == "single":
-        return single_actions, NoArrays()
+        return unranked, new_expansion(search.game, 1, False, single=True)
     if isinstance(prior, NTuplePolicy):
         return rank_by_ntuples, NTupleRanking(prior.network(), np.zeros(most, np.int64))
     if not ranks_macros(search):
-        return macro_actions, new_expansion(search.game, most, prior is None and search.rollout is None)
+        return unranked, new_expansion(search.game, most, prior is None and search.rollout is None)
     expansion, scorer = new_expansion(search.game, most, True), new_scorer(search.game, prior.network)
     reached, scores, order = np.zeros(most, np.uint64), np.zeros(most, np.float32), np.zeros(most, np.int64)
     return rank_by_network, NetworkRanking(expansion, scorer, reached, scores, order)

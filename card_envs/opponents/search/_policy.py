@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from card_envs.compiling import specialize
 from card_envs.engine._buffers import UINT64, check_choice, check_game, check_int, checked
 from card_envs.engine._cost import SHORTEST
-from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, PlanCache
+from card_envs.game import Game, Int8s, Int64s, UInt64s
+from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
 from card_envs.opponents.networks._afterstates import PLAYER
 from card_envs.opponents.networks.ntuple_policy import MOST_POSITIONS, NTuplePolicy
 from card_envs.opponents.networks.policies import LookaheadPolicy
@@ -210,41 +210,51 @@ class SearchPolicy:
         """Leave threads and workspaces out of copies."""
         return {**self.__dict__, "_idle": []}
 
-    def compare(self, decisions: Decisions, baselines: Int64s, tried: Int8s, rng: np.random.Generator) -> ActionValues:
-        """Return what some actions bring compared with a baseline, all tried in the same worlds.
-
-        Args:
-            decisions: n of them.
-            baselines: [n] legal actions.
-            tried: [n, A] 1 for the actions to try, all of them legal.
-            rng: of the worlds.
-        """
-        return _values(self.search(decisions, rng, (baselines, tried)))
-
-    def search(
-        self, decisions: Decisions, rng: np.random.Generator, candidates: tuple[Int64s, Int8s] | None = None
-    ) -> SearchResults:
-        """Search at all tables. Raises ValueError or IllegalMove where a part is of no use.
-
-        Args:
-            decisions: n of them.
-            rng: of the worlds.
-            candidates: [n] the baselines and [n, A] 1 for the actions to try (default: what the prior says).
-        """
+    def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResults:
+        """Search at all tables. Raises ValueError or IllegalMove where a part is of no use."""
         if decisions.game != self.game:
             raise ValueError(f"search: it plays {self.game.name}, not {decisions.game.name}")
         decisions = decisions.copy()
         states = decisions.worlds(rng, 1)[:, 0].copy()
-        n, num_actions = decisions.mask.shape
-        keys = checked("rng.integers", rng.integers(0, 1 << 64, n, np.uint64), (n,), UINT64)
-        batch = SearchBatch(states, keys, *(candidates or self._baselines(decisions)))
-        results = new_results(n, MAX_LENGTH if self.moves == "turn" else 1, num_actions)
-        asked = PolicyRollouts(self, np.random.default_rng(keys)).try_stage if asks_python(self) else None
-        pool = self._take_pool()
-        moves = pool.decide(batch, self.budget(self.seconds, pool.playout_seconds), self.seconds, asked, results)
-        self._idle.append(pool)
+        keys = checked("rng.integers", rng.integers(0, 1 << 64, len(states), np.uint64), (len(states),), UINT64)
+        results = self.search_worlds(decisions, states, keys)
         if self.moves == "turn":
             self.plans.add(states, results.macros)
+        return results
+
+    def search_worlds(self, decisions: Decisions, states: NDArray[Any], keys: UInt64s) -> SearchResults:
+        """Search at all tables, in worlds of given random streams; plans stay as they are.
+
+        Args:
+            decisions: n of them, in arrays of their own.
+            states: [n] a determinization of each.
+            keys: [n] of the streams.
+        """
+        n, length = len(states), MAX_LENGTH if self.moves == "turn" else 1
+        batch = SearchBatch(states, keys, *self._baselines(decisions), np.zeros((n, 0, length), np.int16))
+        return self._decided(batch, self.seconds)
+
+    def try_lines(self, states: NDArray[Any], lines: Macros, keys: UInt64s, worlds: int) -> SearchResults:
+        """Play macro-actions out, each in the same number of worlds, and let none drop out.
+
+        Args:
+            states: [n] a determinization of each decision.
+            lines: [n, K, MAX_LENGTH] of each, the first the baseline; no two begin with the same action.
+            keys: [n] of the random streams of the worlds.
+            worlds: in which each is tried.
+        """
+        n, num_actions = len(states), self.game.rules.NUM_ACTIONS
+        batch = SearchBatch(states, keys, np.zeros(n, np.int64), np.zeros((n, num_actions), np.int8), lines)
+        return self._decided(batch, None, self.budget(None).of_lines(lines.shape[1], worlds))
+
+    def _decided(self, batch: SearchBatch, seconds: float | None, budget: Budget | None = None) -> SearchResults:
+        """Return the results of decisions; by default, each has the budget of the search."""
+        results = new_results(len(batch.states), batch.lines.shape[2], self.game.rules.NUM_ACTIONS)
+        asked = PolicyRollouts(self, np.random.default_rng(batch.keys)).try_stage if asks_python(self) else None
+        pool = self._take_pool()
+        budget = budget or self.budget(seconds, pool.playout_seconds)
+        moves = pool.decide(batch, budget, seconds, asked, results)
+        self._idle.append(pool)
         return results._replace(moves=moves)
 
     def _baselines(self, decisions: Decisions) -> tuple[Int64s, Int8s]:
@@ -404,10 +414,7 @@ def _values(found: SearchResults) -> ActionValues:
     stats, worlds = found.stats, found.stats.worlds
     with np.errstate(invalid="ignore", divide="ignore"):
         advantages = np.where(worlds > 0, stats.advantages / worlds, np.nan)
-        errors = standard_error(stats.sums, stats.squares, worlds)
-        advantage_errors = standard_error(stats.advantages, stats.advantage_squares, worlds)
-    means = found.expected[:, None] + advantages
-    return ActionValues(means, errors, advantages, advantage_errors, worlds, found.chosen)
+    return ActionValues(found.expected[:, None] + advantages, advantages, worlds, found.chosen)
 
 
 def check_parts(search: SearchPolicy) -> None:
@@ -437,14 +444,6 @@ def check_parts(search: SearchPolicy) -> None:
         raise ValueError(f"leaf: expected an n-tuple network, got {name_of(leaf)}")
 
 
-def standard_error(sums: NDArray[np.float64], squares: NDArray[np.float64], worlds: Int64s) -> NDArray[np.float64]:
-    """Return [n, A] standard errors of means; nan for a single world, and for none."""
-    means = sums / worlds
-    variances = np.maximum(squares / worlds - means**2, 0) * worlds / (worlds - 1)
-    error: NDArray[np.float64] = np.sqrt(variances / worlds)
-    return error
-
-
 def why_not(best: ActionValue, other: ActionValue) -> str:
     """Return why a search does not play an action, in words; empty where the difference says it."""
     assert other.difference is not None
@@ -452,6 +451,6 @@ def why_not(best: ActionValue, other: ActionValue) -> str:
         return "not tried: unlikely by its prior, or merged with another"
     if other.dropped:
         return f"dropped after {other.worlds} of {best.worlds} worlds"
-    if other.difference_error == 0 == other.difference:
-        return f"the same in all worlds as {best.move}"
+    if other.difference == 0:
+        return f"on average the same as {best.move}"
     return "better perhaps by chance alone" if other.difference > 0 else ""

@@ -302,8 +302,8 @@ function showAdvice(adviser, moves) {
 /** What is written on moves by a hint, and what it means. */
 const hintLegend = (unit) => [
   ["advised", "what the adviser would play"],
-  ["−1.7 ± 0.6", `how many ${unit} the move brings compared with the advised one, on average, ± the standard error; a plus may be chance`],
-  ["equal", "the same in all that was tried"],
+  ["−1.7", `about how many ${unit} the move brings compared with the advised one, by what was tried; a plus may be chance`],
+  ["equal", "the same on average in all that was tried"],
   ["dropped", "given up early: others soon looked better"],
   ["62 %", "how likely an adviser that does not search would play it"],
 ];
@@ -313,10 +313,9 @@ function worth(one, best) {
   if (one.margin === null && best.margin === null) return [percent(one), `${percent(one)} likely`];
   if (one === best) return ["advised", "advised"];
   if (one.worlds === 0) return ["not tried", "not tried"];
-  const digits = one.difference_error < 0.05 ? 2 : 1;
-  const figures = `${signed(one.difference, digits)} ± ${one.difference_error?.toFixed(digits) ?? "?"}`;
+  const figures = signed(one.difference, Math.abs(one.difference) < 0.1 ? 2 : 1);
   if (one.dropped) return ["dropped", `dropped early, after ${count(one.worlds, "trial")}: ${figures}`];
-  return one.difference === 0 && one.difference_error === 0 ? ["equal", "equal to the advised one"] : [figures, figures];
+  return one.difference === 0 ? ["equal", "equal to the advised one"] : [figures, figures];
 }
 
 /** Show how long a wait has lasted, and the button that ends one for a hint. */
