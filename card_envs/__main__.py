@@ -181,7 +181,7 @@ def compare(
     ] = 0,
     review_games: Annotated[
         int, typer.Option(min=1, help="with --review: games of each against itself, from which the decisions are taken")
-    ] = 32,
+    ] = 50,
     by: Annotated[
         str | None, typer.Option(help="with --review: the opponent that judges; it must search; default: strong")
     ] = None,

@@ -95,7 +95,7 @@ class Telling:
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
         means = told_of(decisions.obs, decisions.mask)
-        return ActionValues(means, means, means, means, decisions.mask.astype(np.int64), self.act(decisions, rng))
+        return ActionValues(means, means, decisions.mask.astype(np.int64), self.act(decisions, rng))
 
 
 def told_of(obs: Any, mask: Any) -> Any:
@@ -149,7 +149,7 @@ class Sampling(ScriptedPolicy):
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
         drawn = rng.random(decisions.mask.shape)
-        return ActionValues(drawn, drawn, drawn, drawn, drawn.astype(np.int64), decisions.mask.argmax(axis=1))
+        return ActionValues(drawn, drawn, drawn.astype(np.int64), decisions.mask.argmax(axis=1))
 
 
 @pytest.mark.parametrize("name", [f"{__name__}:Sampling", f"bidding={__name__}:Sampling+greedy"])

@@ -378,8 +378,8 @@ def cases(game: Game, number: int, states: Any, players: list[str]) -> Iterator[
             known = {"state": packed(state), "player": safe(player)}
             yield known | {"keys": keys, "action": action, "values": worth}
             if worth is not None:
-                played, (best, cost, error) = expected_cost(game, player, state, seed)
-                yield known | {"key": keys[0], "played": played, "best": best, "cost": cost, "error": error}
+                judged, (best, cost, error) = expected_cost(game, player, state, seed)
+                yield known | {"key": keys[0], "played": judged, "best": best, "cost": cost, "error": error}
 
 
 def in_node(folder: Path, game: Game, tmp_path: Path, lines: Iterator[dict[str, Any]]) -> int:

@@ -935,9 +935,8 @@ def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path)
 
         def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
             nothing = np.full(decisions.mask.shape, np.nan)
-            return ActionValues(
-                nothing, nothing, nothing, nothing, np.zeros(nothing.shape, np.int64), np.argmax(decisions.mask, axis=1)
-            )
+            worlds = np.zeros(nothing.shape, np.int64)
+            return ActionValues(nothing, nothing, worlds, np.argmax(decisions.mask, axis=1))
 
     env = CardEnv(game)
     env.reset(seed=1)

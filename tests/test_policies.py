@@ -97,7 +97,7 @@ def test_every_preset_that_searches_gives_margins(game: Game) -> None:
             advices = opponent.evaluate(game.view.view(state, int(state.seat)))
             margins = [one for one in advices if one.margin is not None and one.margin == one.margin]
             assert not margins or advices[0].margin is not None
-            found += any(one.error == one.error for one in margins)
+            found += bool(margins)
             if found > 3:
                 break
         assert found > 3, name

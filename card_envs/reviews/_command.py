@@ -15,10 +15,11 @@ from card_envs.compare._contest import Contest
 from card_envs.compare._report import check_picture, save_picture
 from card_envs.compare._spread import Executor
 from card_envs.compare._waiting import waiting
+from card_envs.compare.estimates import FEW
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.reviews._judge import MoveJudge
-from card_envs.reviews._review import JUDGE, LEVEL, Review, ReviewedMove, Reviewing, review_of_policy
+from card_envs.reviews._review import JUDGE, LEAST, LEVEL, Review, ReviewedMove, Reviewing, review_of_policy
 from card_envs.terminal._suits import with_suits
 
 NONE_WORSE = "no move was clearly worse than the judge's"
@@ -88,7 +89,8 @@ def review_policies(
 def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
     """Return a table with a row for each phase of each review, or of each of its seats."""
     some = next(iter(reviews.values()))
-    sheet = Sheet(title=title, caption=f"costs in {some.game.margin_unit}; worse: {LEVEL}")
+    few = "" if by_seat else f"; means have errors from {FEW} games and {LEAST} decisions on"
+    sheet = Sheet(title=title, caption=f"costs in {some.game.margin_unit}; worse: {LEVEL}{few}")
     sheet.add_column("seat" if by_seat else "policy")
     sheet.add_column("phase")
     for column in ("judged", "cost of a decision", "of a game" if by_seat else "of a game, to a side", "not worse"):
@@ -99,10 +101,15 @@ def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
             label = name if seat is None else f"{seat}"
             for phase, part in review.phases(seat).items():
                 share = f"{100 * part.within_error:.0f} %"
-                figures = f"{part.cost:.2f} ± {part.error:.2f}", f"{part.total:.1f} ± {part.total_error:.1f}", share
+                figures = with_error(part.cost, part.error, 2), with_error(part.total, part.total_error, 1), share
                 sheet.add_row(label, phase, str(part.decisions), *figures, end_section=phase == "all")
                 label = ""
     return sheet
+
+
+def with_error(figure: float, error: float, digits: int) -> str:
+    """Return a figure with its error, if it has one."""
+    return f"{figure:.{digits}f}" + ("" if np.isnan(error) else f" ± {error:.{digits}f}")
 
 
 def show_costliest(console: Console, review: Review) -> None:

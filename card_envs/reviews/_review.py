@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from card_envs._files import finite
 from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._tables import PlayedOut, new_tables, play_out
-from card_envs.compare.estimates import estimate
+from card_envs.compare.estimates import FEW, estimate
 from card_envs.compare.pairs import play_logged
 from card_envs.engine._buffers import check_int
 from card_envs.envs._replay import play_moves, replay
@@ -27,7 +27,8 @@ from card_envs.reviews._judge import MoveJudge
 
 JUDGE = "strong"  # unless another is named
 AT_ONCE = 16  # decisions that are judged together
-GAMES = 32  # of a policy that are played for a review
+NUMBER, GAMES = 1000, 50  # decisions of a policy that are judged, and games that they are from
+LEAST = 300  # decisions of several games without which their means have no error
 SURE = 2.0  # standard errors by which a cost must exceed 0 for the move to be called worse
 LEVEL = "by more than 2 errors, as 1 of 44 equal moves is by chance"  # one-sided: P(z > 2) = 0.0228
 THIRDS = ("first third", "middle third", "last third")
@@ -93,10 +94,11 @@ class CostSummary:
     Attributes:
         decisions: how many were judged.
         cost: mean cost of one.
-        error: standard error of that mean. Games differ, so it comes from the spread between them; of a single game,
-            all of which was judged, from the errors of the costs. Within 2 of it, 95 % of such means are right.
+        error: of that mean: plus or minus 2 of it hold the true one 95 times of 100. Games differ, and few decisions
+            cost most, so it comes from the spread between games; nan where there are fewer than 30 games or LEAST
+            decisions. Of a single game, all of which was judged, it comes from the errors of the costs.
         total: of all decisions of a game, on average over the games; in the review of a policy, of one side.
-        total_error: standard error of the total.
+        total_error: of the total.
         within_error: share of the moves that are not clearly worse than the judge's.
     """
 
@@ -125,19 +127,25 @@ class CostSummary:
         _, rows = np.unique([move.game for move in moves], return_inverse=True)
         sizes, totals = (np.bincount(rows, of, games) for of in (weights, weights * costs))
         mean = float(totals.sum() / sizes.sum())
-        noise = float(np.sqrt(((weights * errors) ** 2).sum()))
-        # Of a ratio of two means over games: linearized, as in `share_of_clusters`.
-        error = _error_of_mean((totals - mean * sizes) / sizes.mean(), noise / float(sizes.sum()))
-        total_error = _error_of_mean(totals, noise / games)
+        if games == 1:
+            total_error = float(np.sqrt(((weights * errors) ** 2).sum()))
+            error = total_error / float(sizes.sum())
+        elif games < FEW or len(moves) < LEAST:
+            error = total_error = float("nan")
+        else:  # the first is of a ratio of two means over games: linearized, as in `share_of_clusters`
+            error, total_error = map(_error_of_mean, ((totals - mean * sizes) / sizes.mean(), totals))
         within = float(weights @ [not move.is_worse for move in moves] / sizes.sum())
         return CostSummary(len(moves), mean, error, float(totals.mean()) / sides, total_error / sides, within)
 
 
-def _error_of_mean(values: NDArray[Any], least: float) -> float:
-    """Return the error of a mean over games of which 2 are the wider half of its 95 % interval; at least `least`."""
+def _error_of_mean(values: NDArray[Any]) -> float:
+    """Return the error of a mean over games: 2 of them are the wider half of the 95 % interval, and something more.
+
+    Costs have long tails: a game that was not drawn may be as far off as the farthest that was.
+    """
     found = estimate(values)
-    wide = max(found.high - found.mean, found.mean - found.low) / 2
-    return max(wide, least) if np.isfinite(wide) else least
+    farthest = float(np.abs(values - values.mean()).max())
+    return max(found.high - found.mean, found.mean - found.low) / 2 + farthest / len(values)
 
 
 @dataclass(frozen=True)
@@ -384,7 +392,7 @@ def review_of_policy(
 
 def review_policy(
     opponent: Opponent,
-    number: int = 200,
+    number: int = NUMBER,
     by: str = JUDGE,
     options: dict[str, Any] | None = None,
     seed: int = 0,

@@ -1,7 +1,7 @@
 """Lines: all that a seat does before something hidden shows or its turn ends, as macro-actions from a given position.
 
-A judge values a move by the best line that begins with it. Two lines to the same end are worth the same by the rules,
-whatever order they play their moves in.
+A judge values a move by the best line that begins with it. Where another line can still be reached after a move, the
+move is worth as much, by the rules.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.rng import mix
+from card_envs.engine._seen import is_new
 from card_envs.game import Game, Int8s, State, legal, observe, play, reveals, score_margin
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros, observation_hash
 from card_envs.opponents.search._budget import ArmStats, Float64s
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
 
-MOST = 1024  # lines that are compared by their ends
+MOST = 1024  # positions that are tried to get to a line
 
 
 class LineScratch(NamedTuple):
@@ -25,8 +25,7 @@ class LineScratch(NamedTuple):
 
     Attributes:
         states: [2] the position after a move, and room to play lines out.
-        expansion: to find lines with.
-        macros: [C, L] that were found.
+        expansion: positions that can be reached, and macros: [C, L] how.
         legal: [A] actions after the move.
     """
 
@@ -68,33 +67,28 @@ def moves_on(states: NDArray[Any], action: int, scratch: LineScratch) -> bool:
 
 
 def joins(states: NDArray[Any], line: Macro, scratch: LineScratch) -> bool:
-    """Return whether some line from scratch.states[0], where `moves_on` led, ends as a line from states[0] does."""
-    after, seat = scratch.states[0], states[0].seat
-    target = end_of(states[0], line, seat, scratch)
+    """Return whether a seat can still get to a line from states[0] after it played something else.
+
+    Args:
+        states: [1] before.
+        line: that can be joined at any of its positions, the first and the last included.
+        scratch: `moves_on` has left the position after the other action in `states[0]`.
+    """
+    after, expansion, seat = scratch.states[0], scratch.expansion, states[0].seat
     legal(after, scratch.legal)
     first = 0
     while scratch.legal[first] == 0:
         first += 1
-    most = scratch.macros.shape[0]
-    number = find_macros(after, first, scratch.legal, most, scratch.expansion, scratch.macros)
-    for k in range(number):
-        if end_of(after, scratch.macros[k], seat, scratch) == target:
+    find_macros(after, first, scratch.legal, scratch.macros.shape[0], expansion, scratch.macros)
+    scratch.states[1] = states[0]
+    along = scratch.states[1]
+    for step in range(line.shape[0] + 1):
+        if not is_new(hash_seen(along, seat, scratch), expansion.seen):
             return True
+        if step == line.shape[0] or line[step] == NO_ACTION or reveals(along, line[step]):
+            return False
+        play(along, line[step])
     return False
-
-
-def end_of(state: State, line: Macro, seat: int, scratch: LineScratch) -> np.uint64:
-    """Return a hash of what a seat sees at the end of a line, and of the action that then shows something hidden."""
-    scratch.states[1] = state
-    end = scratch.states[1]
-    for step in range(line.shape[0]):
-        action = line[step]
-        if action == NO_ACTION:
-            break
-        if reveals(end, action):
-            return hash_seen(end, seat, scratch) ^ mix(np.uint64(1 + action))
-        play(end, action)
-    return hash_seen(end, seat, scratch)
 
 
 def write_cost(states: NDArray[Any], stats: ArmStats, best: int, played: int, found: Float64s) -> None:
