@@ -138,11 +138,12 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         about += f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
         console.print(Text.assemble((game.name, "bold"), about))
         sheet = Sheet(box=None, padding=(0, 0, 0, 2))
-        for column in ("opponent", "", "measured", "a move"):
+        strength = "deals won" if game.is_solitaire else f"{game.margin_unit} over greedy"
+        for column in ("opponent", "", strength, "a move"):
             sheet.add_column(column, no_wrap=bool(column))
         for short in opponent_names(game):
-            kind, strength, time = figures_of(short, game)
-            sheet.add_row(short, kind, strength, "" if time is None else duration(time))
+            kind, figure, time = figures_of(short, game)
+            sheet.add_row(short, kind, figure, "" if time is None else duration(time))
         console.print(sheet)
         for short, meant in game.presets.items():
             say(f"  {short} stands for {meant}")  # not wrapped, so that it can be copied

@@ -21,7 +21,11 @@ from card_envs.compare._contest import Contest
 from card_envs.compare._ratings import ratings
 from card_envs.compare.estimates import Estimate, estimate, share
 from card_envs.compare.pairs import Part, chunks, join
+from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
+from card_envs.opponents import load_opponent
+from card_envs.opponents.policy import Decisions, decisions_at
+from card_envs.reviews import MoveJudge
 from tests.conftest import quick_opponents, short_options
 
 SIZES = (20, 50, 200)
@@ -195,3 +199,55 @@ def check_figures(game: Game, rivals: tuple[str, ...], options: dict[str, Any]) 
     truth = rating_of_first(part.wins).mean
     label = f"rating above the last, {', '.join(rivals)}, {truth - 1000:+.0f}"
     check_coverage(label, part.wins, truth, rating_of_first, 2000 if len(rivals) == 2 else 300)
+
+
+# Costs of moves
+
+
+def decided(game: Game, number: int, seed: int) -> tuple[Decisions, NDArray[np.int64]]:
+    """Decisions from all parts of games by `greedy` with some random moves, and moves there, half of them random."""
+    env, rng = BatchEnv(game, 64, seed=seed), np.random.default_rng(seed)
+    scripted, states, played = np.zeros(64, np.int64), list[Any](), list[int]()
+    for step in range(7 * number):
+        env.bot_actions("greedy", scripted)
+        anything = rng.random(env.mask.shape) * env.mask
+        if step % 7 == 3:
+            for row in rng.permutation(np.flatnonzero(env.mask.sum(axis=1) > 1))[: 1 + number // 40]:
+                states.append(env.states[row].copy())
+                played.append(int(anything[row].argmax() if rng.random() < 0.5 else scripted[row]))
+        if len(states) >= 2 * number:
+            break
+        env.step(np.where(rng.random(64) < 0.1, anything.argmax(axis=1), scripted))
+    rows = rng.permutation(len(states))[:number]
+    return decisions_at(game, np.array([states[row] for row in rows], game.rules.STATE)), np.array(played)[rows]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["search:64", "strong"])
+def test_coverage_of_costs(game: Game, by: str) -> None:
+    """Twice the error holds what 100 seeds find on average, for moves that come to something else than the judge's."""
+    judge = MoveJudge(load_opponent(by, game, sampled=False))
+    decisions, played = decided(game, 150, seed=0)
+    _, _, errors = judge.costs(decisions, played, np.random.default_rng(9))
+    rows = np.flatnonzero(errors > 0)[:25]
+    found = [judge.costs(decisions.at(rows), played[rows], np.random.default_rng(seed))[1:] for seed in range(100)]
+    costs, errors = np.array(found).swapaxes(0, 1)
+    held = np.abs(costs - costs.mean(axis=0)) <= 2 * errors
+    differ = costs.std(axis=0) > 0
+    print(f"{game.name}, {by}: {len(rows)} moves, {differ.sum()} of which differ: {held[:, differ].mean():.1%} held")
+    print(f"of each: {np.round(100 * held.mean(axis=0)).astype(int).tolist()}")
+    assert 0.93 <= held[:, differ].mean() <= 0.98
+    assert held.mean(axis=0).min() >= 0.75
+
+
+@pytest.mark.slow
+def test_costs_are_right_on_average(game: Game) -> None:
+    """The choice of a move, and of its line, does not show in what it costs: ten times the worlds find the same."""
+    judge, surer = (MoveJudge(load_opponent("strong", game, sampled=False), worlds) for worlds in (512, 5120))
+    decisions, played = decided(game, 4500, seed=1)
+    _, costs, errors = judge.costs(decisions, played, np.random.default_rng(1))
+    rows = np.flatnonzero(errors > 0)[:1500]
+    _, truth, _ = surer.costs(decisions.at(rows), played[rows], np.random.default_rng(2))
+    z = (costs[rows] - truth) / errors[rows]
+    print(f"{game.name}: {len(rows)} costs, {costs[rows].mean():.3f}, truly {truth.mean():.3f}; mean z {z.mean():.3f}")
+    assert len(rows) == 1500 and abs(z.mean()) < 0.1

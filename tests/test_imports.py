@@ -60,6 +60,20 @@ def test_the_guide_names_every_part() -> None:
     assert folders and not {name for name in folders if f"`card_envs/{name}/`" not in table}
 
 
+def test_the_guide_has_parts_in_their_order() -> None:
+    """CONTRIBUTING.md: "a part may import only itself and the parts above it"."""
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| path | contents |")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`(?:card_envs/)?(\w+)(?:\.py|/)`", line.split("|")[1]) for line in table.splitlines()[2:]]
+    places = {name: number for number, names in enumerate(rows) for name in names}
+    wrong = set()
+    for module, others in arrows().items():
+        for other in others:
+            here, there = (places.get(part(name)) for name in (module, other))
+            if here is not None and there is not None and here < there:
+                wrong.add(f"{part(module)} imports {part(other)}, which stands below it")
+    assert len(places) > 20 and not wrong, sorted(wrong)
+
+
 def sources(*folders: str) -> list[Path]:
     files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     assert len(files) > 3

@@ -243,7 +243,7 @@ def test_the_command(tmp_path: Path) -> None:
     files = ["--json", str(tmp_path / "review.json"), "--picture", str(tmp_path / "review.png")]
     done = CliRunner().invoke(app, [*words, *files])
     assert done.exit_code == 0, done.output
-    assert "judged by search:16" in done.output and "within" in done.output
+    assert "judged by search:16" in done.output and "not worse" in done.output
     assert json.loads((tmp_path / "review.json").read_text())["judge"] == BY
     assert (tmp_path / "review.png").stat().st_size > 1000
 

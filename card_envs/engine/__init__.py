@@ -1,1 +1,1 @@
-"""Compiled machinery shared by all games: decorators, random streams, card sets, loops, batches."""
+"""Running rules, the same for all games: tables, batches and their loops, random streams, sets of cards, GPU tensors."""

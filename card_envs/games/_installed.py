@@ -1,4 +1,4 @@
-"""InstalledGames of other packages: an entry point in the group `card_envs.games` refers to a `Game`.
+"""Games of other packages: an entry point in the group `card_envs.games` refers to a `Game`.
 
     [project.entry-points."card_envs.games"]
     my_game = "my_package.my_game:GAME"
@@ -29,7 +29,7 @@ MAX_BYTES = 1 << 20
 
 
 class InstalledGames(MutableMapping[str, Game]):
-    """InstalledGames by name: those given, and those of other packages.
+    """Games by name: those given, and those of other packages.
 
     The latter are loaded on first access; a package that is being imported at that moment is tried again later.
     """

@@ -22,6 +22,8 @@ from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 
 REWARD = "reward"  # an option of every game
+ANCHOR = "greedy"  # with whom players are compared
+FRONT = ("champion", "front")  # the comparisons that the README shows
 
 
 def about(opponent: Opponent) -> str:
@@ -34,17 +36,37 @@ def about(opponent: Opponent) -> str:
 
 
 def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
-    """Return what the opponent of a short name is, its rating or share of deals won, and microseconds per move.
+    """Return what the opponent of a short name is, its measured strength, and microseconds per move.
 
-    Strength and time are those measured, if any. Nothing is loaded: this reads the name and the stored facts.
+    Strength is the margin over `greedy` in an episode, or the share of deals won, with the 95 % interval. Nothing is
+    loaded: this reads the name and the stored facts.
     """
-    kind, found = _kind(parse(name), game), measured(game).get(name)
-    if not found:
-        return kind, "", None
-    last = found[-1]
-    won = f"wins {100 * last['win_share']['mean']:.0f} %"
-    strength = f"rating {last['rating']['mean']:.0f}" if "rating" in last else won
-    return kind, strength, last["microseconds_per_move"]
+    kind = _kind(parse(name), game)
+    for found in reversed(comparisons(game)):
+        one = next((one for one in found["policies"] if one["name"] == name), None)
+        if one is None:
+            continue
+        if game.is_solitaire:
+            strength = _interval(one["win_share"], 100, ".0f", " %")
+        else:
+            pairing = (pair for pair in found["pairings"] if {pair["first"], pair["second"]} == {name, ANCHOR})
+            over = next((_margin_of(name, pair) for pair in pairing), None)
+            strength = "" if over is None else _interval(over, 1, "+.1f")
+        return kind, strength, one["microseconds_per_move"]
+    return kind, "", None
+
+
+def _margin_of(name: str, pair: dict[str, Any]) -> dict[str, float]:
+    """Return the margin of a player in one of its pairings."""
+    margin: dict[str, float] = pair["margin_per_episode"]
+    if pair["first"] == name:
+        return margin
+    return {"mean": -margin["mean"], "low": -margin["high"], "high": -margin["low"]}
+
+
+def _interval(figure: dict[str, float], scale: int, form: str, unit: str = "") -> str:
+    mean, low, high = (f"{scale * figure[key]:{form}}" for key in ("mean", "low", "high"))
+    return f"{mean} ({low} to {high}){unit}"
 
 
 def _kind(one: Policy | Name | Player | Card, game: Game) -> str:
@@ -125,23 +147,32 @@ def _networks(policy: Policy | None) -> Iterator[TrainedPolicy]:
 
 
 @cache
-def measured(game: Game) -> dict[str, list[dict[str, Any]]]:
-    """Return the results of `compare` for each opponent of a game: rating or share of wins, margin, time per move."""
+def comparisons(game: Game) -> list[dict[str, Any]]:
+    """Return the stored results of `compare` for a game, those that count most last.
+
+    That is the one that the README shows, then the largest of those with `greedy`.
+    """
     package = Path(__file__).parents[1]
     folder = next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), None)
+    files = sorted(folder.glob(f"{game.name}-*.json")) if folder else []
+    read = [(file.stem.removeprefix(f"{game.name}-"), read_json(file)) for file in files]
+    fitting = [one for one in read if (one[1].get("game"), one[1].get("version")) == (game.name, game.version)]
+    return [figures for _, figures in sorted(fitting, key=_weight) if figures.get("policies")]
+
+
+def _weight(comparison: tuple[str, dict[str, Any]]) -> tuple[bool, bool, int]:
+    label, figures = comparison
+    names = [one["name"] for one in figures.get("policies", [])]
+    return ANCHOR in names, label in FRONT, len(names)
+
+
+@cache
+def measured(game: Game) -> dict[str, list[dict[str, Any]]]:
+    """Return the results of `compare` for each opponent of a game: rating or share of wins, margin, time per move."""
     found: dict[str, list[dict[str, Any]]] = {}
-    comparisons = [read_json(file) for file in sorted(folder.glob(f"{game.name}-*.json"))] if folder else []
-    # The last one counts most: the largest of those whose ratings have `greedy` as their anchor.
-    for figures in sorted(comparisons, key=_weight):
-        if figures.get("game") != game.name or figures.get("version") != game.version:
-            continue
-        about = {key: figures[key] for key in ("options", "pairs") if key in figures}
-        for one in figures.get("policies", []):
+    for figures in comparisons(game):
+        about: dict[str, Any] = {key: figures[key] for key in ("options", "pairs") if key in figures}
+        for one in figures["policies"]:
             shown = ("rating", "win_share", "microseconds_per_move")
             found.setdefault(one["name"], []).append({**about, **{key: one[key] for key in shown if key in one}})
     return found
-
-
-def _weight(figures: dict[str, Any]) -> tuple[bool, int]:
-    names = [one["name"] for one in figures.get("policies", [])]
-    return "greedy" in names, len(names)

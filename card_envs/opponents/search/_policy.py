@@ -9,7 +9,7 @@ explain what the other seats did are drawn less often. A search is made of funct
 - leaf: where a rollout stops.
 
 `_decide.py` has the loop that calls them, and `_budget.py` how many worlds each arm gets. Here, threads share decisions
-or the worlds of one, and keep to a time. `check_parts` lists the invalid combinations.
+or the worlds of one, and keep to a time. `check_parts` says what goes together.
 """
 
 from __future__ import annotations
@@ -418,7 +418,7 @@ def _values(found: SearchResults) -> ActionValues:
 
 
 def check_parts(search: SearchPolicy) -> None:
-    """Check that the parts of a search go together. These are the invalid combinations:
+    """Check that the parts of a search go together:
 
     | part | must be |
     | --- | --- |

@@ -23,7 +23,7 @@ export function judgement(turn, words) {
   const [played, best] = [words(one.played), words(one.best)];
   if (one.cost === null) return `${played}: the judge has no opinion.`;
   if (one.best === one.played) return `${played} was the judge's choice.`;
-  if (one.cost <= 0) return `${played} was as good as ${best}.`;
+  if (one.cost <= 0) return `${played} was as good as ${best}.`; // also where that can still be played
   return `${played} instead of ${best} cost ${one.cost.toFixed(1)} ± ${one.error.toFixed(1)}.`;
 }
 
@@ -55,8 +55,9 @@ function summary(judge, unit) {
   if (!all.length) return "There was no choice to judge.";
   const total = all.reduce((sum, { cost }) => sum + cost, 0);
   const fine = all.filter((one) => !isWorse(one)).length;
-  return `Judged by ${judge}: ${count(all.length, "choice")} cost ${total.toFixed(1)} ${unit}; `
-    + `${Math.round((100 * fine) / all.length)} % were within error of the best.`;
+  const error = Math.hypot(...all.map((one) => one.error));
+  return `Judged by ${judge}: ${count(all.length, "choice")} cost ${total.toFixed(1)} ± ${error.toFixed(1)} ${unit}; `
+    + `${all.length - fine} clearly, by more than ${SURE} errors, as 1 of 44 equal moves does by chance.`;
 }
 
 /** Put a bar and the cost beside each judged move. */
