@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -456,7 +456,7 @@ def test_a_wrong_address_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     plan = Plan(HIGH_CARD, ("greedy",), 20)
     with pytest.raises(ValueError, match="expected one of them"):
         generate(plan, tmp_path / "out", processes=2, ray_address="local")
-    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False))
     with pytest.raises(OSError, match=r"Ray cluster 127\.0\.0\.1:1: .*refused; expected HOST:PORT"):
         generate(plan, tmp_path / "out", ray_address="127.0.0.1:1")
     assert not (tmp_path / "out").exists()
