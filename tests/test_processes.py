@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -63,17 +62,19 @@ COMMANDS = {
 
 
 @contextmanager
-def started(folder: Path, *words: str, ignored: bool = False, **more: Any) -> Iterator[subprocess.Popen[str]]:
+def started(
+    folder: Path, *words: str, ignored: bool = False, more: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """Start a program in a session of its own, which is killed afterwards; `ignored`: as `nohup` and `&` do."""
 
     def ignore() -> None:
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
 
-    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "PYTHONUNBUFFERED": "1", **(more or {})}
     process = subprocess.Popen(
         [sys.executable, *words], cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=ignore if ignored else None, **more,
+        stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=ignore if ignored else None,
     )  # fmt: skip
     try:
         yield process
