@@ -25,6 +25,7 @@ from benchmarks.measuring import short
 from benchmarks.tiny_game import Learning, mccfr, nfsp, registered, tree
 from card_envs import GAMES, Game, get_game
 from card_envs._files import read_json, write_json
+from card_envs._processes import begin_worker
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
 from card_envs.compare.pairs import Match, chunks, join
 from card_envs.engine._cost import per_second, work_time
@@ -261,7 +262,7 @@ def main() -> None:
         for number, (name, method, seed) in enumerate(works):
             game = stored["games"][name]
             game["known"] = game["known"] or known(get_game(name), arguments.pairs)
-            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), begin_worker) as process:
                 made = process.submit(run, name, method, seed, arguments.minutes, arguments.pairs).result()
             game["methods"].setdefault(method, {})[str(seed)] = made
             write_json(arguments.file, stored)

@@ -26,6 +26,7 @@ from benchmarks.measuring import short
 from card_envs import GAMES, Game
 from card_envs._bench import batch_out_of_step, gpu_steps, gpu_tables
 from card_envs._files import read_json, write_json
+from card_envs._processes import cores
 from card_envs.engine._cost import per_second
 
 FILE = Path(__file__).parents[1] / "docs" / "gpu.json"
@@ -42,7 +43,7 @@ def our_steps(game: Game, tables: int, device: str) -> Work:
     """Return our steps."""
     if device != "cpu":
         return gpu_steps(*gpu_tables(game, tables, device))
-    env = batch_out_of_step(game, tables, os.cpu_count() or 1)
+    env = batch_out_of_step(game, tables, cores())
     streams, actions = np.arange(tables, dtype=np.uint64), np.zeros(tables, np.int64)
 
     def step() -> int:

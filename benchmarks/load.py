@@ -28,6 +28,7 @@ from rich.console import Console
 from rich.table import Table as Sheet
 
 from benchmarks.serving import Server
+from card_envs import _processes as processes
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 
@@ -172,7 +173,7 @@ def main(
     requests: Annotated[int, typer.Option(help="of the flood")] = 20_000,
 ) -> None:
     """Measure all of it."""
-    sheet = Sheet(title=f"server on {os.cpu_count()} cores; {seconds:g} s each", title_justify="left")
+    sheet = Sheet(title=f"server on {processes.cores()} cores; {seconds:g} s each", title_justify="left")
     for column in ("game", "opponents", "tables", "pace s", "moves/s", "own/s", "p50 ms", "p99 ms", "cores", "MiB"):
         sheet.add_column(column, justify="right")
     with tempfile.TemporaryDirectory() as folder:

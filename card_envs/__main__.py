@@ -33,6 +33,7 @@ from rich.text import Text
 
 from card_envs import _files as files
 from card_envs._console import Program, console, say
+from card_envs._processes import cores
 from card_envs._training import training_module
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game, package_of
@@ -404,7 +405,7 @@ def generate(
     named = () if solve is not None else tuple(split_names(players))
     options = tuple(sorted(parse_options(option).items()))
     plan = Plan(get_game(game_name), named, games, seed, options, not best, values, solve)
-    processes = processes or (1 if ray else os.cpu_count() or 1)
+    processes = processes or (1 if ray else cores())
     rows = 0
     try:
         with waiting(console) as progress:

@@ -9,9 +9,7 @@ import io
 import math
 import os
 import re
-import signal
 import sys
-import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +22,7 @@ import typer
 from rich.text import Text
 
 from card_envs import _files as files
+from card_envs._processes import ended_as_by_ctrl_c
 
 LOST_OUTPUT, WRONG_INPUT = 1, 2  # exit codes
 WIDTH, HEIGHT = 80, 25  # used if the environment specifies an unusable size
@@ -179,21 +178,6 @@ def is_lost() -> bool:
     return lost_output() is not None
 
 
-@contextlib.contextmanager
-def hangup_as_ctrl_c() -> Iterator[None]:
-    """Treat a hangup of the terminal like Ctrl-C, so that partial results are saved; not under `nohup`."""
-    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
-    is_main = threading.current_thread() is threading.main_thread()
-    if hangup is None or not is_main or signal.getsignal(hangup) != signal.SIG_DFL:
-        yield
-        return
-    signal.signal(hangup, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(hangup, signal.SIG_DFL)
-
-
 # Programs
 
 
@@ -223,8 +207,11 @@ class Program(typer.Typer):
         return registered
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Run the program and exit; output that can't be printed is dropped and reported at the end."""
-        with lasting_streams():
+        """Run the program and exit; output that can't be printed is dropped and reported at the end.
+
+        SIGTERM and a hangup end it as Ctrl-C does.
+        """
+        with lasting_streams(), ended_as_by_ctrl_c():
             code: Any = 0
             try:
                 with errors_in_words(self._packages):

@@ -13,6 +13,7 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -57,6 +58,10 @@ Options = dict[str, Any]
 Network = TypeVar("Network", bound=TrainedPolicy)
 
 os.environ["CARD_ENVS_QUIET"] = "1"  # tests read what else their processes print
+# Under `nohup make test &` both are ignored, also in the processes that tests start and send them to.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, lambda number, frame: None)  # which started processes don't inherit, and `nohup` holds
 STARTED = time.monotonic()
 BUILT = Path(__file__).parents[1] / "js" / "built"
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare._tables import new_tables, play_out
 from card_envs.compiling import specialize
+from card_envs.draw import draw
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, bounds, offsets, text_index
@@ -97,10 +98,18 @@ def test_views_do_not_depend_on_hidden_cards(game: Game) -> None:
         seats = seats_of(game, states, shift)
         worlds = redealt(game, states, seats, seed=10 + shift)
         for state, world, seat in zip(states, worlds, seats.tolist()):
-            seen, other = game.view.view(state, seat), game.view.view(world, seat)
+            seen, pictures = game.view.view(state, seat), pictures_of(game, state, seat)
+            other, others = game.view.view(world, seat), pictures_of(game, world, seat)
             changed = [key for key in seen if seen[key] != other[key]]
             assert not changed, f"determinize changes what seat {seat} sees: {', '.join(changed)}"
+            assert pictures == others == pictures_of(game, world, seat, seen), "a picture shows what is not in its view"
         assert np.array_equal(observed(game, states, seats), observed(game, worlds, seats)), "observations differ"
+
+
+def pictures_of(game: Game, state: Any, seat: int, seen: dict[str, Any] | None = None) -> list[str]:
+    """The view of a state as text and drawn, right after `view` was asked; or those of another view then."""
+    own = game.view.view(state, seat)
+    return [game.view.picture(seen or own), draw(game, seen or own)]
 
 
 def random_network(game: Game, seed: int = 0) -> NetworkPolicy:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,10 @@ from typer.testing import CliRunner
 from card_envs import BatchEnv
 from card_envs.__main__ import app
 from card_envs._layout import table
+from card_envs.compiling import _specialize as specializing
 from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
 from card_envs.data._card import COLUMNS, card
-from card_envs.data._digest import digest_of
+from card_envs.data._digest import _files, digest_of
 from card_envs.data._minari import to_minari
 from card_envs.data._plan import _load_once
 from card_envs.episode import Episode
@@ -279,6 +280,66 @@ def test_digests_stay_when_a_search_has_played(game: Game, name: str) -> None:
     assert digest_of(player, game) == before
 
 
+def test_digests_follow_the_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every module whose functions its rules, scripted players and planner run, and no other."""
+    player = load_opponent("random", game)
+    before, whole = digest_of(player, game), specializing._file_digest
+    folder = Path(str(game.rules.__file__)).parent
+    changed = set()
+    for file in folder.glob("*.py"):
+        monkeypatch.setattr(
+            specializing, "_file_digest", lambda one, file=file: b"edited" if one == str(file) else whole(one)
+        )
+        changed |= {file.stem} if digest_of(player, game) != before else set()
+    assert {"rules", "bot"} <= changed and not {"view", "drawing", "options", "__init__"} & changed
+    assert changed >= ({"planner", "features"} if (folder / "features.py").exists() else set())
+
+
+AGENT = """
+import numpy as np
+import my_helpers
+from card_envs.opponents.scripted import RandomPolicy
+from my_table import worth
+
+class Agent(RandomPolicy):
+    def __init__(self, game):
+        pass
+
+    def act(self, decisions, rng):
+        my_helpers.choose(decisions)
+        return worth(self.first(decisions))
+
+    @staticmethod
+    def first(decisions):
+        return [my_third.twice(k) for k in range(2)]
+
+import my_third
+"""
+
+
+def test_digests_follow_the_code_of_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own modules, not those of installed packages."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_agent.py").write_text(AGENT)
+    (tmp_path / "my_helpers.py").write_text("import my_deepest\ndef choose(x):\n    return my_deepest.choose(x)\n")
+    (tmp_path / "my_table.py").write_text("def worth(x):\n    return x\n")
+    (tmp_path / "my_third.py").write_text("def twice(x):\n    return 2 * x\n")
+    (tmp_path / "my_deepest.py").write_text("def choose(x):\n    return x\n")
+    (tmp_path / "my_unused.py").write_text("")
+    player = load_opponent("my_agent:Agent", HIGH_CARD)
+    files = _files(type(player.policy))
+    names = {Path(file).name for file in files}
+    assert names >= {"my_agent.py", "my_helpers.py", "my_table.py", "my_third.py", "my_deepest.py"}
+    assert not [file for file in files if "site-packages" in file or Path(file).name == "my_unused.py"]
+    before = digest_of(player, HIGH_CARD)
+    for file in sorted(tmp_path.glob("*.py")):
+        whole = file.read_text()
+        file.write_text(whole + "# edited\n")
+        assert (digest_of(player, HIGH_CARD) != before) == (file.name != "my_unused.py"), file.name
+        file.write_text(whole)
+    assert digest_of(player, HIGH_CARD) == before
+
+
 def skip_unless_known(game: Game, name: str) -> None:
     if name == "strong" and name not in opponent_names(game):
         pytest.skip("the game has no such player")
@@ -395,7 +456,7 @@ def test_a_wrong_address_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     plan = Plan(HIGH_CARD, ("greedy",), 20)
     with pytest.raises(ValueError, match="expected one of them"):
         generate(plan, tmp_path / "out", processes=2, ray_address="local")
-    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False))
     with pytest.raises(OSError, match=r"Ray cluster 127\.0\.0\.1:1: .*refused; expected HOST:PORT"):
         generate(plan, tmp_path / "out", ray_address="127.0.0.1:1")
     assert not (tmp_path / "out").exists()

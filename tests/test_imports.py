@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 # Each layer may import from itself and from those before it; a game's folder from no other game's.
 LAYERS = (
-    {"_console", "_files", "cards", "game", "options", "record"},
+    {"_console", "_files", "_processes", "cards", "game", "options", "record"},
     {"compiling"},
     {"engine"},
     {"episode"},

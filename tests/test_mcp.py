@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -263,3 +264,24 @@ def test_the_end_of_input_ends_the_process(tmp_path: Path) -> None:
     time.sleep(1)  # the opponent is asked
     process.stdin.close()
     assert process.wait(60) == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_one_signal_ends_the_process(number: signal.Signals, tmp_path: Path) -> None:
+    """Though a line is waited for."""
+    pytest.importorskip("mcp")
+    given = command("--mcp", "--game", next(iter(GAMES)))
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(given, env=environment(tmp_path), text=True, **pipes) as process:  # type: ignore[call-overload]
+        process.stdin.write(requests({"name": "games"}))
+        process.stdin.flush()
+        for _ in range(2):
+            assert json.loads(process.stdout.readline())["result"]
+        process.send_signal(number)
+        try:
+            assert process.wait(30)
+        finally:
+            process.kill()
+        said = process.stderr.read()
+        assert "Traceback" not in said and "Fatal" not in said

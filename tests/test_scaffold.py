@@ -6,8 +6,10 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,10 +22,11 @@ from card_envs.__main__ import app
 from card_envs.games import GAMES
 from card_envs.scaffold import _check
 from card_envs.scaffold._check import OWN_TESTS, check
-from card_envs.scaffold._checks import tested
+from card_envs.scaffold._checks import tested, trial
 from card_envs.scaffold._checks.places import check_rule_tests
 from card_envs.scaffold._checks.sources import Sources, read_sources
 from card_envs.scaffold._new_game import REGISTRY, NewGame, new_game, next_steps, plan, registered
+from tests.test_processes import children, is_running, started, wait_until
 
 ROOT = Path(__file__).parents[1]
 TITLE = " ".join(("The", "Old", "Maids", "of", "the", "High", "Hills"))  # no line gets too long with it
@@ -268,6 +271,34 @@ FAULTS = {
         "score_margin(state, seat) is missing: Return the points by which",
         "",
     ),
+    "exit": Fault(
+        "bot.py",
+        "\n\n@rule\ndef trivial",
+        "\n\nraise SystemExit(0)\n\n\n@rule\ndef trivial",
+        "SystemExit: 0",
+        "raise S",
+    ),
+    "hard exit": Fault(
+        "view.py",
+        'SEAT_NAMES = ("you", "opponent")',
+        'SEAT_NAMES = ("you", "opponent")\n__import__("os")._exit(0)',
+        "SystemExit: os._exit(0)",
+        "__import__",
+    ),
+    "harder exit": Fault(
+        "view.py",
+        'SEAT_NAMES = ("you", "opponent")',
+        'SEAT_NAMES = ("you", "opponent")\n__import__("posix")._exit(0)',
+        "importing this ends the process with 0",
+        "",
+    ),
+    "endless import": Fault(
+        "options.py",
+        "\n\n@options",
+        "\n\nwhile True:\n    import time; time.sleep(1)\n\n\n@options",
+        "importing this takes more than 5 s",
+        "    import time",
+    ),
     "parameters": Fault(
         "rules.py",
         "def observe(state: State, seat: int, obs: Obs)",
@@ -370,11 +401,28 @@ PLAYED = {  # found by the shared tests; `at` is empty where one of these is nam
         "`other_hand[0]` is never 1, as it is with 4 (card 0 of the pack) and 1 (card ",
         "",
     ),
+    "exit in play": Fault(
+        "view.py",
+        "return CARDS[action]",
+        "__import__('posix')._exit(0)",
+        "ends the process: exit status 0",
+        "",
+    ),
+    "picture of hidden cards": Fault(
+        "view.py",
+        "def picture(given: dict[str, Any]) -> str:\n    lines = (\n",
+        "LAST = []\nplain_view = view\n\n\ndef view(state, seat):\n    LAST[:] = [int(state.hands[1 - seat])]\n"
+        "    return plain_view(state, seat)\n\n\ndef picture(given):\n    lines = (\n        f'{LAST}',\n",
+        "a picture shows what is not in its view",
+        "",
+    ),
     "same world": Fault(
         "rules.py", "state.hands[other] = draw(unseen,", "unseen = draw(unseen,", "always the same world", ""
     ),
 }
 DEAR = {
+    "exit in play",
+    "picture of hidden cards",
     "no ValueError",
     "no move",
     "same text",
@@ -415,7 +463,9 @@ def made_faulty(folder: Path, name: str, fault: Fault) -> tuple[Path, int]:
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_faults_are_found_in_their_places(folder: Path, kind: str) -> None:
+def test_faults_are_found_in_their_places(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind == "endless import":
+        monkeypatch.setattr(trial, "MOST_SECONDS", 5.0)
     name = f"faulty_{list(FAULTS).index(kind)}"
     file, line = made_faulty(folder, name, FAULTS[kind])
     found = [str(finding) for finding in check(name).findings]
@@ -443,10 +493,28 @@ def test_play_without_an_end_is_ended(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.processes
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_tests_end_with_the_command(folder: Path, number: signal.Signals) -> None:
+    """However it ends."""
+    made_faulty(folder, "unending", Fault("rules.py", "    state.hands[seat] &= ~bit", "    while True: pass  # ", ""))
+    command = [sys.executable, "-m", "card_envs", "check", "unending"]
+    path = os.pathsep.join([str(folder / "unending"), str(ROOT)])
+    with started(folder, *command[1:], more={"PYTHONPATH": path}) as process:
+        wait_until(lambda: len(children(process.pid)) >= 1, process)
+        time.sleep(5)  # so that they are at it
+        running = children(process.pid)
+        assert running and process.poll() is None
+        process.send_signal(number)
+        wait_until(lambda: not any(map(is_running, running)))
+        assert process.wait(60) != 0
+
+
+@pytest.mark.processes
 def test_a_process_that_dies_is_a_fault(folder: Path) -> None:
     made_faulty(folder, "dying", Fault("view.py", "    return CARDS[action]", "    __import__('os')._exit(7)", ""))
     (found,) = check("dying").findings
-    assert "pytest ends with 7" in found.text
+    assert found.text.endswith("ends the process: exit status 7") and "test_" in found.text
 
 
 def test_without_the_tests_only_sources_are_inspected(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -599,7 +599,7 @@ def test_closed_pipes_are_told(closed: str) -> None:
     assert done.returncode and b"is closed" in done.stderr and b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("way", ["Ctrl-C", "stdin ends", "stdout ends"])
+@pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "stdin ends", "stdout ends"])
 def test_a_child_process_ends(way: str) -> None:
     """At once, and without a traceback, though a line may be waited for."""
     words = [sys.executable, "-m", "card_envs", "serve", "--stdio", "--game", next(iter(GAMES))]
@@ -608,8 +608,8 @@ def test_a_child_process_ends(way: str) -> None:
         child.stdin.write(b'{"id": 1, "call": "games"}\n')
         child.stdin.flush()
         assert strict(child.stdout.readline())["id"] == 1
-        if way == "Ctrl-C":
-            child.send_signal(signal.SIGINT)
+        if way in ("SIGINT", "SIGTERM"):
+            child.send_signal(signal.Signals[way])
         elif way == "stdin ends":
             child.stdin.close()
         else:

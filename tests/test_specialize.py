@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from card_envs import game as contract
 from card_envs.compiling import _specialize as specializing
 from card_envs.compiling import rule, specialize, stub
 from card_envs.compiling._loops import TracedLoop
 from card_envs.compiling._specialize import Functions, Specialization, rebuilt
-from card_envs.game import State, load
+from card_envs.game import Game, State, load
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._decide import decide_tables, new_workspace
 from card_envs.scaffold.high_card import GAME
+from tests import conftest
 
+ROOT = Path(__file__).parents[1]
 FACTOR = 3
 
 
@@ -123,6 +131,182 @@ def test_an_edit_of_a_function_makes_another_name(tmp_path: Path, monkeypatch: p
     after = name_of(sum_worths, ((worth, part.doubled),))
     assert after != before and after[: -specializing.HEX_DIGITS] == before[: -specializing.HEX_DIGITS]
     assert name_of(sum_worths, ((worth, one),)) == others
+
+
+FILES_THAT_RUN = """
+import re, sys
+from pathlib import Path
+
+import numpy as np
+
+import card_envs
+from card_envs.build import _warm_up as warm
+from card_envs.compiling import _specialize as specializing
+from card_envs.compiling._loops import game_of
+
+game, folder = game_of(sys.argv[1]), str(Path(card_envs.__file__).parent)
+card_envs.games.GAMES.setdefault(game.name, game)
+ran = {}
+
+def recorded(wanted, bound):
+    files = ran.setdefault(wanted, set())
+
+    def profile(frame, event, argument):
+        files.add(frame.f_code.co_filename)
+
+    def called(*arguments):
+        sys.setprofile(profile)
+        try:
+            return bound(*arguments)
+        finally:
+            sys.setprofile(None)
+
+    return called
+
+with specializing.watched(recorded), np.errstate(all="ignore"):
+    warm.visit_environments(game)
+    warm.visit_batches(game)
+    for name in {re.sub(r"^search:[0-9]+", "", name): name for name in warm.opponent_names(game)}.values():
+        if "moves=turn" not in name or game.name == "high_card":  # a minute; `strong` has the same files
+            warm.visit_opponent(game, warm.load_opponent(name, game))
+    if game.is_solitaire:
+        warm.visit_solver(game)
+
+digest = specializing._file_digest
+for wanted, files in ran.items():
+    before = specializing.rebuilt(wanted)[0].__name__
+    for file in files:
+        if file.startswith(folder):
+            specializing._file_digest = lambda one: b"edited" if one == file else digest(one)
+            changed = specializing.rebuilt(wanted)[0].__name__ != before
+            specializing._file_digest = digest
+            print(changed, wanted.loop.__name__, file)
+"""
+
+
+def test_an_edit_of_any_file_that_runs_makes_another_name(game: Game) -> None:
+    """Of every loop, by the files whose functions Python calls when it runs the loop as it is written."""
+    done = subprocess.run(
+        [sys.executable, "-c", FILES_THAT_RUN, game.package], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", conftest.ONLY: ""}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line for line in lines if line[0] != "True"] == []
+    files = {Path(line[2]).stem for line in lines if Path(line[2]).parent == Path(str(game.rules.__file__)).parent}
+    assert {"rules", "bot"} <= files and ("planner" in files) == (game.planner is not None)
+
+
+class Way(Enum):
+    FAST = 1
+
+
+class Two(NamedTuple):
+    x: int
+    y: int = 3
+
+
+SHAPES = {  # how a loop reaches what is edited: its import, and its use
+    "module.function": ("import someones_part", "someones_part.worth(x)"),
+    "package.module.function": ("import someones.part", "someones.part.worth(x)"),
+    "a module by another name": ("from someones import part as other", "other.worth(x)"),
+    "module.constant": ("import someones_part", "x + someones_part.CONSTANT"),
+}
+PART = """
+from card_envs.compiling import rule
+
+CONSTANT = {}
+
+@rule
+def worth(x):
+    return x + {}
+"""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_reached_through_modules_counts(shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In loops, in their helpers and in rules."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "someones").mkdir()
+    (tmp_path / "someones" / "__init__.py").touch()
+    line, call = SHAPES[shape]
+    (tmp_path / "someones_loop.py").write_text(
+        f"{line}\nfrom card_envs.compiling import rule\n\ndef direct(x):\n    return {call}\n\n"
+        f"def by_helper(x):\n    return direct(x)\n\n@rule\ndef inner(x):\n    return {call}\n\n"
+        f"def by_rule(x):\n    return inner(x)\n"
+    )
+    seen = []
+    for value in (1, 2):
+        for file in ("someones_part.py", "someones/part.py"):
+            (tmp_path / file).write_text(PART.format(value, value))
+        for name in [name for name in sys.modules if name.startswith("someones")]:
+            monkeypatch.delitem(sys.modules, name)
+        importlib.invalidate_caches()
+        specializing._file_digest.cache_clear()
+        sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+        loops = importlib.import_module("someones_loop")
+        sys.dont_write_bytecode = before
+        names = [name_of(loop, ()) for loop in (loops.direct, loops.by_helper, loops.by_rule)]
+        assert [specialize(loop)(5) for loop in (loops.direct, loops.by_helper, loops.by_rule)] == [5 + value] * 3
+        seen.append(names)
+    assert all(one != other for one, other in zip(*seen))
+
+
+def closing_over(part: Any) -> Callable[[int], int]:
+    def loop(x: int) -> int:
+        return int(part(x))
+
+    return loop
+
+
+def with_constant(constant: Any) -> Callable[[int], int]:
+    def loop(x: int) -> Any:
+        return x if constant == 0 else constant
+
+    return loop
+
+
+def with_default(constant: Any) -> Callable[[int], int]:
+    def loop(x: int, y: int = constant) -> int:
+        return x + y
+
+    return loop
+
+
+def test_closures_and_defaults_count() -> None:
+    assert specialize(closing_over(tripled))(5) == 15 and specialize(closing_over(one))(5) == 1
+    assert specialize(closing_over(raised), functions=((bonus, tripled),))(5) == 20
+    with pytest.raises(TypeError, match="raised calls bonus: specialize it with a function for it"):
+        specialize(closing_over(raised))
+    assert specialize(with_default(1))(5) == 6 and specialize(with_default(2))(5) == 7
+    for make, values in (
+        (closing_over, (tripled, one, rule(one))),
+        (with_default, (1, 2, 2.0)),
+        (with_constant, (1, 2, 1j, b"1", b"2", "1", Way.FAST, Way, Two(1), Two, NamedTuple("Two", x=int, y=int))),
+    ):
+        names = [name_of(make(value), ()) for value in values]
+        assert names == [name_of(make(value), ()) for value in values]
+        assert len(set(names)) == len(names) - (make is closing_over)  # `rule(one)` is the same code
+
+
+def through_a_module(states: Any) -> None:
+    contract.play(states[0], 0)
+
+
+@rule
+def rule_through_a_module(states: Any) -> None:
+    contract.play(states[0], 0)
+
+
+def calls_that_rule(states: Any) -> None:
+    rule_through_a_module(states)
+
+
+def test_a_stub_of_a_module_is_refused() -> None:
+    """It would be called as it is."""
+    for loop, name in ((through_a_module, "through_a_module"), (calls_that_rule, "rule_through_a_module")):
+        with pytest.raises(TypeError, match=f"{name} calls the stub contract.play: loops call stubs by name alone"):
+            specialize(loop, GAME)
 
 
 @pytest.mark.parametrize("moves", ["single", "turn"])

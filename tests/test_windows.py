@@ -76,7 +76,8 @@ names = import_all()
 assert len(names) > 150, len(names)
 import card_envs
 from card_envs import _files as files
-from card_envs._console import Console, hangup_as_ctrl_c, lasting_streams
+from card_envs._console import Console, lasting_streams
+from card_envs._processes import cores, ended_as_by_ctrl_c
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
@@ -109,8 +110,9 @@ with tempfile.TemporaryDirectory() as folder:
     asked = {"call": "table", "body": {"game": GAME.name}}
     found = asyncio.run(answer(seats, json.dumps(asked).encode()))
     assert "reply" in found, found
-with lasting_streams(), hangup_as_ctrl_c():
+with lasting_streams(), ended_as_by_ctrl_c():
     Console().print("as before")
+assert cores() >= 1
 """
 
 

@@ -11,15 +11,12 @@ import os
 import sys
 from typing import NoReturn
 
+from card_envs._processes import ENDING, PARENT, cores, unignored
+
 from .config import Config
 
 MIN_ENVS = 128  # of a process: smaller batches cost more a decision than a process gains
 LOST = 3  # exit code: the run failed, its checkpoint is good
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processes_for(config: Config, wanted: int) -> int:
@@ -55,7 +52,7 @@ def launch(arguments: list[str], number: int) -> int:
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     logging.disable(logging.ERROR)  # the run itself says what happened
-    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ |= {"OMP_NUM_THREADS": "1", PARENT: str(os.getpid())}
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -67,6 +64,8 @@ def launch(arguments: list[str], number: int) -> int:
         monitor_interval=0.1,
         logs_specs=DefaultLogsSpecs(log_dir=os.devnull),  # otherwise it leaves a folder in /tmp
     )
+    if hasattr(config, "signals_to_handle"):  # since torch 2.9; it handles ignored ones, too, else
+        config.signals_to_handle = ",".join(unignored("SIGINT", *ENDING, "SIGQUIT"))
     try:
         elastic_launch(config, sys.executable)("-m", f"{__package__}.train", *arguments)
     except SignalException as signal:

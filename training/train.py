@@ -13,6 +13,7 @@ import typer
 from rich.table import Table as Sheet
 
 from card_envs._files import in_words
+from card_envs._processes import ENDING, cores, end_with_parent, handled
 
 from . import launch, run_folder
 from .command import command, compiling, complain, console, say
@@ -39,11 +40,13 @@ def main(
     Under `torchrun --nproc-per-node=K -m training.train ...` K processes train one policy together, each with all of
     the tables and minibatches of the settings.
     """
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torch's agent has started it, here or under torchrun
+        end_with_parent()
     settings = load_config(config, overrides)
     if processes == 1 or "RANK" in os.environ:
         return train(settings, resume, int(os.environ.get("WORLD_SIZE", "1")) if shared else 1)
     number = launch.processes_for(settings, processes)
-    say(f"training in {number} of {launch.cores()} cores")
+    say(f"training in {number} of {cores()} cores")
     if number == 1:
         return train(settings, resume)
     rest = ["--shared", *(["--resume"] if resume else []), *(overrides or [])]
@@ -156,7 +159,7 @@ def watching(run: Run, folder: Path) -> Iterator[Callable[[dict[str, Any], float
 
 @contextmanager
 def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Callable[[], bool]]:
-    """Let the current update end after Ctrl-C, SIGTERM, or a lost terminal; a second Ctrl-C ends at once.
+    """Let the current update end after Ctrl-C, SIGTERM, or a hangup; a second Ctrl-C ends at once.
 
     Gives a function that returns whether the user has asked to stop.
     """
@@ -169,15 +172,8 @@ def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Callable[[], bool]]:
             console.print("stopping after this update; Ctrl-C again: at once")
         wishes.append(number)
 
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not so under nohup
-        numbers.append(signal.SIGHUP)  # the terminal is gone
-    before = {number: signal.signal(number, on_signal) for number in numbers}
-    try:
+    with handled(on_signal, "SIGINT", *ENDING):
         yield lambda: bool(wishes)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def print_strength(run: Run, strength: list[dict[str, Any]], opponent: Path) -> None:

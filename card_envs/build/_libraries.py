@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import pickle
 import subprocess
@@ -12,13 +11,16 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from card_envs._files import check_replaceable, in_words, replace_file, replace_folder, write_json
+from card_envs._processes import PARENT, cores
+from card_envs.compare._spread import over_processes
 from card_envs.compiling._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, _checked, facts_of
 from card_envs.compiling._loops import TracedLoop
 from card_envs.compiling._specialize import HEX_DIGITS
@@ -87,7 +89,7 @@ def build_libraries(
     from card_envs.compiling._targets import target_of
 
     wanted = [target_of(name) for name in targets]
-    workers = jobs or os.cpu_count() or 1
+    workers = jobs or cores()
     for target in wanted:
         target.link(folder, [])  # before anything takes minutes
         check_replaceable(folder / target.name, own_files)
@@ -101,21 +103,27 @@ def build_libraries(
 def trace(games: Sequence[Game], workers: int, progress: Progress) -> list[TracedLoop]:
     """Return the loops that games ask for."""
     found: dict[TracedLoop, None] = {}
+    running: list[subprocess.Popen[str]] = []
     with tempfile.TemporaryDirectory() as room, ThreadPoolExecutor(workers) as threads:
 
         def traced(game: Game) -> list[TracedLoop]:
             file = Path(room) / game.name
             command = [sys.executable, "-m", "card_envs.build._trace", game.package, str(file)]
-            _run(
-                command, f"the trace of {game.name}", NUMBA_DISABLE_JIT="1"
-            )  # which the engine reads as it is imported
+            more = {"NUMBA_DISABLE_JIT": "1", PARENT: str(os.getpid())}  # which the engine reads as it is imported
+            _run(command, f"the trace of {game.name}", running, **more)
             loops: list[TracedLoop] = pickle.loads(file.read_bytes())
             return loops
 
         progress("tracing calls", 0, len(games))
-        for number, loops in enumerate(threads.map(traced, games)):
-            found.update(dict.fromkeys(loops))
-            progress("tracing calls", number + 1, len(games))
+        try:
+            for number, loops in enumerate(threads.map(traced, games)):
+                found.update(dict.fromkeys(loops))
+                progress("tracing calls", number + 1, len(games))
+        except BaseException:  # Ctrl-C, too: the threads wait for these processes
+            threads.shutdown(wait=False, cancel_futures=True)
+            for process in running:
+                process.kill()
+            raise
     return list(found)
 
 
@@ -139,18 +147,22 @@ def in_processes(
 ) -> dict[Task, Result]:  # fmt: skip
     """Return what a function makes of each task, in several new processes. Raises BuildError that names the task."""
     found: dict[Task, Result] = {}
-    with ProcessPoolExecutor(workers or os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(partial(work, **fixed), one): one for one in tasks}
-        progress(what, 0, len(tasks))
-        for done, future in enumerate(as_completed(running)):
-            one = running[future]
-            try:
-                found[one] = future.result()
-            except Exception as error:
-                pool.shutdown(cancel_futures=True)
-                raise BuildError(f"{one.name} for {one.package}: {error}") from error
-            progress(what, done + 1, len(tasks))
+    progress(what, 0, len(tasks))
+    with closing(over_processes(partial(_attempt, partial(work, **fixed)), tasks, workers or cores())) as results:
+        for one, result, error in results:
+            if error:
+                raise BuildError(f"{one.name} for {one.package}: {error}")
+            found[one] = result
+            progress(what, len(found), len(tasks))
     return found
+
+
+def _attempt(work: Callable[[Task], Result], task: Task) -> tuple[Task, Any, str]:
+    """Return a task with what a function makes of it, or with the error in words."""
+    try:
+        return task, work(task), ""
+    except Exception as error:
+        return task, None, str(error) or type(error).__name__
 
 
 def made(traced: TracedLoop, targets: tuple[str, ...], objects: Path) -> Built:
@@ -283,12 +295,22 @@ def _headers() -> Path:
     return folder
 
 
-def _run(command: list[str], what: str, **more: str) -> None:
-    """Run a program, with more in its environment. Raises BuildError with the last of what it said."""
-    environment = {**os.environ, **more}
+def _run(command: list[str], what: str, running: list[subprocess.Popen[str]] | None = None, **more: str) -> None:
+    """Run a program, with more in its environment, and note it. Raises BuildError with the last of what it said."""
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
+        process = subprocess.Popen(
+            command, env={**os.environ, **more}, stdout=pipe, stderr=pipe, text=True, errors="replace"
+        )
     except OSError as error:
         raise BuildError(f"{what}: {in_words(error)}") from None
-    if done.returncode:
-        raise BuildError(f"{what} failed:\n" + "\n".join((done.stderr or done.stdout).splitlines()[-12:]))
+    if running is not None:
+        running.append(process)
+    with process:
+        try:
+            output, errors = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise BuildError(f"{what} failed:\n" + "\n".join((errors or output).splitlines()[-12:]))

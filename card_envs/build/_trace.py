@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from card_envs._processes import end_with_parent
 from card_envs.build._warm_up import warm_up
 from card_envs.compiling._loops import TracedLoop, game_of, type_of
 from card_envs.compiling._specialize import Specialization, watched
@@ -68,6 +69,7 @@ def _writable(kind: Any) -> Any:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     package, file = sys.argv[1:]
     game = game_of(package)
     GAMES.setdefault(game.name, game)  # environments refer to games by name

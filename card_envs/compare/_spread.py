@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from multiprocessing import active_children, get_context, parent_process
-from typing import TypeVar
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from multiprocessing import active_children, get_context
+from typing import Any, TypeVar
 
 from card_envs._files import in_words
+from card_envs._processes import begin_worker
 from card_envs.engine._buffers import check_int
 
 Portion = TypeVar("Portion")
@@ -29,7 +28,8 @@ class Executor:
 
     Attributes:
         processes: on this machine; 1: this process.
-        ray_address: of a Ray cluster instead, as for `ray.init`; "local" starts one here.
+        ray_address: of a Ray cluster instead, as for `ray.init`; "local" starts one here, unless this program is
+            connected to one, which is used and stays connected.
 
     Raises:
         ValueError: both are given, or fewer than one process.
@@ -37,6 +37,7 @@ class Executor:
 
     processes: int = 1
     ray_address: str = ""
+    _at_exit: ExitStack = field(default_factory=ExitStack, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_int(self.processes, 1, None, "processes")
@@ -46,14 +47,11 @@ class Executor:
     def __enter__(self) -> Executor:
         """Connect to the cluster. Raises ValueError if Ray is missing, OSError if the cluster can't be reached."""
         if self.ray_address:
-            _connect(self.ray_address)
+            _connect(self.ray_address, self._at_exit)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.ray_address:
-            import ray
-
-            ray.shutdown()  # also cancels running tasks
+        self._at_exit.close()
 
     @property
     def is_here(self) -> bool:
@@ -72,13 +70,16 @@ class Executor:
         """
         if self.ray_address:
             return _over_cluster(work, portions, self.ray_address)
-        return map(work, portions) if self.is_here else _over_processes(work, portions, self.processes)
+        return map(work, portions) if self.is_here else over_processes(work, portions, self.processes)
 
 
 THIS_PROCESS = Executor()
 
 
-def _over_processes(work: Callable[[Portion], Result], portions: Sequence[Portion], processes: int) -> Iterator[Result]:
+def over_processes(
+    work: Callable[[Portion], Result], portions: Sequence[Portion], processes: int
+) -> Generator[Result, None, None]:
+    """Yield results as `Executor.spread` does, of new processes, which end when the generator is closed."""
     waiting = dict(enumerate(portions))
     losses = 0  # in a row
     while waiting:
@@ -114,30 +115,24 @@ def _over_pool(
         pool.shutdown(cancel_futures=True)
 
 
-def begin_worker() -> None:
-    """Make a worker ignore Ctrl-C, which reaches all processes of a command, and end with its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent dies; it holds both ends of its work pipe and would wait forever."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _connect(address: str) -> None:
+def _connect(address: str, at_exit: ExitStack) -> None:
     try:
         import ray
     except ImportError:
         raise ValueError("a Ray cluster needs Ray: pip install 'card_envs[ray]'") from None
+    if ray.is_initialized():  # by the program that this is a part of
+        known = ray.get_runtime_context().gcs_address
+        if address not in ("local", "auto", known):
+            raise OSError(
+                f"Ray cluster {address}: this program is connected to {known}: ray.shutdown() leaves that one"
+            )
+        return
     try:
         host, _, port = address.removeprefix("ray://").rpartition(":")
         if port.isdigit():  # Ray itself would retry for many minutes
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+        at_exit.callback(ray.shutdown)
     except (OSError, OverflowError, RuntimeError, ValueError) as error:  # OverflowError: of invalid ports
         raise OSError(f"Ray cluster {address}: {in_words(error)}; expected HOST:PORT, or local") from None
 
@@ -145,6 +140,7 @@ def _connect(address: str) -> None:
 def _over_cluster(work: Callable[[Portion], Result], portions: Sequence[Portion], address: str) -> Iterator[Result]:
     import ray
 
+    waiting: list[Any] = []
     try:
         task = ray.remote(max_retries=RETRIES)(_do)
         shared = ray.put(work)
@@ -156,6 +152,9 @@ def _over_cluster(work: Callable[[Portion], Result], portions: Sequence[Portion]
         raise error.cause from None  # the same error as without Ray
     except ray.exceptions.RayError as error:
         raise OSError(f"Ray cluster {address}: {str(error).splitlines()[0]}") from None
+    finally:
+        for one in waiting:  # after an error or Ctrl-C
+            ray.cancel(one)
 
 
 def _do(work: Callable[[Portion], Result], portion: Portion) -> Result:

@@ -10,8 +10,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from card_envs._console import hangup_as_ctrl_c
-
 
 class TimeLeft(ProgressColumn):
     """Remaining time, from the share that is done; rich forgets steps with minutes between them."""
@@ -26,8 +24,8 @@ class TimeLeft(ProgressColumn):
 
 @contextmanager
 def waiting(console: Console) -> Iterator[Progress]:
-    """Show progress until the work ends or is interrupted, by Ctrl-C or a hangup."""
+    """Show progress until the work ends or is interrupted."""
     columns = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft())
     text = TextColumn("{task.description}", markup=False)
-    with hangup_as_ctrl_c(), Progress(text, *columns, console=console, transient=True) as progress:
+    with Progress(text, *columns, console=console, transient=True) as progress:
         yield progress

@@ -14,9 +14,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -172,16 +173,20 @@ class _Binding:
     def rebuilt(self, function: FunctionType) -> tuple[FunctionType, Sources]:
         """Return a copy of a loop or helper with all its globals replaced, and the functions that it is made of."""
         names = dict(function.__globals__)
-        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-        copy.__kwdefaults__ = function.__kwdefaults__
+        free = dict(zip(function.__code__.co_freevars, map(CellType, _free_values(function))))
         sources: Sources = {function: []}
-        for name in _names(function.__code__):
-            value = names.get(name)
-            if isinstance(value, FunctionType):
-                names[name], used = self._replacement(value, function)
+        for name, value in used_by(function):
+            if isinstance(value, FunctionType) and "." not in name:
+                replacement, used = self._replacement(value, function)
                 sources |= used
-            elif value is not None:
-                _note(value, sources, function)
+                if name in free:
+                    free[name] = CellType(replacement)
+                else:
+                    names[name] = replacement
+            else:
+                _note(name, value, sources, function)
+        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, tuple(free.values()))
+        copy.__kwdefaults__ = function.__kwdefaults__
         return copy, sources
 
     def _replacement(self, helper: FunctionType, user: FunctionType) -> tuple[Any, Sources]:
@@ -193,7 +198,7 @@ class _Binding:
             if helper in contract.MODULE_OF:
                 own = self._own(helper, user)
                 sources: Sources = {}
-                _note(own, sources, user)
+                _note(helper.__name__, own, sources, user)
                 self._replaced[helper] = own if self.inline or _rules.INTERPRETED else _rules.noinline(own), sources
             else:
                 copy, sources = self.rebuilt(helper)
@@ -217,19 +222,48 @@ class _Binding:
         return getattr(module, name, None) or getattr(defaults, name)
 
 
-def _note(value: Any, sources: Sources, user: FunctionType) -> None:
+def _note(name: str, value: Any, sources: Sources, user: FunctionType) -> None:
     """Add a constant that a function uses, or a compiled function with everything it uses, to the sources of a loop."""
     function = plain(value)
     if not isinstance(function, FunctionType):
         sources.setdefault(user, []).append(value)
-    elif function not in sources:
+    elif function in contract.MODULE_OF or function in _stubs:
+        how = "loops call stubs by name alone" if "." in name else "helpers of loops are plain functions"
+        raise TypeError(f"{user.__name__} calls the stub {name}: {how}")
+    elif (
+        function not in sources and str(function.__module__).partition(".")[0] != "numpy"
+    ):  # Numba has its own of these
         sources[function] = []
-        for name in _names(function.__code__):
-            used = function.__globals__.get(name)
-            if isinstance(used, FunctionType) and (used in contract.MODULE_OF or used in _stubs):
-                raise TypeError(f"{function.__name__} calls the stub {name}: helpers of loops are plain functions")
-            if used is not None:
-                _note(used, sources, function)
+        for used, value in used_by(function):
+            _note(used, value, sources, function)
+
+
+def used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the globals, free variables and default values of a function by name; of modules, "module.attribute".
+
+    Too many rather than too few: any name in its code may be an attribute of any module in it.
+    """
+    names = dict.fromkeys(_names(function.__code__))
+    found = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
+    found += zip(function.__code__.co_freevars, _free_values(function))
+    found += [("default", value) for value in function.__defaults__ or ()]
+    found += (function.__kwdefaults__ or {}).items()
+    modules: set[ModuleType] = set()
+    for name, value in found:  # which grows meanwhile
+        if not isinstance(value, ModuleType):
+            yield name, value
+        elif value not in modules:
+            modules.add(value)
+            found += [(f"{name}.{part}", getattr(value, part)) for part in names if hasattr(value, part)]
+
+
+def _free_values(function: FunctionType) -> Iterator[Any]:
+    """Yield the values of a function's free variables; None for one without a value yet."""
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            yield None
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -238,6 +272,17 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
+
+
+def game_digest(game: Game) -> str:
+    """Return a hash of all compiled functions of a game's rules, scripted players and planner, and of what they use."""
+    sources: Sources = {}
+    for stub, module in contract.MODULE_OF.items():
+        for name in BOTS if stub is contract.bot_move else (stub.__name__,):
+            function = getattr(getattr(game, module), name, None)
+            if function is not None:
+                _note(name, function, sources, function)
+    return _digest(sources)
 
 
 def _digest(sources: Sources) -> str:
@@ -255,9 +300,14 @@ def _value(part: Any) -> bytes:
     if isinstance(part, np.ndarray):
         return f"{part.dtype}{part.shape}".encode() + part.tobytes()
     if isinstance(part, tuple):  # its `repr` would abbreviate a large array
-        return f"{type(part).__name__}{len(part)}".encode() + b"\0".join(map(_value, part))
-    if isinstance(part, (int, float, str, np.generic, np.dtype)):
+        return _value(type(part)) + str(len(part)).encode() + b"\0".join(map(_value, part))
+    if isinstance(part, Enum):
+        return _value(type(part)) + part.name.encode()
+    if isinstance(part, (int, float, complex, str, bytes, np.generic, np.dtype)):
         return f"{type(part).__name__}{part!r}".encode()
+    if isinstance(part, type):
+        fields = [getattr(part, name, "") for name in ("__name__", "_fields", "_field_defaults")]
+        return repr([*fields, [(one.name, one.value) for one in part] if issubclass(part, Enum) else ()]).encode()
     return b""  # compiled code has no other kind of constant
 
 

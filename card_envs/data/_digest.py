@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sysconfig
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from card_envs.compiling._rules import Compilable
+from card_envs.compiling._specialize import game_digest, used_by
 from card_envs.game import Game
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.search import SearchPolicy
 
 HEX_DIGITS = 16
+OWN = Path(__file__).parents[1]
+INSTALLED = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 def digest_of(policy: Policy, game: Game) -> str:
     """Return a digest of what decides how a policy plays.
 
-    That is this package's version, the files of the game's rules and scripted players, and all settings and weights of
-    the package's own players. Of a user's class it is its file, and the arrays and tensors that it holds.
+    That is this package's version, the files that the game's compiled functions come from, and all settings and weights
+    of the package's own players. Of a user's class it is the arrays and tensors that it holds, its file, and the files
+    of what its methods use, unless these belong to an installed package.
     """
-    found = hashlib.sha256(version("card_envs").encode())
-    for module in (game.rules, game.bot, game.planner):
-        found.update(_content(getattr(module, "__file__", None)))
+    found = hashlib.sha256(f"{version('card_envs')} {game_digest(game)}".encode())
     for part in _parts(policy, {}):
         found.update(len(part).to_bytes(8, "little") + part)
     return found.hexdigest()[:HEX_DIGITS]
@@ -74,17 +80,51 @@ def _inside(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
             yield from _parts(part, seen)
     elif hasattr(value, "__dict__"):
         if isinstance(value, Policy):
-            yield from map(_content, dict.fromkeys(filter(None, map(_source, type(value).__mro__))))
+            yield from sorted(Path(file).read_bytes() for file in _files(type(value)))
             yield repr([one for one in vars(value).values() if isinstance(one, (str, range))]).encode()
         yield from _parts(vars(value), seen)
 
 
-def _source(kind: type) -> str | None:
+def _files(policy: type) -> set[str]:
+    """Return the files of a class, of its bases, and of what their methods use, unless that is installed."""
+    found: set[str] = set()
+    waiting: list[Any] = list(policy.__mro__)
+    seen: dict[int, Any] = {}
+    while waiting:
+        used = waiting.pop()
+        is_code = isinstance(used, (type, FunctionType))
+        file = _source(used) if is_code else None
+        if file is None or id(used) in seen:
+            continue
+        seen[id(used)] = used
+        if used in policy.__mro__ or not _is_installed(file):
+            found.add(file)
+            if isinstance(used, type):
+                waiting += map(_function, vars(used).values())
+            elif isinstance(used, FunctionType):
+                waiting += (_function(value) for _, value in used_by(used))
+    return found
+
+
+def _function(value: Any) -> Any:
+    """Return the function of a method, a property or a compiled function, and the type of any other value."""
+    if isinstance(value, (staticmethod, classmethod)):
+        value = value.__func__
+    elif isinstance(value, (property, cached_property)):
+        value = value.fget if isinstance(value, property) else value.func
+    elif isinstance(value, Compilable):
+        value = value.py_func
+    return value if isinstance(value, (type, FunctionType)) else type(value)
+
+
+def _source(code: Any) -> str | None:
     try:
-        return inspect.getsourcefile(kind)
+        file = inspect.getsourcefile(code)
     except (OSError, TypeError):  # built in, or typed at a prompt
         return None
+    return file if file and Path(file).is_file() else None
 
 
-def _content(file: str | None) -> bytes:
-    return Path(file).read_bytes() if file and Path(file).is_file() else b""
+def _is_installed(file: str) -> bool:
+    path = Path(file).resolve()
+    return any(path.is_relative_to(folder) for folder in (OWN, *INSTALLED))

@@ -40,7 +40,7 @@ def run(work: Mapping[str, Reviewing], workers: Executor, console: Console) -> b
 
 
 def check_review(game: Game, number: int, by: str | None) -> str:
-    """Return the name of the judge; raise ValueError, before anything is played, if it can't judge or has nothing to."""
+    """Return the name of the judge; raise ValueError, before anything is played, if there is none."""
     if by is not None and not number:
         raise ValueError("by: there is nothing to judge without --review N")
     judge = by or JUDGE

@@ -25,6 +25,7 @@ from card_envs.scaffold._checks.places import (
 )
 from card_envs.scaffold._checks.sources import Finding, Sources, checkout, read_sources
 from card_envs.scaffold._checks.tested import BY_THE_PAGE, groups, run_tests
+from card_envs.scaffold._checks.trial import try_import
 
 Check: TypeAlias = Callable[[Game, Sources], Iterator[Finding]]
 # A tuple is skipped if a previous one found a fault.
@@ -92,6 +93,9 @@ def _tested(game: Game, sources: Sources, show: Callable[[str], None]) -> Report
 
 def imported(package: str, sources: Sources) -> Game | Finding:
     """Return the game with all modules imported, or the reason why they can't be."""
+    fault = try_import(package, sources)
+    if fault is not None:
+        return fault
     init = sources.files["__init__"]
     try:
         game: Game | None = getattr(import_module(package), "GAME", None)
@@ -99,7 +103,7 @@ def imported(package: str, sources: Sources) -> Game | Finding:
             return Finding(init.file, 1, 'expected GAME = Game("the_name", "The Title", __name__)')
         for module in ("options", "rules", "bot", "view"):
             import_module(f"{package}.{module}")
-    except Exception as error:  # the game's code may raise anything
+    except (Exception, SystemExit) as error:  # the game's code may raise anything
         return sources.blame(error)
     if game.package != package or (package.startswith("card_envs.games.") and game.name != sources.folder.name):
         return init.finding("GAME", f"expected the name of the folder, and the package {package}; got {game}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import os
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from card_envs._processes import cores
 from card_envs.serve._messages import Problem
 
 Answer = TypeVar("Answer")
@@ -61,7 +61,7 @@ class Limits:
     streams: int = 2_000
     streams_per_client: int = 1_000
     streams_per_table: int = 16
-    searches: int = os.cpu_count() or 1
+    searches: int = field(default_factory=cores)
     waiting: int = 64
     connections: int = 4_000
     connections_per_client: int = 2_000

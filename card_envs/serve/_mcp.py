@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import count
@@ -196,8 +196,13 @@ def serve_mcp(tables: ModelTables, source: BinaryIO, target: BinaryIO) -> None:
         on_call_tool=call_tool,
     )
 
+    async def lines() -> AsyncIterator[str]:
+        requests = TextIOWrapper(source, encoding="utf-8", errors="replace")
+        while line := await in_daemon(requests.readline):  # anyio's threads could not be left at Ctrl-C
+            yield line
+
     async def serve() -> None:
-        requests = anyio.wrap_file(TextIOWrapper(source, encoding="utf-8", errors="replace"))
+        requests: Any = lines()
         answers = anyio.wrap_file(TextIOWrapper(target, encoding="utf-8"))
         async with stdio_server(requests, answers) as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())

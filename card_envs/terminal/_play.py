@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.markdown import Markdown
 
-from card_envs._console import hangup_as_ctrl_c, is_lost
+from card_envs._console import is_lost
 from card_envs._files import check_output, in_words
 from card_envs.envs._others import Others
 from card_envs.envs._replay import replay
@@ -90,8 +90,7 @@ def play_game(
     others.rng = hide_seed(rng)
     table = PersonsTable(env, others, console, events)
     try:
-        with hangup_as_ctrl_c():
-            table.play()
+        table.play()
     except (KeyboardInterrupt, EOFError):
         console.print()
     finally:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from card_envs._console import hangup_as_ctrl_c, is_lost
+from card_envs._console import is_lost
 from card_envs._files import check_output
 from card_envs.envs._replay import replay, verify
 from card_envs.envs.aec import CardEnv, env_with
@@ -86,8 +86,7 @@ def watch_game(
         return players[env.possible_agents.index(env.agent_selection)].move(env, rng)
 
     try:
-        with hangup_as_ctrl_c():
-            show(Showing(env, choose, names, seat), screen)
+        show(Showing(env, choose, names, seat), screen)
     finally:
         if record is not None:
             env.record().save(record)

@@ -22,6 +22,7 @@ import torch
 from typer.testing import CliRunner
 
 from card_envs import load_opponent
+from card_envs._processes import cores
 from card_envs.opponents.networks.folder import WEIGHTS_FILE
 from training import checkpoint, launch
 from training.algorithms.ppo import PPO
@@ -312,7 +313,7 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "training.train", *shipped(tmp_path), "--processes", "2"]
     done = subprocess.run([*command, "decisions=4000"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"training in 2 of {launch.cores()} cores" in done.stdout and done.stdout.count("load_opponent(") == 1
+    assert f"training in 2 of {cores()} cores" in done.stdout and done.stdout.count("load_opponent(") == 1
     _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
     assert len(facts["ranks"]) == 2
     assert (facts["settings"]["num_envs"], facts["settings"]["minibatch_size"]) == (32, 64)  # as they were given
@@ -354,13 +355,13 @@ def test_ctrl_c_ends_a_shared_run_as_it_ends_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "num_envs", "minibatch_size", "number"),
+    ("available", "num_envs", "minibatch_size", "number"),
     [(1, 512, 2048, 1), (2, 512, 2048, 2), (8, 512, 2048, 4), (2, 513, 2048, 1), (3, 1536, 2048, 2), (4, 100, 64, 1)],
 )
 def test_as_many_processes_as_pay(
-    cores: int, num_envs: int, minibatch_size: int, number: int, monkeypatch: pytest.MonkeyPatch
+    available: int, num_envs: int, minibatch_size: int, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "cores", lambda: cores)
+    monkeypatch.setattr(launch, "cores", lambda: available)
     config = Config(game="back_alley", minutes=1, num_envs=num_envs, minibatch_size=minibatch_size)
     assert launch.processes_for(config, 0) == number
     for wrong in (-1, 7):

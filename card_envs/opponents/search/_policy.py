@@ -25,6 +25,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs._processes import cores
 from card_envs.compiling import specialize
 from card_envs.engine._buffers import UINT64, check_choice, check_game, check_int, checked
 from card_envs.engine._cost import SHORTEST
@@ -134,7 +135,7 @@ class SearchPolicy:
         check_game(self.game)
         check_int(self.worlds, 1, UNLIMITED, "worlds")
         if self.threads is None:
-            object.__setattr__(self, "threads", os.cpu_count() or 1)
+            object.__setattr__(self, "threads", cores())
         check_int(self.threads, 1, None, "threads")
         if self.seconds is None and self.worlds == UNLIMITED:
             raise ValueError("search: expected a number of worlds, or seconds")

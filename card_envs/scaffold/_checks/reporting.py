@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import traceback
 from pathlib import Path
 from typing import Any
 
+from card_envs._processes import LOST_PARENT, end_with_parent
 from card_envs.scaffold._checks.sources import Finding, Sources, read_sources
 
 ROOT = Path(__file__).parents[3]
@@ -38,6 +40,10 @@ class Events:
         elif report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
             self.write("passed", report.nodeid, Finding(ROOT, 1, ""))
 
+    def pytest_sessionfinish(self) -> None:
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            self.write("done", "", Finding(ROOT, 1, ""))
+
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         file, line, name = getattr(node, "location", (node.nodeid, 0, node.name))
         finding = translated(call.excinfo.value, Finding(ROOT / file, (line or 0) + 1, name), self.sources)
@@ -50,9 +56,18 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_configure(config: Any) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        end_with_parent(_end_all)
     sources = read_sources(Path(config.getoption("--sources")))
     assert isinstance(sources, Sources)
     config.pluginmanager.register(Events(config.getoption("--events"), sources))
+
+
+def _end_all() -> None:
+    """End this process and those that it has started."""
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():  # as `check` starts it
+        os.killpg(0, signal.SIGKILL)
+    os._exit(LOST_PARENT)
 
 
 def translated(error: BaseException, test: Finding, sources: Sources) -> Finding:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from card_envs._processes import PARENT
 from card_envs.game import Game
 from card_envs.scaffold._checks.places import folder_of_tests
 from card_envs.scaffold._checks.sources import Finding, Sources
@@ -82,7 +83,7 @@ def _started(command: list[str], root: Path, output: Any) -> Iterator[subprocess
     around = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     process = subprocess.Popen(
         command, cwd=root, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
-        env=around | {"PYTHONPATH": path}, start_new_session=os.name == "posix",
+        env=around | {"PYTHONPATH": path, PARENT: str(os.getpid())}, start_new_session=os.name == "posix",
     )  # fmt: skip
     try:
         yield process
@@ -100,21 +101,26 @@ def _results(
     """Return what the events say; whatever else ended the process is a failure, too."""
     running: dict[str, Finding] = {}
     failed: dict[tuple[Path, int], Finding] = {}
-    num_passed = 0
+    num_passed, done = 0, False
     for event in events:
         finding = Finding(Path(event["file"]), event["line"], event["text"])
         if event["what"] == "begun":
             running[event["test"]] = finding
+        elif event["what"] == "done":
+            done = True
         elif event["what"] == "failed":
             failed.setdefault(finding[:2], finding)
         else:
             running.pop(event["test"], None)
             num_passed += event["what"] == "passed"
     findings = list(failed.values())
-    if status is None or status < 0:
-        how = f"does not end within {limit:.0f} s" if status is None else f"ends the process: signal {-status}"
+    if status is None or status < 0 or not done:
+        if status is None:
+            how = f"does not end within {limit:.0f} s"
+        else:
+            how = f"ends the process: {f'signal {-status}' if status < 0 else f'exit status {status}'}"
         findings += [finding._replace(text=f"{finding.text}: {how}") for finding in running.values()]
-    if not findings and status != 0:
+    if not findings and (status != 0 or not done):
         ended = f"does not begin within {limit:.0f} s" if status is None else f"ends with {status}"
         lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
         said = " / ".join(line.strip() for line in lines if line.strip())[-500:]

@@ -1,0 +1,126 @@
+"""Processes: the signals that end a program, workers that end with it, and the cores that it may use."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any
+
+ENDING = ("SIGTERM", "SIGHUP")  # of schedulers and containers, and of a terminal that is closed
+AGAIN = 2.0  # seconds in which another of these says the same: a closed terminal sends two
+PARENT = "CARD_ENVS_PARENT"  # environment variable: the process that a worker ends with
+GLANCE = 0.5  # seconds between two looks at whether it lives
+LOST_PARENT = 1  # exit code
+CGROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+QUOTAS = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # of version 2, and of version 1
+
+
+# Signals
+
+
+@contextmanager
+def ended_as_by_ctrl_c() -> Iterator[None]:
+    """Do what Ctrl-C does at SIGTERM and at a hangup of the terminal, so that partial results are saved."""
+    last = -math.inf
+
+    def end(number: int, frame: Any) -> None:
+        nonlocal last
+        last, before = time.monotonic(), last
+        if last - before > AGAIN:
+            handler = signal.getsignal(signal.SIGINT)  # such as that of an event loop
+            (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
+
+    with handled(end, *ENDING):
+        yield
+
+
+@contextmanager
+def handled(handler: Callable[[int, Any], object], *names: str) -> Iterator[None]:
+    """Call a function at these signals, in the main thread; not at ignored ones, such as a hangup under `nohup`."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, handler) for number in map(_number, unignored(*names))}
+    try:
+        yield
+    finally:
+        for number, known in before.items():
+            signal.signal(number, known)
+
+
+def unignored(*names: str) -> list[str]:
+    """Return those of these signals that the system has and that are not ignored."""
+    known = [name for name in names if hasattr(signal, name)]  # Windows has no SIGHUP
+    return [name for name in known if signal.getsignal(_number(name)) not in (signal.SIG_IGN, None)]
+
+
+def _number(name: str) -> signal.Signals:
+    return signal.Signals[name]
+
+
+# Workers
+
+
+def begin_worker() -> None:
+    """Make a worker ignore Ctrl-C, which reaches all processes of a command, and end with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+
+def end_with_parent(end: Callable[[], object] = lambda: os._exit(LOST_PARENT)) -> None:
+    """End this process as soon as the one that started it has ended, however it did.
+
+    That is a parent of `multiprocessing`, the process that `CARD_ENVS_PARENT` names, or else the present parent.
+
+    Args:
+        end: is called then, in a thread.
+    """
+    parent = parent_process()
+    number = int(os.environ.pop(PARENT, os.getppid()))
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()  # which works on Windows, where a process keeps the number of its parent
+        else:
+            while os.getppid() == number:
+                time.sleep(GLANCE)
+        end()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+# Cores
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use: as its affinity and its control group allow."""
+    allotted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(allotted, _quota())))
+
+
+def _quota() -> float:
+    """Return the cores' worth of time that this process's control groups allow; inf where they say nothing."""
+    limits = [math.inf]
+    for line in _lines(OWN_GROUPS):  # "0::/path", or "1:cpu,cpuacct:/path" of version 1
+        _, controllers, path = line.split(":", 2)
+        if not controllers or "cpu" in controllers.split(","):
+            group = CGROUPS / controllers / path.lstrip("/")
+            for folder in (group, *group.parents):  # each of them limits those in it
+                words = " ".join(line for name in QUOTAS[bool(controllers)] for line in _lines(folder / name)).split()
+                with suppress(ValueError):  # "max 100000"
+                    quota, period = map(int, words)
+                    limits += [quota / period] if quota > 0 else []
+    return min(limits)
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):  # not Linux, above all
+        return []
