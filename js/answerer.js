@@ -6,17 +6,17 @@ import { Engine } from "./engine.js";
 export function answerer(post) {
   const engines = new Map();
 
-  async function answer({ id, name, place, bytes, player, keys }) {
+  async function answer({ name, place, bytes, player, keys }) {
     try {
       if (!engines.has(name)) engines.set(name, Engine.open(name, place));
       const engine = await engines.get(name);
-      post({ id, found: await engine.advise(bytes, player, keys) });
+      post({ found: await engine.advise(bytes, player, keys) });
     } catch (error) {
       engines.delete(name);
-      post({ id, problem: error.message });
+      post({ problem: error.message });
     }
   }
 
-  post({ id: -1 });
+  post({ isReady: true });
   return answer;
 }
