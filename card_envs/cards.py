@@ -19,7 +19,7 @@ SPOKEN = {
     "eight": "8", "nine": "9", "ten": "T", "jack": "J", "queen": "Q", "king": "K", "clubs": "C", "club": "C",
     "diamonds": "D", "diamond": "D", "hearts": "H", "heart": "H", "spades": "S", "spade": "S", "little": "L",
     "big": "B", "blooper": "B", "joker": "B", "foundation": "F", "foundations": "F",
-} | dict.fromkeys(("to", "of", "the", "on", "onto", "i", "play", "bid"), "")  # fmt: skip
+} | dict.fromkeys(("from", "to", "of", "the", "on", "onto", "i", "play", "bid"), "")  # fmt: skip
 
 
 def deck(ranks: str) -> tuple[str, ...]:

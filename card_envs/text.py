@@ -143,7 +143,7 @@ class TextEnv:
             raise ValueError(f"expected a text, got {answer!r:.80}")
         legal = self._env.legal_moves()
         try:
-            move = move_in(answer, self.game.spelled)
+            move = move_in(answer, self.game.spelled, legal)
         except UnclearAnswer as error:
             raise ValueError(f"{error}; legal are {', '.join(legal)}.") from None
         if move not in legal:

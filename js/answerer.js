@@ -6,17 +6,17 @@ import { Engine } from "./engine.js";
 export function answerer(post) {
   const engines = new Map();
 
-  async function answer({ id, name, place, question, given }) {
+  async function answer({ name, place, question, given }) {
     try {
       if (!engines.has(name)) engines.set(name, Engine.open(name, place));
       const engine = await engines.get(name);
-      post({ id, found: await engine[question](...given) });
+      post({ found: await engine[question](...given) });
     } catch (error) {
       engines.delete(name);
-      post({ id, problem: error.message });
+      post({ problem: error.message });
     }
   }
 
-  post({ id: -1 });
+  post({ isReady: true });
   return answer;
 }

@@ -136,9 +136,9 @@ export class Engine {
 
   /** Ask a player that is ready: {actions, values} for a State and two keys (BigInts). */
   async advise(bytes, player, keys) {
+    const copy = bytes.slice(); // before the wait, in which they may change
     const memory = await this.ready(player);
     this.write(this.keys, BigUint64Array.from(keys));
-    const copy = bytes.slice();
     const number = this.call(copy, `advise_${player}`, memory, this.keys, this.advised, this.values);
     const values = this.at(Float64Array, this.values, ROWS * this.description.actions);
     return { actions: Array.from(this.at(Int16Array, this.advised, number)), values };

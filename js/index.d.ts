@@ -30,7 +30,7 @@ export interface MoveCost {
 export interface Asking {
   /** Of the worlds that a player draws; random by default. The same seed gives the same answer. */
   seed?: number | bigint;
-  /** Stops a search. */
+  /** Stops this search, and no other one. */
   signal?: AbortSignal;
 }
 

@@ -239,6 +239,7 @@ class Table {
    * `signal` stops it.
    */
   async advise(player, asking = {}) {
+    const asked = this.copy(); // the answer is about this position, whatever is played meanwhile
     const { actions, values, legal } = await this.#ask(player, this.#checked(player, asking));
     const column = (row, action) => values[row * this.game.description.actions + action];
     const orNull = (number) => (Number.isNaN(number) ? null : number);
@@ -246,7 +247,7 @@ class Table {
     const [best] = actions;
     const worlds = (action) => known(2, action) ?? 0;
     const moves = legal.map((action) => ({
-      move: this.#text(action),
+      move: asked.#text(action),
       probability: Number(action === best),
       margin: known(0, action),
       worlds: worlds(action),
@@ -255,7 +256,7 @@ class Table {
       dropped: worlds(action) > 0 && worlds(action) < worlds(best),
     }));
     const rank = (one, other) => other.probability - one.probability || other.worlds - one.worlds || other.margin - one.margin;
-    return { move: this.#text(best), moves: moves.sort(rank) };
+    return { move: asked.#text(best), moves: moves.sort(rank) };
   }
 
   /**
@@ -280,13 +281,15 @@ class Table {
     const seen = `${player} ${this.#sight()}`;
     const planned = this.#plans.get(seen);
     if (planned) return planned;
+    const copy = this.copy(); // of the position that is asked about, whatever is played meanwhile
     const { actions } = await this.#ask(player, checked);
-    const copy = this.copy();
-    for (const action of actions.slice(0, -1)) {
-      copy.play(copy.#text(action));
-      this.#plans.set(`${player} ${copy.#sight()}`, copy.#text(actions[copy.#moves.length - this.#moves.length]));
-    }
-    return this.#text(actions[0]);
+    const texts = actions.map((action, number) => {
+      const text = copy.#text(action);
+      if (number > 0) this.#plans.set(`${player} ${copy.#sight()}`, text);
+      if (number < actions.length - 1) copy.play(text);
+      return text;
+    });
+    return texts[0];
   }
 
   /** Return what the seat to move sees, as a text. */

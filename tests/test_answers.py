@@ -47,6 +47,20 @@ def test_an_answer_that_marks_an_illegal_move_plays_none(game: Game) -> None:
     assert env.legal_moves() == legal and (paid, over) == (0.0, False)
 
 
+def test_an_answer_may_go_on_about_illegal_moves_alone(game: Game) -> None:
+    codes = [move for move in game.move_texts if not move.islower() and not move.isdigit() and move != "-"]
+    if len(codes) < 2:
+        pytest.skip("its moves are words and numbers")
+    given, other = codes[0], codes[-1]
+    for later in (f"It beats {other}.", f"{other} is worse."):
+        answer = f"Move: {given}\n{later}"
+        assert move_in(answer, game.spelled, legal=[given]) == given
+        with pytest.raises(UnclearAnswer, match=rf"{given}.*{other}|{other}.*{given}"):
+            move_in(answer, game.spelled, legal=[given, other])
+    with pytest.raises(UnclearAnswer):  # what takes a move back need not be legal
+        move_in(f"Move: {given}\nNo, {other}.", game.spelled, legal=[given])
+
+
 @pytest.mark.parametrize("text", ["-1", "1.0", "0.5", "+1", "1 0", "1,0", "−1", "1/1", "%1", "1e0", "#1", "-TD"])
 def test_signs_are_not_dropped_from_moves(game: Game, text: str) -> None:
     """By no reader of moves: `parse_move` is the server's and the terminal's as well."""
@@ -92,7 +106,8 @@ def test_reading_takes_time_linear_in_the_length(part: str) -> None:
 
 def test_regular_expressions_are_linear(game: Game) -> None:
     """200,000 characters of what each could stumble over are read; a quadratic one would take an hour."""
-    for part in ("\n", " ", "*", "(", "my ", "the move ", "<move>", "\\boxed{", "- ", "1 ", "—", "a-", "“", ")", "\r"):
+    parts = ("\n", " ", "*", "(", "my ", "the move ", "<move>", "\\boxed{", "- ", "1 ", "—", "a-", "“", ")", "\r")
+    for part in (*parts, "no ", "<think>", "not <move>3</move>", "Move:\n"):
         for answer in (part * (200_000 // len(part)), "Move:" + part * (200_000 // len(part)) + "x"):
             with pytest.raises(UnclearAnswer):
                 move_in(answer, game.spelled)

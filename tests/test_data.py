@@ -105,6 +105,14 @@ def told_of(obs: Any, mask: Any) -> Any:
     return np.where(mask == 1, found, np.nan)
 
 
+def test_a_plan_takes_the_name_of_a_game(game: Game) -> None:
+    named: Any = game.name
+    assert Plan(named, ("random",), 3) == Plan(game, ("random",), 3)
+    for wrong, message in (("chess", "unknown game 'chess'"), (None, "game: expected a Game")):
+        with pytest.raises(ValueError, match=message):
+            Plan(wrong, ("random",), 3)  # type: ignore[arg-type]
+
+
 def test_values_stand_beside_the_decisions_that_they_are_of(game: Game) -> None:
     telling = f"{__name__}:Telling"
     plan = Plan(game, (telling, "random", telling) if game.num_sides > 1 else (telling,), 12, values=True)

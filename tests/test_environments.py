@@ -9,6 +9,7 @@ import io
 import pickle
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -393,10 +394,33 @@ def test_gymnasium_says_what_was_illegal(game: Game) -> None:
         _, info = env.reset(seed=1)
         over = False
         while not over:
-            assert set(info) == {"action_mask"}
+            assert set(info) == {"action_mask", "illegal"} and not info["illegal"]
             actions = np.flatnonzero(info["action_mask"] == 0) if illegal else np.flatnonzero(info["action_mask"])
             _, _, over, _, info = env.step(rng.choice(actions))
-        assert info.pop("illegal", False) == illegal and set(info) == {"action_mask"}
+            assert isinstance(info["illegal"], np.int8)
+        assert info["illegal"] == illegal and set(info) == {"action_mask", "illegal"}
+
+
+def test_minari_records_infos(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of episodes that an illegal action ends: every info has the same layout."""
+    minari = pytest.importorskip("minari")
+    pytest.importorskip("jax", reason="Minari's collector puts steps together with it")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    env = minari.DataCollector(SingleSeatEnv(game.name, **short_options(game)), record_infos=True, data_format="arrow")
+    rng = np.random.default_rng(1)
+    for number in range(4):
+        _, info = env.reset(seed=number)
+        over = False
+        while not over:
+            is_illegal = number % 2 and rng.random() < 0.2
+            actions = np.flatnonzero(info["action_mask"] == 0) if is_illegal else np.flatnonzero(info["action_mask"])
+            _, _, over, _, info = env.step(rng.choice(actions))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about what describes a data set for others
+        found = env.create_dataset(f"{game.name}/infos-v0")
+    ends = [episode.infos["illegal"] for episode in found.iterate_episodes()]
+    assert [bool(end[-1]) for end in ends][::2] == [False, False] and any(end[-1] for end in ends)
+    assert not any(end[:-1].any() for end in ends)
 
 
 def test_an_illegal_move_can_be_an_error(game: Game) -> None:

@@ -44,7 +44,7 @@ HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", 
 # Modules that only commands and users import.
 MAY_BE_HEAVY = {
     "__main__", "_bench", "_play", "_watch", "_suits", "_report", "_command", "_console", "_waiting", "gpu", "_ptx",
-    "_actors",
+    "_actors", "_pickled",
 }  # fmt: skip
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {

@@ -154,6 +154,10 @@ def test_the_page_without_a_server(package: Path) -> None:
     run_node(package / "test" / "ask.mjs")
 
 
+def test_questions_to_players_end_alone() -> None:
+    run_node(JS / "test" / "thinker.mjs")
+
+
 @pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
 def test_the_same_as_in_python(game: Game, package: Path, tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"

@@ -189,6 +189,15 @@ def test_a_snapshot_stays_as_it_was(game: Game) -> None:
     assert not np.array_equal(TorchPolicy(learner.eval()).probabilities(decisions), before)
 
 
+@pytest.mark.parametrize(("yes", "no"), [(True, False), (np.True_, np.False_), (np.int8(1), np.float32(0))])
+def test_results_may_be_bools(yes: Any, no: Any) -> None:
+    pools = [OpponentPool(TINY, ["greedy"]) for _ in range(2)]
+    for won in (True, False, True):
+        pools[0].report("greedy", yes if won else no)
+        pools[1].report("greedy", float(won))
+    assert pools[0].figures() == pools[1].figures() and pools[0].rating == pools[1].rating
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -200,6 +209,10 @@ def test_a_snapshot_stays_as_it_was(game: Game) -> None:
         (lambda: OpponentPool(TINY, ["greedy", "greedy"]), "different names, got 'greedy' again"),
         (lambda: OpponentPool(TINY).draw(), "nobody to draw"),
         (lambda: OpponentPool(TINY).add(RandomPolicy), "expected a Policy"),  # type: ignore[arg-type]
+        (
+            lambda: OpponentPool(TINY).add([]),
+            "expected a Policy, with act and probabilities, or what TorchPolicy takes",
+        ),  # type: ignore[arg-type]
         (lambda: OpponentPool(TINY).report("greedy", 1.0), "expected a member of the pool, got 'greedy'"),
         (lambda: OpponentPool(TINY, ["greedy"]).report("greedy", 1.5), "won: expected a number from 0 to 1, got 1.5"),
         (lambda: OpponentPool(TINY).report([], 1.0), "expected a member of the pool, got"),  # type: ignore[arg-type]
@@ -208,7 +221,7 @@ def test_a_snapshot_stays_as_it_was(game: Game) -> None:
                 lambda wrong=wrong: OpponentPool(TINY, ["greedy"]).report("greedy", wrong),  # type: ignore[misc]
                 "won: expected a number from 0 to 1",
             )
-            for wrong in (float("nan"), "1", None, True, [1], float("inf"), 10**400)
+            for wrong in (float("nan"), "1", None, [1], float("inf"), 10**400)
         ),
         *(
             (lambda wrong=wrong: OpponentPool(TINY, power=wrong), "power: expected a number from 0 to 100")  # type: ignore[misc]

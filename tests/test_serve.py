@@ -216,6 +216,11 @@ def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: Test
     if seen["outcome"]["over"]:
         pytest.skip("the game was over after a move")
     assert seen["can_undo"]
+    for turn in (seen["turn"] - 1, seen["turn"] + 1):
+        assert client.post(f"{link}/undo", json={"turn": turn}).json()["error"]["code"] == "stale_turn"
+    assert client.post(f"{link}/undo", json={"turn": seen["turn"]}).json()["view"] == first["view"]
+    assert client.post(f"{link}/undo", json={"turn": seen["turn"]}).json()["error"]["code"] == "stale_turn"
+    play_on(client, link, random.Random(3), most=1)
     assert client.post(f"{link}/undo").json()["view"] == first["view"]
     (other,) = sit_down(client, game)
     play_on(client, other, random.Random(3), most=1)
@@ -243,6 +248,55 @@ def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
         seats.stop()
 
     asyncio.run(follow())
+
+
+@pytest.mark.mechanics
+def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits while moves are taken back learns all that stands in their place."""
+
+    async def wait() -> None:
+        seats = seats_of(game, tmp_path)
+        asked = TableRequest(game=game.name, options=short_options(game), undo=True, watch="public")
+        made = seats.create(asked)
+        token, rng = made["seats"][0]["token"], random.Random(5)
+        seen = await seats.position(token, wait=30)
+        for _ in range(2):
+            seen = await seats.move(token, MoveRequest(move=rng.choice(seen["view"]["legal"]), wait=30.0))
+        table, _ = seats.tables.find(token)
+        long = table.episode
+        stream = seats.stream(token, None)
+        assert stream is not None and len(long.texts) >= 4 and not long.over
+        await anext(stream)
+
+        def replace() -> list[dict[str, Any]]:
+            """Take two moves back, and play others up to the same turn."""
+            number = len(table.episode.texts)
+            other = table.episode.after(number - 2)
+            seats.tables.undo(table, other)
+            while len(other.texts) < number:
+                legal = other.view(other.seat or 0)["legal"]
+                other.play_text(next((move for move in legal if move != long.texts[len(other.texts)].move), legal[0]))
+            table.notify()
+            return [move._asdict() for move in other.texts[number - 2 :]]
+
+        number = len(long.texts)
+        expected = replace()
+        assert expected != [move._asdict() for move in long.texts[number - 2 :]]
+        told = await anext(stream)
+        assert told is not None and told["moves"] == expected and told["turn"] == number
+
+        async def until(*_: Any, **__: Any) -> None:
+            table.episode = long
+            expected[:] = replace()
+
+        monkeypatch.setattr(seats, "_until", until)
+        table.episode = long
+        assert (await seats.position(token, wait=1, since=number))["moves"] == expected
+        table.episode = long
+        assert (await seats.watch(made["watch"]["token"], wait=1, since=number))["moves"] == expected
+        seats.stop()
+
+    asyncio.run(wait())
 
 
 # Secrets

@@ -213,6 +213,22 @@ def test_their_bots_play_here_and_ours_there(game: Game) -> None:
     assert np.array_equal(policy.probabilities(decisions).argmax(axis=1).shape, chosen.shape)
 
 
+def mcts_bot(game: pyspiel.Game) -> pyspiel.Bot:
+    random = np.random.RandomState(1)
+    return mcts.MCTSBot(game, 2.0, 3, mcts.RandomRolloutEvaluator(1, random), random_state=random)
+
+
+@pytest.mark.parametrize("copied", [lambda player: pickle.loads(pickle.dumps(player)), copy.deepcopy])
+def test_policies_with_bots_can_be_copied(copied: Any, game: Game) -> None:
+    """The bots can't: spawned workers and pools get others that play as they do."""
+    decisions = decisions_at(game, some(positions(game), 2, seed=302))
+    for player in (spiel.BotPolicy(game, mcts_bot, **short_options(game)), FewSimulations(game)):
+        twin = copied(player)
+        assert type(twin) is type(player) and twin.bot is not player.bot and twin.spiel.options == player.spiel.options
+        own, other = (one.act(decisions, np.random.default_rng(5)) for one in (player, twin))
+        assert np.array_equal(own, other)
+
+
 def test_they_can_be_compared() -> None:
     from card_envs.scaffold.high_card import GAME as TINY
 

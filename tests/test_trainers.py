@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import OpponentPool, TorchPolicy, actor_of
 from card_envs.opponents.networks.folder import golden_decisions
+from card_envs.opponents.policy import Policy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import short_options
 from tests.test_environments import gymnasium_id
@@ -53,6 +56,20 @@ def test_maskable_ppo_learns_from_the_gymnasium_environment(game: Game) -> None:
         assert masks[int(action)]
         obs, _, over, _, _ = env.step(action)
     assert env.unwrapped._env.outcome()["reason"] != "illegal"  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torchrl_finds_out_what_infos_hold(game: Game) -> None:
+    """`auto_register_info_dict` plays at random, illegal actions included, and then demands of every info the same."""
+    pytest.importorskip("torchrl")
+    from torchrl.envs import GymWrapper
+
+    for seed in range(6):
+        raw = gymnasium.make(gymnasium_id(game), disable_env_checker=True, **short_options(game))
+        raw.action_space.seed(seed)
+        env = GymWrapper(raw).auto_register_info_dict()
+        steps = env.rollout(40, break_when_any_done=False)
+        assert steps["next", "illegal"].any() and steps["next", "action_mask"].shape[-1] == game.rules.NUM_ACTIONS
 
 
 @pytest.mark.mechanics
@@ -259,15 +276,17 @@ def test_what_learned_from_normalized_observations_plays_by_them(kind: str, obse
     expected = own()
     policy, pool = TorchPolicy(model), OpponentPool(game)
     pool.add(actor_of(model))
+    pool.add(model)
     model_file = OnnxPolicy(game, module_to_onnx(model, game))
     assert not np.allclose(TorchPolicy(model.policy).probabilities(decisions), expected, atol=1e-3)
-    for player in (policy, pool.members[0], model_file):
+    players: list[Policy] = [policy, *pool.members, model_file]
+    for player in players:
         np.testing.assert_allclose(player.probabilities(decisions), expected, atol=1e-5)
     statistics = model.get_vec_normalize_env().obs_rms
     for one in statistics.values() if observe == "dict" else (statistics,):
         one.mean += 1  # as if learning had gone on
     assert not np.allclose(policy.probabilities(decisions), expected, atol=1e-3)
-    for player in (pool.members[0], model_file):
+    for player in players[1:]:
         np.testing.assert_allclose(player.probabilities(decisions), expected, atol=1e-5)
 
 
@@ -349,6 +368,18 @@ class One(Two):
         return self.drop(self.layer(observation))
 
 
+class Around(torch.nn.Module if torch else object):  # type: ignore[misc]
+    """A module around one of another kind."""
+
+    def __init__(self, inner: Any, num_inputs: int) -> None:
+        super().__init__()
+        self.inner = inner
+        self.num_inputs = num_inputs
+
+    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> Any:
+        return self.inner(*(observation, action_mask)[: self.num_inputs])
+
+
 @pytest.fixture
 def one_process() -> Iterator[None]:
     """Torch's processes, of which there is one."""
@@ -375,6 +406,9 @@ WRAPPED: dict[str, Callable[[Any, Any], Any]] = {
     "parallel": lambda module, example: torch.nn.DataParallel(module),
     "distributed": lambda module, example: torch.nn.parallel.DistributedDataParallel(module),
     "averaged": lambda module, example: torch.optim.swa_utils.AveragedModel(module),
+    "a part scripted": lambda module, example: Around(torch.jit.script(module), len(example)),
+    "a part traced": lambda module, example: Around(torch.jit.trace(module, example), len(example)),  # type: ignore[no-untyped-call]
+    "a part exported": lambda module, example: Around(exported(module, example).module(), len(example)),
     "twice": lambda module, example: torch.compile(torch.nn.DataParallel(module), backend="eager"),
 }
 
@@ -400,6 +434,9 @@ def test_modules_of_every_kind_that_torch_has_are_opponents(how: str, kind: Any)
     assert not np.allclose(expected, TorchPolicy(module).probabilities(decisions))
     expected = TorchPolicy(module).probabilities(decisions)
     np.testing.assert_allclose(TorchPolicy(wrapped).probabilities(decisions), expected, atol=1e-5)
+    sent = pickle.loads(pickle.dumps(TorchPolicy(wrapped)))
+    for one in (sent, pickle.loads(pickle.dumps(sent)), copy.copy(TorchPolicy(wrapped))):
+        np.testing.assert_allclose(one.probabilities(decisions), expected, atol=1e-5)
     with torch.no_grad():
         logits = actor_of(wrapped)(torch.ones(3, size), torch.ones(3, num_actions))
     assert logits.shape == (3, num_actions)

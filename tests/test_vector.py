@@ -63,6 +63,8 @@ def test_tables_are_single_environments(game: Game, mode: str) -> None:
             for i in range(n):
                 assert np.array_equal(obs[i], seen[i][0])
                 assert np.array_equal(info["action_mask"][i], seen[i][1]["action_mask"])
+                assert info["illegal"][i] == seen[i][1]["illegal"]
+            assert info["illegal"].dtype == np.int8 and info["_illegal"].all()
             actions = random_legal(info["action_mask"], rng)
             actions[rng.random(n) < 0.03] = len(info["action_mask"][0]) - 1  # legal or not
             obs, rewards, terminated, truncated, info = env.step(actions)
@@ -79,6 +81,7 @@ def test_tables_are_single_environments(game: Game, mode: str) -> None:
                 if over and mode == "SameStep":
                     assert np.array_equal(info["final_obs"][i], last)
                     assert not info["final_info"]["action_mask"][i].any()
+                    assert info["final_info"]["illegal"][i] == last_info["illegal"]
                     assert info["_final_obs"][i] and info["_final_info"][i]
             assert mode == "SameStep" or "final_obs" not in info
             resting = terminated if mode == "NextStep" else resting

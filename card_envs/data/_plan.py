@@ -15,9 +15,10 @@ from card_envs.compare._solving import SolveTask, solver_of
 from card_envs.compare._tables import ASKED, compiled_kind, new_tables, play_out
 from card_envs.compiling import specialize
 from card_envs.data._digest import digest_of
-from card_envs.engine._buffers import check_bool, check_int, seed_number
+from card_envs.engine._buffers import check_bool, check_game, check_int, seed_number
 from card_envs.engine._dealing import deal_next
 from card_envs.game import Game, Int8s, Int64s, layout_digest, legal, observe, play
+from card_envs.games import get_game
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.policy import Decisions, Opponent, Policy, act_and_evaluate, reset
 from card_envs.opponents.scripted import ScriptedPolicy
@@ -77,7 +78,7 @@ class Plan:
     """Which games are played; everything that a process needs to play some of them.
 
     Attributes:
-        game: the game.
+        game: the game, or its name.
         players: names, as for `load_opponent`; game i begins with player i modulo P on the first side, and so on.
         games: number of episodes.
         seed: of deals and players.
@@ -96,6 +97,11 @@ class Plan:
     sampled: bool = True
     values: bool = False
     solve_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.game, str):
+            object.__setattr__(self, "game", get_game(self.game))
+        check_game(self.game)
 
     def check(self) -> None:
         """Load the players again. Raises ValueError, before anything is played, for an argument that does not fit."""

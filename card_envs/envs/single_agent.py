@@ -22,7 +22,7 @@ from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.pool import OpponentPool
 
 Info = dict[str, Any]
-ILLEGAL = "illegal"  # reason of an episode's end, and what `info` says then
+ILLEGAL = "illegal"  # key of `info`: whether an illegal action ended the episode
 Opponents = str | Policy | OpponentPool | Sequence[str | Policy | OpponentPool]
 LearnersSeat = int | Literal["random"]
 
@@ -71,9 +71,9 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
     """One seat of a game; opponents play the others.
 
     Observations are [D] int8; with `observe="dict"`, dicts of `observation` and `action_mask`. The legal actions are in
-    `info["action_mask"]` ([A] int8) and returned by `action_masks()`, which sb3-contrib calls. `info["illegal"]` is
-    there, and true, where an illegal action ended the episode. Rewards are summed up to the seat's next decision.
-    Episodes in which the seat has no decision are skipped, except on a deal that was given.
+    `info["action_mask"]` ([A] int8) and returned by `action_masks()`, which sb3-contrib calls. `info["illegal"]` (int8)
+    is 1 where an illegal action ended the episode, else 0. Rewards are summed up to the seat's next decision. Episodes
+    in which the seat has no decision are skipped, except on a deal that was given.
     """
 
     metadata = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012 (as Gymnasium has it)
@@ -162,8 +162,6 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()
-        if self._over and self._env.outcome()["reason"] == ILLEGAL:
-            info[ILLEGAL] = True
         return obs, reward, self._over, False, info
 
     def _check_reset(self) -> None:
@@ -179,7 +177,11 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         return self._env.possible_agents[self.seat]
 
     def _look(self) -> tuple[Observation, Info]:
-        return self._env.observe(self._agent), {"action_mask": self._env.infos[self._agent]["action_mask"].copy()}
+        info: Info = {
+            "action_mask": self._env.infos[self._agent]["action_mask"].copy(),
+            ILLEGAL: np.int8(self._env._illegal),  # a bool would be an object in Gymnasium's vector environments
+        }
+        return self._env.observe(self._agent), info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return [A] bool, the legal actions."""

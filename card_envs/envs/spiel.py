@@ -250,7 +250,9 @@ class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
 class BotPolicy:
     """An OpenSpiel bot as a `Policy`. At each decision it gets a determinization of what its seat knows.
 
-    To use it in `compare` as `module:Class`, derive a class whose `__init__` takes only the game.
+    To use it in `compare` as `module:Class`, derive a class whose `__init__` takes only the game. OpenSpiel's bots
+    can't be copied or pickled, so a copy makes a bot of its own: derived classes from the game, others by `make`, which
+    must be a function of a module to be pickled.
     """
 
     def __init__(self, game: Game, make: Callable[[pyspiel.Game], pyspiel.Bot], **options: Any) -> None:
@@ -263,6 +265,12 @@ class BotPolicy:
         """
         self.spiel = pyspiel.load_game(PREFIX + game.name, {"options": json.dumps(options)})
         self.bot = make(self.spiel)
+        self._made_by = game, make, options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        game, make, options = self._made_by
+        is_derived = type(self).__init__ is not BotPolicy.__init__
+        return (type(self), (game,)) if is_derived else (_made_again, (type(self), game, make, options))
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         actions = []
@@ -276,6 +284,10 @@ class BotPolicy:
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         chosen = self.act(decisions, np.random.default_rng(0))
         return np.eye(decisions.mask.shape[1], dtype=np.float32)[chosen]
+
+
+def _made_again(kind: type[BotPolicy], game: Game, make: Callable[[Any], Any], options: dict[str, Any]) -> BotPolicy:
+    return kind(game, make, **options)
 
 
 def register(game: Game) -> None:

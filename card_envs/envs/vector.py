@@ -51,6 +51,11 @@ def _play_at(
             deal_next(state)
 
 
+def _info(mask: Int8s, illegal: NDArray[np.bool_], where: NDArray[np.bool_]) -> Info:
+    """Return an info in Gymnasium's layout: each key with the tables [n] that have it."""
+    return {"action_mask": mask, "_action_mask": where, ILLEGAL: illegal.astype(np.int8), f"_{ILLEGAL}": where}
+
+
 def _mode_of(autoreset_mode: Any) -> AutoresetMode:
     try:
         return AutoresetMode(autoreset_mode)
@@ -64,9 +69,10 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
 
     Every table behaves like `SingleSeatEnv`. Observations are [n, D] int8, or with `observe="dict"` dicts of them and
     of the masks; rewards are [n] float64. The legal actions are in `info["action_mask"]` ([n, A] int8) and returned by
-    `action_masks()`. Episodes in which the seat has no decision
-    are skipped. With deterministic opponents, table i depends only on the seed and i. Use one thread at a time: `step`
-    and `reset` raise RuntimeError while another thread is inside.
+    `action_masks()`. `info["illegal"]` ([n] int8) is 1 where an illegal action ended the episode; with "SameStep",
+    that is in `infos["final_info"]`. Episodes in which the seat has no decision are skipped. With deterministic
+    opponents, table i depends only on the seed and i. Use one thread at a time: `step` and `reset` raise RuntimeError
+    while another thread is inside.
 
     Args:
         game: its name.
@@ -204,7 +210,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         for i in tables.tolist():
             self._set_packs(i, packs[i])
         self._begin(tables, keys[tables])
-        return self._look()
+        return self._look(np.zeros(self.num_envs, np.bool_))
 
     def _mask_of(self, mask: Any) -> NDArray[np.bool_]:
         """Return [n] bool, the tables to reset. Raises ValueError."""
@@ -293,15 +299,16 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._begin_again(self._resting)
         ended = illegal | self._states["over"]
         self._report(ended, illegal)
-        infos: Info = {ILLEGAL: illegal, f"_{ILLEGAL}": illegal} if illegal.any() else {}
+        last: Info = {}
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             if ended.any():
-                infos = self._last_look(ended, infos)
+                last = self._last_look(ended, illegal)
             self._begin_again(ended)
+            illegal = np.zeros_like(illegal)  # in the episodes that go on or begin
         else:
             self._resting = ended
-        obs, info = self._look()
-        return obs, rewards, ended.copy(), np.zeros_like(ended), infos | info
+        obs, info = self._look(illegal)
+        return obs, rewards, ended.copy(), np.zeros_like(ended), last | info
 
     def _check_reset(self) -> None:
         if self._rng is None:
@@ -388,26 +395,25 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
             self._observe_at(i, self._tables.obs[i])
             self._tables.mask[i] = 0
 
-    def _look(self) -> tuple[Observation, Info]:
+    def _look(self, illegal: NDArray[np.bool_]) -> tuple[Observation, Info]:
         """Return copies of the learner's observations and masks at every table."""
         self._observe()
-        everywhere = np.ones(self.num_envs, np.bool_)
         mask = self._tables.mask
-        return self._laid_out(self._tables.obs, mask), {"action_mask": mask.copy(), "_action_mask": everywhere}
+        return self._laid_out(self._tables.obs, mask), _info(mask.copy(), illegal, np.ones(self.num_envs, np.bool_))
 
     def _laid_out(self, obs: Int8s, mask: Int8s) -> Observation:
         """Return copies of observations and masks as `observe` says."""
         copied = obs.astype(self._obs_dtype)
         return copied if self._obs_key is None else {self._obs_key: copied, "action_mask": mask.copy()}
 
-    def _last_look(self, ended: NDArray[np.bool_], infos: Info) -> Info:
-        """Return the last observation and info of ended episodes, with these, in Gymnasium's layout."""
+    def _last_look(self, ended: NDArray[np.bool_], illegal: NDArray[np.bool_]) -> Info:
+        """Return the last observation and info of ended episodes, in Gymnasium's layout."""
         final_obs = np.full(self.num_envs, None, object)
         obs, nothing = np.empty_like(self._tables.obs[0]), np.zeros_like(self._tables.mask[0])
         for i in np.flatnonzero(ended).tolist():
             self._observe_at(i, obs)
             final_obs[i] = self._laid_out(obs, nothing)
-        final_info = {"action_mask": np.zeros_like(self._tables.mask), "_action_mask": ended, **infos}
+        final_info = _info(np.zeros_like(self._tables.mask), illegal, ended)
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
 
     def _observe_at(self, i: int, obs: Int8s) -> None:

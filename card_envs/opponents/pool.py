@@ -11,7 +11,7 @@ import copy
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,12 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluate
-from card_envs.opponents.policy import Opponent, Policy, check_policy, name_of
-
-if TYPE_CHECKING:
-    import torch
+from card_envs.opponents.policy import Opponent, Policy, name_of
 
 DrawBy = Literal["uniform", "recent", "hard", "close"]
 FIRST_RATING = 1000.0
 ELO_STEP = 16.0  # most points that one episode moves a rating
+POLICIES = "expected a Policy, with act and probabilities, or what TorchPolicy takes"
 MEMORY = 0.99  # weight of an episode in the win share, relative to the next one against the same member
 
 
@@ -134,15 +132,15 @@ class OpponentPool:
         """The rivals, then the snapshots, oldest first."""
         return [*self._rivals, *(snapshot for _, snapshot in self._snapshots)]
 
-    def add(self, snapshot: str | Policy | torch.nn.Module, name: str | None = None) -> str:
+    def add(self, snapshot: Any, name: str | None = None) -> str:
         """Add a snapshot. If there are too many, drop one, so that those left are spread evenly over time.
 
         The first and the latest stay, and neighbours are at most twice as far from each other as if they were spread
         exactly: the numbers of those between, counted from 0, are multiples of a power of two that grows with the run.
 
         Args:
-            snapshot: a torch module as for `TorchPolicy`, or a policy, which are copied (torch modules in `eval()`
-                mode); or a name for `load_opponent`.
+            snapshot: a policy or what `TorchPolicy` takes, such as a torch module or a model of sb3-contrib's
+                MaskablePPO, which are copied (torch modules in `eval()` mode); or a name for `load_opponent`.
             name: of the member; default: `snapshot-1`, `snapshot-2`, ...
 
         Returns:
@@ -169,11 +167,13 @@ class OpponentPool:
         """Return what was given as a policy. Raises ValueError."""
         if isinstance(given, str):
             return load_opponent(given, self.game)
-        torch = sys.modules.get("torch")
-        is_module = torch is not None and isinstance(given, torch.nn.Module)
-        if not isinstance(given, Policy) and (is_module or type(given).__name__ == "ExportedProgram"):
-            return TorchPolicy(given)
-        check_policy(given, "pool")
+        if not isinstance(given, (Policy, type)) and "torch" in sys.modules:
+            try:
+                return TorchPolicy(given)
+            except ValueError as error:
+                raise ValueError(f"pool: {POLICIES}, got {short_repr(given)}: {error}") from None
+        if not isinstance(given, Policy) or isinstance(given, type):
+            raise ValueError(f"pool: {POLICIES}, got {short_repr(given)}")
         if isinstance(given, Opponent) and given.game != self.game:
             raise ValueError(f"pool: {given.name} plays {given.game.name}, not {self.game.name}")
         checked: Policy = given
@@ -213,7 +213,7 @@ class OpponentPool:
 
         Args:
             opponent: a present or former member, or its name.
-            won: 1 if the learner won, 0 if it lost, 0.5 for a draw.
+            won: 1 or True if the learner won, 0 or False if it lost, 0.5 for a draw.
 
         Raises:
             ValueError: it was never in the pool, or the result is not from 0 to 1.
@@ -222,7 +222,7 @@ class OpponentPool:
         results = self._results.get(name) if isinstance(name, str) else None
         if results is None:
             raise ValueError(f"report: expected a member of the pool, got {short_repr(name)}")
-        won = check_within(won, 0, 1, "won")
+        won = check_within(float(won) if isinstance(won, (bool, np.bool_)) else won, 0, 1, "won")
         results.episodes += 1
         results.weight = MEMORY * results.weight + 1
         results.won = MEMORY * results.won + won

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,6 +78,11 @@ class ServedEpisode(Episode):
         for action in self.actions[:num_moves]:
             again.play(action)
         return again
+
+    def num_common(self, other: ServedEpisode) -> int:
+        """Return how many moves both episodes begin with."""
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(self.texts, other.texts))
+        return sum(1 for _ in same)
 
     def view(self, seat: int) -> dict[str, Any]:
         """Return the view of a seat."""

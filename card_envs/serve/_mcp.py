@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -76,6 +76,7 @@ class ModelTables:
         }
         self._tables: OrderedDict[int, TextEnv] = OrderedDict()
         self._numbers = count(1)
+        self._moves: Counter[int] = Counter()  # played by the model, by table
         self._lock = threading.Lock()
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
@@ -84,8 +85,12 @@ class ModelTables:
             raise Problem("unknown", f"no tool {name!r:.80}; there are: {', '.join(self.tools)}")
         model, tool = self.tools[name]
         try:
+            asked = model.model_validate(arguments)
+            turn = self._turn(asked)
             with self._lock:
-                return tool(model.model_validate(arguments))
+                if self._turn(asked) != turn:
+                    raise Problem("stale_turn", f"{name}: the table has gone on meanwhile; nothing was done")
+                return tool(asked)
         except ValidationError as error:
             problem = malformed(error)
             takes = ", ".join(model.model_fields) or "nothing"
@@ -100,6 +105,10 @@ class ModelTables:
         except Exception:
             log.exception("%s failed", name)
             raise Problem("failed", "the server failed; its log has more") from None
+
+    def _turn(self, asked: Request) -> int:
+        """Return how many moves were played at the table that a move or a hint is asked for; else 0."""
+        return self._moves[asked.table] if isinstance(asked, (AnswerRequest, HintRequest)) else 0
 
     def games(self, asked: NoRequest) -> str:
         """List the games, their options and opponents."""
@@ -121,7 +130,8 @@ class ModelTables:
         number = next(self._numbers)
         self._tables[number] = table
         if len(self._tables) > MOST_TABLES:
-            self._tables.popitem(last=False)
+            oldest, _ = self._tables.popitem(last=False)
+            self._moves.pop(oldest, None)
         return f"Table {number}.\n\n{text}"
 
     def position(self, asked: NumberRequest) -> str:
@@ -135,7 +145,12 @@ class ModelTables:
     def move(self, asked: AnswerRequest) -> str:
         """Play a move and the others' moves; return what happened and the next position, or the result."""
         table = self._at(asked)
-        return table.prompt() if table.over else table.step(asked.move)[0]
+        if table.over:
+            return table.prompt()
+        invalid = table.invalid
+        text, _, _ = table.step(asked.move)
+        self._moves[asked.table] += table.invalid == invalid
+        return text
 
     def hint(self, asked: HintRequest) -> str:
         """Return what an opponent would play from your seat, and how the other moves compare."""

@@ -160,6 +160,10 @@ class MoveRequest(Request):
     wait: Wait = 10.0
 
 
+class UndoRequest(Request):
+    turn: Turn | None = Field(default=None, description="if given, it must be the number of moves played so far")
+
+
 class ReplayRequest(Request):
     record: Annotated[dict[str, Any], Field(description="a game record, as `/record` gives it")]
     seat: Annotated[int, Field(ge=0)] = 0

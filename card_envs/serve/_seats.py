@@ -10,7 +10,7 @@ from typing import Any
 from card_envs.engine._buffers import new_seed
 from card_envs.serve._advisers import Advisers, log
 from card_envs.serve._asking import choose, is_quick
-from card_envs.serve._episode import position, watched
+from card_envs.serve._episode import ServedEpisode, position, watched
 from card_envs.serve._limits import CLIENT, Queue
 from card_envs.serve._messages import MoveRequest, Problem, TableRequest, wrong
 from card_envs.serve._tables import Header, SeatedTable, Tables
@@ -86,15 +86,15 @@ class Seats:
                 raise Problem("bad_request", f"at: {len(table.episode.texts)} moves were played", "at")
             episode, players = table.episode, table.header.players
             return await self.advisers.quick.run(lambda: position(episode.after(at), seat, players, since))
+        asked = table.episode
         await self._until(table, lambda: table.episode.seat in (seat, None), wait)
-        return self._position(table, seat, since)
+        return self._position(table, seat, _still(since, asked, table))
 
     async def move(self, token: str, asked: MoveRequest) -> dict[str, Any]:
         await self.bring(token)
         table, seat = self._find(token)
         episode, number = table.episode, len(table.episode.texts)
-        if asked.turn is not None and asked.turn != number:
-            raise Problem("stale_turn", f"turn: {number} moves were played, not {asked.turn}; nothing was done", "turn")
+        _check_turn(asked.turn, table)
         if episode.over:
             raise Problem("over", "the game is over")
         if episode.seat != seat:
@@ -106,11 +106,12 @@ class Seats:
         self.tables.play(table, action)
         self._go_on(table)
         await self._until(table, lambda: table.episode.seat in (seat, None), asked.wait)
-        return self._position(table, seat, number)
+        return self._position(table, seat, _still(number, episode, table))
 
-    async def undo(self, token: str) -> dict[str, Any]:
+    async def undo(self, token: str, turn: int | None = None) -> dict[str, Any]:
         await self.bring(token)
         table, seat = self._find(token)
+        _check_turn(turn, table)
         number = table.last_own(seat)
         if number is None:
             raise Problem("no_undo", "nothing can be taken back here")
@@ -128,11 +129,11 @@ class Seats:
         await self.bring(token)
         table = self.tables.find_watched(token)
         known = len(table.episode.texts) if since is None else since
-        public = table.header.watch == "public"
+        public, asked = table.header.watch == "public", table.episode
         await self._until(
             table, lambda: table.episode.over or (public and len(table.episode.texts) != known), seconds=wait
         )
-        return self._watched(table, since)
+        return self._watched(table, _still(since, asked, table))
 
     def record(self, token: str) -> dict[str, Any]:
         return self._record(self._find(token)[0])
@@ -190,10 +191,11 @@ class Seats:
         table.streams += not watching
         table.watchers += watching
         try:
+            episode = table.episode
             while not table.gone and not self.stopping.is_set():
                 changed = table.changed
-                found = look(last)
-                last = found["turn"]
+                found = look(_still(last, episode, table))
+                last, episode = found["turn"], table.episode
                 yield found
                 if found["outcome"]["over"]:
                     return
@@ -312,6 +314,19 @@ class Seats:
         """End, and release the tables for another server."""
         self.end()
         self.tables.close()
+
+
+def _check_turn(turn: int | None, table: SeatedTable) -> None:
+    """Raise Problem if a request is about a position other than the one at the table."""
+    number = len(table.episode.texts)
+    if turn is not None and turn != number:
+        raise Problem("stale_turn", f"turn: {number} moves were played, not {turn}; nothing was done", "turn")
+
+
+def _still(since: int | None, asked: ServedEpisode, table: SeatedTable) -> int | None:
+    """Return the number of the first move to list: `since`, asked for when the episode was `asked`, or an undo's."""
+    now = table.episode
+    return since if since is None or now is asked else min(since, now.num_common(asked))
 
 
 def _queue(table: SeatedTable) -> Queue:

@@ -25,6 +25,7 @@ from card_envs.serve._messages import (
     Request,
     TableRequest,
     Turn,
+    UndoRequest,
     Wait,
     malformed,
     plain,
@@ -67,6 +68,10 @@ class SeatMoveRequest(TokenRequest, MoveRequest):
     """A move with the token of its seat."""
 
 
+class SeatUndoRequest(TokenRequest, UndoRequest):
+    """A move to take back, with the token of its seat."""
+
+
 class Line(Request):
     id: Any = None
     call: str
@@ -107,7 +112,7 @@ def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awai
         "table": (TableRequest, lambda body: _now(seats.create(body))),
         "position": (PositionRequest, lambda body: seats.position(body.token, body.wait, body.since, body.at)),
         "move": (SeatMoveRequest, move),
-        "undo": (TokenRequest, lambda body: seats.undo(body.token)),
+        "undo": (SeatUndoRequest, lambda body: seats.undo(body.token, body.turn)),
         "record": (TokenRequest, record),
         "leave": (TokenRequest, leave),
         "watch": (WatchRequest, lambda body: seats.watch(body.token, body.wait, body.since)),

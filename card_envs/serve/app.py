@@ -157,8 +157,11 @@ def _add_seats(app: FastAPI, seats: Seats) -> None:
         return await _shown(seats.advisers, await seats.move(token, body), picture, text)
 
     @app.post("/v1/seats/{token}/undo", response_model=messages.Position, responses=AS_TEXT)
-    async def undo(token: str, picture: Picture = None, text: bool = False) -> Response:
-        return await _shown(seats.advisers, await seats.undo(token), picture, text)
+    async def undo(
+        token: str, body: messages.UndoRequest | None = None, picture: Picture = None, text: bool = False
+    ) -> Response:
+        turn = None if body is None else body.turn
+        return await _shown(seats.advisers, await seats.undo(token, turn), picture, text)
 
     @app.get("/v1/seats/{token}/record", response_model=dict[str, Any])
     async def record(token: str) -> Response:

@@ -14,7 +14,7 @@ platform.bytesAt = async (url) => {
 
 /** A process does not end while it holds a worker. */
 platform.newWorker = () => {
-  const worker = new Worker(new URL("./worker.js", import.meta.url));
+  const worker = new Worker(new URL("./worker.js", import.meta.url), { execArgv: [] }); // none such as --input-type
   return {
     send: (message) => worker.postMessage(message),
     listen: (heard, failed) => worker.on("message", heard).on("error", failed),

@@ -121,12 +121,13 @@ class SeatedTable {
   async undo() {
     if (this.lastOwn < 0) throw new Error("nothing can be taken back here");
     const moves = this.episode.moves.slice(0, this.lastOwn);
-    this.#thinking.abort();
-    await this.playing;
+    const thinking = this.#thinking;
     this.#thinking = new AbortController();
     this.problem = null;
     this.episode = this.after(moves);
     this.keep();
+    thinking.abort();
+    await this.playing; // of the episode before
   }
 
   after(moves) {
@@ -134,8 +135,13 @@ class SeatedTable {
     return Episode.after(this.game, { seed, options }, moves, "moves");
   }
 
+  /** Keep the table for a reload, unless the browser's storage is full or forbidden. */
   keep() {
-    localStorage.setItem(KEPT, JSON.stringify({ ...this.header, moves: this.episode.moves }));
+    try {
+      localStorage.setItem(KEPT, JSON.stringify({ ...this.header, moves: this.episode.moves }));
+    } catch {
+      // it is played on all the same
+    }
   }
 
   leave() {
@@ -191,6 +197,17 @@ async function pictureOf(name, view, shape) {
   return draw(view, shape === "tall");
 }
 
+/** Throw an Error if a request is about another position than the one at the table. */
+function checkTurn(table, turn) {
+  if (turn !== table.episode.played.length) throw new Error("the table has gone on meanwhile; nothing was done");
+}
+
+/** Return the table of an episode at which a seat sees this view. Throws an Error if it is another one by now. */
+function tableWith(view, { table }) {
+  if (JSON.stringify(table.view(view.seat)) === JSON.stringify(view)) return table;
+  throw new Error("the table has gone on meanwhile");
+}
+
 const number = (text) => (text === undefined ? undefined : Number(text));
 
 // By the last part of the path, or the one before a token: (body, query, token, signal) => reply.
@@ -227,7 +244,7 @@ const REPLIES = {
 
   async moves({ move, turn, wait }, query, token) {
     const table = await tableOf(token);
-    if (turn !== table.episode.played.length) throw new Error("the table has gone on meanwhile; nothing was done");
+    checkTurn(table, turn);
     table.move(move);
     const playing = table.turn();
     if (wait) await playing;
@@ -236,6 +253,7 @@ const REPLIES = {
 
   async undo(body, query, token) {
     const table = await tableOf(token);
+    checkTurn(table, body.turn ?? table.episode.played.length);
     await table.undo();
     return table.position();
   },
@@ -244,14 +262,15 @@ const REPLIES = {
     return (await tableOf(token)).episode.table.record();
   },
 
-  async advise({ game, opponent }, query, token, signal) {
-    const { moves } = await kept.episode.table.advise(opponent, { seed: 0, signal });
+  async advise({ game, opponent, view }, query, token, signal) {
+    const { moves } = await tableWith(view, kept.episode).advise(opponent, { seed: 0, signal });
     return { game, opponent, seat: kept.seat, moves };
   },
 
-  async judge({ game, opponent, move }, { at, file }) {
+  async judge({ game, opponent, view, move }, { at, file }) {
     const past = Number(at);
-    const { table } = file === undefined ? kept.after(kept.episode.moves.slice(0, past)) : await recorded(opened, past);
+    const episode = file === undefined ? kept.after(kept.episode.moves.slice(0, past)) : await recorded(opened, past);
+    const table = tableWith(view, episode);
     return { game, opponent, seat: table.seat, ...(await table.judge(opponent, move, { seed: 0 })) };
   },
 

@@ -21,7 +21,7 @@ async function answer(request) {
   const kept = await cache.match(request, { ignoreSearch: true });
   if (kept) return kept;
   const reply = await fetch(request);
-  if (reply.ok) await cache.put(request, reply.clone());
+  if (reply.ok) await cache.put(request, reply.clone()).catch(() => {}); // there may be no room
   return reply;
 }
 

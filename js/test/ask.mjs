@@ -41,8 +41,22 @@ assert.deepEqual(advised.moves.map(({ move }) => move), ["2", "1"]);
 position = await ask(`v1/seats/${token}/moves`, { move: "2", turn: 2, wait: 0 });
 assert.ok(!position.your_turn);
 await assert.rejects(ask(`v1/seats/${token}/moves`, { move: "2", turn: 3 }), /not your turn/);
+const seen = await ask(`v1/seats/${token}?at=2`);
+const judge = { game: "big_ben", opponent: "greedy", view: seen.view, move: "2" };
+assert.equal((await ask("v1/judge?at=2", judge)).best, "2");
+await assert.rejects(ask(`v1/seats/${token}/undo`, { turn: 2 }), /gone on/);
 position = await ask(`v1/seats/${token}/undo`, {});
 assert.deepEqual([position.turn, position.view.sum, position.your_turn], [2, 3, true]);
+await assert.rejects(ask(`v1/seats/${token}/undo`, { turn: 3 }), /gone on/);
+
+// What is asked about a position that was taken back is not answered about another one.
+position = await ask(`v1/seats/${token}/undo`, { turn: 2 });
+position = await ask(`v1/seats/${token}/moves`, { move: "2", turn: 0, wait: 10 });
+await assert.rejects(ask("v1/judge?at=2", judge), /gone on/);
+await assert.rejects(ask("v1/advise", judge), /gone on/);
+position = await ask(`v1/seats/${token}/undo`, { turn: 2 });
+position = await ask(`v1/seats/${token}/moves`, { move: "1", turn: 0, wait: 10 });
+assert.equal((await ask("v1/judge?at=2", judge)).best, "2");
 
 ask = await reloaded();
 position = await ask(`v1/seats/${token}?wait=0`);
@@ -82,3 +96,21 @@ token = await sit(["greedy", null]);
 assert.deepEqual(moves(await ask(`v1/seats/${token}?wait=20&since=0`)), ["02"]);
 token = await sit(["broken", null]);
 assert.equal((await ask(`v1/seats/${token}?wait=20&since=0`)).problem, "broken failed");
+
+// Where nothing can be kept, it is played all the same: without room, and without site data.
+globalThis.localStorage.setItem = () => {
+  throw new Error("QuotaExceededError");
+};
+for (let way = 0; way < 2; way += 1) {
+  ask = await reloaded();
+  token = await sit([null, "greedy"]);
+  position = await ask(`v1/seats/${token}/moves`, { move: "1", turn: 0, wait: 10 });
+  assert.deepEqual(moves(position), ["01", "12"]);
+  assert.equal((await ask(`v1/seats/${token}/undo`, {})).turn, 0);
+  await assert.rejects(ask("v1/seats/other?wait=0"), /no such seat/);
+  Object.defineProperty(globalThis, "localStorage", {
+    get() {
+      throw new Error("SecurityError");
+    },
+  });
+}

@@ -1,6 +1,7 @@
 // The package as its users have it: npm test. It needs what `make npm` builds.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
 import { load } from "card-envs";
@@ -67,6 +68,51 @@ test("a search is stopped, and another one answers later", async () => {
   await assert.rejects(table.advise("champion", { signal: stop.signal }), /enough/);
   await assert.rejects(table.advise("champion", { signal: stop.signal }), /enough/);
   assert.ok((await table.advise("strong")).moves[0].worlds > 0);
+});
+
+test("an answer is about the position that was asked about, whatever is played meanwhile", async () => {
+  for (const name of ["back_alley", "russian_bank", "big_ben"]) {
+    const game = await load(name);
+    for (const player of ["greedy", "small", "search-64", "strong"].filter((one) => game.description.opponents.includes(one))) {
+      const [table, alone] = [0, 1].map(() => game.deal({ seed: 3 }));
+      const expected = [await alone.choose(player, { seed: 1 }), await alone.advise(player, { seed: 1 })];
+      const asked = [table.choose(player, { seed: 1 }), table.advise(player, { seed: 1 })];
+      table.play(table.legal().at(-1));
+      assert.deepEqual(await Promise.all(asked), expected);
+      const next = await table.choose(player, { seed: 1 }); // not by a plan for another position
+      assert.ok(table.legal().includes(next));
+      table.play(next);
+    }
+  }
+});
+
+test("a signal ends one question, and others are answered", async () => {
+  const game = await load("big_ben");
+  const [one, other] = [1, 2].map((seed) => game.deal({ seed }));
+  const expected = await other.advise("strong", { seed: 1 });
+  for (const wait of [0, 50]) {
+    const stop = new AbortController();
+    const asked = [one.advise("champion", { signal: stop.signal }), other.advise("strong", { seed: 1 })];
+    setTimeout(() => stop.abort(new Error("enough")), wait);
+    await assert.rejects(asked[0], /enough/);
+    assert.deepEqual(await asked[1], expected);
+  }
+});
+
+test("the process ends, however the last question did", () => {
+  const program = (wait) => `
+    import { load } from "card-envs";
+    const game = await load("big_ben");
+    const stop = new AbortController();
+    const asked = game.deal({ seed: 1 }).advise("champion", { signal: stop.signal });
+    setTimeout(() => stop.abort(new Error("enough")), ${wait});
+    await asked.catch(({ message }) => console.log(message));
+  `;
+  for (const wait of [0, 200]) {
+    const how = { cwd: new URL(".", import.meta.url), timeout: 60_000 };
+    const ended = spawnSync(process.execPath, ["--input-type=module", "-e", program(wait)], how);
+    assert.deepEqual([String(ended.stdout), ended.status], ["enough\n", 0]);
+  }
 });
 
 test("a game that is not there", async () => {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -42,7 +44,7 @@ def actor_of(trained: Any) -> torch.nn.Module:
 
 
 class TorchPolicy(LogitsPolicy):
-    """Plays by a torch module, or by what another library trained."""
+    """Plays by a torch module, or by what another library trained. It can be pickled if the module's classes can."""
 
     def __init__(self, module: Any, sampled: bool = True) -> None:
         """Take a module, which is not copied.
@@ -57,6 +59,25 @@ class TorchPolicy(LogitsPolicy):
         super().__init__(sampled)
         self.module = actor_of(module)
         self._name = type(module).__name__
+
+    def __getstate__(self) -> dict[str, Any]:
+        from card_envs.opponents.networks._pickled import pickled
+
+        return self.__dict__ | {"module": pickled(self.module)}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__ = saved | {"module": pickle.loads(saved["module"])}
+
+    def __copy__(self) -> TorchPolicy:
+        return self._with(self.__dict__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TorchPolicy:
+        return self._with(copy.deepcopy(self.__dict__, memo))
+
+    def _with(self, attributes: dict[str, Any]) -> TorchPolicy:
+        twin = type(self).__new__(type(self))
+        twin.__dict__ = dict(attributes)
+        return twin
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
         """Return the logits [n, A] of all actions. Raises ValueError if the module returns something else."""

@@ -389,12 +389,13 @@ def _exported(module: Any, example: tuple[Any, ...]) -> Any:
         with warnings.catch_warnings(), silence[0], silence[1]:
             warnings.simplefilter("ignore")
             logging.disable()
-            script = scripted(module)
-            if script is not None:  # which only the older exporter translates
+            if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
+                # which only the older exporter translates, and only as a part of another such module
+                module, num_inputs = scripted(module) or (torch.jit.trace(module, example), len(names))  # type: ignore[no-untyped-call]
                 file: Any = io.BytesIO()
-                names = names[: script[1]]
+                names = names[:num_inputs]
                 torch.onnx.export(
-                    script[0], example[: script[1]], file, dynamo=False, opset_version=OPSET, input_names=names,
+                    module, example[:num_inputs], file, dynamo=False, opset_version=OPSET, input_names=names,
                     output_names=["logits"], dynamic_axes={entry: {0: "n"} for entry in (*names, "logits")},
                 )  # fmt: skip
                 return onnx.load_model_from_string(file.getvalue())

@@ -4,8 +4,8 @@
 import { ask } from "./ask.js";
 import { $, count, element } from "./dom.js";
 import { forget, keep, keptToken } from "./kept.js";
-import { list, listed, markMove, onMove } from "./log.js";
-import { clearReview, judgement, review } from "./review.js";
+import { list, markMove, onMove } from "./log.js";
+import { clearReview, judgement, review, takeBack } from "./review.js";
 import { rulesInTwo } from "./rules.js";
 import { chosen, offer, offered, wanted } from "./start.js";
 
@@ -32,7 +32,8 @@ let pickedAt = 0; // when that was touched
 let held = ""; // the place that last had the focus; empty: one of the moves
 let waitingSince = 0; // when a wait for others, or for a hint, began; 0: there is none
 let thinking = null; // stops the hint that is asked for
-let epoch = 0; // changes with each table, so that answers for an old one are dropped
+let played = []; // the moves that are listed
+let epoch = 0; // changes with each table and where moves are taken back, so that answers about what was are dropped
 
 // The server
 
@@ -141,9 +142,11 @@ function openTable(position) {
 /** Forget the table at hand. */
 function clear() {
   epoch += 1;
+  thinking?.abort(new Error("Stopped."));
   clearReview();
   token = picked = "";
   live = shown = record = null;
+  played = [];
 }
 
 /** Whether a game would be left before its end. */
@@ -202,7 +205,7 @@ async function open() {
     if (now !== epoch) return;
     live = { ...position, moves, turn: record.moves.length };
     openTable(position);
-    list(0, moves, written);
+    listMoves(live);
     $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, `seat ${seat}`)));
     $("chair").hidden = game.seats === 1;
     show(position);
@@ -213,9 +216,9 @@ async function open() {
 
 /** Show a position, and wait for the others until it is this seat's turn. */
 async function follow(position, steps = []) {
-  const now = epoch;
   live = position;
-  list(position.turn - position.moves.length, position.moves, written);
+  listMoves(position);
+  const now = epoch;
   const pace = () => Math.min(Number($("pace").value), LONGEST / (steps.length + 1));
   const pause = () => new Promise((done) => setTimeout(done, pace()));
   for (const at of steps) {
@@ -234,40 +237,51 @@ async function follow(position, steps = []) {
   await follow(later, between(since, later.turn));
 }
 
+/** List a position's moves; what was asked and judged about moves that it takes back is dropped. */
+function listMoves({ turn, moves }) {
+  const now = [...played.slice(0, turn - moves.length), ...moves];
+  const changed = played.findIndex((one, number) => one.seat !== now[number]?.seat || one.move !== now[number].move);
+  const same = changed < 0 ? played.length : changed;
+  played = now;
+  list(same, now.slice(same), written);
+  if (changed < 0) return;
+  epoch += 1;
+  takeBack(same);
+}
+
 /** The positions after the first of some moves, but for the last. */
 const between = (since, turn) => Array.from({ length: Math.max(0, turn - since - 1) }, (_, i) => since + 1 + i);
 
-async function move(text) {
-  const turn = live.turn;
+/** Ask for something at the table, and show what comes of it, or else where the table is. */
+async function act(what, body, then) {
+  const seat = token;
   busy(true);
-  const done = await attempt(async () => {
-    const reply = await ask(drawn(`v1/seats/${token}/moves`), { move: text, turn, wait: 10 });
-    await follow(reply, between(turn, reply.turn));
-    return true;
-  });
-  if (!done && token) await attempt(async () => follow(await ask(seatPath({ since: listed() }))));
+  const done = (work) => attempt(async () => (await work(), true));
+  if (await done(async () => then(await ask(drawn(`v1/seats/${seat}/${what}`), body)))) return;
+  if (token === seat && !(await done(async () => follow(await ask(seatPath({ since: 0 })))))) busy(false);
 }
 
-async function undo() {
-  await attempt(async () => {
-    const reply = await ask(drawn(`v1/seats/${token}/undo`), {});
-    await follow(reply);
-    $("status").textContent = `Taken back. ${$("status").textContent}`;
-  });
+function move(text) {
+  const { turn } = live;
+  return act("moves", { move: text, turn, wait: 10 }, (reply) => follow(reply, between(turn, reply.turn)));
 }
+
+const undo = () => act("undo", { turn: live.turn }, async (reply) => {
+  await follow(reply);
+  $("status").textContent = `Taken back. ${$("status").textContent}`;
+});
 
 async function hint() {
+  const [now, { turn, view }, stop] = [epoch, live, new AbortController()];
+  thinking = stop;
   busy(true);
   await attempt(async () => {
-    const now = epoch;
-    const asked = { game: game.name, opponent: $("adviser").value, view: live.view, seconds: 2 };
-    thinking = new AbortController();
-    const { moves } = await ask("v1/advise", asked, thinking.signal);
-    if (now !== epoch || shown !== live) return;
-    showAdvice(asked.opponent, moves);
+    const asked = { game: game.name, opponent: $("adviser").value, view, seconds: 2 };
+    const { moves } = await ask("v1/advise", asked, stop.signal);
+    if (now === epoch && live.turn === turn && shown === live) showAdvice(asked.opponent, moves);
   });
-  thinking = null;
-  busy(false);
+  if (thinking === stop) thinking = null;
+  if (live) busy(false);
 }
 
 /** Order the moves as an adviser does, and say on each how it compares with the one advised. */
@@ -667,7 +681,7 @@ async function judge() {
   const [now, name] = [epoch, $("adviser").value];
   const seat = () => Number($("seat").value || 0);
   const of = seat();
-  const moves = token ? (await ask(`v1/seats/${token}?since=0`)).moves.map((one) => one.move) : record.moves;
+  const moves = token ? played.map((one) => one.move) : record.moves;
   grey("judge", "One moment.");
   await attempt(() => review({
     moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch && of === seat(),

@@ -16,6 +16,13 @@ export function clearReview() {
   }
 }
 
+/** Forget what was judged of the moves from number `first` on. */
+export function takeBack(first) {
+  for (const at of [...costs.keys()]) if (at >= first) costs.delete(at);
+  $("judged").textContent = "";
+  showCosts();
+}
+
 /** Return what is known of the move before a position, in words; empty if that is nothing. */
 export function judgement(turn, words) {
   const one = costs.get(turn - 1);
