@@ -524,7 +524,10 @@ def test_a_million_decisions(game: Game, tmp_path: Path) -> None:
 def test_all_players(game: Game, player: str, tmp_path: Path) -> None:
     """A thousand positions for each, fifty for a champion."""
     states = some(positions(game), 50 if player == "champion" else 1000)
-    same_players(Library(whole(game) / "native", game), states, [player])
+    library = Library(whole(game) / "native", game)
+    same_players(library, states, [player])
+    if library.known["players"][player]["searches"]:
+        same_judges(library, states[:200], [player])
     if HAS_ZIG:
         print(
             game.name, player, in_node(whole(game), game, tmp_path, cases(game, 0, states, [player])), "answers in Node"
