@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from card_envs.engine.table import Table
 from card_envs.game import Game, Pack, States
 from card_envs.options import as_json
@@ -124,9 +122,9 @@ def move_texts(table: Table, actions: Iterable[int], packs: Iterable[Pack] = ())
     return texts
 
 
-def played(game: Game, options: Any, seed: int, number: int, actions: np.ndarray[Any, Any]) -> Episode:
+def played(game: Game, options: Any, seed: int, number: int, actions: Iterable[int]) -> Episode:
     """Return the episode that these legal actions make of a table's random deals."""
     episode = Episode(game, options, seed=seed, number=number)
-    for action in actions.tolist():
+    for action in actions:
         episode.play(action)
     return episode

@@ -78,9 +78,9 @@ class Contest:
         match = Match(self.game, [ScriptedPolicy("greedy")] * len(self.names), None, self.seed, dict(self.options))
         return len(rows) * int(match.play_lineup(rows[0], numbers).moves.sum())
 
-    def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int) -> PlayedOut:
-        """Play one pairing or policy on these deals, exactly as `play` does."""
-        return self.match().play_lineup(lineup, numbers, log_size)
+    def play_one(self, lineup: Sequence[int], numbers: NDArray[np.int64]) -> PlayedOut:
+        """Play one pairing or policy on these deals, exactly as `play` does, and keep the moves."""
+        return self.match().play_lineup(lineup, numbers, keep_moves=True)
 
 
 def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:

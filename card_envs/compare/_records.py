@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from card_envs._files import check_output_folder
 from card_envs.compare._contest import Contest
-from card_envs.compare.pairs import chunks, lineups, play_logged
+from card_envs.compare.pairs import chunks, lineups
 from card_envs.episode import played as played_episode
 
 
@@ -27,15 +26,14 @@ def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
     numbers = chunks(pairs)[0]
     saved = 0
     for lineup in lineups(contest.game, len(contest.names)):
-        played = play_logged(partial(contest.play_one, lineup, numbers))
+        played = contest.play_one(lineup, numbers)
         tables_per_pair = len(lineup)
         for table in range(min(limit, len(numbers)) * tables_per_pair):
             number = int(numbers[table // tables_per_pair])
             there = lineup[::-1] if table % tables_per_pair else lineup
             names = "-".join(f"{i + 1}_{_file_name(contest.names[i])}" for i in there)
-            moves = played.log[table][played.log[table] >= 0]
             options = contest.game.validated(dict(contest.options))
-            episode = played_episode(contest.game, options, contest.seed, number, moves)
+            episode = played_episode(contest.game, options, contest.seed, number, played.moves_of(table))
             episode.record().save(folder / f"{number:04d}-{names}.json")
             saved += 1
     return saved

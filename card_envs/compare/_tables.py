@@ -16,12 +16,27 @@ from card_envs.engine._cost import work_time
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, trivial, update_stats
-from card_envs.opponents.policy import Opponent, Policy, decisions_at, hide_seed, moves_of
+from card_envs.opponents.policy import Opponent, Policy, decisions_at, hide_seed, moves_of, valued_moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
 # Kinds of players: ask the policy, or play in compiled code.
 ASKED, AT_RANDOM, BY_TRIVIAL, BY_GREEDY = range(4)
+LOG_SIZE = 512  # moves of an episode that there is room for at first
 SCRIPTED = {"trivial": BY_TRIVIAL, "greedy": BY_GREEDY}
+
+
+class Said(NamedTuple):
+    """What a policy expected at n decisions.
+
+    Attributes:
+        tables: [n] where.
+        numbers: [n] of moves before it in the episode.
+        means: [n, A] margins, as `ActionValues.means`.
+    """
+
+    tables: Int64s
+    numbers: Int64s
+    means: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -34,7 +49,8 @@ class PlayedOut:
         moves: [B, P] number of moves of each policy, forced ones included.
         seconds: [P] processor time of each policy; for compiled players, the game's own time included.
         decisions: [P] made in that time: moves with a choice; for compiled players, all moves.
-        log: [B, L] the first L moves of each episode, -1 after its end.
+        log: [B, L] the moves of each episode, -1 after its end; L is 0 where they are not kept.
+        said: what was expected of moves, in no particular order; empty where that is not kept.
         counts: [N, P, num_counts] statistics of `update_stats` and of the loop for each policy.
     """
 
@@ -44,7 +60,13 @@ class PlayedOut:
     seconds: NDArray[np.float64]
     decisions: NDArray[np.int64]
     log: NDArray[np.int16]
+    said: list[Said]
     counts: Int64s
+
+    def moves_of(self, table: int) -> list[int]:
+        """Return the moves of an episode."""
+        moves: list[int] = self.log[table][self.log[table] >= 0].tolist()
+        return moves
 
 
 def new_tables(game: Game, options: dict[str, Any], seed: int, numbers: NDArray[np.int64]) -> NDArray[Any]:
@@ -78,7 +100,7 @@ class Ledger(NamedTuple):
     Attributes:
         moves: [B, P] number of moves of each player.
         rewards: [B, S] sums of rewards.
-        log: [B, L] the moves of each episode, as far as they fit.
+        log: [B, L] the moves of each episode; a table whose row is full waits. L is 0 where they are not kept.
         counts: [N, P, num_stats] `update_stats` of each player's seats, summed over deals; B / N consecutive tables
             share a row.
     """
@@ -92,7 +114,7 @@ class Ledger(NamedTuple):
 def play_on(
     first: int, last: int, states: NDArray[Any], actions: Int64s, players: Players, ledger: Ledger, mask: Int8s
 ) -> None:
-    """Play each table to the end of its episode or to the next decision of a player that must be asked.
+    """Play each table to the end of its episode, to the next decision of a player that must be asked, or to a full log.
 
     Deals within an episode, but never after its end: an ended table keeps its last state.
 
@@ -127,13 +149,15 @@ def play_on(
             for s in range(rewards.shape[1]):
                 rewards[i, s] += state.rewards[s]
             moves[i, player] += 1
-            if num_moves < log.shape[1]:
+            if log.shape[1] > 0:
                 log[i, num_moves] = action
             num_moves += 1
             if state.needs_deal:
                 for s in range(rewards.shape[1]):
                     update_stats(state, s, counts[row, seats[i, s]])
             action = -1
+            if num_moves == log.shape[1]:
+                break
 
 
 def found_move(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
@@ -166,7 +190,8 @@ def play_out(
     rngs: Sequence[np.random.Generator],
     *,
     tables_per_deal: int = 1,
-    log_size: int = 0,
+    keep_moves: bool = False,
+    keep_values: bool = False,
     watch: Watch | None = None,
 ) -> PlayedOut:
     """Play each table to the end of its episode.
@@ -178,7 +203,8 @@ def play_out(
         players: [B, S] int8, the policy in each seat.
         rngs: [P] one for each policy.
         tables_per_deal: B / N, number of consecutive tables with the same deals; their statistics are summed.
-        log_size: L, number of moves of each episode to keep.
+        keep_moves: keep the moves of each episode.
+        keep_values: keep what policies that must be asked expect of moves.
         watch: called after every answer of a policy that must be asked with the number of moves made at all tables.
 
     Raises:
@@ -189,25 +215,30 @@ def play_out(
     num_tables, seated = len(states), _seated(policies, seats, rngs)
     actions = np.full(num_tables, -1)
     mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
-    ledger = _blank_ledger(game, num_tables, len(policies), num_tables // tables_per_deal, log_size)
-    askers = [Asker(game, policy, hide_seed(rng)) for policy, rng in zip(policies, rngs)]
-    loop = specialize(play_on, game, inline=False)
-    arguments = states, actions, seated, ledger, mask
-    loop(0, 0, *arguments)  # compile
+    ledger = _blank_ledger(game, num_tables, len(policies), num_tables // tables_per_deal, LOG_SIZE * keep_moves)
+    askers = [Asker(game, policy, hide_seed(rng), keep_values) for policy, rng in zip(policies, rngs)]
+    loop, said = specialize(play_on, game, inline=False), list[Said]()
+    loop(0, 0, states, actions, seated, ledger, mask)  # compile
     compiled_seconds = 0.0
     while True:
         start = work_time()
-        loop(0, num_tables, *arguments)
+        loop(0, num_tables, states, actions, seated, ledger, mask)
         compiled_seconds += work_time() - start
         actions[:] = -1
         if states["over"].all():
             break
-        for tables, answer in _answers(askers, seated, states):
+        numbers = ledger.moves.sum(axis=1)
+        if keep_moves and numbers.max() == ledger.log.shape[1]:
+            ledger = ledger._replace(log=np.pad(ledger.log, ((0, 0), (0, ledger.log.shape[1])), constant_values=-1))
+            continue
+        for tables, answer, means in _answers(askers, seated, states):
             actions[tables] = answer
+            if means is not None:
+                said.append(Said(tables, numbers[tables], means))
             if watch is not None:
                 watch(int(ledger.moves.sum()))
     seconds, decisions = _times(askers, seated.kinds, ledger.moves, compiled_seconds)
-    return PlayedOut(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, ledger.counts)
+    return PlayedOut(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, said, ledger.counts)
 
 
 def _seated(policies: Sequence[Policy], seats: Int8s, rngs: Sequence[np.random.Generator]) -> Players:
@@ -230,13 +261,15 @@ def _times(
     return seconds, decisions
 
 
-def _answers(askers: Sequence[Asker], seated: Players, states: NDArray[Any]) -> Iterator[tuple[Int64s, Int64s]]:
-    """Ask each policy that must be asked; yield the tables that waited for it and its actions there."""
+def _answers(
+    askers: Sequence[Asker], seated: Players, states: NDArray[Any]
+) -> Iterator[tuple[Int64s, Int64s, NDArray[np.float32] | None]]:
+    """Ask each policy that must be asked; yield the tables that waited for it, and its actions and values there."""
     player = np.where(states["over"], -1, seated.seats[np.arange(len(states)), states["seat"]])
     for which in np.flatnonzero(seated.kinds == ASKED).tolist():
         tables = np.flatnonzero(player == which)
         if len(tables):
-            yield tables, askers[which].ask(states.take(tables))  # indexing copies by field
+            yield tables, *askers[which].ask(states.take(tables))  # indexing copies by field
 
 
 def _checked_seating(game: Game, states: NDArray[Any], players: Int8s, num_policies: int) -> tuple[NDArray[Any], Int8s]:
@@ -269,6 +302,7 @@ class Asker:
         game: the game.
         policy: the policy.
         rng: of all its actions.
+        keep_values: ask what it expects of moves as well.
         seconds: processor time so far.
         decisions: made in that time.
         answers: number of them.
@@ -277,18 +311,26 @@ class Asker:
     game: Game
     policy: Policy
     rng: np.random.Generator
+    keep_values: bool = False
     seconds: float = 0.0
     decisions: int = 0
     answers: int = 0
 
-    def ask(self, states: NDArray[Any]) -> Int64s:
-        """Return [n] actions at these tables. Raises IllegalMove."""
-        decisions = decisions_at(self.game, states)
+    def ask(self, states: NDArray[Any]) -> tuple[Int64s, NDArray[np.float32] | None]:
+        """Return [n] actions at these tables, and [n, A] margins expected if they are kept and known.
+
+        Raises IllegalMove.
+        """
+        decisions, means = decisions_at(self.game, states), None
         start = work_time()
-        actions = moves_of(self.policy, decisions, self.rng)
+        if self.keep_values:
+            actions, found = valued_moves_of(self.policy, decisions, self.rng)
+            means = None if found is None else found.means.astype(np.float32)
+        else:
+            actions = moves_of(self.policy, decisions, self.rng)
         if self.answers == 1:
             self.seconds, self.decisions = 0.0, 0
         self.seconds += work_time() - start
         self.decisions += len(states)
         self.answers += 1
-        return actions
+        return actions, means

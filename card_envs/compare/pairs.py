@@ -24,8 +24,6 @@ from card_envs.game import Game, Int8s
 from card_envs.opponents._about import warn_if_unlike_training
 from card_envs.opponents.policy import Policy, check_policy, reset
 
-LOG_SIZE = 1024  # moves of an episode that are kept at first
-
 MOST_PAIRS = 1 << 24
 PAIRS_AT_ONCE = 1024
 MIN_PAIRS_AT_ONCE = 16
@@ -201,7 +199,7 @@ class Match:
         return Part(int(numbers[0]), margins, wins, seconds, decisions, tallies)
 
     def play_lineup(
-        self, lineup: Sequence[int], numbers: NDArray[np.int64], log_size: int = 0, watch: Watch | None = None
+        self, lineup: Sequence[int], numbers: NDArray[np.int64], keep_moves: bool = False, watch: Watch | None = None
     ) -> PlayedOut:
         """Play one or two of the policies on the deals with these numbers.
 
@@ -217,15 +215,8 @@ class Match:
         for policy in everyone:  # results must not depend on what this process played before
             reset(policy)
         return play_out(
-            self.game, states, everyone, players, rngs, tables_per_deal=len(lineup), log_size=log_size, watch=watch
+            self.game, states, everyone, players, rngs, tables_per_deal=len(lineup), keep_moves=keep_moves, watch=watch
         )
-
-
-def play_logged(play: Callable[[int], PlayedOut]) -> PlayedOut:
-    """Play with a log of all moves: `play`, which takes its size, once more if an episode was longer than LOG_SIZE."""
-    played = play(LOG_SIZE)
-    longest = int(played.moves.sum(axis=1).max())
-    return played if longest <= LOG_SIZE else play(longest)
 
 
 def _add(watch: Watch, before: int, moves: int) -> None:

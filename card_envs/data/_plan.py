@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare._solving import SolveTask, solver_of
-from card_envs.compare._tables import ASKED, compiled_kind, new_tables, play_out
+from card_envs.compare._tables import PlayedOut, new_tables, play_out
 from card_envs.compiling import specialize
 from card_envs.data._digest import digest_of
 from card_envs.engine._buffers import check_bool, check_game, check_int, seed_number
@@ -20,14 +20,13 @@ from card_envs.engine._dealing import deal_next
 from card_envs.game import Game, Int8s, Int64s, layout_digest, legal, observe, play
 from card_envs.games import get_game
 from card_envs.opponents._names import load_opponent
-from card_envs.opponents.policy import Decisions, Opponent, Policy, act_and_evaluate, reset
+from card_envs.opponents.policy import Opponent, Policy, reset
 from card_envs.opponents.scripted import ScriptedPolicy
 
 MOST_GAMES = 1 << 32
 ROWS_AT_ONCE = 1 << 16
 GAMES_AT_ONCE = 16, 4096  # fewest and most of a part
 TRIED = 16  # games that are played to estimate the length of one
-LOG_SIZE = 4096
 
 
 class Rows(NamedTuple):
@@ -153,7 +152,7 @@ class Plan:
         least, most = GAMES_AT_ONCE
         if self.solve_seconds is not None:
             return least
-        played = self._play(np.arange(TRIED), [ScriptedPolicy("greedy")], 0)
+        played = self._play(np.arange(TRIED), [ScriptedPolicy("greedy")])
         return int(np.clip(ROWS_AT_ONCE * TRIED // max(1, int(played.moves.sum())), least, most))
 
     def play(self, part: range) -> Rows:
@@ -161,28 +160,24 @@ class Plan:
         numbers = np.arange(part.start, part.stop)
         if self.solve_seconds is not None:
             return self._rows(*self._solved(numbers))
-        recorders, players = self._players()
-        played = self._play(numbers, players, LOG_SIZE)
-        longest = int(played.moves.sum(axis=1).max())
-        if longest > LOG_SIZE:
-            recorders, players = self._players()
-            played = self._play(numbers, players, longest)
-        rows = self._rows(numbers, played.log)
-        return rows._replace(values=_values(rows, recorders)) if self.values else rows
-
-    def _players(self) -> tuple[list[_Recorder | None], list[Opponent]]:
-        """Return the players, and what records their values, if these are wanted."""
         players = [_load_once(name, self.game, self.sampled)[0] for name in self.players]
         for player in players:  # rows must not depend on what this process played before
             reset(player)
-        wanted = (self.values and compiled_kind(player) == ASKED for player in players)
-        recorders = [_Recorder(player.policy) if one else None for player, one in zip(players, wanted)]
-        return recorders, [replace(player, policy=one) if one else player for player, one in zip(players, recorders)]
+        played = self._play(numbers, players)
+        rows = self._rows(numbers, played.log)
+        if not self.values:
+            return rows
+        values = np.full(rows.mask.shape, np.nan, np.float32)
+        starts = np.searchsorted(rows.game, numbers)
+        for said in played.said:
+            values[starts[said.tables] + said.numbers] = said.means
+        return rows._replace(values=values)
 
-    def _play(self, numbers: Int64s, policies: Sequence[Policy], log_size: int) -> Any:
+    def _play(self, numbers: Int64s, policies: Sequence[Policy]) -> PlayedOut:
         rngs = [np.random.default_rng([self.seed, int(numbers[0]), stream]) for stream in range(len(policies))]
         states = new_tables(self.game, dict(self.options), self.seed, numbers)
-        return play_out(self.game, states, policies, self._seating(numbers, len(policies)), rngs, log_size=log_size)
+        seats = self._seating(numbers, len(policies))
+        return play_out(self.game, states, policies, seats, rngs, keep_moves=True, keep_values=self.values)
 
     def _solve_task(self) -> SolveTask:
         """Return how deals are solved. Raises ValueError for seconds that are not above 0."""
@@ -271,41 +266,3 @@ def write_rows(
             observe(state, s, finals[i, s])
             if newest[i, s] >= 0:
                 lasts[newest[i, s]] = True
-
-
-class _Recorder:
-    """A policy that plays as another one, and keeps what that one expects of the actions."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.means: list[NDArray[np.float32]] = []
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
-        """Return the policy's actions."""
-        actions, found = act_and_evaluate(self.policy, decisions, rng)
-        nothing = np.full(decisions.mask.shape, np.nan, np.float32)
-        self.means.append(nothing if found is None else found.means.astype(np.float32))
-        return actions
-
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        """Return the probability [n, A] of each action."""
-        return self.policy.probabilities(decisions)
-
-
-def _values(rows: Rows, recorders: Sequence[_Recorder | None]) -> NDArray[np.float32]:
-    """Return [N, A] what the players said, each to the row of its decision.
-
-    `play_out` asks at every game that waits, in the order of the games, until none does. So its k-th round is about the
-    k-th decision of each game that has several legal actions and a player who is asked.
-    """
-    values = np.full(rows.mask.shape, np.nan, np.float32)
-    is_asked = np.array([one is not None for one in recorders])
-    waited = is_asked[rows.player] & (rows.mask.sum(axis=1) > 1)
-    before = np.cumsum(waited) - waited
-    begins = np.r_[True, rows.game[1:] != rows.game[:-1]]
-    rounds = before - np.maximum.accumulate(np.where(begins, before, 0))
-    for number, one in enumerate(recorders):
-        if one is not None and one.means:
-            own = np.flatnonzero(waited & (rows.player == number))
-            values[own[np.lexsort((rows.game[own], rounds[own]))]] = np.concatenate(one.means)
-    return values

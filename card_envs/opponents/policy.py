@@ -426,6 +426,14 @@ def moves_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> 
     )
 
 
+def valued_moves_of(
+    policy: Policy, decisions: Decisions, rng: np.random.Generator
+) -> tuple[Int64s, ActionValues | None]:
+    """Return what `moves_of` does, and the estimates that led to it where the policy has any."""
+    actions, found = answer_of(policy, decisions, lambda: act_and_evaluate(policy, decisions, rng))
+    return decisions.check(actions, f"policy {name_of(policy)}"), found
+
+
 def probabilities_of(policy: Policy, decisions: Decisions) -> NDArray[np.floating]:
     """Return a policy's probabilities [n, A]; only their shape and type are checked. Raises as `moves_of` does."""
     shares = np.asarray(answer_of(policy, decisions, lambda: policy.probabilities(decisions)))

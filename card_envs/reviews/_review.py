@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from card_envs._files import finite
 from card_envs.compare._spread import THIS_PROCESS, Executor
-from card_envs.compare._tables import PlayedOut, new_tables, play_out
+from card_envs.compare._tables import new_tables, play_out
 from card_envs.compare.estimates import FEW, estimate
-from card_envs.compare.pairs import play_logged
 from card_envs.engine._buffers import check_int
 from card_envs.envs._replay import play_moves, replay
 from card_envs.episode import Episode
-from card_envs.game import Game, Int64s
+from card_envs.game import Game
 from card_envs.opponents._about import warn_if_unlike_training
 from card_envs.opponents._names import load_cached
 from card_envs.opponents.policy import Opponent, decisions_at
@@ -352,27 +351,24 @@ def sampled_positions(
         options: of the game.
         seed: of deals and policy.
     """
-    game, numbers = opponent.game, np.arange(games)
-
-    def play(log_size: int) -> PlayedOut:
-        opponent.reset()
-        states, seats = new_tables(game, options, seed, numbers), np.zeros((games, game.rules.NUM_SEATS), np.int8)
-        return play_out(game, states, [opponent], seats, [np.random.default_rng([seed, 0])], log_size=log_size)
-
-    log = play_logged(play).log
+    game = opponent.game
+    opponent.reset()  # results must not depend on what this process played before
+    states = new_tables(game, options, seed, np.arange(games))
+    seats = np.zeros((games, game.rules.NUM_SEATS), np.int8)
+    played = play_out(game, states, [opponent], seats, [np.random.default_rng([seed, 0])], keep_moves=True)
     rng, found = np.random.default_rng([seed, 1]), []
-    for table, moves in enumerate(log):
-        all_of_game = with_choice(game, _positions_on(game, options, seed, table, moves[moves >= 0]))
+    for table in range(games):
+        all_of_game = with_choice(game, _positions_on(game, options, seed, table, played.moves_of(table)))
         wanted = number // games + (table < number % games)
         rows = np.sort(rng.choice(len(all_of_game), min(wanted, len(all_of_game)), replace=False))
         found += [all_of_game[row]._replace(weight=len(all_of_game) / len(rows)) for row in rows]
     return found
 
 
-def _positions_on(game: Game, options: dict[str, Any], seed: int, table: int, actions: Int64s) -> list[Position]:
+def _positions_on(game: Game, options: dict[str, Any], seed: int, table: int, actions: list[int]) -> list[Position]:
     """Return the decisions on a table, given all actions of its first episode."""
     episode, found = Episode(game, game.validated(options), seed=seed, number=table), []
-    for number, action in enumerate(actions.tolist()):
+    for number, action in enumerate(actions):
         found.append(Position(table, number, len(actions), episode.table.states[0].copy(), action))
         episode.play(action)
     return found
