@@ -59,7 +59,7 @@ def spread(figure: Figures | None, scale: float = 1, form: str = ".0f", unit: st
     if figure is None:
         return ""
     mean, low, high = (
-        endless if figure[key] is None else f"{scale * figure[key]:{form}}"
+        endless if figure[key] is None else f"{scale * figure[key]:{form.replace('.', 'z.', 1)}}"
         for key, endless in (("mean", "?"), ("low", "-∞"), ("high", "∞"))
     )
     return f"{mean} ({low} to {high}){unit}" if (low, high) != (mean, mean) else f"{mean}{unit}"

@@ -98,7 +98,7 @@ def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
         rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
         return lines_of(f"{name} would play: " + "   ".join(likely) + rest, 4)
     best, *others = ranked
-    expects = f", expecting {best.margin:+.1f} ± {best.error:.1f} {game.margin_unit}" if best.worlds else ""
+    expects = f", expecting {best.margin:+z.1f} ± {best.error:.1f} {game.margin_unit}" if best.worlds else ""
     lines = [lines_of(f"{name} would play {best.move}{expects}. The others, compared with it:", 4)]
     for one in others[:MOST_OTHERS]:
         parts = [compared(one)] * bool(one.worlds) + [why_not(best, one)]
@@ -110,7 +110,7 @@ def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
 
 def compared(one: ActionValue) -> str:
     """Return how much better a search finds a move than the one that it would play."""
-    return f"{one.difference:+.1f} ± {one.difference_error:.1f}"
+    return f"{one.difference:+z.1f} ± {one.difference_error:.1f}"
 
 
 def legend_text(game: Game) -> str:
