@@ -1,49 +1,51 @@
-# Two commands do everything: `make train` and `make test`. They need Python 3.11 or newer and make.
+# Two commands do everything: `make train` and `make test`. They need Python 3.11 or newer and make. For another one
+# beside it: `make quick VENV=.venv-3.13 PYTHON=python3.13`.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 # Where torch comes without CUDA, which is gigabytes; empty, or where it can't be reached: from PyPI.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 .PHONY: train test quick processes slow page check bench build native npm page-static wheels docs figures release-check clean
 
-train: .venv/train  ## train the quick-start policy, or GAME's, on all cores, measure it, say how to load it
+train: $(VENV)/train  ## train the quick-start policy, or GAME's, on all cores, measure it, say how to load it
 	$(BIN)/python -m training.train --config $(or $(GAME),quickstart) --processes 0
 
-test: .venv/dev  ## the test suite
+test: $(VENV)/dev  ## the test suite
 	$(BIN)/python -m pytest -n 2
 
-quick: .venv/dev  ## the tests of the rules and of what every game promises: two minutes
+quick: $(VENV)/dev  ## the tests of the rules and of what every game promises: two minutes
 	$(BIN)/python -m pytest -n 2 tests/games tests/test_contract.py tests/test_environments.py
 
-processes: .venv/dev  ## tests that start processes which compile and train: the documents' commands, shared runs, new games
+processes: $(VENV)/dev  ## tests that start processes which compile and train: the documents' commands, shared runs, new games
 	$(BIN)/python -m pytest -n 2 -m 'processes and not slow'
 
-slow: .venv/wheels  ## the long tests, with what they print; SHARE=K/5: a fifth of them, MINUTES: and no longer
+slow: $(VENV)/wheels  ## the long tests, with what they print; SHARE=K/5: a fifth of them, MINUTES: and no longer
 	$(BIN)/python -m pytest -n 2 -m slow -rP $(SHARE:%=--share %) $(MINUTES:%=--minutes %)
 
-page: .venv/dev  ## whole games clicked through on the server's page, where there is a Chromium
+page: $(VENV)/dev  ## whole games clicked through on the server's page, where there is a Chromium
 	$(BIN)/python -m pytest -m slow tests/test_page.py
 
-check: .venv/dev  ## lint and types
+check: $(VENV)/dev  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/train  ## speed on this machine
+bench: $(VENV)/train  ## speed on this machine
 	$(BIN)/python -m card_envs bench
 
-docs: .venv/docs  ## the documentation site in build/docs: warnings are errors, every link is checked
+docs: $(VENV)/docs  ## the documentation site in build/docs: warnings are errors, every link is checked
 	$(BIN)/python -m sphinx -c docs -q -W --keep-going -d build/doctrees . build/docs
 	$(BIN)/python docs/links.py build/docs
 	@echo "the site: build/docs/index.html"
 
-build: .venv/train  ## compile GAME or all games ahead of time, for this machine (six minutes on two cores): all starts at once
+build: $(VENV)/train  ## compile GAME or all games ahead of time, for this machine (six minutes on two cores): all starts at once
 	$(BIN)/python -m card_envs build $(GAME)
 
-native: .venv/wheels  ## C libraries of GAME or all games, with players (WITH="--opponent NAME": others), in build/api
+native: $(VENV)/wheels  ## C libraries of GAME or all games, with players (WITH="--opponent NAME": others), in build/api
 	$(BIN)/python -m card_envs build $(GAME) --api $(WITH)
 
-npm: .venv/wheels  ## the package for JavaScript: WebAssembly of all games and their players, in js/built
+npm: $(VENV)/wheels  ## the package for JavaScript: WebAssembly of all games and their players, in js/built
 	$(BIN)/python -m card_envs build --api $(WITH) --target wasm32 --folder js/built
 	mkdir -p build
 	cd js && npm pack --silent --pack-destination ../build
@@ -51,36 +53,36 @@ npm: .venv/wheels  ## the package for JavaScript: WebAssembly of all games and t
 page-static: npm  ## the page that needs no server, in build/page
 	$(BIN)/python -m card_envs.build._page js build/page
 
-wheels: .venv/wheels  ## wheels with libraries for each kind of machine, and one without, in dist/
+wheels: $(VENV)/wheels  ## wheels with libraries for each kind of machine, and one without, in dist/
 	$(BIN)/python -m tests.wheels
 
-figures: .venv/train  ## the tables of measured figures in the documents, from strength/*.json and docs/speed.json
+figures: $(VENV)/train  ## the tables of measured figures in the documents, from strength/*.json and docs/speed.json
 	$(BIN)/python docs/figures.py
 
-release-check: .venv/dev  ## wheel and sdist, built and tested in clean environments
+release-check: $(VENV)/dev  ## wheel and sdist, built and tested in clean environments
 	$(BIN)/python -m tests.release
 
 clean:
-	rm -rf .venv build dist card_envs/native js/built
+	rm -rf .venv .venv-* build dist card_envs/native js/built
 
-.venv/bin/python:
+$(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 
-.venv/train: .venv/bin/python pyproject.toml constraints.txt
+$(VENV)/train: $(VENV)/bin/python pyproject.toml constraints.txt
 	[ -z "$(TORCH_INDEX)" ] || $(BIN)/python -m pip install --quiet --retries 0 --timeout 20 --no-deps --constraint constraints.txt \
 		--index-url "$(TORCH_INDEX)" torch || echo "torch comes from PyPI, on Linux with CUDA"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train]'
 	touch $@
 
-.venv/dev: .venv/train
+$(VENV)/dev: $(VENV)/train
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,serve,open-spiel,onnx,dev]'
 	touch $@
 
-.venv/wheels: .venv/dev
+$(VENV)/wheels: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,build,dev]'
 	touch $@
 
-.venv/docs: .venv/train
+$(VENV)/docs: $(VENV)/train
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,docs]'
 	touch $@

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import combinations
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,7 +168,7 @@ class Tree:
         def best(number: int, worth: Floats) -> Floats:
             return np.eye(worth.shape[1])[worth.argmax(axis=1)]
 
-        return sum(self.values(strategy, seat, best) for seat in range(2)) / 2
+        return fmean(self.values(strategy, seat, best) for seat in range(2))
 
     def optimum(self, iterations: int) -> Strategy:
         """Return a strategy near the optimum: CFR+ (Tammelin 2014)."""

@@ -406,14 +406,14 @@ def generate(
     options = tuple(sorted(parse_options(option).items()))
     plan = Plan(get_game(game_name), named, games, seed, options, not best, values, solve)
     processes = processes or (1 if ray else cores())
-    rows = 0
+    played = rows = 0
     try:
         with waiting(console) as progress:
             bar = progress.add_task("playing", total=games)
 
             def show(done: int, written: int) -> None:
-                nonlocal rows
-                rows = written
+                nonlocal played, rows
+                played, rows = done, written
                 progress.update(bar, completed=done, description=f"{written:,} decisions")
 
             if form == "minari":
@@ -423,7 +423,10 @@ def generate(
     except KeyboardInterrupt:
         say(f"stopped after {rows:,} decisions; the same command goes on" if form != "minari" else "stopped")
         raise typer.Exit(STOPPED) from None
-    say(f"{rows:,} decisions written to {out}" if rows else f"{out} is complete: there was nothing left to write")
+    if rows or not played:
+        say(f"{rows:,} decisions written to {out}" if rows else f"{out} is complete: there was nothing left to write")
+    else:
+        say(f"none of the {played:,} deals was won: there are no decisions to write")
 
 
 @app.command()
@@ -457,7 +460,7 @@ def advise(
         sheet.add_column(column, justify="left" if column == "why not" else "right")
     for one in advices:
         if searched:
-            numbers = [f"{number:.2f}" for number in (one.difference, one.margin)]
+            numbers = [f"{number:z.2f}" for number in (one.difference, one.margin)]
             sheet.add_row(one.move, *numbers, str(one.worlds), "" if one is best else why_not(best, one))
         else:
             sheet.add_row(one.move, f"{one.probability:.3f}")
@@ -864,6 +867,9 @@ def check(name: Annotated[str, typer.Argument(help="a game, or a package that ha
 
 def main() -> None:
     """Run the command line; invalid input ends it with one line instead of a traceback."""
+    if IS_PROGRAM and __name__ != "__main__" and not sys.flags.safe_path:
+        with suppress(OSError):
+            sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: opponents and games are found there
     try:
         app()
     except SystemExit as end:

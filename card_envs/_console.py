@@ -64,10 +64,9 @@ def error_console() -> Console:
 
 
 def complain(text: str) -> None:
-    """Print an error, on stderr if stdout is lost; control characters, which files may bring along, are spelled out."""
-    target = error_console() if is_lost() else console
+    """Print an error on stderr; control characters, which files may bring along, are spelled out."""
     text = CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-    target.print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
+    error_console().print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
 
 
 # The standard streams

@@ -257,9 +257,9 @@ def locked(path: Path) -> Iterator[None]:
         if found.st_size and not HOLDER.match(_text_of(file)):
             raise FileExistsError(errno.EEXIST, "is not a lock file of this package", str(path))
         if not _takes(file.fileno()):
-            raise BlockingIOError(errno.EAGAIN, _text_of(file) or "another process", str(path))
+            raise BlockingIOError(errno.EAGAIN, f"is in use by {_text_of(file) or 'another process'}", str(path))
         file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')},\n")
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
         file.flush()
         try:
             yield
@@ -445,6 +445,11 @@ def in_words(error: Exception) -> str:
         return str(error)
     what = SAID.get(error.errno, error.strerror or type(error).__name__) if error.filename else error.strerror
     return ": ".join(str(part) for part in (error.filename, error.filename2, what) if part)
+
+
+def printable(text: str) -> str:
+    """Return a text with "?" for what UTF-8 lacks: parts of a path whose name has another encoding."""
+    return text.encode(errors="replace").decode()
 
 
 def short_repr(value: object) -> str:

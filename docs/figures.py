@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from textwrap import fill
 from typing import Any
 
@@ -58,7 +59,7 @@ def spread(figure: Figures | None, scale: float = 1, form: str = ".0f", unit: st
     if figure is None:
         return ""
     mean, low, high = (
-        endless if figure[key] is None else f"{scale * figure[key]:{form}}"
+        endless if figure[key] is None else f"{scale * figure[key]:{form.replace('.', 'z.', 1)}}"
         for key, endless in (("mean", "?"), ("low", "-∞"), ("high", "∞"))
     )
     return f"{mean} ({low} to {high}){unit}" if (low, high) != (mean, mean) else f"{mean}{unit}"
@@ -217,7 +218,7 @@ def by_seed(runs: Figures, mark: float, value: Callable[[Figures], float], form:
     if not points:
         return ""
     found = [value(point) for point in points]
-    return spread({"mean": sum(found) / len(found), "low": min(found), "high": max(found)}, form=form)
+    return spread({"mean": fmean(found), "low": min(found), "high": max(found)}, form=form)
 
 
 def curves(game: Figures, title: str, value: Callable[[Figures], float], form: str) -> str:
@@ -239,8 +240,8 @@ def costs(game: Figures) -> str:
     for name in METHODS:
         runs = list(game["methods"].get(name, {}).values())
         if runs:
-            decisions = sum(one["points"][-1]["decisions"] for one in runs) / len(runs)
-            rate = sum(one["decisions_per_second"] for one in runs) / len(runs)
+            decisions = fmean(one["points"][-1]["decisions"] for one in runs)
+            rate = fmean(one["decisions_per_second"] for one in runs)
             memory = min(one["memory_mib"] for one in runs)
             body.append([METHODS[name], f"{len(runs)}", f"{decisions:,.0f}", f"{rate:,.0f}", f"{memory:,}"])
     return rows(["cost", "seeds", "decisions", "a second", "MiB"], body)
@@ -264,7 +265,7 @@ def baselines(name: str, game: Figures) -> str:
         for point in one["points"]
         if 1.0 in point["after"]
     ]
-    half = sum(end["high"] - end["low"] for end in ends) / 2 / len(ends)
+    half = fmean(end["high"] - end["low"] for end in ends) / 2
     what = "deals" if name in GAMES and GAMES[name].is_solitaire else "mirrored pairs"
     note = f"{game['pairs']:,} {what} a measurement: a 95 % interval over `greedy` of ±{half:{form[1:]}} on average."
     return "\n".join([*parts, costs(game), note + "\n"])

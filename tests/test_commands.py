@@ -233,3 +233,49 @@ def test_what_generate_cannot_do_is_said_before_anything_is_written(
         pytest.importorskip("minari")
     assert said in said_of(f"generate {SOLVED.name} --players greedy --games 4 --out OUT {words}")
     assert not list(tmp_path.iterdir())
+
+
+MINE = """
+from card_envs.opponents.scripted import RandomPolicy
+
+class Mine(RandomPolicy):
+    def __init__(self, game): pass
+"""
+
+
+def test_the_script_finds_modules_as_the_module_does(tmp_path: Path) -> None:
+    """Those of the current folder; not with Python's option that leaves it out."""
+    (tmp_path / "my_agents.py").write_text(MINE)
+    script = tmp_path / "bin" / "card-envs"
+    script.parent.mkdir()
+    script.write_text("import sys\nfrom card_envs.__main__ import main\nsys.exit(main())\n")
+    words = ["survey", next(iter(GAMES)), "my_agents:Mine", "--episodes", "4"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for how, code in (([str(script)], 0), (["-m", "card_envs"], 0), (["-P", str(script)], 2)):
+        done = subprocess.run(
+            [sys.executable, *how, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("words", ["survey no_such_game", "watch --replay nowhere.json", "train --config nowhere.toml"])
+def test_errors_go_to_stderr(words: str) -> None:
+    """What a command has to say goes to stdout, which others read."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "card_envs", *words.split()]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stdout == ""
+
+
+def test_the_pictures_warnings_have_no_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Letters that matplotlib's font lacks, and those that UTF-8 lacks."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    from card_envs.compare._report import save_picture
+
+    figure = Figure()
+    figure.suptitle("\u65e5 \u672c")
+    save_picture(figure, tmp_path / "picture.png", 50)
+    said = capsys.readouterr().err
+    assert "picture.png: Glyph 26085" in said and ".py:" not in said and "Warning" not in said

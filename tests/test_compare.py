@@ -776,7 +776,7 @@ def test_wrong_words_end_in_one_line(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr().err
     assert shown.startswith("error:") and said in shown and shown.count("\n") == 1
 
 

@@ -128,7 +128,12 @@ def wrapped(raw: Any, encoding: str = "utf-8") -> io.TextIOWrapper:
 
 
 def run(
-    words: str, stdout: Any, monkeypatch: pytest.MonkeyPatch, stdin: Any = None, program: Callable[[], Any] = main
+    words: str,
+    stdout: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    stdin: Any = None,
+    program: Callable[[], Any] = main,
+    stderr: Any = None,
 ) -> Any:
     """The exit code of a command at these streams."""
     target = io.BytesIO()
@@ -136,7 +141,7 @@ def run(
         patch.setattr(sys, "argv", ["card_envs", *words.split()])
         patch.setattr(sys, "stdin", stdin)
         patch.setattr(sys, "stdout", stdout)
-        patch.setattr(sys, "stderr", wrapped(target, "ascii"))
+        patch.setattr(sys, "stderr", stderr or wrapped(target, "ascii"))
         with pytest.raises(SystemExit) as ended:
             program()
         error = target.getvalue()
@@ -147,9 +152,10 @@ def run(
 def shown(
     words: str, monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8", program: Callable[[], Any] = main
 ) -> tuple[Any, str]:
-    """The exit code of a command and what it printed, its stdin closed."""
+    """The exit code of a command and what it printed, errors as well, its stdin closed."""
     target = io.BytesIO()
-    code = run(words, wrapped(target, encoding), monkeypatch, program=program)
+    both = wrapped(target, encoding)
+    code = run(words, both, monkeypatch, program=program, stderr=both)
     return code, target.getvalue().decode(encoding)
 
 
@@ -313,6 +319,7 @@ def test_names_are_no_markup_and_no_pictures(monkeypatch: pytest.MonkeyPatch) ->
         target = wrapped(io.BytesIO())
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", target)
+            patch.setattr(sys, "stderr", target)
             printed(name)
         assert name in target.buffer.getvalue().decode()  # type: ignore[attr-defined]
 

@@ -679,3 +679,28 @@ def test_the_example_clones_a_player(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "epoch 2: loss" in done.stdout and "against greedy: " in done.stdout
     assert (tmp_path / "copy.onnx").stat().st_size > 100_000
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_data_without_a_won_deal(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No deal is decided in no time: there are no rows, which is said, and not that nothing was left to do."""
+    game = next(game for game in GAMES.values() if game.solver is not None)
+    monkeypatch.chdir(tmp_path)
+    words = ["generate", game.name, "--solve", "0.000001", "--games", "3", "--processes", "1", "--format", form]
+    for said in ("none of the 3 deals was won: there are no decisions to write", "out is complete: there was nothing"):
+        done = CliRunner().invoke(app, [*words, "--out", "out"])
+        assert done.exit_code == 0 and said in done.output, done.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are bytes")
+@pytest.mark.parametrize("form", FORMATS)
+def test_folders_need_not_be_utf8(form: str, tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xe9"))
+    plan = Plan(HIGH_CARD, ("greedy",), 20)
+    rows = generate(plan, folder, format=form)
+    assert rows and generate(plan, folder, format=form) == 0
+    assert generate(plan, tmp_path / "plain", format=form) == rows and contents(folder) == contents(tmp_path / "plain")
+    saved(folder / "net", 1)
+    with pytest.raises(ValueError, match=r"players: expected UTF-8, as data has it, got '.*net'; a relative"):
+        generate(Plan(HIGH_CARD, (str(folder / "net"),), 20), tmp_path / "out", format=form)
+    assert not (tmp_path / "out").exists()

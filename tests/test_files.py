@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -189,8 +190,11 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
         with pytest.raises(BlockingIOError, match=f"process {holder.pid} on .*lock"), files.locked(path):
             pass
         holder.kill()
-    with files.locked(path), pytest.raises(BlockingIOError, match=f"process {os.getpid()} on "), files.locked(path):
+    with files.locked(path), pytest.raises(BlockingIOError) as error, files.locked(path):
         pass
+    assert re.search(
+        rf"\.lock: is in use by process {os.getpid()} on \S+, since [-\d]+ [:\d]+$", files.in_words(error.value)
+    )
     assert path.read_text() == ""
 
 

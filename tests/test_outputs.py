@@ -201,7 +201,7 @@ def test_the_script_is_the_module(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     with pytest.raises(SystemExit) as ended:
         getattr(import_module(module), function)()
     assert ended.value.code == 2
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr().err
     assert shown.startswith("error:") and shown.count("\n") == 1
 
 

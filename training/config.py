@@ -11,15 +11,32 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from card_envs._files import read_utf8, reason, short_repr, user_path
+from card_envs._files import printable, read_utf8, reason, short_repr, user_path
 from card_envs.games import get_game
 
 MAX_BYTES = 1 << 20  # of a file of settings
 MAX_DOTS = 200  # between two =
 HERE = Path(__file__).parent
 FOLDERS = (HERE / "configs", HERE.parent / "configs")  # of recipes: in an installed package, in a checkout
+
+
+def _named(folder: Any) -> Any:
+    if folder == "":  # which Path takes for the current folder
+        raise ValueError("expected a folder, got an empty text")
+    return folder
+
+
 Width = Annotated[int, Field(ge=1, le=4096)]
 NETWORKS = ("ppo", "advantages")  # the algorithms that train networks in self-play
 
@@ -53,7 +70,9 @@ class Config(BaseModel):
     game: str = Field(description="what is played: a name from `python -m card_envs games`")
     options: dict[str, Any] = setting({}, 'of the game while training, such as {deals = "single"}')
     name: str = setting("run", "of the run's folder (default: the config file's)", pattern=r"^\w[\w.-]*$")
-    runs: Annotated[Path, AfterValidator(user_path)] = setting(Path("runs"), "the folder that holds the runs' folders")
+    runs: Annotated[Path, BeforeValidator(_named), AfterValidator(user_path)] = setting(
+        Path("runs"), "the folder that holds the runs' folders"
+    )
     seed: int = setting(0, "of deals, weights and draws", ge=0, lt=1 << 63)
     minutes: float | None = setting(None, "time to train; with `decisions`: whichever comes first", gt=0)
     decisions: int | None = setting(None, "decisions to learn from in all", ge=1)
@@ -277,7 +296,9 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
         key, equals, text = override.partition("=")
         if not equals:
             raise ValueError(f"{override!r}: expected key=value")
-        settings[key.strip()] = _value(text.strip())
+        if override != printable(override):
+            raise ValueError(f"{override!r}: expected UTF-8, in which settings are kept; a relative path may do")
+        settings[key.strip()] = _value(key.strip(), text.strip())
         source[key.strip()] = f"command line, {override!r}"
     for key in settings:
         if key not in Config.model_fields:
@@ -315,9 +336,12 @@ def _parsed(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _value(text: str) -> Any:
+def _value(key: str, text: str) -> Any:
+    """Return the value of an override; what is no text in TOML, such as 7, is one where a text is expected."""
+    is_text = key in Config.model_fields and Config.model_fields[key].annotation in (str, str | None, Path)
     try:
-        return _parsed(f"value = {text}")["value"]
+        value = _parsed(f"value = {text}")["value"]
+        return text if is_text and not isinstance(value, str) else value
     except tomllib.TOMLDecodeError:
         return text
     except (ValueError, RecursionError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
@@ -82,7 +83,7 @@ def _entries(run: Path) -> list[dict[str, Any]]:
 def _smooth(values: list[float]) -> list[float]:
     """Means over the last stretch."""
     width = max(1, round(SMOOTHING * len(values)))
-    return [sum(values[max(0, i - width + 1) : i + 1]) / min(width, i + 1) for i in range(len(values))]
+    return [fmean(values[max(0, i - width + 1) : i + 1]) for i in range(len(values))]
 
 
 app = command(main)

@@ -48,8 +48,8 @@ def owned(config: Config) -> Iterator[None]:
             held.enter_context(files.locked(runs / f".{name}.lock"))
         except BlockingIOError as error:
             raise ValueError(
-                f"{runs / name}: {error.strerror} is training this run; wait for it, stop it with Ctrl-C, or take "
-                "another name="
+                f"{runs / name}: {error.strerror}, which trains this run; wait for it, stop it with Ctrl-C, or "
+                "take another name="
             ) from None
         clear_leftovers(runs / name)
         yield

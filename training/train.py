@@ -196,8 +196,8 @@ def print_strength(run: Run, strength: list[dict[str, Any]], opponent: Path) -> 
             result["against"],
             f"{share['mean']:.3f}",
             f"{share['low']:.3f} to {share['high']:.3f}",
-            f"{margin['mean']:+.3g}",
-            "no interval" if margin["low"] is None else f"{margin['low']:+.3g} to {margin['high']:+.3g}",
+            f"{margin['mean']:+z.3g}",
+            "no interval" if margin["low"] is None else f"{margin['low']:+z.3g} to {margin['high']:+z.3g}",
         )
     console.print(sheet)
     name = name_of_folder(opponent)

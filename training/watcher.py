@@ -102,7 +102,7 @@ class Watcher:
         if anchors:
             self._say_once("measured now and then: share of episodes won (points a deal) against …", "strength")
             done = f"{entry['decisions']:>13,} decisions {seconds / 60:5.1f} min"
-            of = [f"{one} {entry[f'win_share_{one}']:.2f} ({entry[f'margin_{one}']:+.1f})" for one in anchors]
+            of = [f"{one} {entry[f'win_share_{one}']:.2f} ({entry[f'margin_{one}']:+z.1f})" for one in anchors]
             self._say("  ".join([done, *of, _bar(entry, anchors[-1])]))
 
     def _say_once(self, text: str, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from itertools import combinations
@@ -13,7 +14,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as Sheet
 
-from card_envs._files import check_output, replace_file
+from card_envs._console import error_console
+from card_envs._files import check_output, printable, replace_file
 from card_envs.compare._solving import SolvingFigures
 from card_envs.compare._tallies import Tallied
 from card_envs.compare.estimates import Estimate, few_warning
@@ -27,7 +29,7 @@ ENDLESS = 400.0  # length in points of an infinite error bar in a picture
 
 def interval(figure: Estimate) -> str:
     """Return the figure, with its interval on a second line."""
-    return f"{figure.mean:.4g}\n{span(figure, '.4g')}"
+    return f"{figure.mean:z.4g}\n{span(figure, 'z.4g')}"
 
 
 def span(figure: Estimate, digits: str) -> str:
@@ -41,7 +43,7 @@ def span(figure: Estimate, digits: str) -> str:
 def percent(share: Estimate) -> str:
     """Return a proportion and its interval in percent, with two decimals near 0 and 100 %."""
     digits = 1 if 0.05 < share.mean < 0.95 else 2
-    return f"{100 * share.mean:.{digits}f} %\n{span(share.scaled(100), f'.{digits}f')}"
+    return f"{100 * share.mean:z.{digits}f} %\n{span(share.scaled(100), f'z.{digits}f')}"
 
 
 def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
@@ -157,11 +159,11 @@ def on_one_line(figure: Estimate | None, percent: bool) -> str:
     half = max(high - mean, mean - low)
     unit = " %" if percent else ""
     if not 0 < half < inf:  # no interval: seen in one deal
-        return f"{mean:.3g}{unit}"
+        return f"{mean:z.3g}{unit}"
     digits = min(max(-floor(log10(half)), 0), 4)
     if percent:  # near 0 and 100 % the bounds are not equally far
-        return f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f}) %"
-    return f"{mean:.{digits}f} ±{half:.{digits}f}"
+        return f"{mean:z.{digits}f} ({low:z.{digits}f} to {high:z.{digits}f}) %"
+    return f"{mean:z.{digits}f} ±{half:.{digits}f}"
 
 
 def duration(microseconds: float) -> str:
@@ -204,7 +206,7 @@ def worded(name: str) -> str:
 def whole(figure: Estimate) -> str:
     """Return a rating as a whole number; the anchor has no interval."""
     fixed = figure.low == figure.high
-    return f"{figure.mean:.0f}" + ("" if fixed else f"\n{span(figure, '.0f')}")
+    return f"{figure.mean:z.0f}" + ("" if fixed else f"\n{span(figure, 'z.0f')}")
 
 
 def needed(pairs: PairsNeeded) -> str:
@@ -228,7 +230,10 @@ def check_picture(path: Path | None) -> None:
 def save_picture(figure: Any, path: Path, dpi: int) -> None:
     """Write a matplotlib Figure atomically, in the format of the file's suffix."""
     picture = BytesIO()
-    figure.savefig(picture, dpi=dpi, format=_kind(path))
+    with warnings.catch_warnings(record=True) as caught:
+        figure.savefig(picture, dpi=dpi, format=_kind(path))
+    for text in dict.fromkeys(str(warning.message) for warning in caught):  # such as letters that its font lacks
+        error_console().print(f"{path}: {text}", soft_wrap=True)
     replace_file(path, picture.getvalue())
 
 
@@ -247,7 +252,7 @@ def draw(title: str, found: Standings, path: Path) -> None:
 
     alone = found.contest.game.is_solitaire
     policies = [found.policies[i] for i in found.best_first]
-    names = [policy.name for policy in policies]
+    names = [printable(policy.name) for policy in policies]
     shown = [policy.rating or policy.win_share for policy in policies]
     scale = 100 if alone else 1
     figure = Figure(figsize=(4.2 + 1.9 * len(names), 2.2 + 0.75 * len(names)), layout="constrained")
@@ -267,7 +272,7 @@ def draw(title: str, found: Standings, path: Path) -> None:
     right.grid(axis="x", alpha=0.3)
     scale_of_ratings = f"rating (400 points: odds of 10 to 1)\n{anchor_in_words(found)}"
     right.set_xlabel("episodes won, %" if alone else scale_of_ratings)
-    figure.suptitle(title)
+    figure.suptitle(printable(title))
     save_picture(figure, path, dpi=150)
 
 
@@ -276,7 +281,7 @@ def _matrix(axes: Any, found: Standings) -> None:
     alone = found.contest.game.is_solitaire
     even = 0.0 if alone else 0.5
     order = found.best_first
-    names = [found.policies[i].name for i in order]
+    names = [printable(found.policies[i].name) for i in order]
     size = len(order)
     shares = np.full((size, size), np.nan)
     texts = {}
@@ -289,8 +294,8 @@ def _matrix(axes: Any, found: Standings) -> None:
         reach = f" ± {half:.2g}" if isfinite(half) else ""
         shares[row, column], shares[column, row] = more, -more
         for at, sign in (((row, column), 1), ((column, row), -1)):
-            won = f"{100 * (even + sign * more):{'+' if alone else ''}.1f} %"
-            texts[at] = f"{won}\n{sign * points.mean:+.3g}{reach}"
+            won = f"{100 * (even + sign * more):{'+' if alone else ''}z.1f} %"
+            texts[at] = f"{won}\n{sign * points.mean:+z.3g}{reach}"
     limit = max(float(np.nanmax(np.abs(shares))), 1e-9) if alone else 0.5
     axes.imshow(shares, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
     for (row, column), text in texts.items():

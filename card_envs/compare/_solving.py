@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -142,7 +143,7 @@ class SolvingFigures:
     @property
     def positions_per_second(self) -> int:
         """Positions examined per second of processor time."""
-        seconds = sum(solution.seconds for _, solution in self.solved)
+        seconds = fsum(solution.seconds for _, solution in self.solved)
         return round(per_second(sum(solution.positions for _, solution in self.solved), seconds))
 
     def as_dict(self) -> dict[str, Any]:

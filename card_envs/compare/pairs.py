@@ -68,7 +68,7 @@ class PairResult:
         share, margin = self.win_share, self.margin_per_episode
         return (
             f"{share.mean:.3f} ({share.low:.3f} to {share.high:.3f}) of the wins, "
-            f"{margin.mean:+.3g} ({margin.low:+.3g} to {margin.high:+.3g}) points"
+            f"{margin.mean:+z.3g} ({margin.low:+z.3g} to {margin.high:+z.3g}) points"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs._files import printable
 from card_envs.compare._solving import SolveTask, solver_of
 from card_envs.compare._tables import PlayedOut, new_tables, play_out
 from card_envs.compiling import specialize
@@ -116,6 +117,9 @@ class Plan:
                 raise ValueError("solved deals have no players, and no values")
         elif not self.players:
             raise ValueError("players: expected at least one name")
+        for name in self.players:
+            if name != printable(name):
+                raise ValueError(f"players: expected UTF-8, as data has it, got {name!r:.200}; a relative path may do")
         _load_once.cache_clear()  # a folder may hold other weights by now
         self.digests()
 

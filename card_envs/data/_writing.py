@@ -73,7 +73,8 @@ class _Writer:
         path = self.path(part)
         if self.format == "jsonl":
             return path.read_bytes().count(b"\n")
-        return int(_arrow()[1].read_metadata(path).num_rows)
+        with path.open("rb") as file:
+            return int(_arrow()[1].read_metadata(file).num_rows)
 
     def content(self, part: range) -> tuple[range, bytes, int]:
         """Play a part; return it, the content of its file, and the number of rows."""
@@ -190,7 +191,8 @@ def _settings_in(path: Path) -> dict[str, Any] | None:
     """Return the settings in a Parquet file; None if the file is not whole."""
     arrow, files = _arrow()
     try:
-        found = json.loads((files.read_schema(path).metadata or {}).get(METADATA, b"{}"))
+        with path.open("rb") as file:  # pyarrow itself opens no name that is not UTF-8
+            found = json.loads((files.read_schema(file).metadata or {}).get(METADATA, b"{}"))
     except (OSError, ValueError, arrow.ArrowException):
         return None
     return found if isinstance(found, dict) else {}
@@ -264,7 +266,7 @@ def json_lines(plan: Plan, rows: Rows) -> bytes:
 def _lines(plan: Plan, rows: Rows) -> Iterator[dict[str, Any]]:
     view = plan.game.view
     options = plan.game.validated(dict(plan.options))
-    ends = np.r_[np.flatnonzero(np.diff(rows.game)) + 1, len(rows.game)]
+    ends = np.r_[np.flatnonzero(np.diff(rows.game)) + 1, len(rows.game)] if len(rows.game) else np.zeros(0, np.int64)
     for start, end in zip(np.r_[0, ends[:-1]], ends):
         number = int(rows.game[start])
         episode = Episode(plan.game, options, seed=plan.seed, number=number)

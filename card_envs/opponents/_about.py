@@ -51,7 +51,7 @@ def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
         else:
             pairing = (pair for pair in found["pairings"] if {pair["first"], pair["second"]} == {name, ANCHOR})
             over = next((_margin_of(name, pair) for pair in pairing), None)
-            strength = "" if over is None else _interval(over, 1, "+.1f")
+            strength = "" if over is None else _interval(over, 1, "+z.1f")
         return kind, strength, one["microseconds_per_move"]
     return kind, "", None
 

@@ -109,7 +109,7 @@ def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
 
 def with_error(figure: float, error: float, digits: int) -> str:
     """Return a figure with its error, if it has one."""
-    return f"{figure:.{digits}f}" + ("" if np.isnan(error) else f" ± {error:.{digits}f}")
+    return f"{figure:z.{digits}f}" + ("" if np.isnan(error) else f" ± {error:.{digits}f}")
 
 
 def show_costliest(console: Console, review: Review) -> None:
@@ -124,7 +124,7 @@ def show_costliest(console: Console, review: Review) -> None:
 
 def described(review: Review, move: ReviewedMove) -> str:
     """Return in a line what a move cost."""
-    figures = f"{move.cost:.2f} ± {move.error:.2f} {review.game.margin_unit}"
+    figures = f"{move.cost:z.2f} ± {move.error:.2f} {review.game.margin_unit}"
     where = f"Deal {move.game}, move {move.number + 1}" if review.games > 1 else f"Move {move.number + 1}"
     return f"{where}, seat {move.seat}: {move.played} instead of {move.best} cost {figures}."
 

@@ -122,7 +122,7 @@ class Tables:
             self._held.enter_context(locked(folder / LOCK))
         except BlockingIOError as error:
             raise ValueError(
-                f"{folder}: {error.strerror} is serving the tables there; stop it, or take another --folder"
+                f"{folder}: {error.strerror}, which serves the tables there; stop it, or take another --folder"
             ) from None
         except OSError as error:
             raise ValueError(f"{folder}: {LOCK} can't be locked: {error.strerror}") from None

@@ -98,10 +98,10 @@ def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
         rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
         return lines_of(f"{name} would play: " + "   ".join(likely) + rest, 4)
     best, *others = ranked
-    expects = f", expecting about {best.margin:+.1f} {game.margin_unit}" if best.worlds else ""
+    expects = f", expecting about {best.margin:+z.1f} {game.margin_unit}" if best.worlds else ""
     lines = [lines_of(f"{name} would play {best.move}{expects}. The others, compared with it:", 4)]
     for one in others[:MOST_OTHERS]:
-        parts = [f"{one.difference:+.1f}"] * bool(one.worlds) + [why_not(best, one)]
+        parts = [f"{one.difference:+z.1f}"] * bool(one.worlds) + [why_not(best, one)]
         lines.append(lines_of(f"    {one.move}: {', '.join(filter(None, parts))}", 8))
     if len(others) > MOST_OTHERS:
         lines.append(f"    and {len(others) - MOST_OTHERS} more")

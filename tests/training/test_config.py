@@ -58,6 +58,10 @@ def test_overrides_come_last_and_are_toml_or_text(tmp_path: Path) -> None:
         (MINIMAL + "hidden = []", [], ["hidden = []", "at least 1 item"]),
         (MINIMAL, ["hidden=[0]"], ["hidden = 0: expected greater than or equal to 1"]),
         (MINIMAL, ["gae_lambda=1.5"], ["less than or equal to 1"]),
+        (MINIMAL, ["runs="], ["'runs='", "expected a folder, got an empty text"]),
+        (MINIMAL, ['runs=""'], ["expected a folder, got an empty text"]),
+        ('runs = ""\n' + MINIMAL, [], ["my_run.toml", "expected a folder, got an empty text"]),
+        (MINIMAL, ["runs=a\udcff/b"], ["'runs=a\\udcff/b': expected UTF-8, in which settings are kept"]),
         (MINIMAL, ["name=../elsewhere"], ["name = '../elsewhere'"]),
         (MINIMAL, ["game=back_aley"], ["did you mean back_alley?"]),
         (MINIMAL, ["options={deals = 3}"], ["back_alley: option deals=3"]),
@@ -84,6 +88,18 @@ def test_errors_say_where_what_and_what_is_right(
         load_config(written(tmp_path, text), overrides)
     for part in parts[1:]:
         assert part in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["7", "2026-11-27", "1.5", "true", "nan", "007", "0x10", "run"])
+def test_names_that_look_like_other_values_are_texts(text: str, tmp_path: Path) -> None:
+    """An override of a text is one, quoted or not."""
+    path = written(tmp_path, MINIMAL)
+    for given in (text, f'"{text}"', f"'{text}'"):
+        config = load_config(path, [f"name={given}", f"runs={given}"])
+        assert (config.name, config.runs) == (text, Path(text))
+    assert load_config(written(tmp_path, as_toml(config))) == config
+    with pytest.raises(ValueError, match="name"):
+        load_config(written(tmp_path, f"name = 7\n{MINIMAL}"))
 
 
 @pytest.mark.parametrize("path", ["nowhere.toml", "."])

@@ -258,7 +258,7 @@ def test_one_process_at_a_time_has_a_run(tmp_path: Path) -> None:
             second = CliRunner().invoke(app, [*arguments, *more])
             assert second.exit_code == 2
             said = second.output.replace("\n", " ")
-            assert f"tiny: process {first.pid} on " in said and "is training this run" in said
+            assert f"tiny: is in use by process {first.pid} on " in said and ", which trains this run; wait" in said
         lines = (folder / "log.jsonl").read_text().count("\n")
         wait_for_lines(first, folder / "log.jsonl", lines + 3)
         assert folder.stat().st_ino == inode and first.poll() is None
@@ -319,7 +319,7 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     assert (facts["settings"]["num_envs"], facts["settings"]["minibatch_size"]) == (32, 64)  # as they were given
     assert facts["num_envs"] == 16
     wrong = subprocess.run([*command, "decisions=1", "num_envs=33"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2 and "--processes: expected a number that divides num_envs = 33" in wrong.stdout
+    assert wrong.returncode == 2 and "--processes: expected a number that divides num_envs = 33" in wrong.stderr
     lost = subprocess.run(
         [*command, "--resume", "decisions=5000", "learning_rate=0.5"], capture_output=True, text=True, check=False
     )

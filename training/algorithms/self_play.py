@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator, Mapping
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -296,7 +297,7 @@ class Stopwatch:
 
     def lap(self, part: str) -> None:
         """Count the time that no part has yet as that of this one."""
-        self.seconds[f"seconds_{part}"] = time.perf_counter() - self._start - sum(self.seconds.values())
+        self.seconds[f"seconds_{part}"] = time.perf_counter() - self._start - fsum(self.seconds.values())
 
 
 class Tally:

@@ -65,8 +65,9 @@ def pytest_configure(config: Any) -> None:
 
 def _end_all() -> None:
     """End this process and those that it has started."""
-    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():  # as `check` starts it
-        os.killpg(0, signal.SIGKILL)
+    if hasattr(os, "killpg") and hasattr(os, "getpgrp") and hasattr(signal, "SIGKILL"):
+        if os.getpgrp() == os.getpid():  # as `check` starts it
+            os.killpg(0, signal.SIGKILL)
     os._exit(LOST_PARENT)
 
 
